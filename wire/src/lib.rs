@@ -1,1 +1,26 @@
-//! Placeholder.
+//! The contract between the operator (or the command line) and a shard: the plan of one shard, the calls, their
+//! answers, and the bounds of everything in them.
+//!
+//! The shard serves HTTPS with JSON bodies. Every answer is wrapped in an [`Answer`] that names wire version, run,
+//! incarnation and trial, so that an answer from the wrong process is recognised as such. Times are nanoseconds, and
+//! instants are readings of the answering shard's own monotonic clock.
+//!
+//! Knows neither Kubernetes nor Redis.
+
+mod answer;
+mod call;
+mod credential;
+pub mod histogram;
+pub mod limits;
+pub mod plan;
+pub mod snapshot;
+
+pub use answer::{Answer, Refusal, RefusalCode};
+pub use call::{
+    AbortRequest, AbortThen, AcceptedStart, ClockReading, Detail, EpochRequest, FailureReason, PlanRequest,
+    Preparation, ShardFailure, ShardPhase, ShardState, StartRequest, path,
+};
+pub use credential::RunToken;
+
+/// The version of this contract. A conductor speaks its own and the one before.
+pub const WIRE_VERSION: u32 = 1;

@@ -1,0 +1,72 @@
+use serde::{Deserialize, Serialize};
+
+use crate::WIRE_VERSION;
+
+/// What every answer of a shard looks like. A mismatch of version, run or incarnation means that the shard is
+/// unreachable, and the body is no data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer<T> {
+    /// [`WIRE_VERSION`] of the shard.
+    pub wire: u32,
+    /// The run's identity, as in the plan and in the benchmark's `status.runId`.
+    pub run: String,
+    /// The identity of this process: the pod's UID on Kubernetes.
+    pub incarnation: String,
+    /// The trial that the body speaks of, where it speaks of one.
+    pub trial: Option<u32>,
+    /// The answer itself: the type belonging to the call, or a [`Refusal`] with a status of 400 or more.
+    pub body: T,
+}
+
+impl<T> Answer<T> {
+    /// Wraps `body` in an answer of this version.
+    pub fn new(run: impl Into<String>, incarnation: impl Into<String>, trial: Option<u32>, body: T) -> Self {
+        Self { wire: WIRE_VERSION, run: run.into(), incarnation: incarnation.into(), trial, body }
+    }
+}
+
+/// Why a shard did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+#[error("{code:?}: {message}")]
+pub struct Refusal {
+    /// The class, which decides what a conductor does next.
+    pub code: RefusalCode,
+    /// For people.
+    pub message: String,
+}
+
+/// The class of a [`Refusal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RefusalCode {
+    /// No or a wrong credential (401).
+    Unauthorized,
+    /// The call carried a lower epoch than one seen before: another conductor has taken over (409).
+    StaleEpoch,
+    /// Another plan was accepted for this trial (409).
+    PlanConflict,
+    /// The shard is not in the phase that the call needs (409).
+    WrongPhase,
+    /// The start instant has passed, and none was accepted for this attempt (409).
+    InstantPassed,
+    /// No such trial or call (404).
+    Unknown,
+    /// The body could not be read as what the call takes (422).
+    Malformed,
+    /// The body is larger than [`crate::limits::REQUEST_BYTES`] (413).
+    TooLarge,
+}
+
+impl RefusalCode {
+    /// The HTTP status that carries this refusal.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Unauthorized => 401,
+            Self::Unknown => 404,
+            Self::StaleEpoch | Self::PlanConflict | Self::WrongPhase | Self::InstantPassed => 409,
+            Self::TooLarge => 413,
+            Self::Malformed => 422,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The bounds of every histogram and their form on the wire: HDR V2 with deflate, base64.
+//!
+//! All histograms of one [`Kind`] have identical bounds, so merging adds counts bucket by bucket and loses nothing.
+
+use std::io::Read;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::read::ZlibDecoder;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
+
+/// Which bounds a histogram has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Of requests: totals and operations.
+    Request,
+    /// Of hops to one Redis node: coarser, because there may be many.
+    Node,
+}
+
+/// The highest value of every histogram, in nanoseconds: 600 s. What is longer is counted as overflow beside it.
+pub const HIGHEST_NANOSECONDS: u64 = 600_000_000_000;
+
+impl Kind {
+    /// The lowest value told apart from zero, in nanoseconds.
+    pub const fn lowest(self) -> u64 {
+        match self {
+            Self::Request => 64,
+            Self::Node => 128,
+        }
+    }
+
+    /// Significant decimal digits.
+    pub const fn digits(self) -> u8 {
+        match self {
+            Self::Request => 3,
+            Self::Node => 2,
+        }
+    }
+
+    /// An empty histogram of nanoseconds with these bounds.
+    pub fn empty(self) -> Histogram<u64> {
+        // The bounds are constants that `new_with_bounds` accepts; a test holds them.
+        Histogram::new_with_bounds(self.lowest(), HIGHEST_NANOSECONDS, self.digits())
+            .unwrap_or_else(|_| unreachable!("constant bounds"))
+    }
+
+    /// The largest inflated V2 form: a header of 40 bytes, and at most 9 bytes a bucket.
+    fn largest_inflated(self) -> u64 {
+        40 + 9 * self.empty().distinct_values() as u64
+    }
+}
+
+/// A histogram on the wire: HDR V2-deflate in base64. Any HdrHistogram tool reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EncodedHistogram(String);
+
+/// Why a histogram could not be encoded or decoded.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// The writer failed; not seen with a buffer in memory.
+    #[error("failed to encode a histogram")]
+    Encode(#[source] hdrhistogram::serialization::V2DeflateSerializeError),
+    /// Not base64.
+    #[error("failed to decode a histogram's base64")]
+    Base64(#[source] base64::DecodeError),
+    /// Not what a histogram of this kind can be.
+    #[error("failed to decode a histogram: {0}")]
+    Malformed(&'static str),
+    /// The counts could not be read.
+    #[error("failed to decode a histogram's counts")]
+    Counts(#[source] hdrhistogram::serialization::DeserializeError),
+}
+
+const COOKIE_V2: u32 = 0x1c84_9303 | 0x10;
+const COOKIE_V2_DEFLATE: u32 = 0x1c84_9304 | 0x10;
+
+impl EncodedHistogram {
+    /// Encodes `histogram`.
+    ///
+    /// # Errors
+    /// When the serialiser fails.
+    pub fn encode(histogram: &Histogram<u64>) -> Result<Self, HistogramError> {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(histogram, &mut bytes).map_err(HistogramError::Encode)?;
+        Ok(Self(BASE64.encode(bytes)))
+    }
+
+    /// The base64 text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Decodes a histogram of `kind`. Safe on hostile input: memory is bounded by the kind before anything is
+    /// inflated or allocated.
+    ///
+    /// # Errors
+    /// When it is no histogram, or has other bounds than `kind`.
+    pub fn decode(&self, kind: Kind) -> Result<Histogram<u64>, HistogramError> {
+        let bytes = BASE64.decode(&self.0).map_err(HistogramError::Base64)?;
+        let word =
+            |at: usize, from: &[u8]| from.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
+        if word(0, &bytes) != Some(COOKIE_V2_DEFLATE) {
+            return Err(HistogramError::Malformed("not in V2-deflate form"));
+        }
+        let mut inflated = Vec::new();
+        let largest = kind.largest_inflated();
+        ZlibDecoder::new(bytes.get(8..).unwrap_or_default())
+            .take(largest + 1)
+            .read_to_end(&mut inflated)
+            .map_err(|_| HistogramError::Malformed("cannot be inflated"))?;
+        if inflated.len() as u64 > largest {
+            return Err(HistogramError::Malformed("inflates beyond its bounds"));
+        }
+        // The header says how much memory the deserialiser takes, so it is checked first.
+        let long = |at: usize| inflated.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_be_bytes);
+        if word(0, &inflated) != Some(COOKIE_V2)
+            || word(12, &inflated) != Some(u32::from(kind.digits()))
+            || long(16) != Some(kind.lowest())
+            || long(24) != Some(HIGHEST_NANOSECONDS)
+        {
+            return Err(HistogramError::Malformed("other bounds than the contract's"));
+        }
+        let histogram: Histogram<u64> =
+            Deserializer::new().deserialize(&mut inflated.as_slice()).map_err(HistogramError::Counts)?;
+        let mut fresh = kind.empty();
+        // Checks the counts against the bounds: a value beyond them cannot be added.
+        fresh.add(&histogram).map_err(|_| HistogramError::Malformed("counts beyond its bounds"))?;
+        Ok(fresh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bounds_are_accepted() {
+        for kind in [Kind::Request, Kind::Node] {
+            let histogram = kind.empty();
+            assert_eq!(
+                (histogram.low(), histogram.high(), histogram.sigfig()),
+                (kind.lowest(), HIGHEST_NANOSECONDS, kind.digits())
+            );
+        }
+    }
+
+    #[test]
+    fn empty_round_trip() {
+        for kind in [Kind::Request, Kind::Node] {
+            assert_eq!(EncodedHistogram::encode(&kind.empty()).unwrap().decode(kind).unwrap(), kind.empty());
+        }
+    }
+
+    #[test]
+    fn other_bounds_are_refused() {
+        let encoded = EncodedHistogram::encode(&Kind::Node.empty()).unwrap();
+        assert!(matches!(encoded.decode(Kind::Request), Err(HistogramError::Malformed(_))));
+        let wide = Histogram::<u64>::new_with_bounds(1, u64::MAX / 2, 5).unwrap();
+        let encoded = EncodedHistogram::encode(&wide).unwrap();
+        assert!(encoded.decode(Kind::Request).is_err());
+    }
+
+    #[test]
+    fn a_bomb_is_refused() {
+        use std::io::Write as _;
+        let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        deflated.write_all(&vec![0; 64 << 20]).unwrap();
+        let mut bytes = COOKIE_V2_DEFLATE.to_be_bytes().to_vec();
+        bytes.extend([0; 4]);
+        bytes.extend(deflated.finish().unwrap());
+        let error = EncodedHistogram(BASE64.encode(bytes)).decode(Kind::Request).unwrap_err();
+        assert_eq!(error.to_string(), "failed to decode a histogram: inflates beyond its bounds");
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(values in prop::collection::vec(0..=HIGHEST_NANOSECONDS, 0..200)) {
+            let mut histogram = Kind::Request.empty();
+            for value in values {
+                histogram.record(value).unwrap();
+            }
+            prop_assert_eq!(EncodedHistogram::encode(&histogram).unwrap().decode(Kind::Request).unwrap(), histogram);
+        }
+
+        #[test]
+        fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300), cookie: bool) {
+            let mut bytes = bytes;
+            if cookie {
+                bytes.splice(0..0, COOKIE_V2_DEFLATE.to_be_bytes());
+            }
+            let _ = EncodedHistogram(BASE64.encode(bytes)).decode(Kind::Request);
+        }
+    }
+}

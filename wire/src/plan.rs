@@ -1,0 +1,279 @@
+//! What one shard shall do in one trial. A pure function of the benchmark's spec, its seed and the plan version; made
+//! by `benchmark`, checked there, and run here without further questions.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The plan of shard `shard` of `shards` for one trial. Everything that must be split is split already, except the
+/// schedule of an open loop, of which each shard takes its requests by index (see [`Load::OpenLoop`]).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardPlan {
+    /// The run's identity.
+    pub run: String,
+    /// The trial, from 0.
+    pub trial: u32,
+    /// This shard's index, from 0.
+    pub shard: u32,
+    /// How many shards take part.
+    pub shards: u32,
+    /// The Redis under test.
+    pub target: Target,
+    /// What is asked of it.
+    pub workload: Workload,
+    /// What is written before the trial.
+    pub preload: Preload,
+    /// How fast and over how many connections.
+    pub load: Load,
+    /// Connections of this shard, at least 1.
+    pub connections: u32,
+    /// The most requests in flight per connection, at least 1.
+    pub pipeline: u32,
+    /// Length of the warm-up, which counts apart.
+    pub warmup_nanoseconds: u64,
+    /// What ends the measurement.
+    pub bound: Bound,
+    /// Time limits of single steps.
+    pub timeouts: Timeouts,
+    /// Which breakdowns are measured beside the total.
+    pub breakdown: Breakdown,
+    /// Limits that the shard enforces by its own clock.
+    pub limits: Limits,
+}
+
+impl ShardPlan {
+    /// SHA-256 over the plan's JSON, in hexadecimal. Two plans with one hash are the same plan.
+    pub fn hash(&self) -> String {
+        // A plan is plain data with string keys: serialising it into memory cannot fail.
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        Sha256::digest(&json).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The Redis under test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Target {
+    /// The name in the benchmark's spec.
+    pub name: String,
+    /// What it must be.
+    pub topology: Topology,
+    /// `host:port`, at least one. Of a standalone server the first is used; of a cluster, any that answers.
+    pub endpoints: Vec<String>,
+    /// The database to select; 0 for a cluster.
+    pub database: u32,
+    /// Whether to authenticate, with the credentials mounted beside the shard. They are never in the plan.
+    pub authenticate: bool,
+}
+
+/// What a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Topology {
+    /// One server.
+    Standalone,
+    /// Redis Cluster.
+    Cluster,
+}
+
+/// What is asked of the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Workload {
+    /// The weighted mix, at least one, weights above 0.
+    pub operations: Vec<Operation>,
+    /// The keys.
+    pub keys: Keys,
+    /// Bytes of each value.
+    pub value_bytes: u32,
+    /// Operation, key and value of request k are a function of (seed, k).
+    pub seed: u64,
+}
+
+/// One entry of the mix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Operation {
+    /// Unique in the mix.
+    pub name: String,
+    /// Its share is weight over the sum of all weights.
+    pub weight: u32,
+    /// The command's arguments, the first being its name; each the concatenation of its parts.
+    pub arguments: Vec<Vec<Part>>,
+}
+
+/// A part of an argument.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Part {
+    /// As it stands.
+    Literal(String),
+    /// The request's key, prefix and all.
+    Key,
+    /// The request's value.
+    Data,
+}
+
+/// The key space: `prefix` followed by a decimal number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Keys {
+    /// Before the number. A hash tag in it is honoured.
+    pub prefix: String,
+    /// The first number.
+    pub start: u64,
+    /// How many keys, at least 1.
+    pub count: u64,
+    /// Digits that the number is padded to with zeros; 0 pads to the digits of the largest number, so that all keys
+    /// have one length.
+    pub width: u32,
+    /// Which key a request takes.
+    pub pattern: KeyPattern,
+}
+
+/// Which key request k takes, out of keys 0..count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeyPattern {
+    /// Each with the same probability, by hash of (seed, k).
+    Uniform,
+    /// k mod count, so that all shards together walk the keys in order.
+    Sequential,
+    /// Shard i of N walks keys `count*i/N .. count*(i+1)/N` in order: together each key once, then again.
+    Partitioned,
+}
+
+/// What is written before the trial. Shard i of N writes keys `count*i/N .. count*(i+1)/N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Preload {
+    /// Nothing.
+    None,
+    /// `SET` for every key.
+    Always,
+    /// `SET .. NX` for every key.
+    FillMissing,
+}
+
+/// How requests come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+pub enum Load {
+    /// Each connection keeps `pipeline` requests in flight.
+    ClosedLoop,
+    /// Requests have due times, whether or not earlier ones were answered. Worker w of W in shard i of N takes the
+    /// local j with j mod W = w; request k = j*N + i is due k / rate after the start.
+    OpenLoop {
+        /// Requests per second of the whole benchmark.
+        rate_per_second: u64,
+        /// Due times are rounded up to this grid; 0 is exact.
+        pacing_grid_nanoseconds: u64,
+        /// A request that could not be sent this long after its due time is counted as unsent.
+        unsent_after_nanoseconds: u64,
+    },
+}
+
+/// What ends the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+pub enum Bound {
+    /// A time after the warm-up.
+    Duration {
+        /// Its length.
+        nanoseconds: u64,
+    },
+    /// A number of requests after the warm-up.
+    Requests {
+        /// This shard's share.
+        count: u64,
+        /// The longest that this may take; what is not sent by then is not scheduled.
+        max_nanoseconds: u64,
+    },
+}
+
+/// Time limits of single steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Timeouts {
+    /// From the start of a connection until it is ready.
+    pub connect_nanoseconds: u64,
+    /// From the send of a request until its reply.
+    pub request_nanoseconds: u64,
+}
+
+/// Which breakdowns are measured beside the total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Breakdown {
+    /// Per operation.
+    pub operation: bool,
+    /// Per Redis node.
+    pub node: bool,
+}
+
+/// Limits that the shard enforces by its own clock: past one the load stops, the counters go to the log, and the
+/// shard exits with 75.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// From the start instant until Finished.
+    pub trial_nanoseconds: u64,
+    /// In phase Armed without a start.
+    pub armed_nanoseconds: u64,
+    /// In phase Finished without contact.
+    pub finished_nanoseconds: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(crate) fn plan() -> ShardPlan {
+        ShardPlan {
+            run: "r".into(),
+            trial: 0,
+            shard: 1,
+            shards: 2,
+            target: Target {
+                name: "redis".into(),
+                topology: Topology::Standalone,
+                endpoints: vec!["redis:6379".into()],
+                database: 0,
+                authenticate: false,
+            },
+            workload: Workload {
+                operations: vec![Operation {
+                    name: "get".into(),
+                    weight: 1,
+                    arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
+                }],
+                keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
+                value_bytes: 100,
+                seed: 1,
+            },
+            preload: Preload::Always,
+            load: Load::OpenLoop { rate_per_second: 1000, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 1 },
+            connections: 1,
+            pipeline: 1,
+            warmup_nanoseconds: 0,
+            bound: Bound::Requests { count: 5, max_nanoseconds: 7 },
+            timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
+            breakdown: Breakdown { operation: true, node: false },
+            limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
+        }
+    }
+
+    #[test]
+    fn json_round_trip_keeps_the_hash() {
+        let plan = plan();
+        let json = serde_json::to_string(&plan).unwrap();
+        let back: ShardPlan = serde_json::from_str(&json).unwrap();
+        assert_eq!(back, plan);
+        assert_eq!(back.hash(), plan.hash());
+        assert_eq!(plan.hash().len(), 64);
+    }
+
+    #[test]
+    fn another_plan_has_another_hash() {
+        let mut other = plan();
+        other.shard = 0;
+        assert_ne!(other.hash(), plan().hash());
+    }
+}

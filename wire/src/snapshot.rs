@@ -1,0 +1,241 @@
+//! Cumulative counters and histograms of one shard in one trial: never a delta, so a lost or repeated snapshot does
+//! no harm.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::EncodedHistogram;
+
+/// A shard's snapshot. Only one with a higher sequence of the accepted incarnation replaces an earlier one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// Rises with every snapshot of an incarnation.
+    pub sequence: u64,
+    /// The shard's index.
+    pub shard: u32,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The shard's monotonic clock when the snapshot was taken.
+    pub taken_nanoseconds: u64,
+    /// Where the trial is.
+    pub stage: Stage,
+    /// Whether the trial was stopped before its plan was done.
+    pub aborted: bool,
+    /// The times of the trial on the shard's monotonic clock.
+    pub window: Window,
+    /// The measured requests.
+    pub total: Tally,
+    /// The warm-up's requests, which are in no histogram.
+    pub warmup: Tally,
+    /// Keys that the preload of this shard wrote or found.
+    pub preloaded_keys: u64,
+    /// Commands that the preload sent and that were answered: what the server's own count holds of them.
+    pub preload_commands: u64,
+    /// Latency of all measured requests.
+    pub latency: Latency,
+    /// Completions over time, aligned to the start instant. Empty in a live snapshot.
+    pub series: Series,
+    /// Per operation, in the plan's order. Empty in a live snapshot, or without that breakdown.
+    pub operations: Vec<OperationTally>,
+    /// Per Redis node. Empty in a live snapshot, or without that breakdown.
+    pub nodes: Vec<NodeTally>,
+    /// Errors of the measured requests by kind.
+    pub errors: Vec<ErrorTally>,
+    /// What the load generator measured of itself.
+    pub generator: Generator,
+}
+
+/// Where a trial is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Stage {
+    /// A start was accepted and has not come.
+    Waiting,
+    /// Requests that count apart.
+    Warmup,
+    /// Requests that count.
+    Measuring,
+    /// Nothing is sent any more; what is in flight is awaited.
+    Draining,
+    /// Every request has its outcome.
+    Done,
+}
+
+/// The times of a trial on the shard's monotonic clock, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Window {
+    /// The start instant: the first warm-up request.
+    pub start_nanoseconds: u64,
+    /// When the first request was in truth sent; 0 before.
+    pub first_send_nanoseconds: u64,
+    /// The first instant that counts.
+    pub measure_from_nanoseconds: u64,
+    /// The first instant that no longer counts. With a number of requests: when the shard's first worker ran dry; 0
+    /// before.
+    pub measure_to_nanoseconds: u64,
+    /// When the last request got its outcome; 0 before.
+    pub drained_nanoseconds: u64,
+}
+
+/// Where requests went. `scheduled = succeeded + errors + unsent + in_flight`, always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tally {
+    /// Requests whose slot in the schedule has come.
+    pub scheduled: u64,
+    /// Answered without an error.
+    pub succeeded: u64,
+    /// Ended in an error of any kind.
+    pub errors: u64,
+    /// Never sent: too late, or the trial was over.
+    pub unsent: u64,
+    /// Waiting to be sent or for a reply. 0 once Done, unless aborted.
+    pub in_flight: u64,
+    /// Of the errors, those with no reply: timeouts and broken connections. Their latency is unknown.
+    pub unanswered: u64,
+    /// Sent more than a millisecond after the due time.
+    pub late: u64,
+    /// Took one redirect or more.
+    pub redirected: u64,
+    /// Hops that a node answered with a redirect: commands the server rejected, one for each.
+    pub redirect_hops: u64,
+    /// Succeeded, but longer than the histogram's highest value.
+    pub overflow: u64,
+    /// The longest overflow, in nanoseconds.
+    pub overflow_max_nanoseconds: u64,
+    /// Bytes written to sockets.
+    pub sent_bytes: u64,
+    /// Bytes read from sockets.
+    pub received_bytes: u64,
+}
+
+impl Tally {
+    /// Adds `other`, count by count.
+    pub fn add(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.succeeded += other.succeeded;
+        self.errors += other.errors;
+        self.unsent += other.unsent;
+        self.in_flight += other.in_flight;
+        self.unanswered += other.unanswered;
+        self.late += other.late;
+        self.redirected += other.redirected;
+        self.redirect_hops += other.redirect_hops;
+        self.overflow += other.overflow;
+        self.overflow_max_nanoseconds = self.overflow_max_nanoseconds.max(other.overflow_max_nanoseconds);
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+    }
+
+    /// Whether every scheduled request has exactly one outcome or is in flight.
+    pub fn balances(&self) -> bool {
+        self.scheduled == self.succeeded + self.errors + self.unsent + self.in_flight
+    }
+}
+
+/// Latency histograms of one set of requests. Their bounds are [`crate::histogram::Kind::Request`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Latency {
+    /// Response time of succeeded requests. Its count and the overflow are `succeeded`.
+    pub response: EncodedHistogram,
+    /// Service time of succeeded requests; none in a closed loop, where it is the response time.
+    pub service: Option<EncodedHistogram>,
+    /// Response time of requests that were answered with an error; none if there were none.
+    pub error_replies: Option<EncodedHistogram>,
+    /// Send lateness: actual send minus due time; none in a closed loop and in live snapshots.
+    pub lateness: Option<EncodedHistogram>,
+}
+
+/// Completions of measured and warm-up requests over time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Series {
+    /// Length of one point: 100 ms, or 1 s for runs beyond 10 minutes. 0 when empty.
+    pub interval_nanoseconds: u64,
+    /// Successful completions per point, the first beginning at the start instant.
+    pub completed: Vec<u64>,
+}
+
+/// One operation's part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationTally {
+    /// The name in the plan.
+    pub name: String,
+    /// Its requests. Bytes are 0: they are counted in total only.
+    pub tally: Tally,
+    /// Replies that were nil: a miss, for commands that read.
+    pub nil_replies: u64,
+    /// Its latency.
+    pub latency: Latency,
+}
+
+/// One Redis node's part: hops that it answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeTally {
+    /// The node's id in a cluster, else its address.
+    pub id: String,
+    /// `host:port`.
+    pub address: String,
+    /// Slots it owned at the end; 0 if standalone.
+    pub slots: u32,
+    /// Requests whose final reply it gave, or that ended while it held them.
+    pub requests: u64,
+    /// Of these, errors.
+    pub errors: u64,
+    /// Redirects it answered with.
+    pub redirects: u64,
+    /// Service time of the successful requests, with the bounds of [`crate::histogram::Kind::Node`].
+    pub service: EncodedHistogram,
+}
+
+/// Errors of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorTally {
+    /// `Timeout`, `ConnectionReset`, `ConnectionRefused`, `ConnectionClosed`, `Protocol`, `RedirectLimit`, or the
+    /// first word of the server's error such as `WRONGTYPE`; `Other` beyond the bound of kinds.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+    /// The first message of this kind, cut to [`crate::limits::MESSAGE_BYTES`].
+    pub first_message: String,
+}
+
+/// What the load generator measured of itself during the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Generator {
+    /// The machine's name, the Kubernetes node if known.
+    pub host: String,
+    /// Workers of this shard.
+    pub workers: u32,
+    /// CPU time of the busiest worker over the wall time of its load so far, in millionths.
+    pub busiest_worker_millionths: u32,
+    /// CPU time of all workers.
+    pub cpu_nanoseconds: u64,
+    /// Time that workers waited for a processor, from the kernel's scheduler statistics.
+    pub run_queue_nanoseconds: u64,
+    /// Time for which the cgroup's quota held the process back.
+    pub throttled_nanoseconds: u64,
+    /// Connections that broke and were made again.
+    pub reconnects: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tallies_add_up() {
+        let mut a = Tally { scheduled: 6, succeeded: 1, errors: 2, unsent: 2, in_flight: 1, ..Tally::default() };
+        assert!(a.balances());
+        a.add(&Tally { scheduled: 1, succeeded: 1, overflow_max_nanoseconds: 7, ..Tally::default() });
+        assert!(a.balances());
+        assert_eq!((a.scheduled, a.overflow_max_nanoseconds), (7, 7));
+        a.add(&Tally { scheduled: 1, ..Tally::default() });
+        assert!(!a.balances());
+    }
+}
