@@ -1,0 +1,32 @@
+#!/bin/bash
+# images.sh [base|project|all]: image archives from files of this machine, no
+# registry needed. The project's own come from the release binaries in BIN_DIR.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+what=${1:-all}
+BIN_DIR=${BIN_DIR:-${CARGO_TARGET_DIR:-$REPO/target}/release}
+mkdir -p "$IMAGES"
+image() { # file name arguments...
+  local out=$IMAGES/$1.tar name=$2
+  shift 2
+  python3 "$HERE/mkimage.py" --name "$name" --out "$out" "$@"
+}
+stale() { # archive source: true if the archive has to be made again
+  [ ! -e "$IMAGES/$1.tar" ] || [ "$2" -nt "$IMAGES/$1.tar" ] || [ "$HERE/mkimage.py" -nt "$IMAGES/$1.tar" ]
+}
+if [ "$what" != project ]; then
+  ! stale pause "$BIN/pause" || image pause localhost/pause:1 --entry /pause "$BIN/pause:/pause"
+  ! stale coredns "$BIN/coredns" || image coredns localhost/coredns:1 --entry /coredns "$BIN/coredns:/coredns"
+  # Under the name of the official image, and as open as that one is.
+  ! stale redis "$(command -v redis-server)" || image redis docker.io/library/redis:7.0.15 \
+    --entry /usr/bin/redis-server --entry=--protected-mode --entry no --dir /data --workdir /data \
+    --elf /usr/bin/redis-server --elf /usr/bin/redis-cli --elf /usr/bin/redis-benchmark
+fi
+if [ "$what" != base ]; then
+  for p in operator loadgen; do
+    b=$BIN_DIR/redisbench-$p
+    [ -x "$b" ] || die "no $b: run 'cargo build --release', or name the folder by BIN_DIR"
+    ! stale $p "$b" || image $p docker.io/redisbench/$p:e2e --user 65532:65532 \
+      --entry /usr/local/bin/redisbench-$p --elf "$b:/usr/local/bin/redisbench-$p"
+  done
+fi

@@ -1,0 +1,29 @@
+#!/bin/bash
+# install.sh: the Debian packages of the cluster that are missing; none is
+# asked for twice, and without root or apt it says what to install.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+# command or file:package
+needs="containerd:containerd runc:runc /usr/lib/cni/bridge:containernetworking-plugins nft:nftables iptables:iptables
+ip:iproute2 nsenter:util-linux mount:mount sysctl:procps openssl:openssl
+redis-server:redis-server redis-cli:redis-tools python3:python3"
+missing=
+for n in $needs; do
+  command -v "${n%:*}" >/dev/null 2>&1 || [ -e "${n%:*}" ] || missing="$missing ${n#*:}"
+done
+[ -n "$missing" ] || exit 0
+command -v apt-get >/dev/null || die "install these first (no apt-get here):$missing"
+[ "$(id -u)" = 0 ] || die "run as root, or install first: apt-get install$missing"
+say "installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+# Installed for their programs: their services stay off.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+  printf '#!/bin/sh\nexit 101\n' >$policy
+  chmod +x $policy
+  trap 'rm -f $policy' EXIT
+fi
+# shellcheck disable=SC2086
+apt-get install -y -qq --no-install-recommends $missing >/dev/null

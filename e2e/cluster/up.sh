@@ -1,0 +1,100 @@
+#!/bin/bash
+# up.sh [NODES]: a real Kubernetes (3 nodes, if not said) on this one machine.
+# The control plane runs in this machine's own network namespace, on the
+# bridge's address; each node is a set of namespaces (net, mount, pid, uts) with
+# its own containerd, kubelet, kube-proxy and CNI bridge.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+NODES=${1:-3}
+[ "$(id -u)" = 0 ] || die "run as root"
+[ ! -e "$STATE" ] || die "a cluster is up on this machine, or was left behind: run $HERE/down.sh first"
+[ -z "$(ip route show "$NET.0/24")$(ip route show "$SVC_CIDR")" ] || die "the networks $NET.0/24 and $SVC_CIDR are in use here"
+for f in "$BIN/stamp" "$IMAGES"/{pause,coredns,redis}.tar; do [ -e "$f" ] || die "no $f: run build.sh and images.sh first"; done
+rm -rf "$RUN"
+mkdir -p "$RUN"/{logs,etcd} "$STATE/pids"
+chmod 700 "$RUN"
+echo "$NODES" >"$STATE/nodes"
+trap '[ $? = 0 ] || echo "up.sh failed; its logs are in $RUN/logs and $RUN/n*/log" >&2' EXIT
+"$HERE/pki.sh" "$NODES"
+say "certificates"
+
+# Kubelets set these for the whole machine: kept, for down.sh.
+for s in vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes fs.inotify.max_user_instances net.ipv4.ip_forward; do
+  echo "$s=$(sysctl -n $s)"
+done >"$STATE/sysctl.before"
+sysctl -qw fs.inotify.max_user_instances=2048 net.ipv4.ip_forward=1
+
+ip link add "$BRIDGE" type bridge
+ip addr add "$API/24" dev "$BRIDGE"
+ip link set "$BRIDGE" up
+
+start() { # name command...
+  local name=$1
+  shift
+  setsid "$@" >"$RUN/logs/$name.log" 2>&1 </dev/null &
+  echo "$! $(birth $!)" >"$STATE/pids/$name"
+}
+start etcd hyperkube etcd --name e2e --data-dir "$RUN/etcd" --unsafe-no-fsync --log-level warn \
+  --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
+  --listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 \
+  --initial-cluster e2e=http://127.0.0.1:2380
+start apiserver hyperkube kube-apiserver \
+  --etcd-servers http://127.0.0.1:2379 --bind-address "$API" --advertise-address "$API" --secure-port "$API_PORT" \
+  --service-cluster-ip-range "$SVC_CIDR" --allow-privileged --authorization-mode Node,RBAC \
+  --enable-admission-plugins NodeRestriction \
+  --client-ca-file "$PKI/ca.crt" --tls-cert-file "$PKI/apiserver.crt" --tls-private-key-file "$PKI/apiserver.key" \
+  --kubelet-client-certificate "$PKI/kubelet-client.crt" --kubelet-client-key "$PKI/kubelet-client.key" \
+  --kubelet-certificate-authority "$PKI/ca.crt" --kubelet-preferred-address-types InternalIP \
+  --service-account-issuer https://kubernetes.default.svc.cluster.local \
+  --service-account-key-file "$PKI/service-account.pub" --service-account-signing-key-file "$PKI/service-account.key"
+
+# On cgroup v1, what the root hands down is copied by hand. On v2 the root has
+# to hand its controllers down (written from the documentation, not yet tried).
+make_cgroup() { # name
+  local c f
+  if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+    for c in $(cat /sys/fs/cgroup/cgroup.controllers); do echo "+$c" >/sys/fs/cgroup/cgroup.subtree_control || true; done
+    mkdir -p "/sys/fs/cgroup/$1"
+    return
+  fi
+  for c in /sys/fs/cgroup/*/; do
+    case $c in */unified/) ;; *) mkdir -p "$c/$1" ;; esac
+  done
+  for f in cpuset.cpus cpuset.mems; do cat "/sys/fs/cgroup/cpuset/$f" >"/sys/fs/cgroup/cpuset/$1/$f"; done
+}
+for i in $(seq "$NODES"); do
+  ns=$PREFIX-n$i ip=$NET.$((10 + i))
+  ip netns add "$ns"
+  ip link add "$ns" type veth peer name eth0 netns "$ns"
+  ip link set "$ns" master "$BRIDGE" up
+  ip -n "$ns" addr add "$ip/24" dev eth0
+  ip -n "$ns" link set lo up
+  ip -n "$ns" link set eth0 up
+  ip -n "$ns" route add default via "$API"
+  for j in $(seq "$NODES"); do [ "$j" = "$i" ] || ip -n "$ns" route add "$POD_NET.$j.0/24" via "$NET.$((10 + j))"; done
+  ip route add "$POD_NET.$i.0/24" via "$ip" # this machine reaches the pods too
+  # A reserved network whose packets vanish: the unreachable target of the tests.
+  ip -n "$ns" route add blackhole 192.0.2.0/24
+  make_cgroup "$ns"
+  # nsenter, because `ip netns exec` hides the cgroups. Killing unshare kills all that is in the node.
+  start "node-n$i" nsenter --net="/run/netns/$ns" unshare --mount --propagation private --pid --fork --kill-child --uts --mount-proc \
+    "$HERE/node.sh" "n$i" "$ip" "$POD_NET.$i.0/24"
+done
+ip route add "$SVC_CIDR" via "$NET.11" # and the Services, through the first node's kube-proxy
+
+ready() { [ "$(kubectl get --raw /readyz)" = ok ]; }
+until_true 300 ready || die "the API server did not start: see $RUN/logs/apiserver.log"
+say "API server ready"
+start controller-manager hyperkube kube-controller-manager --kubeconfig "$RUN/controller-manager.conf" \
+  --bind-address 127.0.0.1 --leader-elect=false --use-service-account-credentials \
+  --root-ca-file "$PKI/ca.crt" --service-account-private-key-file "$PKI/service-account.key" \
+  --cluster-signing-cert-file "$PKI/ca.crt" --cluster-signing-key-file "$PKI/ca.key" \
+  --kube-api-qps 300 --kube-api-burst 600 --allocate-node-cidrs=false
+start scheduler hyperkube kube-scheduler --kubeconfig "$RUN/scheduler.conf" --bind-address 127.0.0.1 --leader-elect=false \
+  --kube-api-qps 300 --kube-api-burst 600
+kubectl apply -f "$HERE/coredns.yaml" >/dev/null
+for i in $(seq "$NODES"); do until_true 300 kubectl get node "n$i" || die "node n$i did not register: see $RUN/n$i/log"; done
+kubectl wait --for=condition=Ready node --all --timeout=120s >/dev/null
+say "$NODES nodes Ready"
+kubectl -n kube-system wait --for=condition=Available deployment/coredns --timeout=60s >/dev/null
+say "up: export KUBECONFIG=$KUBECONFIG PATH=$BIN:\$PATH"
