@@ -3,20 +3,18 @@ E2E := e2e/cluster
 
 .PHONY: test-e2e cluster-up cluster-down cluster-reload
 
-# Every end-to-end test, on a cluster that lives as long as they do.
-test-e2e:
+test-e2e: ## the tests on a Kubernetes of three nodes, which lives as long as they do
 	cargo build --release -p redisbench-operator -p redisbench-loadgen
 	$(E2E)/with-cluster.sh cargo test -p redisbench-e2e -- --test-threads=2
 
-# For a developer: a cluster that stays, and fresh binaries into it.
-cluster-up:
+cluster-up: ## a Kubernetes that stays, for a developer
 	cargo build --release -p redisbench-operator -p redisbench-loadgen
 	for step in preflight install build images up; do $(E2E)/$$step.sh || exit 1; done
 
-cluster-reload:
+cluster-reload: ## fresh programs into it
 	cargo build --release -p redisbench-operator -p redisbench-loadgen
 	$(E2E)/images.sh project
 	$(E2E)/load.sh
 
-cluster-down:
+cluster-down: ## take it away
 	$(E2E)/down.sh

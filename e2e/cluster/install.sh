@@ -1,20 +1,23 @@
 #!/bin/bash
-# install.sh: the Debian packages of the cluster that are missing; none is
-# asked for twice, and without root or apt it says what to install.
+# install.sh [COMMAND:PACKAGE...]: the Debian packages that are missing, those of
+# the cluster if none is named; without root, sudo or apt it says what to install.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 # command or file:package
-needs="containerd:containerd runc:runc /usr/lib/cni/bridge:containernetworking-plugins nft:nftables iptables:iptables
+needs=${*:-containerd:containerd runc:runc /usr/lib/cni/bridge:containernetworking-plugins nft:nftables iptables:iptables
 ip:iproute2 nsenter:util-linux mount:mount sysctl:procps openssl:openssl
-redis-server:redis-server redis-cli:redis-tools python3:python3"
+redis-server:redis-server redis-cli:redis-tools python3:python3}
 missing=
 for n in $needs; do
   command -v "${n%:*}" >/dev/null 2>&1 || [ -e "${n%:*}" ] || missing="$missing ${n#*:}"
 done
 [ -n "$missing" ] || exit 0
 command -v apt-get >/dev/null || die "install these first (no apt-get here):$missing"
-[ "$(id -u)" = 0 ] || die "run as root, or install first: apt-get install$missing"
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || die "run as root, or install first: apt-get install$missing"
+  exec sudo "$0" "$@"
+fi
 say "installing$missing"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq

@@ -1,0 +1,82 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+LOGS := $(TARGET)/test-logs
+
+include e2e/cluster/cluster.mk
+
+.PHONY: help run build test test-steps test-unit test-chart lint fmt deny crds images redis clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: redis ## load a throwaway Redis from two local shards, and print the merged result
+	cargo build --release -p redisbench-loadgen -p kubectl-redisbench
+	$(TARGET)/release/kubectl-redisbench local -f examples/quickstart.yaml --with-redis --shards 2
+
+build: ## the three programs, optimised
+	cargo build --release -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench
+
+# The closing line adds up what the runners of all steps said; a step that broke before its tests is one failure.
+test: ## every test there is, the last of them on a Kubernetes of three nodes that it builds and starts
+	@mkdir -p $(LOGS)
+	@status=0; $(MAKE) test-steps 2>&1 | tee $(LOGS)/test.log || status=$$?; \
+	awk -v status=$$status \
+	  '/^test result: / { passed += $$4; failed += $$6 } \
+	  /^Ran [0-9]+ tests? in / { passed += $$2 } \
+	  /^FAILED \(/ { bad = 0; count = split($$0, part, /[=,)]/); for (i = 2; i <= count; i += 2) bad += part[i]; passed -= bad; failed += bad } \
+	  END { if (status && !failed) failed = 1; printf "%d passed, %d failed\n", passed, failed }' $(LOGS)/test.log; \
+	exit $$status
+
+# Kubernetes is built beside the Rust code: on a fresh machine it takes longest.
+test-steps:
+	@[ -n "$${E2E_KUBECONFIG:-}" ] || for step in preflight install; do $(E2E)/$$step.sh; done
+	@cluster=; if [ -z "$${E2E_KUBECONFIG:-}" ]; then \
+	  setsid $(E2E)/build.sh >$(LOGS)/cluster-build.log 2>&1 & cluster=$$!; \
+	  trap 'kill -- -$$cluster 2>/dev/null || true' EXIT; \
+	fi; \
+	$(MAKE) lint; $(MAKE) test-unit; \
+	if [ -n "$$cluster" ]; then \
+	  echo "waiting for the build of Kubernetes ($(LOGS)/cluster-build.log)"; \
+	  wait $$cluster || { cat $(LOGS)/cluster-build.log; exit 1; }; \
+	  trap - EXIT; \
+	fi
+	@$(MAKE) test-chart
+	@$(MAKE) test-e2e
+
+# Building first, because tests start the programs of other crates.
+test-unit: redis ## the tests that need no Kubernetes
+	cargo build --workspace --exclude redisbench-e2e --bins --tests
+	cargo test --workspace --exclude redisbench-e2e
+
+test-chart: ## the chart's rendering
+	@export PATH="$(abspath $(or $(E2E_CACHE),target/e2e-cluster))/bin:$$PATH"; \
+	{ command -v helm && command -v kubectl; } >/dev/null || $(E2E)/build.sh; \
+	charts/tests/render.py
+
+lint: ## formatting and clippy, as a merge needs them
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+fmt: ## format the Rust code
+	cargo fmt --all
+
+deny: ## advisories, licences and bans (installs cargo-deny, some minutes)
+	command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
+	cargo deny --workspace check
+
+crds: ## write crds/ and the chart's copy from the Rust types
+	cargo run -p redisbench-operator -- crd --write .
+
+images: build ## image archives of the programs, without a registry
+	$(E2E)/images.sh project
+
+redis:
+	@command -v redis-server >/dev/null || $(E2E)/install.sh redis-server:redis-server redis-cli:redis-tools
+
+clean: ## everything that was built
+	cargo clean

@@ -1,0 +1,55 @@
+{{- define "redisbench.name" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" (.Release.Name | trunc 32 | trimSuffix "-") .Chart.Name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "redisbench.selector" -}}
+app.kubernetes.io/name: redisbench-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "redisbench.labels" -}}
+{{ include "redisbench.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "redisbench.image" -}}
+{{ .image.repository }}:{{ .image.tag | default .version }}
+{{- end -}}
+
+{{- define "redisbench.masterKeySecret" -}}
+{{ .Values.masterKey.existingSecret | default (printf "%s-master-key" (include "redisbench.name" .)) }}
+{{- end -}}
+
+{{/*
+What the operator does in a namespace whose benchmarks it runs. Nothing is here that it does not call.
+Secrets are created (the credential of a run) and never read.
+*/}}
+{{- define "redisbench.rules" -}}
+- apiGroups: [redisbench.dev]
+  resources: [redisbenchmarks]
+  verbs: [get, list, watch, patch, delete]
+- apiGroups: [redisbench.dev]
+  resources: [redisbenchmarks/status]
+  verbs: [patch]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, delete]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create, delete]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, create, patch, delete]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
