@@ -56,6 +56,8 @@ pub enum RefusalCode {
     Malformed,
     /// The body is larger than [`crate::limits::REQUEST_BYTES`] (413).
     TooLarge,
+    /// The shard could not answer now: ask again (503).
+    Unavailable,
 }
 
 impl RefusalCode {
@@ -67,6 +69,7 @@ impl RefusalCode {
             Self::StaleEpoch | Self::PlanConflict | Self::WrongPhase | Self::InstantPassed => 409,
             Self::TooLarge => 413,
             Self::Malformed => 422,
+            Self::Unavailable => 503,
         }
     }
 }
