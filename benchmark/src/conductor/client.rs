@@ -1,0 +1,231 @@
+//! [`ShardCalls`] over HTTPS: one connection per shard, kept and used again; every answer bounded in time and size and
+//! checked to come from the process that was meant.
+
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{
+    AbortRequest, AcceptedStart, Answer, ClockReading, Detail, EpochRequest, PlanRequest, Refusal, ShardState,
+    StartRequest, WIRE_VERSION, limits, path,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{CallError, Endpoint, ShardCalls, Unreachable};
+use crate::credential::{CredentialError, RunCredential};
+
+/// Time limits of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTimeouts {
+    /// For the TCP connection.
+    pub dial: Duration,
+    /// For everything: dial, TLS handshake, request and the whole answer.
+    pub call: Duration,
+    /// The same for a full snapshot, which may be long.
+    pub full_snapshot: Duration,
+}
+
+impl Default for CallTimeouts {
+    /// 3 s, 8 s and 30 s.
+    fn default() -> Self {
+        Self { dial: Duration::from_secs(3), call: Duration::from_secs(8), full_snapshot: Duration::from_secs(30) }
+    }
+}
+
+/// Calls the shards of one run.
+#[derive(Debug)]
+pub struct ShardClient {
+    run: String,
+    authorization: HeaderValue,
+    http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    timeouts: CallTimeouts,
+}
+
+impl ShardClient {
+    /// A client for the shards of `run` that hold `credential`.
+    ///
+    /// # Errors
+    /// When the TLS settings are refused; not seen.
+    pub fn new(run: &str, credential: &RunCredential, timeouts: CallTimeouts) -> Result<Self, CredentialError> {
+        let mut dialler = HttpConnector::new();
+        dialler.enforce_http(false);
+        dialler.set_nodelay(true);
+        dialler.set_connect_timeout(Some(timeouts.dial));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(credential.client_config()?)
+            .https_only()
+            .enable_http1()
+            .wrap_connector(dialler);
+        // One call at a time goes to a shard, so one kept connection is enough.
+        let http = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(60))
+            .pool_max_idle_per_host(1)
+            .build(connector);
+        // The token is base64url, which every header can carry.
+        let mut authorization =
+            HeaderValue::try_from(credential.token().header()).unwrap_or_else(|_| unreachable!("base64url"));
+        authorization.set_sensitive(true);
+        Ok(Self { run: run.to_owned(), authorization, http, timeouts })
+    }
+
+    async fn get<T: DeserializeOwned>(
+        &self,
+        shard: &Endpoint,
+        path: &str,
+        trial: Option<u32>,
+        timeout: Duration,
+    ) -> Result<T, CallError> {
+        self.call(shard, Method::GET, path, Bytes::new(), trial, timeout).await
+    }
+
+    async fn put<T: DeserializeOwned>(
+        &self,
+        shard: &Endpoint,
+        path: &str,
+        request: &(impl Serialize + Sync),
+        trial: Option<u32>,
+    ) -> Result<T, CallError> {
+        let body = serde_json::to_vec(request).map_err(|error| Unreachable::Malformed(error.to_string()))?;
+        self.call(shard, Method::PUT, path, body.into(), trial, self.timeouts.call).await
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        shard: &Endpoint,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        trial: Option<u32>,
+        timeout: Duration,
+    ) -> Result<T, CallError> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("https://{}{path}", shard.address))
+            .header(AUTHORIZATION, self.authorization.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .map_err(|error| Unreachable::Connection(error.to_string()))?;
+        let exchange = async {
+            let response = self.http.request(request).await.map_err(|error| connection_error(&error, shard.address))?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), limits::ANSWER_BYTES)
+                .collect()
+                .await
+                .map_err(|error| body_error(error.as_ref()))?
+                .to_bytes();
+            self.read(shard, status, &body, trial)
+        };
+        tokio::time::timeout(timeout, exchange).await.map_err(|_| Unreachable::TimedOut(timeout))?
+    }
+
+    /// Whoever answered is checked before anything is made of the body.
+    fn read<T: DeserializeOwned>(
+        &self,
+        shard: &Endpoint,
+        status: StatusCode,
+        body: &[u8],
+        trial: Option<u32>,
+    ) -> Result<T, CallError> {
+        if status.is_success() {
+            let answer: Answer<T> = parse(status, body)?;
+            Ok(self.check(answer, shard, trial)?)
+        } else {
+            let answer: Answer<Refusal> = parse(status, body)?;
+            Err(CallError::Refused(self.check(answer, shard, trial)?))
+        }
+    }
+
+    fn check<T>(&self, answer: Answer<T>, shard: &Endpoint, trial: Option<u32>) -> Result<T, Unreachable> {
+        let foreign = |what: &str, got: &str, wanted: &str| {
+            Err(Unreachable::Foreign(format!("{what} is {}, not {wanted}", limits::message(got))))
+        };
+        if answer.wire != WIRE_VERSION {
+            return foreign("wire version", &answer.wire.to_string(), &WIRE_VERSION.to_string());
+        }
+        if answer.run != self.run {
+            return foreign("run", &answer.run, &self.run);
+        }
+        if answer.incarnation != shard.incarnation {
+            return foreign("incarnation", &answer.incarnation, &shard.incarnation);
+        }
+        match (answer.trial, trial) {
+            (Some(got), Some(wanted)) if got != wanted => foreign("trial", &got.to_string(), &wanted.to_string()),
+            _ => Ok(answer.body),
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, Unreachable> {
+    serde_json::from_slice(body).map_err(|error| Unreachable::Malformed(format!("status {}: {error}", status.as_u16())))
+}
+
+fn connection_error(error: &(dyn Error + 'static), address: SocketAddr) -> Unreachable {
+    let mut innermost = error;
+    let mut timed_out = false;
+    loop {
+        timed_out |= innermost.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::TimedOut);
+        match innermost.source() {
+            Some(source) => innermost = source,
+            None => break,
+        }
+    }
+    if timed_out {
+        Unreachable::DialTimedOut(address)
+    } else {
+        Unreachable::Connection(limits::message(&format!("connection to {address}: {innermost}")))
+    }
+}
+
+fn body_error(error: &(dyn Error + Send + Sync + 'static)) -> Unreachable {
+    if error.is::<LengthLimitError>() {
+        Unreachable::Malformed(format!("larger than {} bytes", limits::ANSWER_BYTES))
+    } else {
+        Unreachable::Connection(limits::message(&error.to_string()))
+    }
+}
+
+impl ShardCalls for ShardClient {
+    async fn clock(&self, shard: &Endpoint) -> Result<ClockReading, CallError> {
+        self.get(shard, path::CLOCK, None, self.timeouts.call).await
+    }
+
+    async fn state(&self, shard: &Endpoint) -> Result<ShardState, CallError> {
+        self.get(shard, path::STATE, None, self.timeouts.call).await
+    }
+
+    async fn put_plan(&self, shard: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {
+        self.put(shard, &path::trial(request.plan.trial), request, Some(request.plan.trial)).await
+    }
+
+    async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
+        self.put(shard, &path::start(trial), request, Some(trial)).await
+    }
+
+    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {
+        let timeout = match detail {
+            Detail::Live => self.timeouts.call,
+            Detail::Full => self.timeouts.full_snapshot,
+        };
+        self.get(shard, &path::snapshot(trial, detail), Some(trial), timeout).await
+    }
+
+    async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
+        self.put(shard, &path::abort(trial), request, Some(trial)).await
+    }
+
+    async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
+        self.put(shard, path::RELEASE, request, None).await
+    }
+}

@@ -1,0 +1,117 @@
+//! What the conductor is told: once at its start, and while it conducts.
+
+use std::future::Future;
+use std::time::Duration;
+
+use redisbench_wire::plan::ShardPlan;
+
+use super::Endpoint;
+
+/// What to conduct, and how. One conductor conducts one trial.
+#[derive(Clone, Debug)]
+pub struct ConductorConfig {
+    /// The conductor's epoch, in every `PUT`. A shard that has seen a higher one refuses.
+    pub epoch: u64,
+    /// One plan per shard, in the order of their indices; all of one run and one trial.
+    pub plans: Vec<ShardPlan>,
+    /// What the conductor gives up on.
+    pub limits: ConductorLimits,
+    /// What to do when a shard is lost after the start.
+    pub on_lost: OnLost,
+    /// The start that an earlier conductor recorded for this trial, if any. With it the conductor first asks every
+    /// shard what it accepted.
+    pub resume: Option<StartRecord>,
+}
+
+/// What the conductor gives up on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConductorLimits {
+    /// From the beginning until all shards are armed; extended while preload advances.
+    pub prepare: Duration,
+    /// From the planned end of the trial until a shard without a final snapshot counts as lost.
+    pub collect: Duration,
+    /// The largest wanted difference between the shards' starts. A clock known no better than half of it may not start.
+    pub max_start_skew: Duration,
+}
+
+impl Default for ConductorLimits {
+    /// The API's defaults: 10 min, 2 min, 20 ms.
+    fn default() -> Self {
+        Self {
+            prepare: Duration::from_secs(600),
+            collect: Duration::from_secs(120),
+            max_start_skew: Duration::from_millis(20),
+        }
+    }
+}
+
+/// What to do when a shard is lost after the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLost {
+    /// Go on with the rest; the verdict names the shard.
+    #[default]
+    Invalidate,
+    /// Stop the rest, keep what was measured, and fail.
+    Abort,
+    /// Stop, wait for the replacement, and begin a new attempt; at most twice, then as Abort.
+    Restart,
+}
+
+/// What is known of one shard from outside: from its pod or its child process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShardPresence {
+    /// Not there yet.
+    Absent {
+        /// What keeps it from coming, as the platform words it: `Unschedulable: ..`, `ImagePullBackOff: ..`.
+        why: Option<String>,
+    },
+    /// Running, as far as the platform knows, and to be dialled here.
+    Present(Endpoint),
+    /// The process that was here has ended without having been released.
+    Gone {
+        /// What ended it: exit code, eviction, deletion.
+        why: String,
+        /// Whether the platform will start another in its place. Without one, a run that has not started fails at once.
+        replaced: bool,
+    },
+    /// Exited with 0 after its release.
+    Done,
+}
+
+/// What the user wants beside the plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    /// Stop now and keep what was measured. One way.
+    pub abort: bool,
+}
+
+/// A start that is about to be ordered. Written down before the first shard hears of it, so that whoever takes over
+/// knows which attempt to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartRecord {
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The start instant in nanoseconds since the Unix epoch, by the conductor's wall clock. For people, and for the
+    /// rough judgement whether it has passed; shards get theirs on their own clocks.
+    pub start_at_unix_nanoseconds: u64,
+}
+
+/// Where starts are written down.
+pub trait Journal: Send + Sync {
+    /// Makes `record` durable. No shard is started before this returns. The time it takes counts against the lead.
+    ///
+    /// # Errors
+    /// [`JournalError::Superseded`] ends the conductor; [`JournalError::Failed`] costs the attempt.
+    fn record_start(&self, record: StartRecord) -> impl Future<Output = Result<(), JournalError>> + Send;
+}
+
+/// Why a start could not be written down.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// Another conductor has taken over.
+    #[error("another conductor has taken over")]
+    Superseded,
+    /// It could not be written.
+    #[error("failed to record the start: {0}")]
+    Failed(String),
+}

@@ -1,0 +1,89 @@
+//! What a trial came to.
+
+use std::time::Duration;
+
+use redisbench_wire::snapshot::Snapshot;
+
+/// What a trial came to, and everything that the shards measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// The last attempt, from 1; 0 if none was ordered.
+    pub attempt: u32,
+    /// When that attempt started, in nanoseconds since the Unix epoch; none if it never did.
+    pub start_at_unix_nanoseconds: Option<u64>,
+    /// One entry per shard, in the order of their indices.
+    pub shards: Vec<ShardOutcome>,
+    /// The largest difference between the shards' first sends, each seen against its own schedule; none with fewer
+    /// than two shards, or if nothing was sent.
+    pub start_skew: Option<Duration>,
+    /// Half of the worst shard's round trip at the start; none if the clocks were never exchanged.
+    pub clock_uncertainty: Option<Duration>,
+}
+
+impl Outcome {
+    /// Shards that are lost.
+    pub fn lost(&self) -> impl Iterator<Item = &ShardOutcome> {
+        self.shards.iter().filter(|shard| shard.lost.is_some())
+    }
+
+    /// Shards that did not acknowledge the abort within 2 s: their processes are to be ended from outside.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = &ShardOutcome> {
+        self.shards.iter().filter(|shard| shard.unacknowledged)
+    }
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Measured to its end. Shards may have been lost on the way; see [`Outcome::lost`].
+    Completed,
+    /// It cannot go on.
+    Failed(Failure),
+    /// Stopped by the user. What was measured is in the shards' snapshots.
+    Aborted,
+    /// Another conductor has taken over. Write nothing more about this trial.
+    Superseded,
+}
+
+/// Why a trial failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// The class: a condition's reason in `CamelCase`.
+    pub reason: String,
+    /// For people: one shard, how many it concerns, and the way out.
+    pub message: String,
+}
+
+/// What one shard came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShardOutcome {
+    /// The shard's index, from 0.
+    pub shard: u32,
+    /// The incarnation that the snapshot is of; empty if none was ever dialled.
+    pub incarnation: String,
+    /// The machine that it ran on, as its endpoint said.
+    pub host: String,
+    /// The last accepted snapshot: the full one, unless `partial`.
+    pub snapshot: Option<Snapshot>,
+    /// The snapshot is not the final one: what came after it is unknown.
+    pub partial: bool,
+    /// Why it is lost, if it is.
+    pub lost: Option<String>,
+    /// It did not acknowledge the abort in time.
+    pub unacknowledged: bool,
+    /// The shard's clock, if it was ever exchanged.
+    pub clock: Option<ShardClock>,
+}
+
+/// What is known of a shard's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardClock {
+    /// The shard's monotonic clock minus the conductor's, in nanoseconds. Only differences between shards mean
+    /// anything to others.
+    pub offset_nanoseconds: i64,
+    /// How far it may be off.
+    pub uncertainty: Duration,
+}

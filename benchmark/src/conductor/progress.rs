@@ -1,0 +1,99 @@
+//! The picture that a conductor publishes while it conducts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use redisbench_wire::snapshot::Tally;
+
+/// The state of a trial, replaced whole with every change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// What the conductor is doing.
+    pub stage: ConductStage,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// When the trial starts or started, in nanoseconds since the Unix epoch; none before it is recorded.
+    pub start_at_unix_nanoseconds: Option<u64>,
+    /// How many shards are in which state.
+    pub shards: ShardCounts,
+    /// How far phase Preparing has come.
+    pub preparation: PreparationProgress,
+    /// The merge of the newest live snapshots; none before the first.
+    pub live: Option<Arc<LivePicture>>,
+    /// The difference between the shards' first sends; none before two are known.
+    pub start_skew: Option<Duration>,
+    /// Half of the worst shard's round trip; none before the clocks are exchanged.
+    pub clock_uncertainty: Option<Duration>,
+    /// The age of the oldest of the newest snapshots of running shards.
+    pub oldest_snapshot_age: Option<Duration>,
+}
+
+/// What the conductor is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ConductStage {
+    /// Waiting for shards to come, prepare and arm.
+    #[default]
+    Preparing,
+    /// The start is ordered, and the end of the trial has not come.
+    Running,
+    /// The load is over; final snapshots are fetched.
+    Collecting,
+    /// There is an outcome.
+    Done,
+}
+
+/// How many shards are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardCounts {
+    /// Shards of the plan.
+    pub desired: u32,
+    /// Shards with a process to dial.
+    pub present: u32,
+    /// Shards that are armed or have started.
+    pub armed: u32,
+    /// Shards that accepted the start and have not finished.
+    pub running: u32,
+    /// Shards whose final snapshot is here.
+    pub finished: u32,
+    /// Shards that are lost.
+    pub lost: u32,
+    /// Shards that did not answer the last call. They may well be running.
+    pub unreachable: u32,
+}
+
+/// How far phase Preparing has come, over all shards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PreparationProgress {
+    /// Connections that are ready.
+    pub connected: u64,
+    /// Connections wanted.
+    pub connections: u64,
+    /// Keys written or found.
+    pub preloaded_keys: u64,
+    /// Keys to preload.
+    pub preload_keys: u64,
+    /// What the first shard that is not armed waits for, with its index.
+    pub waiting_for: Option<String>,
+}
+
+/// The merge of the newest snapshot of every shard, final ones included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LivePicture {
+    /// The measured requests.
+    pub total: Tally,
+    /// The warm-up's requests.
+    pub warmup: Tally,
+    /// Response time of succeeded requests.
+    pub response: Histogram<u64>,
+    /// Service time of succeeded requests; none in a closed loop.
+    pub service: Option<Histogram<u64>>,
+    /// Errors by kind, the most frequent first.
+    pub errors: Vec<(String, u64)>,
+    /// How much of the trial is over.
+    pub percent: u8,
+    /// Successful requests per second since the measurement began; of the warm-up while that lasts.
+    pub achieved_per_second: u64,
+    /// Whether any shard's measurement has begun.
+    pub measuring: bool,
+}
