@@ -1,1 +1,18 @@
-//! Placeholder.
+//! The harness of the end-to-end tests: a cluster with the operator installed by Helm, a namespace per test, and what
+//! the tests ask of Redis, of a benchmark and of the metrics.
+//!
+//! It shares no code with the product. It sees benchmarks as JSON, and uses `helm` and `kubectl` as a user would.
+
+pub mod benchmark;
+pub mod cluster;
+pub mod dump;
+pub mod json;
+pub mod metrics;
+pub mod redis;
+pub mod space;
+pub mod tools;
+pub mod wait;
+
+pub use benchmark::Benchmark;
+pub use cluster::Cluster;
+pub use space::{Space, run, run_alone};

@@ -1,0 +1,298 @@
+//! A benchmark of a test: its manifest, waiting for what becomes of it, and whether its numbers agree.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine as _;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::{Resource, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::json::{count, list, merge, text};
+use crate::redis;
+use crate::space::Space;
+use crate::wait;
+
+/// Long enough for a short benchmark on a busy machine.
+pub const SOON: Duration = Duration::from_secs(90);
+
+/// A small benchmark: two shards, four connections, five seconds, with the members of `spec` merged into its own.
+pub fn manifest(name: &str, spec: &Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": name},
+        "spec": {
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
+            "workload": {
+                "operations": [
+                    {"name": "get", "weight": 80, "command": "GET __key__"},
+                    {"name": "set", "weight": 20, "command": "SET __key__ __data__"},
+                ],
+                "keys": {"prefix": "rb:", "count": 1000, "pattern": {"type": "Uniform"}},
+                "values": {"size": {"type": "Fixed", "fixed": {"bytes": 64}}},
+            },
+            "load": {
+                "type": "OpenLoop",
+                "openLoop": {"rate": 400},
+                "connections": 4,
+                "pipeline": 4,
+                "duration": "5s",
+                "warmup": "1s",
+                "timeouts": {"connect": "3s", "request": "3s"},
+            },
+            "shards": {
+                "count": 2,
+                // Three nodes share the processors of one machine.
+                "maxStartSkew": "500ms",
+                "template": {"resources": {
+                    "requests": {"cpu": "100m", "memory": "64Mi"},
+                    "limits": {"cpu": "1", "memory": "128Mi"},
+                }},
+            },
+        },
+    });
+    merge(&mut object["spec"], spec);
+    object
+}
+
+/// A benchmark on the cluster.
+#[derive(Clone)]
+pub struct Benchmark {
+    space: Space,
+    name: String,
+}
+
+impl Benchmark {
+    /// Creates [`manifest`] in the test's namespace.
+    ///
+    /// # Errors
+    /// If the API server refuses it.
+    pub async fn create(space: &Space, name: &str, spec: &Value) -> Result<Self> {
+        let object: DynamicObject = serde_json::from_value(manifest(name, spec))?;
+        space.benchmarks().create(&PostParams::default(), &object).await?;
+        Ok(Self::named(space, name))
+    }
+
+    /// A benchmark that was created otherwise.
+    pub fn named(space: &Space, name: &str) -> Self {
+        Self { space: space.clone(), name: name.to_owned() }
+    }
+
+    /// Waits until the object `holds`, and returns it.
+    ///
+    /// # Errors
+    /// If it does not within `limit`, or is deleted.
+    pub async fn wait(&self, what: &str, limit: Duration, holds: impl Fn(&Value) -> bool) -> Result<Value> {
+        let mut seen = Value::Null;
+        wait::object(self.space.benchmarks(), &self.name, what, limit, |object| {
+            object.and_then(|object| serde_json::to_value(object).ok()).is_some_and(|object| {
+                let ready = holds(&object);
+                seen = object;
+                ready
+            })
+        })
+        .await?;
+        Ok(seen)
+    }
+
+    /// Waits until the object is gone.
+    ///
+    /// # Errors
+    /// If it is still there after `limit`.
+    pub async fn gone(&self, limit: Duration) -> Result<()> {
+        wait::object(self.space.benchmarks(), &self.name, "deleted", limit, |object| object.is_none()).await?;
+        Ok(())
+    }
+
+    /// Waits until the load runs.
+    ///
+    /// # Errors
+    /// If it does not soon, or is over already.
+    pub async fn running(&self) -> Result<Value> {
+        let object = self.wait("running or finished", SOON, |o| phase(o) == "Running" || is_finished(o)).await?;
+        ensure!(phase(&object) == "Running", "{} ended before it was seen running: {}", self.name, object["status"]);
+        Ok(object)
+    }
+
+    /// Waits until it runs and a first measurement has come from the shards.
+    ///
+    /// # Errors
+    /// If none comes, or it ends first.
+    pub async fn measuring(&self) -> Result<Value> {
+        self.running().await?;
+        let measured = |o: &Value| o.pointer("/status/progress/achievedPerSecond").and_then(Value::as_u64) > Some(0);
+        let object = self.wait("measuring", SOON, |o| is_finished(o) || measured(o)).await?;
+        ensure!(!is_finished(&object), "{} ended while it was to be disturbed: {}", self.name, object["status"]);
+        Ok(object)
+    }
+
+    /// Waits for the condition Finished.
+    ///
+    /// # Errors
+    /// If it does not finish within `limit`.
+    pub async fn finished(&self, limit: Duration) -> Result<Value> {
+        self.wait("finished", limit, is_finished).await
+    }
+
+    /// Waits until it has succeeded, and checks that its numbers agree with each other.
+    ///
+    /// # Errors
+    /// If it ends otherwise, or its numbers contradict each other.
+    pub async fn succeeded(&self, limit: Duration) -> Result<Value> {
+        let object = self.finished(limit).await?;
+        ensure!(phase(&object) == "Succeeded", "{} did not succeed: {}", self.name, object["status"]);
+        ensure!(condition(&object, "Complete") == Some("True"), "not complete: {}", object["status"]["conditions"]);
+        check_numbers(&object)?;
+        Ok(object)
+    }
+
+    /// Changes its spec by a merge patch.
+    ///
+    /// # Errors
+    /// If the API server refuses the change.
+    pub async fn patch(&self, spec: &Value) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        self.space.benchmarks().patch(&self.name, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// The object as it is.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn get(&self) -> Result<Value> {
+        Ok(serde_json::to_value(self.space.benchmarks().get(&self.name).await?)?)
+    }
+
+    /// Its shards' pods, by shard index.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub async fn pods(&self) -> Result<Vec<Pod>> {
+        let uid = self.uid().await?;
+        let jobs = self.space.api::<Job>().list(&ListParams::default()).await?;
+        let Some(job) = jobs.items.iter().find(|job| is_owned_by(*job, &uid)) else { return Ok(Vec::new()) };
+        let selector = format!("batch.kubernetes.io/job-name={}", job.name_any());
+        let mut pods = self.space.api::<Pod>().list(&ListParams::default().labels(&selector)).await?.items;
+        pods.sort_by_key(shard_index);
+        Ok(pods)
+    }
+
+    /// The JSON of its full result, out of the ConfigMaps that the status names.
+    ///
+    /// # Errors
+    /// If one is missing, or together they are no JSON.
+    pub async fn full_result(&self) -> Result<Value> {
+        let object = self.get().await?;
+        let artifacts = list(&object, "/status/artifacts");
+        let mut parts = Vec::new();
+        for artifact in artifacts.iter().filter(|a| a["name"].as_str().is_some_and(|n| n.starts_with("result.json"))) {
+            let name = text(artifact, "/configMap")?;
+            let map: ConfigMap = self.space.api().get(name).await?;
+            ensure!(is_owned_by(&map, &self.uid().await?), "ConfigMap {name} is not owned by {}", self.name);
+            let data = map.data.unwrap_or_default();
+            let key = text(artifact, "/name")?;
+            let part = data.get(key).with_context(|| format!("no {key} in ConfigMap {name}: {:?}", data.keys()))?;
+            parts.push((key.to_owned(), part.clone()));
+        }
+        ensure!(!parts.is_empty(), "no result.json among the artifacts: {}", object["status"]["artifacts"]);
+        let whole: String = parts.into_iter().map(|(_, part)| part).collect();
+        serde_json::from_str(&whole).context("the full result is no JSON")
+    }
+
+    /// What a Redis pod (or `deployment/NAME`) of its namespace counted, per command.
+    ///
+    /// # Errors
+    /// If the server does not say.
+    pub async fn server_calls(&self, pod: &str) -> Result<BTreeMap<String, u64>> {
+        redis::calls(&self.space, pod).await
+    }
+
+    async fn uid(&self) -> Result<String> {
+        self.space.benchmarks().get(&self.name).await?.metadata.uid.context("no uid")
+    }
+}
+
+/// The phase in the status; empty if there is none.
+pub fn phase(object: &Value) -> &str {
+    text(object, "/status/phase").unwrap_or_default()
+}
+
+/// The status of a condition.
+pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
+    list(object, "/status/conditions").iter().find(|c| c["type"] == kind)?["status"].as_str()
+}
+
+/// The message of a condition; empty if there is none.
+pub fn message<'a>(object: &'a Value, kind: &str) -> &'a str {
+    let condition = list(object, "/status/conditions").iter().find(|c| c["type"] == kind);
+    condition.and_then(|c| c["message"].as_str()).unwrap_or_default()
+}
+
+/// Whether the condition Finished is true.
+pub fn is_finished(object: &Value) -> bool {
+    condition(object, "Finished") == Some("True")
+}
+
+/// The index of a shard's pod.
+pub fn shard_index(pod: &Pod) -> u32 {
+    let index = pod.annotations().get("batch.kubernetes.io/job-completion-index");
+    index.and_then(|index| index.parse().ok()).unwrap_or(u32::MAX)
+}
+
+fn is_owned_by<K: Resource>(object: &K, uid: &str) -> bool {
+    object.owner_references().iter().any(|owner| owner.uid == uid)
+}
+
+/// A histogram of a status or result.
+///
+/// # Errors
+/// If it is no HDR V2-deflate histogram in base64.
+pub fn histogram(encoded: &str) -> Result<Histogram<u64>> {
+    let bytes = base64::engine::general_purpose::STANDARD.decode(encoded)?;
+    Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
+}
+
+/// Checks that every scheduled request has one outcome, in total, per operation and per shard; that these sum to the
+/// total; and that the merged histogram holds the succeeded requests.
+///
+/// # Errors
+/// If they do not, with the numbers.
+pub fn check_numbers(object: &Value) -> Result<()> {
+    let result = object.pointer("/status/result").context("no status.result")?;
+    let total = balanced(&result["requests"])?;
+    ensure!(total > 0, "nothing was scheduled: {result}");
+    for breakdown in ["operations", "shards"] {
+        let parts = list(result, &format!("/{breakdown}"));
+        ensure!(!parts.is_empty(), "no {breakdown} in {result}");
+        let mut sum = 0;
+        for part in parts {
+            sum += balanced(&part["requests"])?;
+        }
+        ensure!(sum == total, "{breakdown} sum to {sum} scheduled requests of {total}: {result}");
+    }
+    let merged = histogram(text(result, "/histogram/data")?)?;
+    let succeeded = count(result, "/requests/succeeded")?;
+    ensure!(merged.len() == succeeded, "the histogram holds {} of {succeeded} requests", merged.len());
+    // The quantile in the status may be the censored one, which is the same where nothing failed.
+    let p99 = count(result, "/responseTime/p99Nanoseconds")?;
+    if count(result, "/requests/succeeded")? == total {
+        ensure!(p99 == merged.value_at_quantile(0.99), "p99 {p99} is not that of the histogram");
+    }
+    Ok(())
+}
+
+fn balanced(requests: &Value) -> Result<u64> {
+    let scheduled = count(requests, "/scheduled")?;
+    let mut outcomes = count(requests, "/succeeded")? + count(requests, "/errors")? + count(requests, "/unsent")?;
+    // Only an aborted run has requests without an outcome.
+    outcomes += requests["inFlight"].as_u64().unwrap_or(0);
+    ensure!(scheduled == outcomes, "{scheduled} scheduled requests have {outcomes} outcomes: {requests}");
+    Ok(scheduled)
+}

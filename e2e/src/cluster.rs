@@ -1,0 +1,148 @@
+//! The cluster under the tests, found once per process, with the operator installed.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::runtime::Runtime;
+
+use crate::tools::{helm, kubectl, kubectl_with_input};
+
+/// The namespace of the operator, which enforces Pod Security `restricted`.
+pub const SYSTEM: &str = "redisbench-system";
+/// The Helm release.
+pub const RELEASE: &str = "redisbench";
+/// Selects the operator's pods.
+pub const OPERATOR: &str = "app.kubernetes.io/name=redisbench-operator";
+
+/// A Kubernetes cluster and the means to talk to it.
+#[derive(Debug)]
+pub struct Cluster {
+    kubeconfig: PathBuf,
+    programs: Option<PathBuf>,
+    images: Option<Images>,
+    redis_image: String,
+    runtime: Runtime,
+}
+
+/// Where the images of the operator and the load generator come from, if not from where the chart says.
+#[derive(Debug)]
+struct Images {
+    registry: String,
+    tag: String,
+}
+
+impl Cluster {
+    /// The cluster that `E2E_KUBECONFIG` names, or the one that `make test-e2e` started.
+    ///
+    /// # Panics
+    /// If there is neither: a suite that cannot run has failed, it is not skipped.
+    pub fn get() -> &'static Self {
+        static CLUSTER: OnceLock<Result<Cluster, String>> = OnceLock::new();
+        match CLUSTER.get_or_init(|| Self::find().map_err(|error| format!("{error:#}"))) {
+            Ok(cluster) => cluster,
+            #[expect(clippy::panic, reason = "the failure of every test")]
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn find() -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let redis_image = env::var("E2E_REDIS_IMAGE").unwrap_or_else(|_| "redis:7.0.15".to_owned());
+        if let Some(kubeconfig) = env::var_os("E2E_KUBECONFIG").filter(|path| !path.is_empty()) {
+            let images = env::var("E2E_IMAGE_TAG").ok().map(|tag| Images {
+                registry: env::var("E2E_IMAGE_REGISTRY").unwrap_or_else(|_| "docker.io/redisbench".to_owned()),
+                tag,
+            });
+            return Ok(Self { kubeconfig: kubeconfig.into(), programs: None, images, redis_image, runtime });
+        }
+        let cache = env::var_os("E2E_CACHE").map_or_else(|| repository().join("target/e2e-cluster"), PathBuf::from);
+        let kubeconfig = cache.join("run/admin.conf");
+        if !kubeconfig.exists() {
+            bail!(
+                "no cluster to test on ({} is absent). `make test-e2e` starts one and runs these tests; \
+                 E2E_KUBECONFIG=<file> uses one that you have; `make test-unit` needs none",
+                kubeconfig.display()
+            );
+        }
+        let images = Some(Images { registry: "docker.io/redisbench".to_owned(), tag: "e2e".to_owned() });
+        Ok(Self { kubeconfig, programs: Some(cache.join("bin")), images, redis_image, runtime })
+    }
+
+    /// The kubeconfig of the cluster.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The path of `kubectl` or `helm`: the cluster's own, or by `PATH`.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.as_ref().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
+    }
+
+    /// The image of the Redis servers under test.
+    pub fn redis_image(&self) -> &str {
+        &self.redis_image
+    }
+
+    /// The one runtime of the process: a client works only on the runtime it was made on.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// A client of the API server.
+    ///
+    /// # Errors
+    /// If the kubeconfig cannot be read or used.
+    pub async fn client(&self) -> Result<Client> {
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Installs the operator by Helm, once per process.
+    ///
+    /// # Errors
+    /// If Helm refuses, or the operator does not become ready.
+    pub async fn install(&self) -> Result<()> {
+        static INSTALLED: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
+        INSTALLED.get_or_try_init(|| self.helm_install()).await.copied()
+    }
+
+    async fn helm_install(&self) -> Result<()> {
+        kubectl_with_input(&["apply", "-f", "-"], &restricted_namespace(SYSTEM).to_string()).await?;
+        let chart = repository().join("charts/redisbench-operator");
+        let mut arguments: Vec<String> =
+            ["upgrade", "--install", RELEASE, &chart.to_string_lossy(), "-n", SYSTEM].map(str::to_owned).to_vec();
+        if let Some(Images { registry, tag }) = &self.images {
+            for part in ["operator", "loadgen"] {
+                arguments.push("--set-string".to_owned());
+                arguments.push(format!("{part}.image.repository={registry}/{part},{part}.image.tag={tag}"));
+            }
+        }
+        arguments.extend(["--wait", "--timeout", "2m"].map(str::to_owned));
+        if let Err(error) = helm(&arguments).await {
+            let pods = kubectl(&["-n", SYSTEM, "describe", "pods"]).await.unwrap_or_default();
+            let logs = kubectl(&["-n", SYSTEM, "logs", "-l", OPERATOR, "--tail=100"]).await.unwrap_or_default();
+            return Err(error).context(format!("failed to install the operator; {pods}\n{logs}"));
+        }
+        Ok(())
+    }
+}
+
+/// A namespace that refuses pods which do more than the strictest Pod Security profile allows.
+pub fn restricted_namespace(name: &str) -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+    })
+}
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_root.parent().unwrap_or(crate_root).to_owned()
+}

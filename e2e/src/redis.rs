@@ -1,0 +1,210 @@
+//! Redis servers under test, as pods, and what they counted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::space::Space;
+use crate::wait;
+
+const READY: Duration = Duration::from_secs(60);
+
+/// Primaries of the Redis Cluster; as many replicas.
+pub const PRIMARIES: usize = 3;
+
+/// Starts one Redis server behind the Service `name`.
+///
+/// # Errors
+/// If it does not become ready.
+pub async fn standalone(space: &Space, name: &str) -> Result<()> {
+    start(space, name, pod_spec(&["--save", "", "--appendonly", "no"], None)).await
+}
+
+/// Starts one Redis server whose configuration, passwords and all, is in the Secret `secret` under `redis.conf`.
+///
+/// # Errors
+/// If it does not become ready.
+pub async fn configured(space: &Space, name: &str, secret: &str) -> Result<()> {
+    let volume = json!({"name": "config", "secret": {"secretName": secret}});
+    start(space, name, pod_spec(&["/etc/redis/redis.conf"], Some(volume))).await
+}
+
+async fn start(space: &Space, name: &str, pod: Value) -> Result<()> {
+    let labels = json!({"app": name});
+    let deployment = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
+    });
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {"selector": labels, "ports": [{"port": 6379}]},
+    });
+    space.apply(&[deployment, service]).await?;
+    available(space, name).await
+}
+
+/// Waits until the Deployment `name` is available.
+///
+/// # Errors
+/// If it does not become so.
+pub async fn available(space: &Space, name: &str) -> Result<()> {
+    wait::object(space.api::<Deployment>(), name, "available", READY, |deployment| {
+        let ready = deployment.and_then(|d| d.status.as_ref()).and_then(|status| status.available_replicas);
+        ready.is_some_and(|replicas| replicas > 0)
+    })
+    .await?;
+    Ok(())
+}
+
+/// Starts a Redis Cluster of three primaries and three replicas behind the Service `name`, and waits until all of it
+/// agrees that it is whole.
+///
+/// # Errors
+/// If it does not come about.
+pub async fn cluster(space: &Space, name: &str) -> Result<()> {
+    let nodes = 2 * PRIMARIES;
+    let labels = json!({"app": name});
+    let arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", "5000", "--save", "", "--appendonly", "no"];
+    let set = json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": nodes,
+            "serviceName": name,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec(&arguments, None)},
+        },
+    });
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {"clusterIP": "None", "selector": labels, "ports": [{"port": 6379}]},
+    });
+    space.apply(&[set, service]).await?;
+    wait::object(space.api::<StatefulSet>(), name, "ready", READY, |set| {
+        let ready = set.and_then(|set| set.status.as_ref()).and_then(|status| status.ready_replicas);
+        ready.and_then(|ready| usize::try_from(ready).ok()) == Some(nodes)
+    })
+    .await?;
+    let pods: Api<Pod> = space.api();
+    let members = pods.list(&ListParams::default().labels(&format!("app={name}"))).await?.items;
+    let mut addresses = Vec::new();
+    for pod in &members {
+        let ip = pod.status.as_ref().and_then(|status| status.pod_ip.clone()).context("a Redis pod has no address")?;
+        addresses.push(format!("{ip}:6379"));
+    }
+    let first = format!("{name}-0");
+    let mut create = vec!["--cluster", "create"];
+    create.extend(addresses.iter().map(String::as_str));
+    create.extend(["--cluster-replicas", "1", "--cluster-yes"]);
+    cli(space, &first, &create).await?;
+    for pod in &members {
+        let pod = pod.name_any();
+        wait::answer("a whole Redis Cluster", READY, || async {
+            let info = cli(space, &pod, &["cluster", "info"]).await?;
+            let known = format!("cluster_known_nodes:{nodes}");
+            Ok((info.contains("cluster_state:ok") && info.contains(&known)).then_some(()))
+        })
+        .await?;
+    }
+    // A client may read topology from any node: all of them must know the replicas too.
+    wait::answer("replicas of every primary", READY, || async {
+        let told = cli(space, &first, &["cluster", "nodes"]).await?;
+        Ok((told.matches(" slave ").count() + told.matches(",slave ").count() == PRIMARIES).then_some(()))
+    })
+    .await
+}
+
+fn pod_spec(arguments: &[&str], config: Option<Value>) -> Value {
+    let mut mounts = vec![json!({"name": "data", "mountPath": "/data"})];
+    let mut volumes = vec![json!({"name": "data", "emptyDir": {}})];
+    if let Some(volume) = config {
+        mounts.push(json!({"name": "config", "mountPath": "/etc/redis", "readOnly": true}));
+        volumes.push(volume);
+    }
+    let arguments = [arguments, &["--protected-mode", "no", "--dir", "/data"]].concat();
+    json!({
+        "automountServiceAccountToken": false,
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": {
+            "runAsNonRoot": true,
+            "runAsUser": 999,
+            "fsGroup": 999,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [{
+            "name": "redis",
+            "image": Cluster::get().redis_image(),
+            "command": ["redis-server"],
+            "args": arguments,
+            "ports": [{"containerPort": 6379}],
+            "readinessProbe": {"tcpSocket": {"port": 6379}, "periodSeconds": 1},
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": {"drop": ["ALL"]},
+            },
+            "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}},
+            "volumeMounts": mounts,
+        }],
+        "volumes": volumes,
+    })
+}
+
+/// What `redis-cli` answers in a Redis pod (or `deployment/NAME`).
+///
+/// # Errors
+/// If it fails or Redis answers an error.
+pub async fn cli(space: &Space, pod: &str, command: &[&str]) -> Result<String> {
+    let answer = space.kubectl(&[&["exec", pod, "--", "redis-cli", "-e"], command].concat()).await?;
+    ensure!(!answer.starts_with("(error)"), "redis-cli {command:?} answered {answer}");
+    Ok(answer)
+}
+
+/// Calls of each command that succeeded or failed in being executed, as the server counted them.
+///
+/// # Errors
+/// If the server does not say.
+pub async fn calls(space: &Space, pod: &str) -> Result<BTreeMap<String, u64>> {
+    let info = cli(space, pod, &["info", "commandstats"]).await?;
+    parse_calls(&info)
+}
+
+fn parse_calls(info: &str) -> Result<BTreeMap<String, u64>> {
+    let mut calls = BTreeMap::new();
+    for line in info.lines().filter_map(|line| line.strip_prefix("cmdstat_")) {
+        let (command, fields) = line.split_once(':').with_context(|| format!("no fields in {line}"))?;
+        let count = fields.split(',').find_map(|field| field.strip_prefix("calls="));
+        let count = count.with_context(|| format!("no calls in {line}"))?.parse()?;
+        calls.insert(command.to_owned(), count);
+    }
+    Ok(calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_calls;
+
+    #[test]
+    fn calls_are_read_per_command() {
+        let info =
+            "# Commandstats\r\ncmdstat_get:calls=12,usec=3,usec_per_call=0.25\r\ncmdstat_config|get:calls=1,usec=9\r\n";
+        let calls = parse_calls(info).unwrap();
+        assert_eq!(calls["get"], 12);
+        assert_eq!(calls["config|get"], 1);
+    }
+}

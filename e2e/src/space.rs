@@ -1,0 +1,152 @@
+//! A namespace per test, deleted when it ends; if the test failed, what was in it is shown first.
+
+use std::panic::resume_unwind;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::Value;
+use tokio::sync::RwLock;
+
+use crate::cluster::{Cluster, restricted_namespace};
+use crate::dump::dump;
+use crate::tools::{kubectl, kubectl_with_input};
+
+/// The longest that a test may take: a hung one must not hang the suite.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// Held by every test; exclusively by those that disturb the operator.
+static OPERATOR: RwLock<()> = RwLock::const_new(());
+
+/// A namespace of one test.
+#[derive(Clone)]
+pub struct Space {
+    /// Its name.
+    pub name: String,
+    /// A client of the API server.
+    pub client: Client,
+    /// When the test began.
+    pub began: Timestamp,
+}
+
+/// Runs a test in a namespace of its own, beside others.
+///
+/// # Panics
+/// If the test fails.
+pub fn run<T, F>(test: T)
+where
+    T: FnOnce(Space) -> F,
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    Cluster::get().runtime().block_on(async {
+        let _shared = OPERATOR.read().await;
+        in_space(test).await;
+    });
+}
+
+/// Runs a test while no other runs, because it kills the operator.
+///
+/// # Panics
+/// If the test fails.
+pub fn run_alone<T, F>(test: T)
+where
+    T: FnOnce(Space) -> F,
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    Cluster::get().runtime().block_on(async {
+        let _exclusive = OPERATOR.write().await;
+        in_space(test).await;
+    });
+}
+
+#[expect(clippy::panic, reason = "the failure of a test")]
+async fn in_space<T, F>(test: T)
+where
+    T: FnOnce(Space) -> F,
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    let space = match Space::create().await {
+        Ok(space) => space,
+        Err(error) => panic!("failed to prepare the test: {error:?}"),
+    };
+    let outcome = tokio::spawn(tokio::time::timeout(LIMIT, test(space.clone()))).await;
+    if !matches!(outcome, Ok(Ok(Ok(())))) {
+        dump(&space).await;
+    }
+    space.delete().await;
+    match outcome {
+        Ok(Ok(Ok(()))) => {}
+        Ok(Ok(Err(error))) => panic!("{error:?}"),
+        Ok(Err(_)) => panic!("the test took more than {LIMIT:?}"),
+        Err(failed) if failed.is_panic() => resume_unwind(failed.into_panic()),
+        Err(cancelled) => panic!("{cancelled}"),
+    }
+}
+
+impl Space {
+    async fn create() -> Result<Self> {
+        let cluster = Cluster::get();
+        cluster.install().await?;
+        let client = cluster.client().await?;
+        let thread = std::thread::current();
+        let test = thread.name().and_then(|path| path.rsplit("::").next()).unwrap_or("test").replace('_', "-");
+        let mut namespace = restricted_namespace("");
+        // 63 characters at most, with the five that the server adds.
+        let prefix: String = format!("e2e-{test}").chars().take(50).collect();
+        namespace["metadata"]["generateName"] = Value::String(prefix + "-");
+        let namespace: Namespace = serde_json::from_value(namespace)?;
+        let made = Api::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+        Ok(Self { name: made.name_any(), client, began: Timestamp::now() })
+    }
+
+    async fn delete(&self) {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        // Whatever is left goes in the background; a failure here is no failure of the test.
+        let _ = namespaces.delete(&self.name, &DeleteParams::background()).await;
+    }
+
+    /// The objects of a built-in kind in this namespace.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    /// The benchmarks of this namespace.
+    pub fn benchmarks(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("redisbench.dev", "v1alpha1", "RedisBenchmark");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "redisbenchmarks");
+        Api::namespaced_with(self.client.clone(), &self.name, &resource)
+    }
+
+    /// Runs `kubectl` in this namespace.
+    ///
+    /// # Errors
+    /// If it fails; see [`kubectl`].
+    pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        kubectl(&[&["-n", &self.name], arguments].concat()).await
+    }
+
+    /// Runs `kubectl ... -o json` in this namespace.
+    ///
+    /// # Errors
+    /// If it fails, or answers no JSON.
+    pub async fn kubectl_json(&self, arguments: &[&str]) -> Result<Value> {
+        let text = self.kubectl(&[arguments, &["-o", "json"]].concat()).await?;
+        serde_json::from_str(&text).with_context(|| format!("`kubectl {arguments:?}` gave no JSON"))
+    }
+
+    /// Applies manifests in this namespace, as `kubectl apply` does.
+    ///
+    /// # Errors
+    /// If the API server refuses one.
+    pub async fn apply(&self, manifests: &[Value]) -> Result<String> {
+        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": manifests});
+        kubectl_with_input(&["-n", &self.name, "apply", "-f", "-"], &list.to_string()).await
+    }
+}

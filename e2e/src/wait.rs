@@ -1,0 +1,76 @@
+//! Waiting for conditions, each wait with a limit and an error that shows what was there instead.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use futures::TryStreamExt;
+use k8s_openapi::serde::{Serialize, de::DeserializeOwned};
+use kube::runtime::watcher::watch_object;
+use kube::{Api, Resource};
+
+/// Watches one object until `holds`; `None` means that there is none. Returns what it was then.
+///
+/// # Errors
+/// If it does not hold within `limit`, with `what` was awaited and the object as last seen.
+pub async fn object<K>(
+    api: Api<K>,
+    name: &str,
+    what: &str,
+    limit: Duration,
+    mut holds: impl FnMut(Option<&K>) -> bool,
+) -> Result<Option<K>>
+where
+    K: Resource + Clone + Debug + Send + Serialize + DeserializeOwned + 'static,
+{
+    let mut last = None;
+    let watched = async {
+        let mut changes = std::pin::pin!(watch_object(api, name));
+        loop {
+            // An error of a watch is followed by a new watch.
+            if let Ok(Some(seen)) = changes.try_next().await {
+                if holds(seen.as_ref()) {
+                    return seen;
+                }
+                last = seen;
+            }
+        }
+    };
+    if let Ok(found) = tokio::time::timeout(limit, watched).await {
+        return Ok(found);
+    }
+    let last = match last {
+        Some(object) => serde_json::to_string(&object)?,
+        None => "absent".to_owned(),
+    };
+    bail!("{name} was not {what} within {limit:?}; last seen: {last}")
+}
+
+/// Asks every half second, for conditions that no watch reports, until the answer is `Some`.
+///
+/// # Errors
+/// If there is none within `limit`, with the last error of `ask`.
+pub async fn answer<T, F>(what: &str, limit: Duration, mut ask: impl FnMut() -> F) -> Result<T>
+where
+    F: Future<Output = Result<Option<T>>>,
+{
+    let mut failure = None;
+    let mut ticks = tokio::time::interval(Duration::from_millis(500));
+    let asked = async {
+        loop {
+            ticks.tick().await;
+            match ask().await {
+                Ok(Some(value)) => return value,
+                Ok(None) => {}
+                Err(error) => failure = Some(error),
+            }
+        }
+    };
+    if let Ok(value) = tokio::time::timeout(limit, asked).await {
+        return Ok(value);
+    }
+    match failure {
+        Some(error) => bail!("not {what} within {limit:?}: {error:#}"),
+        None => bail!("not {what} within {limit:?}"),
+    }
+}

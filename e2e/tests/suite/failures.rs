@@ -1,0 +1,70 @@
+//! Targets that cannot be measured: Failed within a minute, with a message that says what to do.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use futures::future::try_join_all;
+use redisbench_e2e::benchmark::{condition, message, phase};
+use redisbench_e2e::{Benchmark, Space, redis, run};
+use serde_json::{Value, json};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn targets_that_cannot_be_measured_fail_soon() {
+    run(|space| async move {
+        let secret = |name: &str, key: &str, value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {key: value}});
+        let conf = secret("redis-conf", "redis.conf", "requirepass right\n");
+        space.apply(&[conf, secret("wrong", "password", "wrong")]).await?;
+        tokio::try_join!(redis::configured(&space, "locked", "redis-conf"), redis::standalone(&space, "open"))?;
+        let target = |kind: &str, endpoint: &str| json!([{"name": "t", "type": kind, "endpoints": [endpoint]}]);
+        let mut wrong_password = target("Standalone", "locked:6379");
+        wrong_password[0]["auth"] = json!({"secretRef": {"name": "wrong", "passwordKey": "password"}});
+        // What is measured, and what the message must say.
+        let cases = [
+            ("wrong-password", wrong_password, &["wrong", "secretRef"][..]),
+            ("no-password", target("Standalone", "locked:6379"), &["auth", "secretRef"]),
+            ("closed-port", target("Standalone", "open:6380"), &["open:6380"]),
+            // A network that is reserved for documentation: nothing answers.
+            ("black-hole", target("Standalone", "192.0.2.1:6379"), &["192.0.2.1:6379", "NetworkPolicy"]),
+            ("no-such-name", target("Standalone", "nowhere:6379"), &["nowhere"]),
+            ("no-cluster", target("Cluster", "open:6379"), &["Standalone"]),
+        ];
+        try_join_all(cases.iter().map(|(name, targets, says)| fails(&space, name, targets, says))).await?;
+        Ok(())
+    });
+}
+
+async fn fails(space: &Space, name: &str, targets: &Value, says: &[&str]) -> Result<()> {
+    let spec = json!({"targets": targets, "shards": {"count": 1}, "load": {"timeouts": {"connect": "2s"}}});
+    let benchmark = Benchmark::create(space, name, &spec).await?;
+    let object = benchmark.finished(MINUTE).await?;
+    ensure!(phase(&object) == "Failed", "{name} did not fail: {}", object["status"]);
+    ensure!(condition(&object, "Failed") == Some("True"), "{name}: no condition Failed");
+    let message = message(&object, "Failed");
+    for word in says {
+        ensure!(message.contains(word), "{name}: the message does not say {word:?}: {message}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_the_schema_cannot_judge_is_not_accepted() {
+    run(|space| async move {
+        // Unbalanced quotes: no pattern of the schema finds them.
+        let operations = json!([{"name": "get", "weight": 1, "command": "GET \"__key__"}]);
+        let spec = json!({"workload": {"operations": operations}});
+        let benchmark = Benchmark::create(&space, "unquoted", &spec).await?;
+        let refused = |o: &Value| condition(o, "Accepted") == Some("False");
+        let object = benchmark.wait("refused", Duration::from_secs(5), refused).await?;
+        let message = message(&object, "Accepted");
+        ensure!(message.contains("workload.operations"), "the message names no field: {message}");
+        ensure!(phase(&object) == "Pending", "not Pending: {}", object["status"]);
+        // Mending the spec is all it takes.
+        redis::standalone(&space, "redis").await?;
+        let operations = json!([{"name": "get", "weight": 1, "command": "GET __key__"}]);
+        benchmark.patch(&json!({"workload": {"operations": operations}})).await?;
+        benchmark.succeeded(redisbench_e2e::benchmark::SOON).await?;
+        Ok(())
+    });
+}

@@ -1,0 +1,12 @@
+//! What a user does with redisbench on a real Kubernetes, and what may go wrong while he does.
+//!
+//! `make test-e2e` runs this; see `e2e/README.md`.
+
+mod accounts;
+mod failures;
+mod lifecycle;
+mod quickstart;
+mod recovery;
+mod redis_cluster;
+mod refusals;
+mod secrecy;

@@ -1,0 +1,89 @@
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use redisbench_e2e::benchmark::{check_numbers, histogram, phase};
+use redisbench_e2e::cluster::repository;
+use redisbench_e2e::json::{count, list, text};
+use redisbench_e2e::metrics::Scrape;
+use redisbench_e2e::{Benchmark, Space, redis, run};
+use serde_json::Value;
+
+use crate::accounts::{sent, served};
+
+#[test]
+fn quickstart() {
+    run(|space| async move {
+        let example = |name: &str| repository().join("examples").join(name).to_string_lossy().into_owned();
+        space.kubectl(&["apply", "-f", &example("redis.yaml")]).await?;
+        redis::available(&space, "redis").await?;
+        space.kubectl(&["apply", "-f", &example("quickstart.yaml")]).await?;
+        let applied = space.kubectl(&["get", "redisbenchmarks", "-o", "jsonpath={.items[*].metadata.name}"]).await?;
+        let name = applied.split_whitespace().next().context("quickstart.yaml holds no RedisBenchmark")?;
+        let kind = format!("rbench/{name}");
+        space.kubectl(&["wait", "--for=condition=Finished", &kind, "--timeout=150s"]).await?;
+
+        let benchmark = Benchmark::named(&space, name);
+        let object = benchmark.succeeded(Duration::from_secs(5)).await?;
+        check_columns(&space, &kind).await?;
+        check_events(&space, name).await?;
+        check_full_result(&benchmark, &object).await?;
+        check_metrics(&space, name, &object).await
+    });
+}
+
+/// What `kubectl get` shows without asking for more.
+async fn check_columns(space: &Space, kind: &str) -> Result<()> {
+    let table = space.kubectl(&["get", kind]).await?;
+    let mut lines = table.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    for column in ["NAME", "PHASE", "VERDICT", "SHARDS", "RATE", "P99", "ERRORS", "AGE"] {
+        ensure!(header.contains(&column), "no column {column} in\n{table}");
+    }
+    let row = lines.next().unwrap_or_default();
+    ensure!(row.contains("Succeeded") && row.contains("/s") && row.contains("s  "), "a row that says little:\n{table}");
+    ensure!(!row.contains("<none>"), "an empty column:\n{table}");
+    Ok(())
+}
+
+async fn check_events(space: &Space, name: &str) -> Result<()> {
+    let selector = format!("involvedObject.kind=RedisBenchmark,involvedObject.name={name}");
+    let events = space.kubectl_json(&["get", "events", "--field-selector", &selector]).await?;
+    let reasons: Vec<&str> = list(&events, "/items").iter().filter_map(|event| event["reason"].as_str()).collect();
+    ensure!(reasons.len() >= 2, "few events of {name}: {reasons:?}");
+    ensure!(reasons.iter().any(|reason| reason.contains("Succeeded")), "no event of its end: {reasons:?}");
+    Ok(())
+}
+
+/// The full result agrees with the status, and with what the server counted.
+async fn check_full_result(benchmark: &Benchmark, object: &Value) -> Result<()> {
+    let full = benchmark.full_result().await?;
+    let succeeded = count(object, "/status/result/requests/succeeded")?;
+    ensure!(count(&full, "/total/succeeded")? == succeeded, "the full result counts differently: {full}");
+    let merged = histogram(text(object, "/status/result/histogram/data")?)?;
+    ensure!(
+        merged.max() == count(object, "/status/result/responseTime/maxNanoseconds")?,
+        "not the histogram's maximum"
+    );
+    let served = served(&benchmark.server_calls("deployment/redis").await?);
+    let sent = sent(&full)?;
+    ensure!(served == sent, "the server counted {served} requests, the benchmark {sent}: {full}");
+    Ok(())
+}
+
+async fn check_metrics(space: &Space, name: &str, object: &Value) -> Result<()> {
+    check_numbers(object)?;
+    ensure!(phase(object) == "Succeeded", "not succeeded");
+    let scrape = Scrape::take().await?;
+    let labels = [("namespace", space.name.as_str()), ("benchmark", name)];
+    let requests = scrape.sum("redisbench_requests_total", &[labels[0], labels[1], ("outcome", "succeeded")])?;
+    let buckets = scrape.sum("redisbench_response_time_seconds_count", &labels)?;
+    let succeeded = count(object, "/status/result/requests/succeeded")? as f64;
+    ensure!((requests - succeeded).abs() < 0.5, "Prometheus says {requests} requests, the status {succeeded}");
+    ensure!((buckets - succeeded).abs() < 0.5, "Prometheus's histogram holds {buckets}, the status {succeeded}");
+    let quantile = [labels[0], labels[1], ("quantile", "0.99")];
+    let p99 = scrape.sum("redisbench_response_time_quantile_seconds", &quantile)?;
+    let expected = count(object, "/status/result/responseTime/p99Nanoseconds")? as f64 / 1e9;
+    ensure!((p99 - expected).abs() < 1e-9, "Prometheus says a p99 of {p99} s, the status {expected} s");
+    ensure!(scrape.sum("redisbench_reconcile_total", &[])? > 0.0, "no reconcile counted");
+    Ok(())
+}

@@ -1,0 +1,147 @@
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::api::{Api, DeleteParams, ListParams};
+use kube::{Resource, ResourceExt};
+use redisbench_e2e::benchmark::{SOON, condition, is_finished, phase, shard_index};
+use redisbench_e2e::cluster::{OPERATOR, SYSTEM};
+use redisbench_e2e::json::{count, list, text};
+use redisbench_e2e::{Benchmark, Space, redis, run, run_alone, wait};
+use serde_json::json;
+
+use crate::accounts::{sent, served};
+
+/// Long enough that a disturbance falls into it.
+fn long() -> serde_json::Value {
+    json!({"load": {"duration": "12s"}})
+}
+
+#[test]
+fn a_killed_operator_loses_nothing() {
+    run_alone(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "killed", &long()).await?;
+        let before = benchmark.measuring().await?;
+        kill_operator(&space).await?;
+        let object = benchmark.succeeded(SOON).await?;
+        ensure!(
+            text(&object, "/status/runId")? == text(&before, "/status/runId")?,
+            "another run: {} before, {} after",
+            before["status"],
+            object["status"]
+        );
+        ensure!(count(&object, "/status/result/requests/scheduled")? == 400 * 12, "not all of the run: {object}");
+        let sent = sent(&benchmark.full_result().await?)?;
+        let served = served(&benchmark.server_calls("deployment/redis").await?);
+        ensure!(served == sent, "the server counted {served} requests, the benchmark {sent}");
+        Ok(())
+    });
+}
+
+async fn kill_operator(space: &Space) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(space.client.clone(), SYSTEM);
+    let at_once = DeleteParams::default().grace_period(0);
+    for pod in pods.list(&ListParams::default().labels(OPERATOR)).await? {
+        pods.delete(&pod.name_any(), &at_once).await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_killed_shard_is_named_by_the_verdict() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "lost", &long()).await?;
+        benchmark.measuring().await?;
+        let pods = benchmark.pods().await?;
+        let victim = pods.iter().find(|pod| shard_index(pod) == 1).context("no pod of shard 1")?;
+        let at_once = DeleteParams::default().grace_period(0);
+        space.api::<Pod>().delete(&victim.name_any(), &at_once).await?;
+
+        let object = benchmark.finished(SOON).await?;
+        let verdict = &object["status"]["verdict"];
+        ensure!(verdict["value"] == "Invalid", "not Invalid: {}", object["status"]);
+        let lost = list(verdict, "/reasons").iter().find(|reason| reason.to_string().contains("ShardLost"));
+        let lost = lost.with_context(|| format!("no ShardLost: {verdict}"))?.to_string();
+        ensure!(lost.contains("shard 1"), "the reason names no shard: {lost}");
+        ensure!(condition(&object, "Valid") == Some("False"), "Valid is not False");
+        ensure!(count(&object, "/status/shards/lost")? == 1, "not one lost shard: {}", object["status"]["shards"]);
+        ensure!(count(&object, "/status/result/requests/succeeded")? > 0, "what the other shard measured is lost");
+        Ok(())
+    });
+}
+
+#[test]
+fn an_abort_keeps_what_was_measured() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "aborted", &json!({"load": {"duration": "120s"}})).await?;
+        benchmark.measuring().await?;
+        benchmark.patch(&json!({"abort": true})).await?;
+        let object = benchmark.finished(Duration::from_secs(20)).await?;
+        ensure!(phase(&object) == "Aborted", "not Aborted: {}", object["status"]);
+        ensure!(condition(&object, "Complete") == Some("False"), "complete, though aborted");
+        ensure!(count(&object, "/status/result/requests/succeeded")? > 0, "nothing was kept: {}", object["status"]);
+        redisbench_e2e::benchmark::check_numbers(&object)?;
+        let refused = benchmark.patch(&json!({"abort": false})).await;
+        ensure!(refused.is_err(), "abort could be taken back");
+        pods_gone(&space, &benchmark).await
+    });
+}
+
+/// Every pod has ended: the load has stopped.
+async fn pods_gone(space: &Space, benchmark: &Benchmark) -> Result<()> {
+    for pod in benchmark.pods().await? {
+        let over = |pod: Option<&Pod>| {
+            let phase = pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref());
+            pod.is_none() || matches!(phase, Some("Succeeded" | "Failed"))
+        };
+        wait::object(space.api::<Pod>(), &pod.name_any(), "ended", Duration::from_secs(30), over).await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_deletion_leaves_nothing() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "deleted", &json!({"load": {"duration": "120s"}})).await?;
+        let running = benchmark.measuring().await?;
+        ensure!(!is_finished(&running), "finished already");
+        space.kubectl(&["delete", "redisbenchmark", "deleted", "--wait=true", "--timeout=30s"]).await?;
+        benchmark.gone(Duration::from_secs(5)).await?;
+        let limit = Duration::from_secs(60);
+        wait::answer("without the benchmark's children", limit, || async {
+            let left = [
+                children::<Job>(&space).await?,
+                children::<Secret>(&space).await?,
+                children::<ConfigMap>(&space).await?,
+                shard_pods(&space).await?,
+            ]
+            .concat();
+            if left.is_empty() { Ok(Some(())) } else { anyhow::bail!("left: {left:?}") }
+        })
+        .await
+    });
+}
+
+/// Names of the objects of a kind that some benchmark owns.
+async fn children<K>(space: &Space) -> Result<Vec<String>>
+where
+    K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + k8s_openapi::serde::de::DeserializeOwned,
+    K::DynamicType: Default,
+{
+    let all = space.api::<K>().list(&ListParams::default()).await?;
+    let owned = |object: &&K| object.owner_references().iter().any(|owner| owner.kind == "RedisBenchmark");
+    Ok(all.items.iter().filter(owned).map(ResourceExt::name_any).collect())
+}
+
+async fn shard_pods(space: &Space) -> Result<Vec<String>> {
+    let of_jobs = ListParams::default().labels("batch.kubernetes.io/job-name");
+    Ok(space.api::<Pod>().list(&of_jobs).await?.items.iter().map(ResourceExt::name_any).collect())
+}

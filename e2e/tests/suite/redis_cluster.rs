@@ -1,0 +1,85 @@
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, ListParams};
+use redisbench_e2e::benchmark::SOON;
+use redisbench_e2e::json::{count, list};
+use redisbench_e2e::{Benchmark, redis, run};
+use serde_json::{Value, json};
+
+use crate::accounts::{sent, served};
+
+#[test]
+fn four_shards_load_a_redis_cluster() {
+    run(|space| async move {
+        redis::cluster(&space, "redis-cluster").await?;
+        let spec = json!({
+            "targets": [{"name": "cluster", "type": "Cluster", "endpoints": ["redis-cluster:6379"]}],
+            "load": {"connections": 12, "openLoop": {"rate": 600}},
+            "shards": {"count": 4, "placement": "Spread"},
+            "measurement": {"breakdown": ["Operation", "Node"]},
+        });
+        let benchmark = Benchmark::create(&space, "cluster", &spec).await?;
+        benchmark.running().await?;
+        let pods = benchmark.pods().await?;
+        ensure!(pods.len() == 4, "{} pods of four shards", pods.len());
+        let used: BTreeSet<_> = pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.clone()).collect();
+        let nodes = Api::<Node>::all(space.client.clone()).list(&ListParams::default()).await?.items.len();
+        ensure!(used.len() == nodes.min(4), "four shards on {used:?} of {nodes} nodes");
+
+        let object = benchmark.succeeded(SOON).await?;
+        check_nodes(&object)?;
+        ensure!(
+            count(&object, "/status/topology/primaries")? == 3,
+            "not three primaries: {}",
+            object["status"]["topology"]
+        );
+        let mut total = 0;
+        for index in 0..2 * redis::PRIMARIES {
+            // Replicas apply the writes of their primary, and count them as their own.
+            let pod = format!("redis-cluster-{index}");
+            if redis::cli(&space, &pod, &["role"]).await?.starts_with("master") {
+                total += served(&redis::calls(&space, &pod).await?);
+            }
+        }
+        let sent = sent(&benchmark.full_result().await?)?;
+        ensure!(total == sent, "the primaries counted {total} requests, the benchmark {sent}");
+        Ok(())
+    });
+}
+
+fn check_nodes(object: &Value) -> Result<()> {
+    let nodes = list(object, "/status/result/nodes");
+    ensure!(nodes.len() == redis::PRIMARIES, "a breakdown over {} nodes: {nodes:?}", nodes.len());
+    let mut sum = 0;
+    for node in nodes {
+        let requests = count(node, "/requests")?;
+        ensure!(requests > 0, "a node without requests: {node}");
+        sum += requests;
+    }
+    let total = count(object, "/status/result/requests/succeeded")?;
+    ensure!(sum == total, "the nodes' requests sum to {sum} of {total}");
+    Ok(())
+}
+
+#[test]
+fn two_benchmarks_at_once() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let open = json!({"workload": {"keys": {"prefix": "open:"}}});
+        let closed = json!({
+            "workload": {"keys": {"prefix": "closed:"}},
+            "load": {"type": "ClosedLoop", "openLoop": null, "requests": 5000, "duration": null},
+        });
+        let first = Benchmark::create(&space, "open", &open).await?;
+        let second = Benchmark::create(&space, "closed", &closed).await?;
+        let (open, closed) = tokio::try_join!(first.succeeded(SOON), second.succeeded(SOON))?;
+        ensure!(count(&open, "/status/result/requests/scheduled")? == 400 * 5, "not rate x duration: {open}");
+        ensure!(count(&closed, "/status/result/requests/scheduled")? == 5000, "not the requests asked for: {closed}");
+        let sent = sent(&first.full_result().await?)? + sent(&second.full_result().await?)?;
+        let served = served(&first.server_calls("deployment/redis").await?);
+        ensure!(served == sent, "the server counted {served} requests, the benchmarks {sent}");
+        Ok(())
+    });
+}

@@ -1,0 +1,89 @@
+//! Specs that the API server must refuse, each with a message that names the field and the bound.
+
+use anyhow::{Context, Result, ensure};
+use kube::api::{DynamicObject, PostParams};
+use redisbench_e2e::benchmark::manifest;
+use redisbench_e2e::tools::kubectl_with_input;
+use redisbench_e2e::{Benchmark, Space, run};
+use serde_json::{Value, json};
+
+#[test]
+fn bad_specs_are_refused_at_apply() {
+    run(|space| async move {
+        let operation =
+            |weight: u64| json!({"operations": [{"name": "get", "weight": weight, "command": "GET __key__"}]});
+        let two = json!([
+            {"name": "a", "type": "Standalone", "endpoints": ["a:6379"]},
+            {"name": "b", "type": "Standalone", "endpoints": ["b:6379"]},
+        ]);
+        let huge = json!({"openLoop": {"rate": 9_000_000_000_000_000_000_u64}});
+        // What is changed in a good spec, the field that the message must name, and what else it must say.
+        let cases: Vec<(Value, &str, &str)> = vec![
+            (json!({"shards": {"count": 0}}), "shards.count", "1"),
+            (json!({"shards": {"count": 1_000_000}}), "shards.count", "less than or equal"),
+            (json!({"workload": operation(0)}), "weight", "1"),
+            (json!({"workload": {"operations": []}}), "operations", "1"),
+            (json!({"load": {"connections": 1}}), "connections", "shards"),
+            (json!({"load": {"connections": 0}}), "connections", "1"),
+            (json!({"load": {"openLoop": {"rate": 0}}}), "rate", "1"),
+            (json!({"load": huge}), "rate", "less than or equal"),
+            (json!({"load": {"pipeline": 0}}), "pipeline", "1"),
+            (json!({"load": {"type": "ClosedLoop"}}), "openLoop", "ClosedLoop"),
+            (json!({"load": {"openLoop": null}}), "openLoop", "OpenLoop"),
+            (json!({"load": {"type": "Sideways"}}), "load.type", "supported values"),
+            (json!({"load": {"duration": "5 minutes"}}), "duration", "should match"),
+            (json!({"targets": []}), "targets", "1"),
+            (json!({"targets": two}), "targets", "1"),
+            (json!({"workload": {"keys": {"count": 0}}}), "keys.count", "1"),
+        ];
+        for (patch, field, hint) in cases {
+            let refusal = refused(&space, &manifest("bad", &patch)).await.with_context(|| format!("with {patch}"))?;
+            ensure!(refusal.contains(field), "with {patch}: the message does not name {field}: {refusal}");
+            ensure!(refusal.contains(hint), "with {patch}: the message does not say {hint:?}: {refusal}");
+        }
+        Ok(())
+    });
+}
+
+/// The API server's message on refusing it.
+async fn refused(space: &Space, manifest: &Value) -> Result<String> {
+    let object: DynamicObject = serde_json::from_value(manifest.clone())?;
+    let trial = PostParams { dry_run: true, ..PostParams::default() };
+    match space.benchmarks().create(&trial, &object).await {
+        Ok(_) => anyhow::bail!("it was accepted"),
+        Err(kube::Error::Api(status)) => Ok(status.message.clone()),
+        Err(other) => Err(other.into()),
+    }
+}
+
+#[test]
+fn other_versions_and_unknown_fields_are_refused() {
+    run(|space| async move {
+        let apply = ["-n", &space.name, "apply", "--dry-run=server", "-f", "-"];
+        let unknown = manifest("unknown", &json!({"load": {"conections": 4}}));
+        let refusal = kubectl_with_input(&apply, &unknown.to_string()).await;
+        let refusal = format!("{:#}", refusal.err().context("an unknown field was accepted")?);
+        ensure!(refusal.contains("unknown field \"spec.load.conections\""), "{refusal}");
+
+        let mut newer = manifest("newer", &json!({}));
+        newer["apiVersion"] = json!("redisbench.dev/v2");
+        let refusal = kubectl_with_input(&apply, &newer.to_string()).await;
+        let refusal = format!("{:#}", refusal.err().context("another version was accepted")?);
+        ensure!(refusal.contains("redisbench.dev/v2"), "{refusal}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_running_spec_is_fixed() {
+    run(|space| async move {
+        redisbench_e2e::redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "fixed", &json!({"load": {"duration": "60s"}})).await?;
+        benchmark.running().await?;
+        for patch in [json!({"load": {"pipeline": 8}}), json!({"measurement": {"breakdown": ["Node"]}})] {
+            let refusal = benchmark.patch(&patch).await.err().context("a running spec was changed")?;
+            ensure!(format!("{refusal:#}").contains("spec"), "{refusal:#}");
+        }
+        Ok(())
+    });
+}

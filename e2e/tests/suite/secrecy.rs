@@ -1,0 +1,67 @@
+//! A password that is in a Secret only stays there.
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine as _;
+use redisbench_e2e::benchmark::SOON;
+use redisbench_e2e::cluster::{OPERATOR, SYSTEM};
+use redisbench_e2e::metrics::Scrape;
+use redisbench_e2e::tools::kubectl;
+use redisbench_e2e::{Benchmark, Space, redis, run};
+use serde_json::json;
+
+#[test]
+fn a_password_appears_nowhere() {
+    run(|space| async move {
+        // The namespace's name is random, and no other test's.
+        let password = format!("hush-{}", space.name.rsplit('-').next().unwrap_or_default().repeat(3));
+        let secret = |name: &str, data: serde_json::Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
+        let conf = format!("user default off\nuser bench on >{password} ~* &* +@all\n");
+        let auth = json!({"username": "bench", "password": password});
+        // By create: apply would keep a copy of the password in an annotation.
+        for manifest in [secret("redis-conf", json!({"redis.conf": conf})), secret("redis-auth", auth)] {
+            create(&space, &manifest.to_string()).await?;
+        }
+        redis::configured(&space, "redis", "redis-conf").await?;
+        let reference = json!({"name": "redis-auth", "usernameKey": "username", "passwordKey": "password"});
+        let target = json!([{
+            "name": "redis",
+            "type": "Standalone",
+            "endpoints": ["redis:6379"],
+            "auth": {"secretRef": reference},
+        }]);
+        let benchmark = Benchmark::create(&space, "quiet", &json!({"targets": target})).await?;
+        benchmark.measuring().await?;
+        // Shards' logs are read while there are pods; metrics while there is load.
+        check(&space, &password).await?;
+        benchmark.succeeded(SOON).await?;
+        check(&space, &password).await
+    });
+}
+
+async fn create(space: &Space, manifest: &str) -> Result<()> {
+    redisbench_e2e::tools::kubectl_with_input(&["-n", &space.name, "create", "-f", "-"], manifest).await?;
+    Ok(())
+}
+
+async fn check(space: &Space, password: &str) -> Result<()> {
+    let encoded = base64::engine::general_purpose::STANDARD.encode(password);
+    let kinds = "redisbenchmarks,jobs,pods,configmaps,events,leases,services,endpointslices";
+    let shards = ["logs", "-l", "batch.kubernetes.io/job-name", "--prefix", "--tail=-1", "--max-log-requests=20"];
+    let own_secrets = "jsonpath={range .items[?(@.metadata.ownerReferences)]}{.data}{end}";
+    let places = [
+        ("the API's objects", space.kubectl(&["get", kinds, "-o", "yaml"]).await?),
+        ("the operator's Secrets", space.kubectl(&["get", "secrets", "-o", own_secrets]).await?),
+        ("the shards' logs", space.kubectl(&shards).await?),
+        ("the operator's logs", kubectl(&["-n", SYSTEM, "logs", "-l", OPERATOR, "--tail=-1"]).await?),
+        (
+            "the operator's objects",
+            kubectl(&["-n", SYSTEM, "get", "pods,configmaps,leases,events", "-o", "yaml"]).await?,
+        ),
+        ("the metrics", Scrape::take().await?.text),
+    ];
+    for (place, text) in places {
+        let found = text.lines().find(|line| line.contains(password) || line.contains(&encoded));
+        ensure!(found.is_none(), "the password is in {place}: {}", found.context("a line")?);
+    }
+    Ok(())
+}
