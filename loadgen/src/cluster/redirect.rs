@@ -1,0 +1,54 @@
+/// Where a server says that a request belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redirect<'a> {
+    /// The slot has another owner from now on.
+    Moved {
+        /// The slot.
+        slot: u16,
+        /// `host:port`; the host may be empty, and then is that of the server that answered.
+        address: &'a str,
+    },
+    /// The slot is on its way, and this key is at its next owner already.
+    Ask {
+        /// The slot.
+        slot: u16,
+        /// As in `Moved`.
+        address: &'a str,
+    },
+}
+
+impl<'a> Redirect<'a> {
+    /// Reads an error reply's text. None if it is no redirect, or one that cannot be followed.
+    pub fn parse(error: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(error).ok()?;
+        let mut words = text.split(' ');
+        let (kind, slot, address) = (words.next()?, words.next()?, words.next()?);
+        let slot = slot.parse().ok().filter(|slot| usize::from(*slot) < super::SLOTS)?;
+        match kind {
+            "MOVED" => Some(Self::Moved { slot, address }),
+            "ASK" => Some(Self::Ask { slot, address }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_are_read() {
+        assert_eq!(
+            Redirect::parse(b"MOVED 3999 127.0.0.1:6381"),
+            Some(Redirect::Moved { slot: 3999, address: "127.0.0.1:6381" })
+        );
+        assert_eq!(Redirect::parse(b"ASK 0 :6381"), Some(Redirect::Ask { slot: 0, address: ":6381" }));
+    }
+
+    #[test]
+    fn everything_else_is_none() {
+        for error in [&b"ERR no"[..], b"MOVED", b"MOVED 16384 a:1", b"MOVED x a:1", b"ASK 1", b"TRYAGAIN 1 a:1", b"\xff"] {
+            assert_eq!(Redirect::parse(error), None, "{error:?}");
+        }
+    }
+}

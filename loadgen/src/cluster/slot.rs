@@ -1,0 +1,57 @@
+/// Slots of a Redis Cluster.
+pub const SLOTS: usize = 16_384;
+
+/// CRC-16/XMODEM, continued from `crc`; 0 to begin with.
+#[inline]
+pub fn crc16(crc: u16, bytes: &[u8]) -> u16 {
+    bytes.iter().fold(crc, |crc, byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) ^ u16::from(*byte)) & 0xff])
+}
+
+/// The slot of `key`, of which only the hash tag counts if it has one.
+pub fn slot_of(key: &[u8]) -> u16 {
+    let (start, end) = hashed_part(key);
+    crc16(0, &key[start..end]) % SLOTS as u16
+}
+
+/// Which bytes of `key` decide its slot: what stands between the first `{` and the next `}` if that is not empty,
+/// else everything.
+pub fn hashed_part(key: &[u8]) -> (usize, usize) {
+    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let length = key[open + 1..].iter().position(|byte| *byte == b'}')?;
+        (length > 0).then_some((open + 1, open + 1 + length))
+    });
+    tag.unwrap_or((0, key.len()))
+}
+
+const TABLE: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_specification_s_examples() {
+        assert_eq!(crc16(0, b"123456789"), 0x31C3);
+        assert_eq!(crc16(crc16(0, b"1234"), b"56789"), 0x31C3);
+        assert_eq!(slot_of(b"foo"), 12182);
+        assert_eq!(slot_of(b"{user1000}.following"), slot_of(b"{user1000}.followers"));
+        assert_eq!(slot_of(b"foo{}{bar}"), crc16(0, b"foo{}{bar}") % 16384);
+        assert_eq!(slot_of(b"foo{{bar}}zap"), slot_of(b"{bar"));
+        assert_eq!(slot_of(b"foo{bar}{zap}"), slot_of(b"bar"));
+        assert_eq!(slot_of(b"open{tag"), crc16(0, b"open{tag") % 16384);
+    }
+}

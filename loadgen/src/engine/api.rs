@@ -1,0 +1,132 @@
+//! What the cold side says to the engine and hears from it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use redisbench_wire::plan::ShardPlan;
+
+use crate::cluster::Topology;
+
+/// Everything that the engine needs to know before it starts its threads.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// What to do.
+    pub plan: Arc<ShardPlan>,
+    /// The most worker threads, at least 1; see [`crate::engine::available_workers`]. Fewer are started if there are
+    /// too few connections to go round.
+    pub workers: usize,
+    /// The servers, as discovered.
+    pub topology: Arc<Topology>,
+    /// What every connection says first.
+    pub handshake: Handshake,
+    /// This machine's name, reported in snapshots.
+    pub host: String,
+}
+
+/// What every connection says before its first request: AUTH, SELECT and the like, already encoded. Debug output shows
+/// no byte of it, because it may hold a password.
+#[derive(Clone, Default)]
+pub struct Handshake {
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) replies: u32,
+}
+
+impl Handshake {
+    /// `bytes` are the encoded commands, `replies` their number.
+    pub fn new(bytes: impl Into<Arc<[u8]>>, replies: u32) -> Self {
+        Self { bytes: bytes.into(), replies }
+    }
+}
+
+impl fmt::Debug for Handshake {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Handshake").field("replies", &self.replies).finish_non_exhaustive()
+    }
+}
+
+/// What happened, for the cold side. The channel is bounded: progress is left out when it is full, everything else is
+/// offered again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineEvent {
+    /// The number of ready connections changed. With `ready == wanted` the engine may preload or start.
+    Connected {
+        /// Connections that are ready.
+        ready: u32,
+        /// Connections wanted.
+        wanted: u32,
+    },
+    /// A connection could not be made. It is tried again, whatever the reason.
+    ConnectFailed {
+        /// The class.
+        reason: ConnectFailure,
+        /// Which server and why.
+        message: String,
+    },
+    /// A ready connection broke. It is made again.
+    ConnectionLost {
+        /// Which server and why.
+        message: String,
+    },
+    /// Keys that the preload wrote or found so far.
+    PreloadProgress {
+        /// Of all workers.
+        keys: u64,
+    },
+    /// The preload is complete.
+    Preloaded {
+        /// Keys written or found.
+        keys: u64,
+    },
+    /// The preload ended with an error.
+    PreloadFailed {
+        /// The first error, with the server that gave it.
+        message: String,
+    },
+    /// A server answered with MOVED: the topology should be discovered again and handed to
+    /// [`crate::engine::Engine::update_topology`]. Sent once until that happens.
+    TopologyStale,
+    /// Every request of the attempt has its outcome, or the attempt was aborted.
+    Finished {
+        /// Which attempt.
+        attempt: u32,
+        /// Whether it was aborted.
+        aborted: bool,
+    },
+    /// A worker cannot go on: the kernel refused something it needs.
+    WorkerFailed {
+        /// What failed.
+        message: String,
+    },
+}
+
+/// Why a connection could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectFailure {
+    /// Nobody listens there.
+    Refused,
+    /// No answer within the connect timeout.
+    TimedOut,
+    /// The connection broke before it was ready, or another system error.
+    Broken,
+    /// The server answered the handshake with an error.
+    HandshakeRefused,
+    /// This process lacks file descriptors or memory.
+    Resources,
+}
+
+/// Why the engine could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The plan cannot be run by this engine.
+    #[error("{0}")]
+    BadPlan(String),
+    /// The kernel refused epoll, an eventfd or a thread.
+    #[error("failed to start a worker")]
+    Start(#[source] std::io::Error),
+    /// A worker's mailbox is full or its thread is gone.
+    #[error("failed to reach a worker")]
+    Unreachable,
+    /// A histogram could not be encoded.
+    #[error("failed to encode a snapshot")]
+    Encode(#[source] redisbench_wire::histogram::HistogramError),
+}

@@ -1,0 +1,9 @@
+//! The Redis protocol without input or output: commands become bytes, bytes become replies. RESP2, and RESP3 where a
+//! server speaks it unasked.
+#![forbid(unsafe_code)]
+
+mod decode;
+mod encode;
+
+pub use decode::{Decoder, ProtocolError, Reply};
+pub use encode::{append_argument, append_command, append_header};

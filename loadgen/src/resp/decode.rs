@@ -1,0 +1,264 @@
+//! A scanner that finds the ends of replies in whatever pieces the socket hands out. Bodies of bulk strings are
+//! skipped and never copied; only a header line that is cut in two is carried over to the next piece.
+
+/// The longest line (header, status or error) that is accepted.
+const LINE_BYTES: usize = 64 << 10;
+
+/// The longest bulk string that is accepted: the largest that a server can be configured to send.
+const BULK_BYTES: u64 = 1 << 40;
+
+/// The most elements that a reply may still want, whatever its nesting.
+const ELEMENTS: u64 = 1 << 40;
+
+/// How much of an error's text is kept.
+const ERROR_BYTES: usize = 256;
+
+/// One complete reply, as far as a load generator needs to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Anything that is neither nil nor an error.
+    Value,
+    /// Null: a missing key, or a condition that was not met.
+    Nil,
+    /// An error, whose text is [`Decoder::error_text`] until the next reply is decoded.
+    Error,
+}
+
+/// The peer does not speak the protocol. The connection is of no use any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolError {
+    /// A reply begins with an unknown byte.
+    #[error("a reply begins with an unknown byte")]
+    UnknownType,
+    /// A length is no number, negative or beyond all bounds.
+    #[error("a reply has an impossible length")]
+    BadLength,
+    /// A line never ends.
+    #[error("a reply's line is longer than 64 KiB")]
+    LongLine,
+    /// A line or body does not end in CR LF.
+    #[error("a reply does not end in CR LF")]
+    BadEnd,
+}
+
+/// The state of decoding between two pieces of input: some words, and the start of a line if one was cut.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// Bytes of a body, and its CR LF, still to be skipped.
+    skip: u64,
+    /// Elements still wanted before the reply is complete; 0 between replies. Nesting needs no stack: an aggregate of n
+    /// simply wants n elements more.
+    wanted: u64,
+    /// What the reply in progress is.
+    reply: Option<Reply>,
+    /// What is being read answers no command: a push message, or attributes before a reply.
+    aside: bool,
+    /// A line whose end has not come yet.
+    carry: Vec<u8>,
+    error: Vec<u8>,
+}
+
+impl Decoder {
+    /// Consumes input up to the end of the next reply, or all of it if the reply is incomplete.
+    ///
+    /// # Errors
+    /// When the input is not RESP. The decoder is of no use afterwards.
+    #[inline]
+    pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
+        loop {
+            if self.skip > 0 && !self.skip_body(input)? {
+                return Ok(None);
+            }
+            if self.wanted == 0 {
+                if let Some(reply) = self.reply.take() {
+                    if !std::mem::take(&mut self.aside) {
+                        return Ok(Some(reply));
+                    }
+                    continue;
+                }
+            }
+            if input.is_empty() {
+                return Ok(None);
+            }
+            if self.carry.is_empty() {
+                let Some(end) = line_end(input) else {
+                    if input.len() > LINE_BYTES {
+                        return Err(ProtocolError::LongLine);
+                    }
+                    self.carry.extend_from_slice(input);
+                    *input = &[];
+                    return Ok(None);
+                };
+                let (line, rest) = input.split_at(end + 1);
+                *input = rest;
+                self.line(line)?;
+            } else if !self.carried_line(input)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The text of the last error reply, without its leading `-`, cut to 256 bytes.
+    pub fn error_text(&self) -> &[u8] {
+        &self.error
+    }
+
+    /// Forgets everything, for a new connection.
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Skips what there is of a body. Says whether it is through.
+    #[inline]
+    fn skip_body(&mut self, input: &mut &[u8]) -> Result<bool, ProtocolError> {
+        let here = usize::try_from(self.skip).unwrap_or(usize::MAX).min(input.len());
+        // The body's CR LF are the last two of the bytes to skip, and may come in different pieces.
+        for (from_end, byte) in [(2, b'\r'), (1, b'\n')] {
+            let at = self.skip.checked_sub(from_end).and_then(|at| usize::try_from(at).ok());
+            if at.and_then(|at| input.get(at)).is_some_and(|found| *found != byte) {
+                return Err(ProtocolError::BadEnd);
+            }
+        }
+        *input = &input[here..];
+        self.skip -= here as u64;
+        Ok(self.skip == 0)
+    }
+
+    #[cold]
+    fn carried_line(&mut self, input: &mut &[u8]) -> Result<bool, ProtocolError> {
+        let (taken, complete) = match input.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (end + 1, true),
+            None => (input.len(), false),
+        };
+        if self.carry.len() + taken > LINE_BYTES {
+            return Err(ProtocolError::LongLine);
+        }
+        let (head, rest) = input.split_at(taken);
+        self.carry.extend_from_slice(head);
+        *input = rest;
+        if complete {
+            let mut line = std::mem::take(&mut self.carry);
+            self.line(&line)?;
+            line.clear();
+            // Keeps a small allocation for the next cut line, and gives back a large one.
+            if line.capacity() <= 64 {
+                self.carry = line;
+            }
+        }
+        Ok(complete)
+    }
+
+    /// Takes one whole line, its LF included.
+    #[inline]
+    fn line(&mut self, line: &[u8]) -> Result<(), ProtocolError> {
+        let [kind, text @ .., b'\r', b'\n'] = line else {
+            return Err(ProtocolError::BadEnd);
+        };
+        let top = self.wanted == 0;
+        match kind {
+            b'$' | b'=' => {
+                if text == b"-1" {
+                    self.element(top, Reply::Nil);
+                } else {
+                    let length = length(text)?;
+                    self.skip = length + 2;
+                    self.element(top, Reply::Value);
+                }
+            }
+            b'+' | b':' | b',' | b'#' | b'(' => self.element(top, Reply::Value),
+            b'-' => {
+                if top {
+                    self.keep_error(text);
+                }
+                self.element(top, Reply::Error);
+            }
+            b'_' => self.element(top, Reply::Nil),
+            b'!' => {
+                let length = length(text)?;
+                if top {
+                    self.keep_error(b"a bulk error");
+                }
+                self.skip = length + 2;
+                self.element(top, Reply::Error);
+            }
+            b'*' if text == b"-1" => self.element(top, Reply::Nil),
+            b'*' | b'~' => self.aggregate(top, text, 1)?,
+            b'%' => self.aggregate(top, text, 2)?,
+            b'>' if top => {
+                self.aside = true;
+                self.aggregate(top, text, 1)?;
+            }
+            b'|' if top => {
+                self.aside = true;
+                self.aggregate(top, text, 2)?;
+            }
+            // Attributes stand before the element that they speak of and are none themselves.
+            b'|' => self.want(2 * count(text)?)?,
+            _ => return Err(ProtocolError::UnknownType),
+        }
+        Ok(())
+    }
+
+    /// One element is there (but for its body).
+    #[inline]
+    fn element(&mut self, top: bool, reply: Reply) {
+        if top {
+            self.reply = Some(reply);
+        } else {
+            self.wanted -= 1;
+        }
+    }
+
+    fn aggregate(&mut self, top: bool, text: &[u8], factor: u64) -> Result<(), ProtocolError> {
+        let elements = count(text)? * factor;
+        self.element(top, Reply::Value);
+        self.want(elements)
+    }
+
+    fn want(&mut self, elements: u64) -> Result<(), ProtocolError> {
+        self.wanted += elements;
+        if self.wanted > ELEMENTS { Err(ProtocolError::BadLength) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn keep_error(&mut self, text: &[u8]) {
+        self.error.clear();
+        self.error.extend_from_slice(&text[..text.len().min(ERROR_BYTES)]);
+    }
+}
+
+/// Where the first line ends: the index of its LF.
+#[inline]
+fn line_end(input: &[u8]) -> Option<usize> {
+    // Headers are a handful of bytes, for which a plain loop is the fastest search.
+    input.iter().position(|byte| *byte == b'\n')
+}
+
+#[inline]
+fn length(text: &[u8]) -> Result<u64, ProtocolError> {
+    number(text).filter(|length| *length <= BULK_BYTES).ok_or(ProtocolError::BadLength)
+}
+
+fn count(text: &[u8]) -> Result<u64, ProtocolError> {
+    number(text).filter(|count| *count <= ELEMENTS).ok_or(ProtocolError::BadLength)
+}
+
+#[inline]
+fn number(text: &[u8]) -> Option<u64> {
+    // 18 digits cannot overflow.
+    if text.is_empty() || text.len() > 18 {
+        return None;
+    }
+    let mut number = 0;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + u64::from(digit);
+    }
+    Some(number)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! What request k is: its operation, its key and its value, as functions of (seed, k) alone. Read-only once built, so
+//! that workers share one copy.
+#![forbid(unsafe_code)]
+
+mod keys;
+mod mix;
+mod rng;
+mod template;
+mod values;
+
+use redisbench_wire::plan::{KeyPattern, Operation, Part, Preload, ShardPlan};
+
+use keys::{KeySpace, Pattern};
+use mix::Mix;
+use rng::Stream;
+use template::Template;
+use values::Values;
+
+pub use keys::part_of;
+
+/// The most digits of a key's number, and with them the longest padding.
+const DIGITS: usize = 32;
+
+/// Why a plan's workload cannot be run.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkloadError {
+    /// Nothing to draw from.
+    #[error("workload.operations has no operation with a weight above 0")]
+    NoOperations,
+    /// A command without a name.
+    #[error("workload.operations {0:?} has an empty command")]
+    EmptyCommand(String),
+    /// No keys, or more than numbers.
+    #[error("workload.keys: start {start} and count {count} must give 1 to 2^64 - 1 numbers")]
+    Keys {
+        /// As in the plan.
+        start: u64,
+        /// As in the plan.
+        count: u64,
+    },
+    /// Too much padding.
+    #[error("workload.keys.width is {0}, but may be at most {DIGITS}")]
+    Width(u32),
+}
+
+/// A request's operation, and the number of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// Index into the mix.
+    pub operation: u16,
+    /// The number in the key.
+    pub key: u64,
+}
+
+/// A mix of operations over a key space.
+#[derive(Debug)]
+pub struct Workload {
+    mix: Mix,
+    keys: KeySpace,
+    values: Values,
+    templates: Vec<Template>,
+    slots: Stream,
+}
+
+impl Workload {
+    /// The trial's workload.
+    ///
+    /// # Errors
+    /// When the plan cannot be run.
+    pub fn of_trial(plan: &ShardPlan) -> Result<Self, WorkloadError> {
+        let pattern = match plan.workload.keys.pattern {
+            KeyPattern::Uniform => Pattern::Uniform,
+            KeyPattern::Sequential => Pattern::Sequential,
+            KeyPattern::Partitioned => Pattern::Partitioned { shards: u64::from(plan.shards) },
+        };
+        Self::new(plan, &plan.workload.operations, pattern)
+    }
+
+    /// The preload's: request k writes key k of the key space. None if nothing is to be written.
+    ///
+    /// # Errors
+    /// When the plan cannot be run.
+    pub fn of_preload(plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
+        let literal = |text: &str| vec![Part::Literal(text.to_owned())];
+        let mut arguments = vec![literal("SET"), vec![Part::Key], vec![Part::Data]];
+        match plan.preload {
+            Preload::None => return Ok(None),
+            Preload::Always => {}
+            Preload::FillMissing => arguments.push(literal("NX")),
+        }
+        let operation = Operation { name: "preload".into(), weight: 1, arguments };
+        Self::new(plan, &[operation], Pattern::Sequential).map(Some)
+    }
+
+    fn new(plan: &ShardPlan, operations: &[Operation], pattern: Pattern) -> Result<Self, WorkloadError> {
+        let workload = &plan.workload;
+        let keys = KeySpace::new(&workload.keys, pattern, Stream::new(workload.seed, rng::KEYS))?;
+        let values = Values::new(workload.value_bytes as usize, workload.seed);
+        let templates = operations
+            .iter()
+            .map(|operation| {
+                if operation.arguments.is_empty() {
+                    return Err(WorkloadError::EmptyCommand(operation.name.clone()));
+                }
+                Ok(Template::new(&operation.arguments, &keys, values.length()))
+            })
+            .collect::<Result<_, _>>()?;
+        let weights = operations.iter().map(|operation| operation.weight);
+        let mix = Mix::new(weights, Stream::new(workload.seed, rng::MIX)).ok_or(WorkloadError::NoOperations)?;
+        Ok(Self { mix, keys, values, templates, slots: Stream::new(workload.seed, rng::SLOTS) })
+    }
+
+    /// Operation and key of request `k`.
+    #[inline]
+    pub fn draw(&self, k: u64) -> Draw {
+        Draw { operation: self.mix.draw(k), key: self.keys.draw(k) }
+    }
+
+    /// The operation of request `k`.
+    #[inline]
+    pub fn operation(&self, k: u64) -> u16 {
+        self.mix.draw(k)
+    }
+
+    /// The cluster slot that request `k` belongs to; any, by hash, if its command names no key.
+    #[inline]
+    pub fn slot(&self, k: u64, draw: Draw) -> u16 {
+        let template = &self.templates[usize::from(draw.operation)];
+        template.slot(draw.key, &self.keys).unwrap_or_else(|| self.slots.below(k, crate::cluster::SLOTS as u64) as u16)
+    }
+
+    /// Appends the command of request `k`.
+    #[inline]
+    pub fn encode(&self, k: u64, draw: Draw, buffer: &mut Vec<u8>) {
+        self.templates[usize::from(draw.operation)].encode(draw.key, &self.keys, || self.values.of(k), buffer);
+    }
+
+    /// The bytes of the longest command.
+    pub fn longest(&self) -> usize {
+        self.templates.iter().map(Template::length).max().unwrap_or_default()
+    }
+
+    /// How many operations the mix has.
+    pub fn operations(&self) -> usize {
+        self.templates.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

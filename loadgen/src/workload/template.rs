@@ -1,0 +1,151 @@
+//! Commands encoded once, with the places where a request's key and value go.
+
+use redisbench_wire::plan::Part;
+
+use super::DIGITS;
+use super::keys::KeySpace;
+use crate::cluster::{SLOTS, crc16, hashed_part, slot_of};
+use crate::resp;
+
+#[derive(Debug)]
+pub(super) struct Template {
+    pieces: Box<[Piece]>,
+    length: usize,
+    slot: SlotRule,
+}
+
+/// Encoded bytes up to the next value, or to the end.
+#[derive(Debug, Default)]
+struct Piece {
+    bytes: Vec<u8>,
+    /// Where the digits of a key's number begin.
+    digits: Vec<usize>,
+    /// Whether a value follows.
+    value: bool,
+}
+
+/// How the slot of a command follows from its key.
+#[derive(Debug)]
+enum SlotRule {
+    /// No argument looks like a key.
+    Any,
+    /// A hash tag or a fixed key decides.
+    Fixed(u16),
+    /// The number counts: `before` is the CRC of what stands before its digits.
+    Number { before: u16, after: Vec<u8> },
+}
+
+impl Template {
+    pub(super) fn new(arguments: &[Vec<Part>], keys: &KeySpace, value_length: usize) -> Self {
+        let mut pieces = Vec::new();
+        let mut values = 0;
+        let mut open = Piece::default();
+        resp::append_header(&mut open.bytes, arguments.len());
+        for argument in arguments {
+            let length: usize = argument.iter().map(|part| part_length(part, keys, value_length)).sum();
+            open.bytes.extend_from_slice(format!("${length}\r\n").as_bytes());
+            for part in argument {
+                match part {
+                    Part::Literal(text) => open.bytes.extend_from_slice(text.as_bytes()),
+                    Part::Key => {
+                        open.bytes.extend_from_slice(keys.prefix());
+                        open.digits.push(open.bytes.len());
+                        open.bytes.resize(open.bytes.len() + keys.width(), b'0');
+                    }
+                    Part::Data => {
+                        open.value = true;
+                        values += 1;
+                        pieces.push(std::mem::take(&mut open));
+                    }
+                }
+            }
+            open.bytes.extend_from_slice(b"\r\n");
+        }
+        pieces.push(open);
+        let length = pieces.iter().map(|piece| piece.bytes.len()).sum::<usize>() + values * value_length;
+        Self { pieces: pieces.into(), length, slot: SlotRule::new(arguments, keys) }
+    }
+
+    #[inline]
+    pub(super) fn encode<'v>(
+        &self,
+        number: u64,
+        keys: &KeySpace,
+        value: impl Fn() -> &'v [u8],
+        buffer: &mut Vec<u8>,
+    ) {
+        for piece in &self.pieces {
+            let start = buffer.len();
+            buffer.extend_from_slice(&piece.bytes);
+            for digits in &piece.digits {
+                KeySpace::write(number, &mut buffer[start + digits..start + digits + keys.width()]);
+            }
+            if piece.value {
+                buffer.extend_from_slice(value());
+            }
+        }
+    }
+
+    /// None if the command names no key.
+    #[inline]
+    pub(super) fn slot(&self, number: u64, keys: &KeySpace) -> Option<u16> {
+        match &self.slot {
+            SlotRule::Any => None,
+            SlotRule::Fixed(slot) => Some(*slot),
+            SlotRule::Number { before, after } => {
+                let mut digits = [0; DIGITS];
+                let digits = &mut digits[..keys.width()];
+                KeySpace::write(number, digits);
+                Some(crc16(crc16(*before, digits), after) % SLOTS as u16)
+            }
+        }
+    }
+
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+}
+
+fn part_length(part: &Part, keys: &KeySpace, value_length: usize) -> usize {
+    match part {
+        Part::Literal(text) => text.len(),
+        Part::Key => keys.prefix().len() + keys.width(),
+        Part::Data => value_length,
+    }
+}
+
+impl SlotRule {
+    /// By the first argument with the key in it. A command without one is taken to name its key in its first argument,
+    /// as nearly all do; where that is wrong the cluster's redirect says so.
+    fn new(arguments: &[Vec<Part>], keys: &KeySpace) -> Self {
+        let Some(argument) = arguments.iter().find(|argument| argument.contains(&Part::Key)) else {
+            return match arguments.get(1).map(Vec::as_slice) {
+                Some([Part::Literal(key)]) => Self::Fixed(slot_of(key.as_bytes())),
+                _ => Self::Any,
+            };
+        };
+        let mut bytes = Vec::new();
+        let mut digits = Vec::new();
+        for part in argument {
+            match part {
+                Part::Literal(text) => bytes.extend_from_slice(text.as_bytes()),
+                Part::Key => {
+                    bytes.extend_from_slice(keys.prefix());
+                    digits.push(bytes.len());
+                    bytes.resize(bytes.len() + keys.width(), b'0');
+                }
+                Part::Data => return Self::Any,
+            }
+        }
+        let (start, end) = hashed_part(&bytes);
+        match digits.iter().filter(|at| (start..end).contains(at)).collect::<Vec<_>>().as_slice() {
+            [] => Self::Fixed(slot_of(&bytes)),
+            [at] => Self::Number {
+                before: crc16(0, &bytes[start..**at]),
+                after: bytes[*at + keys.width()..end].to_vec(),
+            },
+            // A key named twice in one argument: left to the cluster's redirects.
+            _ => Self::Any,
+        }
+    }
+}
