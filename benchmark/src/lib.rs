@@ -1,4 +1,6 @@
-//! What a benchmark is, wherever its shards run. Knows no Kubernetes client and no command line.
+//! What a benchmark is, wherever its shards run: the API with its validation, the plan, the conductor, and the merge,
+//! verdict and export of what was measured. Knows neither a Kubernetes client nor a command line.
 
+pub mod api;
 pub mod conductor;
 pub mod credential;

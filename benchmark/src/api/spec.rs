@@ -1,0 +1,558 @@
+//! `spec`: what the user asks for. The doc comments are the text of `kubectl explain`.
+//!
+//! Bounds that the API server can judge stand here as schema; the rules across fields are in [`super::rules`].
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::duration::GoDuration;
+use super::status::RedisBenchmarkStatus;
+use super::template::ShardTemplate;
+
+/// Names of targets and operations: a DNS label.
+pub const NAME_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+/// `host:port`, the host a name, an IPv4 address or an IPv6 address in brackets.
+pub const ENDPOINT_PATTERN: &str = r"^(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]/@]+):[0-9]{1,5}$";
+/// Names of Secrets.
+pub const OBJECT_NAME_PATTERN: &str = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
+/// Keys within a Secret.
+pub const SECRET_KEY_PATTERN: &str = "^[-._a-zA-Z0-9]+$";
+
+/// What to measure and how. Fixed once the run has begun (`status.runId` exists), but for `suspend` and `abort`.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "redisbench.dev",
+    version = "v1alpha1",
+    kind = "RedisBenchmark",
+    plural = "redisbenchmarks",
+    singular = "redisbenchmark",
+    shortname = "rbench",
+    category = "redisbench",
+    namespaced,
+    status = "RedisBenchmarkStatus",
+    derive = "PartialEq",
+    doc = "A load test of a Redis: the operator runs it on many pods that start together, and merges what they measured.",
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Verdict", type_ = "string", json_path = ".status.summary.verdict"),
+    printcolumn(name = "Shards", type_ = "string", json_path = ".status.summary.shards"),
+    printcolumn(name = "Rate", type_ = "string", json_path = ".status.summary.rate"),
+    printcolumn(name = "p99", type_ = "string", json_path = ".status.summary.p99"),
+    printcolumn(name = "Errors", type_ = "string", json_path = ".status.summary.errors"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisBenchmarkSpec {
+    /// Holds the benchmark back: before it runs, nothing is created; a running trial finishes first. Default false. May
+    /// be changed at any time.
+    #[serde(default)]
+    pub suspend: bool,
+    /// Stops the benchmark for good; what was measured until then is kept and marked. Default false. May be set to true
+    /// at any time, and not back.
+    #[serde(default)]
+    pub abort: bool,
+    /// The Redis under test: exactly one.
+    #[schemars(
+        length(min = 1, max = 1),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub targets: Vec<TargetSpec>,
+    /// What is asked of the target.
+    pub workload: WorkloadSpec,
+    /// What is written before the measurement. Default: nothing.
+    #[serde(default)]
+    pub preload: PreloadSpec,
+    /// How fast, over how many connections and for how long.
+    pub load: LoadSpec,
+    /// The pods that make the load.
+    #[serde(default)]
+    pub shards: ShardsSpec,
+    /// What is measured beside the total.
+    #[serde(default)]
+    pub measurement: MeasurementSpec,
+    /// Deletes the benchmark and all it made this many seconds after it finished; 0 at once, at most 2147483647. Not set
+    /// by default: kept until someone deletes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub ttl_seconds_after_finished: Option<u32>,
+}
+
+/// A Redis under test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetSpec {
+    /// Names the target in results and metrics: lower-case letters, digits and `-`, at most 32.
+    #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
+    pub name: String,
+    /// `Standalone` is one server, `Cluster` is Redis Cluster. A target that is something else fails the run.
+    #[serde(rename = "type")]
+    pub kind: TargetType,
+    /// Where it listens, as `host:port`, 1 to 32 of them; IPv6 in brackets. Of a Standalone the first is used; of a
+    /// Cluster any that answers tells about the others.
+    #[schemars(
+        length(min = 1, max = 32),
+        inner(length(min = 3, max = 262), pattern(ENDPOINT_PATTERN)),
+        extend("x-kubernetes-list-type" = "set")
+    )]
+    pub endpoints: Vec<String>,
+    /// The number of the database to select, 0 to 65535. Default 0; a Cluster has only 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 65535))]
+    pub database: u32,
+    /// How to authenticate. Not set by default: no AUTH is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<AuthSpec>,
+}
+
+/// What a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TargetType {
+    /// One server.
+    Standalone,
+    /// Redis Cluster.
+    Cluster,
+}
+
+/// How to authenticate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthSpec {
+    /// The Secret that holds the credentials. Shards mount it; the operator never reads it.
+    pub secret_ref: SecretRef,
+}
+
+/// A reference to a Secret in the benchmark's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretRef {
+    /// The Secret's name, in the benchmark's namespace.
+    #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
+    pub name: String,
+    /// The key that holds the user's name. Not set by default: the password is given for the default user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
+    pub username_key: Option<String>,
+    /// The key that holds the password. Default `password`.
+    #[serde(default = "default_password_key")]
+    #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
+    pub password_key: String,
+}
+
+/// What is asked of the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadSpec {
+    /// The weighted mix of commands, 1 to 64 of them. Which one a request is follows from the seed and its number.
+    #[schemars(
+        length(min = 1, max = 64),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub operations: Vec<OperationSpec>,
+    /// The keys that commands use.
+    #[serde(default)]
+    pub keys: KeysSpec,
+    /// The values that commands write.
+    #[serde(default)]
+    pub values: ValuesSpec,
+    /// Operation, key and value of every request follow from this number, 0 to 9007199254740991, so a second run asks
+    /// the same. Default 1.
+    #[serde(default = "default_seed")]
+    #[schemars(range(min = 0, max = 9_007_199_254_740_991_u64))]
+    pub seed: u64,
+}
+
+/// One entry of the mix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationSpec {
+    /// Names the operation in results and metrics: lower-case letters, digits and `-`, at most 32.
+    #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
+    pub name: String,
+    /// Its share of the requests is this over the sum of all weights; 1 to 1000000. Default 1.
+    #[serde(default = "default_one")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub weight: u32,
+    /// The command with its arguments, at most 4096 characters. `__key__` becomes the request's key and `__data__` its
+    /// value. Arguments with spaces go in quotes: `"` with \" \\ \n \r \t, or `'` where all stands for itself.
+    #[schemars(length(min = 1, max = 4096))]
+    pub command: String,
+}
+
+/// The key space: `prefix` followed by a decimal number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeysSpec {
+    /// Comes before the number, at most 256 characters. In a Cluster a hash tag in it, such as `{a}`, puts all keys in
+    /// one slot. Default `rb:`.
+    #[serde(default = "default_prefix")]
+    #[schemars(length(max = 256))]
+    pub prefix: String,
+    /// The first number, at most 1000000000000000. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000_000_000_000_u64))]
+    pub start: u64,
+    /// How many keys, 1 to 1000000000000. Default 1000000.
+    #[serde(default = "default_key_count")]
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+    pub count: u64,
+    /// Digits that the number is padded to with zeros, at most 20; it must hold the largest number. Default 0: just
+    /// that many, so that all keys are of one length.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 20))]
+    pub width: u32,
+    /// Which key a request takes.
+    #[serde(default)]
+    pub pattern: KeyPatternSpec,
+}
+
+/// Which key a request takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyPatternSpec {
+    /// `Uniform` draws each key with the same probability. `Sequential` walks them in order, all shards together.
+    /// `Partitioned` gives each shard its own part to walk in order. Default `Uniform`.
+    #[serde(default, rename = "type")]
+    pub kind: KeyPatternType,
+}
+
+/// Which key a request takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum KeyPatternType {
+    /// Each with the same probability.
+    #[default]
+    Uniform,
+    /// In order, all shards together.
+    Sequential,
+    /// Each shard walks its own part in order.
+    Partitioned,
+}
+
+/// The values that commands write.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ValuesSpec {
+    /// How long they are.
+    #[serde(default)]
+    pub size: ValueSizeSpec,
+}
+
+/// How long values are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ValueSizeSpec {
+    /// `Fixed` makes all values as long as `fixed` says. Default `Fixed`.
+    #[serde(default, rename = "type")]
+    pub kind: ValueSizeType,
+    /// For type `Fixed`, and required then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<FixedSizeSpec>,
+}
+
+/// How the length of values is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ValueSizeType {
+    /// All values have one length.
+    #[default]
+    Fixed,
+}
+
+/// One length for all values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FixedSizeSpec {
+    /// The length in bytes, 1 to 16777216 (16 MiB).
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub bytes: u32,
+}
+
+/// What is written before the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreloadSpec {
+    /// `None` writes nothing. `Always` sets every key of the key space. `FillMissing` sets those that do not exist.
+    /// Default `None`.
+    #[serde(default)]
+    pub mode: PreloadMode,
+}
+
+/// What is written before the measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PreloadMode {
+    /// Nothing.
+    #[default]
+    None,
+    /// Every key.
+    Always,
+    /// Every key that does not exist.
+    FillMissing,
+}
+
+/// How fast, over how many connections and for how long. Exactly one of `duration` and `requests` is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadSpec {
+    /// `OpenLoop` sends at a rate, whether or not earlier requests were answered, as independent users do. `ClosedLoop`
+    /// keeps `connections` x `pipeline` requests in flight, so the target sets the pace.
+    #[serde(rename = "type")]
+    pub kind: LoadType,
+    /// For type `OpenLoop`, and required then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoopSpec>,
+    /// Connections of the whole benchmark, split evenly over the shards: at least one for each shard, at most 1000000.
+    /// Default 50.
+    #[serde(default = "default_connections")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub connections: u32,
+    /// The most requests in flight per connection, 1 to 10000. Default 1.
+    #[serde(default = "default_one")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub pipeline: u32,
+    /// How long the measurement is, after the warm-up: 1s to 48h.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<GoDuration>,
+    /// How many requests are measured, after the warm-up, by the whole benchmark: at least one for each shard, at most
+    /// 1000000000000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+    pub requests: Option<u64>,
+    /// The longest that `requests` may take, 1s to 48h: what is not sent by then is not sent. Only with `requests`;
+    /// 1h if not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_duration: Option<GoDuration>,
+    /// Load before the measurement, which counts apart: 0s to 1h. Default 5s.
+    #[serde(default = "default_warmup")]
+    pub warmup: GoDuration,
+    /// Time limits of single steps.
+    #[serde(default)]
+    pub timeouts: TimeoutsSpec,
+}
+
+/// How requests come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum LoadType {
+    /// At a rate.
+    OpenLoop,
+    /// The next when one was answered.
+    ClosedLoop,
+}
+
+/// Load at a rate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenLoopSpec {
+    /// Requests per second of the whole benchmark, 1 to 1000000000.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub rate: u64,
+    /// When requests are due. `Constant` spaces them evenly. Default `Constant`.
+    #[serde(default)]
+    pub arrival: Arrival,
+    /// Rounds due times up to a grid, 0s to 100ms: fewer wake-ups, but requests come in bursts. Default 0s: exact.
+    #[serde(default = "default_pacing_grid")]
+    pub pacing_grid: GoDuration,
+    /// A request that could not be sent this long after it was due is counted as unsent, 1ms to 10m. Default 10s.
+    #[serde(default = "default_unsent_after")]
+    pub unsent_after: GoDuration,
+}
+
+/// When requests of an open loop are due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Arrival {
+    /// Evenly spaced.
+    #[default]
+    Constant,
+}
+
+/// Time limits of single steps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TimeoutsSpec {
+    /// From the start of a connection until it is ready, 1ms to 10m. Default 5s.
+    #[serde(default = "default_connect_timeout")]
+    pub connect: GoDuration,
+    /// From the send of a request until its reply, 1ms to 10m. Default 1s.
+    #[serde(default = "default_request_timeout")]
+    pub request: GoDuration,
+}
+
+/// The pods that make the load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardsSpec {
+    /// How many pods, 1 to 2000. Default 1.
+    #[serde(default = "default_one")]
+    #[schemars(range(min = 1, max = 2000))]
+    pub count: u32,
+    /// What happens when a shard is lost while it measures. `Invalidate` lets the others finish, and the verdict says
+    /// Invalid. `Abort` stops the run. `Restart` begins the trial again with all shards, at most twice. Default
+    /// `Invalidate`.
+    #[serde(default)]
+    pub on_lost: OnLost,
+    /// `Spread` puts shards on different nodes where it can. `OnePerNode` leaves a shard pending rather than put two on
+    /// one node. `Any` lets the scheduler choose. Default `Spread`.
+    #[serde(default)]
+    pub placement: Placement,
+    /// How far apart shards may start before the verdict doubts the result, 1ms to 1m. A run does not start while the
+    /// clocks of its shards are known less well than half of this. Default 20ms.
+    #[serde(default = "default_max_start_skew")]
+    pub max_start_skew: GoDuration,
+    /// How long shards may take until all are ready, 10s to 24h; prolonged while the preload advances. Default 10m.
+    #[serde(default = "default_prepare_timeout")]
+    pub prepare_timeout: GoDuration,
+    /// How long after the end a shard's result is waited for before the shard counts as lost, 5s to 1h. Default 2m.
+    #[serde(default = "default_collect_timeout")]
+    pub collect_timeout: GoDuration,
+    /// What may be said about the pods.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub template: ShardTemplate,
+}
+
+/// What happens when a shard is lost while it measures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OnLost {
+    /// The others finish; the verdict is Invalid.
+    #[default]
+    Invalidate,
+    /// The run is aborted.
+    Abort,
+    /// All shards arm again for the next attempt, at most twice; then as Invalidate.
+    Restart,
+}
+
+/// Where shards go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Placement {
+    /// On different nodes where possible.
+    #[default]
+    Spread,
+    /// Never two on one node.
+    OnePerNode,
+    /// Wherever the scheduler likes.
+    Any,
+}
+
+/// What is measured beside the total.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MeasurementSpec {
+    /// Also measures per `Operation` of the mix, per `Node` of the target, or both. Default both.
+    #[serde(default = "default_breakdown")]
+    #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "set"))]
+    pub breakdown: Vec<BreakdownKind>,
+}
+
+/// What is measured beside the total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum BreakdownKind {
+    /// Per operation of the mix.
+    Operation,
+    /// Per Redis node.
+    Node,
+}
+
+impl Default for KeysSpec {
+    fn default() -> Self {
+        Self {
+            prefix: default_prefix(),
+            start: 0,
+            count: default_key_count(),
+            width: 0,
+            pattern: KeyPatternSpec::default(),
+        }
+    }
+}
+
+impl Default for ValueSizeSpec {
+    fn default() -> Self {
+        Self { kind: ValueSizeType::Fixed, fixed: Some(FixedSizeSpec { bytes: 100 }) }
+    }
+}
+
+impl Default for TimeoutsSpec {
+    fn default() -> Self {
+        Self { connect: default_connect_timeout(), request: default_request_timeout() }
+    }
+}
+
+impl Default for ShardsSpec {
+    fn default() -> Self {
+        Self {
+            count: default_one(),
+            on_lost: OnLost::default(),
+            placement: Placement::default(),
+            max_start_skew: default_max_start_skew(),
+            prepare_timeout: default_prepare_timeout(),
+            collect_timeout: default_collect_timeout(),
+            template: ShardTemplate::default(),
+        }
+    }
+}
+
+impl Default for MeasurementSpec {
+    fn default() -> Self {
+        Self { breakdown: default_breakdown() }
+    }
+}
+
+fn default_password_key() -> String {
+    "password".into()
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+fn default_one() -> u32 {
+    1
+}
+
+fn default_prefix() -> String {
+    "rb:".into()
+}
+
+fn default_key_count() -> u64 {
+    1_000_000
+}
+
+fn default_connections() -> u32 {
+    50
+}
+
+fn default_warmup() -> GoDuration {
+    GoDuration::new("5s")
+}
+
+fn default_pacing_grid() -> GoDuration {
+    GoDuration::new("0s")
+}
+
+fn default_unsent_after() -> GoDuration {
+    GoDuration::new("10s")
+}
+
+fn default_connect_timeout() -> GoDuration {
+    GoDuration::new("5s")
+}
+
+fn default_request_timeout() -> GoDuration {
+    GoDuration::new("1s")
+}
+
+fn default_max_start_skew() -> GoDuration {
+    GoDuration::new("20ms")
+}
+
+fn default_prepare_timeout() -> GoDuration {
+    GoDuration::new("10m")
+}
+
+fn default_collect_timeout() -> GoDuration {
+    GoDuration::new("2m")
+}
+
+fn default_breakdown() -> Vec<BreakdownKind> {
+    vec![BreakdownKind::Operation, BreakdownKind::Node]
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
