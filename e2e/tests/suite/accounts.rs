@@ -16,11 +16,13 @@ pub fn served(calls: &BTreeMap<String, u64>) -> u64 {
     calls.iter().filter(|(command, _)| workload(command)).map(|(_, calls)| calls).sum()
 }
 
-/// Requests of one benchmark that a server must have counted, of which none may have failed: measured, warm-up and
-/// preload, out of the full result.
-pub fn sent(full: &Value) -> Result<u64> {
-    for part in ["/total", "/warmup"] {
-        ensure!(count(full, &format!("{part}/errors"))? == 0, "the servers may have counted failed requests: {full}");
+/// Requests of one finished benchmark, none of which may have failed, that the servers must have counted: measured,
+/// warm-up and preload.
+pub fn sent(object: &Value) -> Result<u64> {
+    let result = &object["status"]["result"];
+    for part in ["/requests", "/warmup"] {
+        ensure!(count(result, &format!("{part}/errors"))? == 0, "a server may have counted failed requests: {result}");
     }
-    Ok(count(full, "/total/succeeded")? + count(full, "/warmup/succeeded")? + count(full, "/preloadCommands")?)
+    let preload = count(result, "/preload/commands")?;
+    Ok(count(result, "/requests/succeeded")? + count(result, "/warmup/succeeded")? + preload)
 }
