@@ -1,12 +1,16 @@
 //! The API `redisbench.dev/v1alpha1`: types, the schema that the API server holds objects against, and the validation
 //! that the operator and the command line share.
 
+mod crd;
 mod duration;
+mod rules;
 pub mod spec;
 pub mod status;
 mod template;
 
+pub use crd::{chart_crd_template, crd_yaml, custom_resource_definition};
 pub use duration::{DurationError, GoDuration};
+pub use rules::NAME_LENGTH;
 pub use spec::{RedisBenchmark, RedisBenchmarkSpec};
 pub use status::RedisBenchmarkStatus;
 pub use template::ShardTemplate;

@@ -1,0 +1,183 @@
+//! The `CustomResourceDefinition`, made from the Rust types: the derived schema with rules and bounds added.
+
+use std::sync::LazyLock;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+use serde_json::{Map, Value, json};
+
+use super::rules;
+use super::spec::RedisBenchmark;
+
+const HEADER: &str = "# Generated from benchmark/src/api by `make crds`. Do not edit.\n";
+
+/// The definition as JSON. Made once: it is the same in every run.
+static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
+    // A definition is plain data with string keys: it always serialises.
+    let mut definition = serde_json::to_value(RedisBenchmark::crd()).unwrap_or_default();
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    if let Some(root) = schema.as_object_mut() {
+        root.remove("title");
+    }
+    schema["properties"]["metadata"] = json!({"type": "object"});
+    add_rules(schema);
+    bound(&mut schema["properties"]["spec"]["properties"]["shards"]["properties"]["template"], Bounds::FOREIGN);
+    let template = &mut schema["properties"]["spec"]["properties"]["shards"]["properties"]["template"];
+    plain_descriptions(template);
+    // They refer to claims of the pod, which the template cannot make.
+    if let Some(resources) = template["properties"]["resources"]["properties"].as_object_mut() {
+        resources.remove("claims");
+    }
+    bound(&mut schema["properties"]["status"], Bounds::STATUS);
+    tidy(&mut definition);
+    definition
+});
+
+/// The definition to apply to an API server.
+pub fn custom_resource_definition() -> CustomResourceDefinition {
+    serde_json::from_value(DEFINITION.clone()).unwrap_or_default()
+}
+
+/// The schema of a whole object.
+pub(super) fn schema() -> &'static Value {
+    &DEFINITION["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+}
+
+/// The file `crds/redisbenchmarks.redisbench.dev.yaml`.
+pub fn crd_yaml() -> String {
+    format!("{HEADER}{}", yaml(&DEFINITION))
+}
+
+/// The file `charts/redisbench-operator/templates/crd.yaml`: a template, so that an upgrade of the chart upgrades the
+/// definition, which an uninstall nevertheless keeps.
+pub fn chart_crd_template() -> String {
+    let mut definition = DEFINITION.clone();
+    // Replaced by text below: an expression of the template is no YAML.
+    definition["metadata"]["annotations"] = json!({"annotations": "go here"});
+    let keep = "  {{- if .Values.crds.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  {{- end }}\n  \
+                labels:\n    {{- include \"redisbench.labels\" . | nindent 4 }}\n";
+    // Braces in a description would be taken for the template's.
+    let text =
+        yaml(&definition).replace("{{", "{{ \"{{\" }}").replace("  annotations:\n    annotations: go here\n", keep);
+    format!("{HEADER}{{{{- if .Values.crds.install }}}}\n{text}{{{{- end }}}}\n")
+}
+
+fn yaml(definition: &Value) -> String {
+    serde_yaml::to_string(definition).unwrap_or_default()
+}
+
+fn add_rules(schema: &mut Value) {
+    let spec = &schema["properties"]["spec"]["properties"];
+    let fields: Vec<String> = spec.as_object().into_iter().flat_map(Map::keys).cloned().collect();
+    push_rule(schema, rules::immutability(fields.iter().map(String::as_str)));
+    for rule in rules::RULES {
+        let mut at = &mut *schema;
+        for step in rule.at.split('.').filter(|step| !step.is_empty()) {
+            at = if step == "[]" { &mut at["items"] } else { &mut at["properties"][step] };
+        }
+        push_rule(at, rule.to_schema());
+    }
+}
+
+fn push_rule(schema: &mut Value, rule: Value) {
+    let rules = &mut schema["x-kubernetes-validations"];
+    if !rules.is_array() {
+        *rules = json!([]);
+    }
+    if let Some(rules) = rules.as_array_mut() {
+        rules.push(rule);
+    }
+}
+
+/// Bounds for what has none: the API server reckons the cost of rules by them.
+#[derive(Clone, Copy)]
+struct Bounds {
+    items: u64,
+    properties: u64,
+    length: u64,
+}
+
+impl Bounds {
+    /// For types of Kubernetes in the shards' template.
+    const FOREIGN: Self = Self { items: 8, properties: 32, length: 253 };
+    /// For what the operator writes, where a field says nothing else.
+    const STATUS: Self = Self { items: 64, properties: 64, length: 32_768 };
+}
+
+fn bound(schema: &mut Value, bounds: Bounds) {
+    let Some(object) = schema.as_object_mut() else { return };
+    let is = |kind: &str| object.get("type").and_then(Value::as_str) == Some(kind);
+    let (keyword, limit) = if is("array") {
+        ("maxItems", bounds.items)
+    } else if is("object") && object.contains_key("additionalProperties") {
+        ("maxProperties", bounds.properties)
+    } else if (is("string") && !object.contains_key("enum")) || object.contains_key("x-kubernetes-int-or-string") {
+        ("maxLength", bounds.length)
+    } else {
+        ("", 0)
+    };
+    if !keyword.is_empty() && !object.contains_key(keyword) {
+        object.insert(keyword.into(), limit.into());
+    }
+    for child in children(object) {
+        bound(child, bounds);
+    }
+}
+
+fn children(schema: &mut Map<String, Value>) -> impl Iterator<Item = &mut Value> {
+    schema.iter_mut().flat_map(|(keyword, value)| match (keyword.as_str(), value) {
+        ("properties", Value::Object(properties)) => properties.values_mut().collect::<Vec<_>>(),
+        ("items" | "additionalProperties", value) => vec![value],
+        _ => Vec::new(),
+    })
+}
+
+/// Kubernetes documents its own types; their text is four fifths of the schema.
+fn plain_descriptions(template: &mut Value) {
+    fn strip(schema: &mut Value) {
+        let Some(object) = schema.as_object_mut() else { return };
+        object.remove("description");
+        children(object).for_each(strip);
+    }
+    let Some(properties) = template["properties"].as_object_mut() else { return };
+    for property in properties.values_mut() {
+        let Some(object) = property.as_object_mut() else { continue };
+        children(object).for_each(strip);
+    }
+}
+
+/// What the derive leaves that the API server would warn about, or a reader stumble over.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if let Some(format) = object.get_mut("format").filter(|format| format.is_string()) {
+                match format.as_str() {
+                    Some("uint8" | "uint16" | "uint32" | "uint64") => *format = json!("int64"),
+                    _ => {}
+                }
+            }
+            if let Some(Value::String(description)) = object.get_mut("description") {
+                *description = description.replace('\n', " ");
+            }
+            // A null would be a third state beside set and not set: without this the API server drops it.
+            if object.get("type").is_some_and(Value::is_string) {
+                object.remove("nullable");
+            }
+            object.values_mut().for_each(tidy);
+        }
+        Value::Array(values) => values.iter_mut().for_each(tidy),
+        Value::Number(number) => {
+            // Bounds are floats in the definition's type, and whole numbers in fact.
+            if let Some(float) = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 9.1e15) {
+                #[allow(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+                let whole = float as i64;
+                *number = whole.into();
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "crd_tests.rs"]
+mod tests;

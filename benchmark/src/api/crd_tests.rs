@@ -1,0 +1,122 @@
+use std::path::Path;
+
+use super::*;
+
+/// The committed file is what the types give. `UPDATE=1 cargo test` writes it.
+fn fresh(path: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == text, "{} is stale: run `make crds`", path.display());
+}
+
+#[test]
+fn the_committed_definition_is_fresh() {
+    fresh("crds/redisbenchmarks.redisbench.dev.yaml", &crd_yaml());
+}
+
+#[test]
+fn the_charts_copy_is_fresh() {
+    fresh("charts/redisbench-operator/templates/crd.yaml", &chart_crd_template());
+}
+
+#[test]
+fn it_is_small_enough_for_client_side_apply() {
+    let length = crd_yaml().len();
+    assert!(length < 200 << 10, "{length} bytes");
+}
+
+#[test]
+fn the_typed_definition_keeps_everything() {
+    let typed = serde_json::to_value(custom_resource_definition()).unwrap();
+    let mut back = typed;
+    tidy(&mut back);
+    assert_eq!(back, *DEFINITION);
+}
+
+/// Calls `check` with the path of every schema below `schema`.
+fn visit(schema: &Value, path: &str, check: &mut impl FnMut(&str, &Value)) {
+    check(path, schema);
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        visit(property, &format!("{path}.{name}"), check);
+    }
+    for below in ["items", "additionalProperties"] {
+        if schema[below].is_object() {
+            visit(&schema[below], &format!("{path}[]"), check);
+        }
+    }
+}
+
+#[test]
+fn everything_is_bounded() {
+    for part in ["spec", "status"] {
+        visit(&schema()["properties"][part], part, &mut |path, schema| {
+            let bounded = match schema["type"].as_str() {
+                Some("array") => schema["maxItems"].is_u64(),
+                Some("string") => schema["maxLength"].is_u64() || schema["enum"].is_array(),
+                Some("object") => schema["additionalProperties"].is_null() || schema["maxProperties"].is_u64(),
+                Some("integer") => {
+                    schema["maximum"].is_number() || !path.starts_with("spec") || path.contains("template")
+                }
+                Some("boolean") => true,
+                other => other.is_none() && schema["x-kubernetes-int-or-string"] == true,
+            };
+            assert!(bounded, "{path} has no bound: {schema}");
+            assert!(schema["type"] != "number", "{path} is a float");
+        });
+    }
+}
+
+#[test]
+fn everything_is_documented() {
+    for part in ["spec", "status"] {
+        visit(&schema()["properties"][part], part, &mut |path, schema| {
+            let foreign = path.matches('.').count() > 3 && path.starts_with("spec.shards.template.");
+            let documented = schema["description"].as_str().is_some_and(|text| text.len() > 3);
+            assert!(documented || foreign || path.ends_with("[]"), "{path} has no description");
+        });
+    }
+}
+
+#[test]
+fn formats_are_those_of_kubernetes() {
+    visit(schema(), "", &mut |path, schema| {
+        if let Some(format) = schema["format"].as_str() {
+            assert!(["int32", "int64", "date-time"].contains(&format), "{path}: {format}");
+        }
+    });
+}
+
+#[test]
+fn lists_with_names_are_maps() {
+    visit(schema(), "", &mut |path, schema| {
+        if schema["items"]["required"].as_array().is_some_and(|r| r.contains(&json!("name")))
+            && path.starts_with(".spec")
+            && !path.contains("template")
+        {
+            assert_eq!(schema["x-kubernetes-list-type"], "map", "{path}");
+            assert_eq!(schema["x-kubernetes-list-map-keys"], json!(["name"]), "{path}");
+        }
+    });
+}
+
+#[test]
+fn the_rule_of_immutability_names_every_field() {
+    let rule = schema()["x-kubernetes-validations"][0]["rule"].as_str().unwrap();
+    for field in schema()["properties"]["spec"]["properties"].as_object().unwrap().keys() {
+        let fixed = !["suspend", "abort"].contains(&field.as_str());
+        assert_eq!(rule.contains(&format!("self.spec.{field} == oldSelf.spec.{field}")), fixed, "{field}");
+    }
+}
+
+#[test]
+fn nothing_in_it_means_something_to_the_chart() {
+    assert!(!yaml(&DEFINITION).contains("{{"));
+}
+
+#[test]
+fn optional_is_not_nullable() {
+    assert!(!crd_yaml().contains("nullable"));
+}

@@ -1,0 +1,133 @@
+//! Rules across fields, in CEL, for the API server. [`super::validate`] holds the same ones for the command line.
+
+use serde_json::{Value, json};
+
+/// A rule and where it stands in the schema, as a JSON pointer below the root's properties.
+pub(super) struct Rule {
+    /// The properties on the way, separated by `.`; empty for the root. `[]` steps into a list's items.
+    pub at: &'static str,
+    rule: &'static str,
+    message: &'static str,
+    /// CEL that makes the message; the plain one is for older clients.
+    expression: Option<&'static str>,
+    /// The property that the complaint names, below `at`.
+    field: Option<&'static str>,
+}
+
+impl Rule {
+    pub(super) fn to_schema(&self) -> Value {
+        let mut rule = json!({"rule": self.rule, "message": self.message});
+        if let Some(expression) = self.expression {
+            rule["messageExpression"] = expression.into();
+        }
+        if let Some(field) = self.field {
+            rule["fieldPath"] = field.into();
+        }
+        rule
+    }
+}
+
+/// The longest name of a benchmark: the names of its Job, Secret and pods begin with it.
+pub const NAME_LENGTH: usize = 46;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        at: "",
+        rule: "self.metadata.name.size() <= 46",
+        message: "metadata.name may have at most 46 characters: the names of pods begin with it",
+        expression: Some(
+            "'metadata.name has %d characters, and may have at most 46: the names of pods begin with it'\
+             .format([self.metadata.name.size()])",
+        ),
+        field: None,
+    },
+    Rule {
+        at: "",
+        rule: "!has(oldSelf.spec.abort) || !oldSelf.spec.abort || (has(self.spec.abort) && self.spec.abort)",
+        message: "spec.abort cannot be taken back: create another benchmark",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec",
+        rule: "self.load.connections >= self.shards.count",
+        message: "load.connections must be at least shards.count: every shard needs one",
+        expression: Some(
+            "'load.connections is %d, and must be at least shards.count, which is %d: every shard needs one'\
+             .format([self.load.connections, self.shards.count])",
+        ),
+        field: Some(".load"),
+    },
+    Rule {
+        at: "spec",
+        rule: "!has(self.load.requests) || self.load.requests >= self.shards.count",
+        message: "load.requests must be at least shards.count: every shard needs one",
+        expression: Some(
+            "'load.requests is %d, and must be at least shards.count, which is %d: every shard needs one'\
+             .format([self.load.requests, self.shards.count])",
+        ),
+        field: Some(".load"),
+    },
+    Rule {
+        at: "spec.targets.[]",
+        rule: "self.type != 'Cluster' || self.database == 0",
+        message: "database must be 0 for type Cluster, which has no other",
+        expression: None,
+        field: Some(".database"),
+    },
+    Rule {
+        at: "spec.workload.values.size",
+        rule: "self.type != 'Fixed' || has(self.fixed)",
+        message: "fixed must be set for type Fixed, such as fixed: {bytes: 100}",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec.load",
+        rule: "self.type != 'OpenLoop' || has(self.openLoop)",
+        message: "openLoop must be set for type OpenLoop, such as openLoop: {rate: 10000}",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec.load",
+        rule: "self.type == 'OpenLoop' || !has(self.openLoop)",
+        message: "openLoop must not be set for type ClosedLoop: remove it, or set type to OpenLoop",
+        expression: None,
+        field: Some(".openLoop"),
+    },
+    Rule {
+        at: "spec.load",
+        rule: "has(self.duration) != has(self.requests)",
+        message: "exactly one of duration and requests must be set",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec.load",
+        rule: "!has(self.maxDuration) || has(self.requests)",
+        message: "maxDuration goes with requests only: remove it, or set requests instead of duration",
+        expression: None,
+        field: Some(".maxDuration"),
+    },
+];
+
+/// What may change after the run has begun.
+const MUTABLE: [&str; 2] = ["suspend", "abort"];
+
+/// The rule that fixes the spec once `status.runId` exists, from the list of its fields: a rule per field would miss
+/// fields that are added or removed, and optional chaining goes beyond the cost budget.
+pub(super) fn immutability<'a>(fields: impl Iterator<Item = &'a str>) -> Value {
+    let same: Vec<String> = fields
+        .filter(|field| !MUTABLE.contains(field))
+        .map(|f| {
+            format!(
+                "has(self.spec.{f}) == has(oldSelf.spec.{f}) && (!has(self.spec.{f}) || self.spec.{f} == oldSelf.spec.{f})"
+            )
+        })
+        .collect();
+    json!({
+        "rule": format!("!has(oldSelf.status) || !has(oldSelf.status.runId) || ({})", same.join(" && ")),
+        "message": "spec is fixed once the run has begun, but for suspend and abort: create another benchmark",
+    })
+}
