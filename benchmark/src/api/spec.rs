@@ -2,7 +2,7 @@
 //!
 //! Bounds that the API server can judge stand here as schema; the rules across fields are in [`super::rules`].
 
-use kube::CustomResource;
+use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,7 @@ pub const SECRET_KEY_PATTERN: &str = "^[-._a-zA-Z0-9]+$";
     shortname = "rbench",
     category = "redisbench",
     namespaced,
+    crates(kube_core = "::kube_core"),
     status = "RedisBenchmarkStatus",
     derive = "PartialEq",
     doc = "A load test of a Redis: the operator runs it on many pods that start together, and merges what they measured.",
