@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt as _;
+use kube_core::CustomResourceExt as _;
 use serde_json::{Map, Value, json};
 
 use super::rules;
