@@ -16,7 +16,7 @@ API_PORT=6443
 SVC_CIDR=10.96.0.0/16
 DNS_IP=10.96.0.10
 POD_NET=10.244           # node i has $POD_NET.i.0/24
-PATH=$BIN:$PATH:/usr/sbin:/sbin
+PATH=$BIN:$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 KUBECONFIG=$RUN/admin.conf
 export KUBECONFIG PATH
 

@@ -70,7 +70,7 @@ where
 {
     let space = match Space::create().await {
         Ok(space) => space,
-        Err(error) => panic!("failed to prepare the test: {error:?}"),
+        Err(error) => panic!("failed to prepare the test: {error:#}"),
     };
     let outcome = tokio::spawn(tokio::time::timeout(LIMIT, test(space.clone()))).await;
     if !matches!(outcome, Ok(Ok(Ok(())))) {
@@ -79,7 +79,7 @@ where
     space.delete().await;
     match outcome {
         Ok(Ok(Ok(()))) => {}
-        Ok(Ok(Err(error))) => panic!("{error:?}"),
+        Ok(Ok(Err(error))) => panic!("{error:#}"),
         Ok(Err(_)) => panic!("the test took more than {LIMIT:?}"),
         Err(failed) if failed.is_panic() => resume_unwind(failed.into_panic()),
         Err(cancelled) => panic!("{cancelled}"),

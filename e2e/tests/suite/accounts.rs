@@ -7,8 +7,10 @@ use redisbench_e2e::json::count;
 use serde_json::Value;
 
 /// Commands that set up, watch and end a benchmark, and are no requests of its workload.
-const HOUSEKEEPING: [&str; 11] =
-    ["info", "ping", "hello", "auth", "select", "dbsize", "role", "readonly", "command", "quit", "asking"];
+const HOUSEKEEPING: [&str; 13] = [
+    "info", "ping", "hello", "auth", "select", "dbsize", "role", "readonly", "command", "quit", "asking", "psync",
+    "replconf",
+];
 
 /// Calls of the workload's and the preload's commands that a server counted.
 pub fn served(calls: &BTreeMap<String, u64>) -> u64 {
