@@ -1,2 +1,166 @@
-//! Placeholder.
-fn main() {}
+//! The command line of the load generator. What a shard does is in the library.
+
+use std::io::{self, IsTerminal, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use redisbench_loadgen::control::{Credential, CredentialError, Identity, Settings, exit, run};
+use redisbench_loadgen::engine::available_workers;
+use redisbench_wire::limits;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::{error, info};
+use tracing_subscriber::EnvFilter;
+
+/// The load generator of redisbench.
+#[derive(Debug, Parser)]
+#[command(name = "redisbench-loadgen", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run one shard of a benchmark: wait for a plan, prepare, start when told, and keep the result until it is
+    /// collected.
+    ///
+    /// Exits with 0 once released, 64 for a bad plan, credential or target, 70 for a fault of its own, and 75 when it
+    /// was stopped before its result was collected.
+    Shard(Box<Shard>),
+    /// Print the version.
+    Version,
+}
+
+#[derive(Debug, Args)]
+struct Shard {
+    /// The run's identity
+    #[arg(long, env = "REDISBENCH_RUN", value_name = "ID")]
+    run: String,
+    /// This shard's index, from 0
+    #[arg(long, env = "JOB_COMPLETION_INDEX", value_name = "N")]
+    index: u32,
+    /// The identity of this process: the pod's UID
+    #[arg(long, env = "REDISBENCH_INCARNATION", value_name = "UID")]
+    incarnation: String,
+    /// The machine's name: the Kubernetes node
+    #[arg(long, env = "REDISBENCH_HOST", value_name = "NAME", default_value = "")]
+    host: String,
+    /// Where to serve the control calls; port 0 takes a free one. Without it port 7379 of all addresses, IPv6 and IPv4
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Directory of the run's token, tls.crt and tls.key
+    #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/identity")]
+    identity: PathBuf,
+    /// Directory of the target's username (may be absent) and password; read only if the plan says to authenticate
+    #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/target")]
+    target_credentials: PathBuf,
+    /// The most worker threads. Without it as many as the processors that the cgroup's limit and the affinity leave
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// Write the address served to this file once it is open
+    #[arg(long, value_name = "FILE")]
+    port_file: Option<PathBuf>,
+    /// How to write the log, on stderr
+    #[arg(long, value_enum, default_value = "text")]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+const DEFAULT_PORT: u16 = 7379;
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Version => match writeln!(io::stdout(), "redisbench-loadgen {}", env!("CARGO_PKG_VERSION")) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Command::Shard(arguments) => {
+            log_to_stderr(arguments.log_format);
+            match shard(*arguments) {
+                Ok(code) => ExitCode::from(code),
+                Err(failure) => {
+                    error!(error = format!("{failure:#}"), "the shard could not be set up");
+                    ExitCode::from(if failure.is::<CredentialError>() { exit::REFUSED } else { exit::INTERNAL })
+                }
+            }
+        }
+    }
+}
+
+fn log_to_stderr(format: LogFormat) {
+    let filter = EnvFilter::try_from_env("REDISBENCH_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    match format {
+        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).init(),
+        LogFormat::Json => builder.json().flatten_event(true).init(),
+    }
+}
+
+/// Runs a shard on one thread: the cold side must not compete with the engine's workers.
+fn shard(arguments: Shard) -> anyhow::Result<u8> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start the runtime")?;
+    runtime.block_on(serve(arguments))
+}
+
+async fn serve(arguments: Shard) -> anyhow::Result<u8> {
+    // Before the address is told, so that whoever waits for it can signal.
+    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let credential = Credential::read(&arguments.identity).context("failed to read the run's credential")?;
+    let listener = listen(arguments.listen).await?;
+    let address = listener.local_addr().context("failed to read the address served")?;
+    if let Some(path) = &arguments.port_file {
+        write_address(path, address).with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    let workers = arguments.workers.unwrap_or_else(available_workers).clamp(1, limits::WORKERS);
+    info!(%address, run = arguments.run, shard = arguments.index, workers, "waiting for a plan");
+    let settings = Settings {
+        identity: Identity {
+            run: arguments.run,
+            index: arguments.index,
+            incarnation: arguments.incarnation,
+            host: arguments.host,
+        },
+        target_credentials: arguments.target_credentials,
+        workers,
+    };
+    let terminated = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    Ok(run(settings, credential, listener, terminated).await.code())
+}
+
+/// The address asked for; else IPv6, which takes IPv4 too, and IPv4 alone where the machine has no IPv6.
+async fn listen(address: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
+    if let Some(address) = address {
+        return TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"));
+    }
+    let any = |ip: IpAddr| SocketAddr::new(ip, DEFAULT_PORT);
+    if let Ok(listener) = TcpListener::bind(any(Ipv6Addr::UNSPECIFIED.into())).await {
+        return Ok(listener);
+    }
+    let address = any(Ipv4Addr::UNSPECIFIED.into());
+    TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))
+}
+
+/// Whole or not at all: somebody may be waiting for the file.
+fn write_address(path: &Path, address: SocketAddr) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    let part = PathBuf::from(name);
+    std::fs::write(&part, format!("{address}\n"))?;
+    std::fs::rename(&part, path)
+}

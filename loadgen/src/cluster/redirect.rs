@@ -47,7 +47,9 @@ mod tests {
 
     #[test]
     fn everything_else_is_none() {
-        for error in [&b"ERR no"[..], b"MOVED", b"MOVED 16384 a:1", b"MOVED x a:1", b"ASK 1", b"TRYAGAIN 1 a:1", b"\xff"] {
+        for error in
+            [&b"ERR no"[..], b"MOVED", b"MOVED 16384 a:1", b"MOVED x a:1", b"ASK 1", b"TRYAGAIN 1 a:1", b"\xff"]
+        {
             assert_eq!(Redirect::parse(error), None, "{error:?}");
         }
     }

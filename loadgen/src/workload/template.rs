@@ -67,13 +67,7 @@ impl Template {
     }
 
     #[inline]
-    pub(super) fn encode<'v>(
-        &self,
-        number: u64,
-        keys: &KeySpace,
-        value: impl Fn() -> &'v [u8],
-        buffer: &mut Vec<u8>,
-    ) {
+    pub(super) fn encode<'v>(&self, number: u64, keys: &KeySpace, value: impl Fn() -> &'v [u8], buffer: &mut Vec<u8>) {
         for piece in &self.pieces {
             let start = buffer.len();
             buffer.extend_from_slice(&piece.bytes);
@@ -140,10 +134,9 @@ impl SlotRule {
         let (start, end) = hashed_part(&bytes);
         match digits.iter().filter(|at| (start..end).contains(at)).collect::<Vec<_>>().as_slice() {
             [] => Self::Fixed(slot_of(&bytes)),
-            [at] => Self::Number {
-                before: crc16(0, &bytes[start..**at]),
-                after: bytes[*at + keys.width()..end].to_vec(),
-            },
+            [at] => {
+                Self::Number { before: crc16(0, &bytes[start..**at]), after: bytes[*at + keys.width()..end].to_vec() }
+            }
             // A key named twice in one argument: left to the cluster's redirects.
             _ => Self::Any,
         }

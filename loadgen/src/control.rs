@@ -1,0 +1,43 @@
+//! The cold side of a shard: the HTTPS calls, the state machine of a trial with its limits, and the driver between
+//! them, the target and the engine.
+
+mod api;
+mod clock;
+mod descriptors;
+pub mod exit;
+mod identity;
+mod plan_check;
+mod report;
+mod server;
+mod shard;
+mod trial;
+
+pub use identity::{Credential, CredentialError, Identity};
+pub use shard::Settings;
+
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::exit::Exit;
+
+/// Calls waiting for the driver, which answers each in microseconds.
+const CALLS: usize = 64;
+
+/// Serves the calls and runs the shard until it has to end. `terminated` resolves when the process is asked to.
+pub async fn run(
+    settings: Settings,
+    credential: Credential,
+    listener: TcpListener,
+    terminated: impl Future<Output = ()>,
+) -> Exit {
+    let (sender, calls) = mpsc::channel(CALLS);
+    let router = api::router(api::Api { identity: settings.identity.clone(), token: credential.token, calls: sender });
+    let stop = CancellationToken::new();
+    let server = tokio::spawn(server::serve(listener, credential.tls, router, stop.clone()));
+    let exit = shard::Shard::new(settings).run(calls, terminated).await;
+    stop.cancel();
+    // It only ends early by a panic, which is on stderr already.
+    let _ = server.await;
+    exit
+}

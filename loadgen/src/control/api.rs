@@ -1,0 +1,226 @@
+//! The HTTPS calls: who may ask, what is read of a body, and how answers look. What an answer says is decided by the
+//! driver in [`super::shard`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, put};
+use redisbench_wire::{
+    AbortRequest, Answer, ClockReading, Detail, EpochRequest, PlanRequest, Refusal, RefusalCode, RunToken,
+    StartRequest, limits, path,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::identity::Identity;
+use super::shard::{Answered, Call, Reply};
+use super::trial::refusal;
+use crate::engine::monotonic_nanoseconds;
+
+/// From the last header to the last byte of a body.
+const BODY: Duration = Duration::from_secs(10);
+/// For the driver to answer, and for the engine to encode a snapshot of every operation and node.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// What every call needs.
+#[derive(Debug)]
+pub struct Api {
+    /// Who answers.
+    pub identity: Identity,
+    /// What a caller must present.
+    pub token: RunToken,
+    /// To the driver.
+    pub calls: mpsc::Sender<Call>,
+}
+
+type Shared = State<Arc<Api>>;
+
+/// The routes of `protocol`'s calls, behind the credential.
+pub fn router(api: Api) -> Router {
+    let api = Arc::new(api);
+    let refuse_unknown = |State(api): Shared| async move {
+        api.refuse(StatusCode::NOT_FOUND, None, &refusal(RefusalCode::Unknown, "there is no such call"))
+    };
+    Router::new()
+        .route(path::CLOCK, get(clock))
+        .route(path::STATE, get(state))
+        .route("/v1/trials/{trial}", put(plan))
+        .route("/v1/trials/{trial}/start", put(start))
+        .route("/v1/trials/{trial}/abort", put(abort))
+        .route("/v1/trials/{trial}/snapshot", get(snapshot))
+        .route(path::RELEASE, put(release))
+        .fallback(refuse_unknown)
+        .method_not_allowed_fallback(refuse_unknown)
+        .layer(middleware::from_fn_with_state(api.clone(), authorize))
+        .with_state(api)
+}
+
+/// Before anything else. Tells a stranger nothing, not even which run this is, and hangs up.
+async fn authorize(State(api): Shared, request: Request, next: Next) -> Response {
+    let authorized = request
+        .headers()
+        .get(AUTHORIZATION)
+        .and_then(|header| header.to_str().ok())
+        .is_some_and(|header| api.token.matches(header));
+    if authorized {
+        return next.run(request).await;
+    }
+    let body = refusal(RefusalCode::Unauthorized, "the run's credential is needed");
+    let mut response = json(StatusCode::UNAUTHORIZED, &Answer::new("", "", None, body));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Answered here, because every microsecond spent in a queue would be uncertainty of the start instant.
+async fn clock(State(api): Shared) -> Response {
+    api.answer(None, &ClockReading { monotonic_nanoseconds: monotonic_nanoseconds() })
+}
+
+async fn state(State(api): Shared) -> Response {
+    api.call(Call::State).await
+}
+
+async fn plan(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
+    api.put(&trial, request, |trial, body: PlanRequest, reply| Call::Plan(trial, Box::new(body), reply)).await
+}
+
+async fn start(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
+    api.put(&trial, request, |trial, body: StartRequest, reply| Call::Start(trial, body, reply)).await
+}
+
+async fn abort(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
+    api.put(&trial, request, |trial, body: AbortRequest, reply| Call::Abort(trial, body, reply)).await
+}
+
+async fn release(State(api): Shared, request: Request) -> Response {
+    match body::<EpochRequest>(request).await {
+        Ok(body) => api.call(|reply| Call::Release(body, reply)).await,
+        Err(refused) => api.refused(None, &refused),
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct SnapshotQuery {
+    detail: Detail,
+}
+
+async fn snapshot(
+    State(api): Shared,
+    Path(trial): Path<String>,
+    query: Result<Query<SnapshotQuery>, axum::extract::rejection::QueryRejection>,
+) -> Response {
+    let (trial, detail) = match (trial_number(&trial), query) {
+        (Ok(trial), Ok(Query(SnapshotQuery { detail }))) => (trial, detail),
+        (Err(refused), _) => return api.refused(None, &refused),
+        (_, Err(_)) => {
+            return api.refused(None, &refusal(RefusalCode::Malformed, "detail must be live or full"));
+        }
+    };
+    let engine = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await {
+        Ok(Answered { body, .. }) => body,
+        Err((trial, refused)) => return api.refused(trial, &refused),
+    };
+    match timeout(ANSWER, engine.snapshot(detail)).await {
+        Ok(Ok(snapshot)) => api.answer(Some(trial), &snapshot),
+        Ok(Err(error)) => {
+            let message = format!("failed to take a snapshot: {error}");
+            api.refused(Some(trial), &refusal(RefusalCode::Unavailable, message))
+        }
+        Err(_) => api.refused(Some(trial), &refusal(RefusalCode::Unavailable, "the snapshot took too long")),
+    }
+}
+
+impl Api {
+    /// Reads a `PUT` of a trial and has the driver answer it.
+    async fn put<B: DeserializeOwned, T: Serialize>(
+        &self,
+        trial: &str,
+        request: Request,
+        call: impl FnOnce(u32, B, Reply<T>) -> Call,
+    ) -> Response {
+        let trial = match trial_number(trial) {
+            Ok(trial) => trial,
+            Err(refused) => return self.refused(None, &refused),
+        };
+        match body::<B>(request).await {
+            Ok(body) => self.call(|reply| call(trial, body, reply)).await,
+            Err(refused) => self.refused(Some(trial), &refused),
+        }
+    }
+
+    async fn call<T: Serialize>(&self, call: impl FnOnce(Reply<T>) -> Call) -> Response {
+        match self.ask(call).await {
+            Ok(Answered { trial, body }) => self.answer(trial, &body),
+            Err((trial, refused)) => self.refused(trial, &refused),
+        }
+    }
+
+    async fn ask<T>(&self, call: impl FnOnce(Reply<T>) -> Call) -> Result<Answered<T>, (Option<u32>, Refusal)> {
+        let (reply, answer) = oneshot::channel();
+        let unavailable = |message: &str| (None, refusal(RefusalCode::Unavailable, message));
+        self.calls.try_send(call(reply)).map_err(|_| unavailable("the shard has too many calls waiting, or ends"))?;
+        match timeout(ANSWER, answer).await {
+            Ok(Ok(Answered { trial, body })) => match body {
+                Ok(body) => Ok(Answered { trial, body }),
+                Err(refused) => Err((trial, refused)),
+            },
+            Ok(Err(_)) => Err(unavailable("the shard ends")),
+            Err(_) => Err(unavailable("the shard did not answer in time")),
+        }
+    }
+
+    fn answer<T: Serialize>(&self, trial: Option<u32>, body: &T) -> Response {
+        json(StatusCode::OK, &Answer::new(&self.identity.run, &self.identity.incarnation, trial, body))
+    }
+
+    fn refused(&self, trial: Option<u32>, refused: &Refusal) -> Response {
+        let status = StatusCode::from_u16(refused.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self.refuse(status, trial, refused)
+    }
+
+    fn refuse(&self, status: StatusCode, trial: Option<u32>, refused: &Refusal) -> Response {
+        json(status, &Answer::new(&self.identity.run, &self.identity.incarnation, trial, refused))
+    }
+}
+
+fn trial_number(text: &str) -> Result<u32, Refusal> {
+    text.parse().map_err(|_| refusal(RefusalCode::Unknown, "trials are named by their number"))
+}
+
+async fn body<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
+    let too_large = || refusal(RefusalCode::TooLarge, format!("a body may have {} bytes", limits::REQUEST_BYTES));
+    let announced = axum::body::HttpBody::size_hint(request.body()).lower();
+    if announced > limits::REQUEST_BYTES as u64 {
+        return Err(too_large());
+    }
+    let bytes = match timeout(BODY, to_bytes(request.into_body(), limits::REQUEST_BYTES)).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(error)) if is_length_limit(&error) => return Err(too_large()),
+        Ok(Err(_)) => return Err(refusal(RefusalCode::Malformed, "the body broke off")),
+        Err(_) => return Err(refusal(RefusalCode::Malformed, "the body did not arrive in time")),
+    };
+    // The message names the field; plans hold no credential.
+    serde_json::from_slice(&bytes).map_err(|error| {
+        refusal(RefusalCode::Malformed, limits::message(&format!("the body is not what this call takes: {error}")))
+    })
+}
+
+fn is_length_limit(error: &axum::Error) -> bool {
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
+}
+
+fn json<T: Serialize>(status: StatusCode, body: &Answer<T>) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => (status, [(CONTENT_TYPE, "application/json")], Body::from(bytes)).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

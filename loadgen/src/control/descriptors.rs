@@ -1,0 +1,51 @@
+//! The process's limit of open files against the connections of a plan.
+
+use std::io;
+
+/// Listener, conductors' connections, epoll and event descriptors, log, and what the runtime keeps for itself.
+const BESIDES: u64 = 256;
+
+/// Raises the soft limit as far as `connections` need.
+///
+/// # Errors
+/// When the hard limit is lower; says by how much.
+pub fn raise_limit(connections: u32) -> Result<(), String> {
+    let needed = u64::from(connections) + BESIDES;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit for the kernel to write to.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return Err(format!("failed to read the limit of open files: {}", io::Error::last_os_error()));
+    }
+    if limit.rlim_cur >= needed {
+        return Ok(());
+    }
+    if limit.rlim_max < needed {
+        return Err(format!(
+            "{connections} connections need {needed} open files, but this process may have {} at most: use fewer \
+             spec.load.connections, more spec.shards.count, or raise the container runtime's limit of open files",
+            limit.rlim_max
+        ));
+    }
+    limit.rlim_cur = needed;
+    // SAFETY: `limit` is a valid rlimit that the kernel only reads.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
+        return Err(format!("failed to raise the limit of open files to {needed}: {}", io::Error::last_os_error()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::raise_limit;
+
+    #[test]
+    fn a_few_fit() {
+        assert_eq!(raise_limit(1), Ok(()));
+    }
+
+    #[test]
+    fn too_many_are_named() {
+        let message = raise_limit(u32::MAX).unwrap_err();
+        assert!(message.contains("4294967295 connections need 4294967551 open files"), "{message}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Who this shard is, and the files of the run's Secret that prove it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redisbench_wire::RunToken;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
+
+/// Names that every answer carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The run.
+    pub run: String,
+    /// This shard's index, from 0.
+    pub index: u32,
+    /// The identity of this process.
+    pub incarnation: String,
+    /// The machine's name.
+    pub host: String,
+}
+
+/// The run's credential, as mounted from its Secret.
+#[derive(Debug)]
+pub struct Credential {
+    /// What a conductor must present.
+    pub token: RunToken,
+    /// What this shard presents.
+    pub tls: Arc<ServerConfig>,
+}
+
+/// Why the identity directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialError {
+    /// A file is missing or unreadable.
+    #[error("failed to read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        #[source]
+        source: io::Error,
+    },
+    /// The token's file has nothing in it.
+    #[error("failed to use {}: it is empty", .0.display())]
+    EmptyToken(PathBuf),
+    /// A certificate or key is not PEM.
+    #[error("failed to read PEM from {}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: pem::Error,
+    },
+    /// Certificate and key do not make a server.
+    #[error("failed to set up TLS with tls.crt and tls.key")]
+    Tls(#[source] rustls::Error),
+}
+
+impl Credential {
+    /// Reads `token`, `tls.crt` and `tls.key` from `directory`.
+    ///
+    /// # Errors
+    /// When a file is missing, empty or malformed.
+    pub fn read(directory: &Path) -> Result<Self, CredentialError> {
+        let token_path = directory.join("token");
+        let token = RunToken::new(&String::from_utf8_lossy(&read(&token_path)?));
+        if token.header() == RunToken::new("").header() {
+            return Err(CredentialError::EmptyToken(token_path));
+        }
+        let path = directory.join("tls.crt");
+        let certificates = CertificateDer::pem_slice_iter(&read(&path)?)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|source| CredentialError::Pem { path, source })?;
+        let path = directory.join("tls.key");
+        let key =
+            PrivateKeyDer::from_pem_slice(&read(&path)?).map_err(|source| CredentialError::Pem { path, source })?;
+        // Named, because a process with two providers in its dependency tree has no default.
+        let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+            .map_err(CredentialError::Tls)?;
+        Ok(Self { token, tls: Arc::new(tls) })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CredentialError> {
+    std::fs::read(path).map_err(|source| CredentialError::Read { path: path.to_owned(), source })
+}

@@ -1,0 +1,63 @@
+//! The last check of a plan before it is run. `benchmark` makes only good plans; this keeps a faulty conductor from
+//! crashing the shard.
+
+use redisbench_wire::limits;
+use redisbench_wire::plan::{Bound, Load, Operation, Part, ShardPlan, Topology};
+
+/// The largest value that Redis takes.
+const VALUE_BYTES: u32 = 512 << 20;
+
+/// Says what is wrong with `plan`, naming the field.
+pub fn check(plan: &ShardPlan) -> Result<(), String> {
+    let keys = &plan.workload.keys;
+    let target = &plan.target;
+    require(plan.shard < plan.shards, || format!("shard {} of {} shards", plan.shard, plan.shards))?;
+    require(plan.connections > 0, || "connections is 0: a shard needs one at least".into())?;
+    require(plan.pipeline > 0, || "pipeline is 0: a connection needs one request in flight at least".into())?;
+    require(!target.endpoints.is_empty(), || "target.endpoints is empty".into())?;
+    require(target.topology == Topology::Standalone || target.database == 0, || {
+        format!("target.database is {}, but a cluster has only database 0", target.database)
+    })?;
+    require(keys.count > 0, || "workload.keys.count is 0".into())?;
+    require(keys.start.checked_add(keys.count).is_some(), || {
+        format!("workload.keys: start {} and count {} go beyond 64 bits", keys.start, keys.count)
+    })?;
+    require(plan.workload.value_bytes <= VALUE_BYTES, || {
+        format!("workload.valueBytes is {}, more than the {VALUE_BYTES} that Redis takes", plan.workload.value_bytes)
+    })?;
+    let operations = &plan.workload.operations;
+    require(!operations.is_empty() && operations.len() <= limits::OPERATIONS, || {
+        format!("workload.operations has {} entries, not 1 to {}", operations.len(), limits::OPERATIONS)
+    })?;
+    operations.iter().try_for_each(check_operation)?;
+    if let Load::OpenLoop { rate_per_second: 0, .. } = plan.load {
+        return Err("load.ratePerSecond is 0".into());
+    }
+    let longest = match plan.bound {
+        Bound::Duration { nanoseconds } => nanoseconds,
+        Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
+    };
+    require(longest > 0, || "bound: the measurement has no time".into())?;
+    let timeouts = plan.timeouts;
+    require(timeouts.connect_nanoseconds > 0 && timeouts.request_nanoseconds > 0, || "a timeout is 0".into())
+}
+
+fn check_operation(operation: &Operation) -> Result<(), String> {
+    let name = &operation.name;
+    require(operation.weight > 0, || format!("operation {name} has weight 0"))?;
+    require(command(operation).is_some_and(|command| !command.is_empty()), || {
+        format!("operation {name} does not begin with the name of a command")
+    })
+}
+
+/// The name of the operation's command, if it stands there literally.
+pub fn command(operation: &Operation) -> Option<String> {
+    operation.arguments.first()?.iter().try_fold(String::new(), |name, part| match part {
+        Part::Literal(text) => Some(name + text),
+        Part::Key | Part::Data => None,
+    })
+}
+
+fn require(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(message()) }
+}

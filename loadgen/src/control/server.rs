@@ -1,0 +1,94 @@
+//! Accepts TLS connections and serves HTTP/1 on them, bounded in number and in every wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+use tracing::{debug, warn};
+
+/// A conductor needs one connection; the rest leaves room for its successor and for strays.
+const CONNECTIONS: usize = 64;
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// Also how long a connection may be idle between two calls: longer than the slowest snapshot interval.
+const HEADER: Duration = Duration::from_secs(60);
+/// How long answers under way may take once the shard ends.
+const GOODBYE: Duration = Duration::from_secs(2);
+/// A pause after a failed accept, which fails again at once when descriptors have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves until `stop`, then finishes the answers under way.
+pub async fn serve(listener: TcpListener, tls: Arc<ServerConfig>, router: Router, stop: CancellationToken) {
+    let acceptor = TlsAcceptor::from(tls);
+    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let tasks = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = accept(&listener, &slots) => accepted,
+        };
+        let Some((stream, slot)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stop.clone());
+        tasks.spawn(async move {
+            serve_connection(stream, acceptor, router, stop).await;
+            drop(slot);
+        });
+    }
+    tasks.close();
+    if timeout(GOODBYE, tasks.wait()).await.is_err() {
+        debug!("connections were cut while an answer was under way");
+    }
+}
+
+/// Takes a slot first, so that connections beyond the bound wait in the kernel's queue and cost nothing here.
+async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    let slot = slots.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, slot)),
+        Err(error) => {
+            warn!(error = %error, "failed to accept a connection");
+            None
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, acceptor: TlsAcceptor, router: Router, stop: CancellationToken) {
+    // Clock exchanges are single small packets: waiting for more would be measured as a round trip.
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(error = %error, "failed to set TCP_NODELAY");
+    }
+    let stream = match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return debug!(error = %error, "failed to agree on TLS with a caller"),
+        Err(_) => return debug!("a caller did not finish its TLS handshake in time"),
+    };
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER)
+        .max_buf_size(64 * 1024)
+        .serve_connection(TokioIo::new(stream), service_fn(move |request| router.clone().oneshot(request)));
+    let mut connection = std::pin::pin!(connection);
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        debug!(error = %error, "a connection ended early");
+    }
+}

@@ -1,0 +1,394 @@
+//! The driver: hears calls, the target, the engine and the clock, asks the state machine what follows, and does it.
+//! Decides nothing itself.
+
+use std::future::pending;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::{
+    AbortRequest, AcceptedStart, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode, ShardFailure,
+    ShardState, StartRequest, limits,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep_until, timeout};
+use tracing::{info, warn};
+
+use super::clock::timer_at;
+use super::exit::Exit;
+use super::identity::Identity;
+use super::trial::{Action, Event, Trial, refusal};
+use super::{descriptors, report};
+use crate::cluster::Topology;
+use crate::engine::{ConnectFailure, Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
+use crate::target::{self, Finding, Found};
+
+/// Progress of a handful of workers; more is dropped by the engine.
+const EVENTS: usize = 256;
+/// One look is told before the next begins.
+const FINDINGS: usize = 4;
+/// For the last counters to come in before the process ends.
+const LAST_WORD: Duration = Duration::from_secs(5);
+
+/// An answer and the trial that it speaks of.
+#[derive(Debug)]
+pub struct Answered<T> {
+    /// The present trial, if any.
+    pub trial: Option<u32>,
+    /// The answer itself.
+    pub body: T,
+}
+
+/// Where the answer to a call goes.
+pub type Reply<T> = oneshot::Sender<Answered<Result<T, Refusal>>>;
+
+/// A call of a conductor that presented the credential.
+#[derive(Debug)]
+pub enum Call {
+    /// `GET /v1/state`.
+    State(Reply<ShardState>),
+    /// `PUT /v1/trials/{t}`.
+    Plan(u32, Box<PlanRequest>, Reply<ShardState>),
+    /// `PUT /v1/trials/{t}/start`.
+    Start(u32, StartRequest, Reply<AcceptedStart>),
+    /// `PUT /v1/trials/{t}/abort`.
+    Abort(u32, AbortRequest, Reply<ShardState>),
+    /// `GET /v1/trials/{t}/snapshot`: the engine to ask, so that encoding holds up no other call.
+    Snapshot(u32, Detail, Reply<Arc<Engine>>),
+    /// `PUT /v1/release`.
+    Release(EpochRequest, Reply<ShardState>),
+}
+
+/// What the driver is given.
+#[derive(Debug)]
+pub struct Settings {
+    /// Who this shard is.
+    pub identity: Identity,
+    /// Where the target's user name and password are mounted.
+    pub target_credentials: PathBuf,
+    /// The most worker threads.
+    pub workers: usize,
+}
+
+/// The driver's state.
+#[derive(Debug)]
+pub struct Shard {
+    settings: Settings,
+    trial: Trial,
+    engine: Option<Arc<Engine>>,
+    engine_events: Option<mpsc::Receiver<EngineEvent>>,
+    /// Looks at the target until it is found to be what the plan says, or again when its map is stale.
+    search: Option<Search>,
+    topology: Option<Arc<Topology>>,
+    exit: Option<Exit>,
+}
+
+/// A look at the target under way. Dropping it ends it.
+#[derive(Debug)]
+struct Search {
+    plan: Arc<ShardPlan>,
+    findings: mpsc::Receiver<Finding>,
+    task: JoinHandle<()>,
+}
+
+impl Search {
+    fn begin<F>(plan: &Arc<ShardPlan>, look: impl FnOnce(mpsc::Sender<Finding>) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (sender, findings) = mpsc::channel(FINDINGS);
+        Self { plan: plan.clone(), findings, task: tokio::spawn(look(sender)) }
+    }
+}
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shard {
+    /// A shard without a plan.
+    pub fn new(settings: Settings) -> Self {
+        let trial = Trial::new(&settings.identity.run, settings.identity.index, monotonic_nanoseconds());
+        Self { settings, trial, engine: None, engine_events: None, search: None, topology: None, exit: None }
+    }
+
+    /// Runs until the shard has to end. `terminated` resolves when the process is asked to.
+    pub async fn run(mut self, mut calls: mpsc::Receiver<Call>, terminated: impl Future<Output = ()>) -> Exit {
+        let mut terminated = std::pin::pin!(terminated);
+        loop {
+            if let Some(exit) = self.exit.take() {
+                self.last_word(&exit).await;
+                return exit;
+            }
+            let deadline = self.trial.deadline();
+            tokio::select! {
+                () = &mut terminated => self.observe(Event::Terminate),
+                Some(call) = calls.recv() => self.answer(call),
+                Some(event) = next(self.engine_events.as_mut()) => self.engine_event(event),
+                Some(finding) = next(self.search.as_mut().map(|search| &mut search.findings)) => self.finding(finding),
+                () = until(deadline) => {
+                    let actions = self.trial.tick(monotonic_nanoseconds());
+                    self.perform(actions);
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, call: Call) {
+        let now = monotonic_nanoseconds();
+        match call {
+            Call::State(reply) => {
+                self.trial.contact(now);
+                self.reply(reply, Ok(self.trial.state()));
+            }
+            Call::Plan(trial, request, reply) => {
+                let accepted = self.trial.plan(now, trial, *request);
+                self.reply_state(reply, accepted);
+            }
+            Call::Start(trial, request, reply) => {
+                let answer = self.trial.start(now, trial, request).map(|(accepted, actions)| {
+                    self.perform(actions);
+                    accepted
+                });
+                self.reply(reply, answer);
+            }
+            Call::Abort(trial, request, reply) => {
+                let accepted = self.trial.abort(now, trial, request);
+                self.reply_state(reply, accepted);
+            }
+            Call::Snapshot(trial, detail, reply) => {
+                let allowed = self.trial.snapshot(now, trial, detail);
+                let engine = allowed.and_then(|()| {
+                    self.engine.clone().ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))
+                });
+                self.reply(reply, engine);
+            }
+            Call::Release(request, reply) => {
+                let accepted = self.trial.release(now, request);
+                self.reply_state(reply, accepted);
+            }
+        }
+    }
+
+    /// Does what follows from a call before the state is told.
+    fn reply_state(&mut self, reply: Reply<ShardState>, accepted: Result<Vec<Action>, Refusal>) {
+        let answer = accepted.map(|actions| {
+            self.perform(actions);
+            self.trial.state()
+        });
+        self.reply(reply, answer);
+    }
+
+    fn reply<T>(&self, reply: Reply<T>, body: Result<T, Refusal>) {
+        if let Err(refused) = &body {
+            info!(refusal = %refused, "refused a call");
+        }
+        // A caller that hung up has no use for the answer.
+        let _ = reply.send(Answered { trial: self.trial.index(), body });
+    }
+
+    fn engine_event(&mut self, event: EngineEvent) {
+        let event = match event {
+            EngineEvent::Connected { ready, wanted } => Event::Connected { ready, wanted },
+            EngineEvent::ConnectFailed { reason, message } => {
+                let target = self.trial.plan_in_use().map_or_else(String::new, |plan| plan.target.name.clone());
+                Event::Obstacle(connect_failure(reason, &message, &target))
+            }
+            EngineEvent::ConnectionLost { message } => return info!(message, "a connection broke"),
+            EngineEvent::PreloadProgress { keys } => Event::Preloading { keys },
+            EngineEvent::Preloaded { .. } => Event::Preloaded,
+            EngineEvent::PreloadFailed { message } => {
+                let message = format!("preloading stopped: {message}");
+                Event::Failed(ShardFailure { reason: FailureReason::PreloadFailed, message: limits::message(&message) })
+            }
+            EngineEvent::TopologyStale => return self.search_again(),
+            EngineEvent::Finished { attempt, .. } => Event::LoadEnded { attempt },
+            EngineEvent::WorkerFailed { message } => internal(&message),
+        };
+        self.observe(event);
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        match finding {
+            Finding::Waiting(reason) => self.observe(Event::Waiting(reason)),
+            Finding::Obstacle(failure) => self.observe(Event::Obstacle(failure)),
+            Finding::Failed(failure) => self.observe(Event::Failed(failure)),
+            Finding::Found(found) => self.found(found),
+        }
+    }
+
+    /// The target is what the plan says: connect to it, or hand the new map to the engine that is connected already.
+    fn found(&mut self, found: Found) {
+        let Some(plan) = self.search.take().map(|search| search.plan.clone()) else { return };
+        let topology = Arc::new(found.topology);
+        self.topology = Some(topology.clone());
+        if let Some(engine) = &self.engine {
+            if let Err(error) = engine.update_topology(&topology) {
+                self.observe(internal(&describe(&error)));
+            }
+            return;
+        }
+        info!(nodes = topology.nodes.len(), "the target is as expected");
+        let (sender, events) = mpsc::channel(EVENTS);
+        let config = EngineConfig {
+            plan,
+            workers: self.settings.workers,
+            topology,
+            handshake: found.handshake,
+            host: self.settings.identity.host.clone(),
+        };
+        match Engine::spawn(config, sender).and_then(|engine| engine.connect().map(|()| engine)) {
+            Ok(engine) => {
+                self.engine = Some(Arc::new(engine));
+                self.engine_events = Some(events);
+                self.observe(Event::TargetReady);
+            }
+            Err(error) => self.observe(Event::Failed(engine_failure(&error))),
+        }
+    }
+
+    fn observe(&mut self, event: Event) {
+        let before = self.trial.state().phase;
+        let actions = self.trial.observe(monotonic_nanoseconds(), event);
+        let after = self.trial.state();
+        if after.phase != before {
+            match after.failure {
+                Some(failure) => warn!(reason = ?failure.reason, message = failure.message, "the trial failed"),
+                None => info!(from = ?before, to = ?after.phase, "the phase changed"),
+            }
+        }
+        self.perform(actions);
+    }
+
+    fn perform(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            let done = match action {
+                Action::Prepare(plan) => {
+                    self.discard();
+                    self.prepare(plan);
+                    Ok(())
+                }
+                Action::Preload => self.with_engine(Engine::preload),
+                Action::Start(start) => self.with_engine(|engine| engine.start(start.start_nanoseconds, start.attempt)),
+                Action::Stop => self.with_engine(Engine::abort),
+                Action::Rearm => self.with_engine(Engine::rearm),
+                Action::Discard => {
+                    self.discard();
+                    Ok(())
+                }
+                Action::Exit(exit) => {
+                    self.exit = Some(exit);
+                    Ok(())
+                }
+            };
+            if let Err(error) = done {
+                return self.observe(Event::Failed(engine_failure(&error)));
+            }
+        }
+    }
+
+    fn with_engine(&self, command: impl FnOnce(&Engine) -> Result<(), EngineError>) -> Result<(), EngineError> {
+        self.engine.as_ref().map_or(Err(EngineError::Unreachable), |engine| command(engine))
+    }
+
+    fn prepare(&mut self, plan: Arc<ShardPlan>) {
+        info!(trial = plan.trial, target = plan.target.name, connections = plan.connections, "preparing");
+        if let Err(message) = descriptors::raise_limit(plan.connections) {
+            return self.observe(Event::Failed(ShardFailure { reason: FailureReason::Resources, message }));
+        }
+        let credentials = self.settings.target_credentials.clone();
+        self.search = Some(Search::begin(&plan, |sender| target::search(plan.clone(), credentials, sender)));
+    }
+
+    /// One look at a time: a stale map that is being replaced already is not looked at again.
+    fn search_again(&mut self) {
+        if self.search.is_some() || !self.trial.wants_target() {
+            return;
+        }
+        if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone()) {
+            let credentials = self.settings.target_credentials.clone();
+            let search = Search::begin(&plan, |sender| target::search_again(plan.clone(), credentials, known, sender));
+            self.search = Some(search);
+        }
+    }
+
+    /// Joining the engine's threads takes some milliseconds, so it happens elsewhere.
+    fn discard(&mut self) {
+        self.search = None;
+        self.topology = None;
+        self.engine_events = None;
+        if let Some(engine) = self.engine.take() {
+            tokio::task::spawn_blocking(move || drop(engine));
+        }
+    }
+
+    /// Ends the load and writes the counters that nobody collected to the log.
+    async fn last_word(&mut self, exit: &Exit) {
+        info!(reason = ?exit, code = exit.code(), "the shard ends");
+        if let Some(engine) = &self.engine
+            && exit.loses_counters()
+        {
+            if let Err(error) = engine.abort() {
+                warn!(error = %error, "failed to stop the load");
+            }
+            match timeout(LAST_WORD, engine.snapshot(Detail::Full)).await {
+                Ok(Ok(snapshot)) => warn!(counters = report::counters(&snapshot), "the result was not collected"),
+                Ok(Err(error)) => warn!(error = %error, "the counters were not to be had"),
+                Err(_) => warn!("the counters were not to be had in time"),
+            }
+        }
+        self.discard();
+    }
+}
+
+async fn next<T>(receiver: Option<&mut mpsc::Receiver<T>>) -> Option<T> {
+    match receiver {
+        Some(receiver) => receiver.recv().await,
+        None => pending().await,
+    }
+}
+
+async fn until(deadline: Option<u64>) {
+    match deadline {
+        Some(deadline) => sleep_until(timer_at(deadline)).await,
+        None => pending().await,
+    }
+}
+
+fn internal(message: &str) -> Event {
+    Event::Failed(ShardFailure { reason: FailureReason::Internal, message: limits::message(message) })
+}
+
+fn engine_failure(error: &EngineError) -> ShardFailure {
+    let reason = match error {
+        EngineError::BadPlan(_) => FailureReason::BadPlan,
+        EngineError::Start(_) => FailureReason::Resources,
+        EngineError::Unreachable | EngineError::Encode(_) => FailureReason::Internal,
+    };
+    ShardFailure { reason, message: limits::message(&describe(error)) }
+}
+
+/// The error and its sources in one line.
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// What a connection that cannot be made becomes if that lasts.
+fn connect_failure(reason: ConnectFailure, message: &str, target: &str) -> ShardFailure {
+    let failure = match reason {
+        ConnectFailure::HandshakeRefused => return target::refused_handshake(target, message),
+        ConnectFailure::Resources => FailureReason::Resources,
+        ConnectFailure::Refused | ConnectFailure::TimedOut | ConnectFailure::Broken => FailureReason::Unreachable,
+    };
+    ShardFailure { reason: failure, message: limits::message(&format!("target {target}: {message}")) }
+}

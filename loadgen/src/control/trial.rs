@@ -1,0 +1,537 @@
+//! The shard's state machine: which call is allowed when, and what follows from it.
+//!
+//! Pure: `now` is a parameter and effects are returned as [`Action`]s, so that every path is tested without a clock, a
+//! listener or a target. Times are nanoseconds of the shard's monotonic clock.
+
+use std::sync::Arc;
+
+use redisbench_wire::plan::{Preload, ShardPlan};
+use redisbench_wire::{
+    AbortRequest, AbortThen, AcceptedStart, Detail, EpochRequest, FailureReason, PlanRequest, Preparation, Refusal,
+    RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
+};
+
+use super::exit::Exit;
+use super::plan_check;
+
+/// How long a shard without a plan waits for a word. The pods of a large Job may come up long before the last of them.
+pub const IDLE_LIMIT_NANOSECONDS: u64 = 3600 * 1_000_000_000;
+
+/// How long an obstacle may last before the shard was ever armed. Long enough for a server that is just starting, and
+/// short enough for a mistake in the manifest to be told within a minute.
+pub const PATIENCE_NANOSECONDS: u64 = 20 * 1_000_000_000;
+
+/// What happened outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The target is there but not ready, and will be by itself: waited for without end.
+    Waiting(String),
+    /// Something that may pass by itself keeps the shard from being ready. Becomes this failure if it lasts.
+    Obstacle(ShardFailure),
+    /// The target is what the plan says; connections are being made.
+    TargetReady,
+    /// Connections made so far.
+    Connected {
+        /// Ready ones.
+        ready: u32,
+        /// All.
+        wanted: u32,
+    },
+    /// Keys preloaded so far.
+    Preloading {
+        /// Written or found.
+        keys: u64,
+    },
+    /// All keys are there.
+    Preloaded,
+    /// An attempt's load is over: done, or stopped by [`Action::Stop`].
+    LoadEnded {
+        /// Which.
+        attempt: u32,
+    },
+    /// The trial cannot go on.
+    Failed(ShardFailure),
+    /// The process was asked to end.
+    Terminate,
+}
+
+/// What the driver has to do. Actions are carried out in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Drop what there is, look at the target and connect.
+    Prepare(Arc<ShardPlan>),
+    /// Write the keys.
+    Preload,
+    /// Begin the load at this instant.
+    Start(AcceptedStart),
+    /// End the load now. [`Event::LoadEnded`] follows.
+    Stop,
+    /// End the load if there is any and drop what was measured; keep the connections.
+    Rearm,
+    /// Close all connections and stop looking at the target.
+    Discard,
+    /// End the process.
+    Exit(Exit),
+}
+
+/// The name of the limit that makes a lasting obstacle a failure.
+const OBSTACLE: &str = "the same obstacle for too long";
+
+/// What follows from an accepted call.
+pub type Accepted = Result<Vec<Action>, Refusal>;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    Idle,
+    Preparing(Step),
+    Armed,
+    Running {
+        stopping: bool,
+    },
+    /// Without a measurement if it was aborted before its start.
+    Finished {
+        measured: bool,
+    },
+    Failed(ShardFailure),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Resolving and checking the target.
+    Target,
+    /// Making connections, or mending them.
+    Connect,
+    /// Writing keys.
+    Preload,
+}
+
+/// What keeps the shard from being ready.
+#[derive(Clone, Debug)]
+struct Obstacle {
+    since: u64,
+    times: u32,
+    failure: ShardFailure,
+}
+
+/// A shard and its present trial.
+#[derive(Debug)]
+pub struct Trial {
+    run: String,
+    index: u32,
+    epoch: u64,
+    phase: Phase,
+    plan: Option<(Arc<ShardPlan>, String)>,
+    accepted: Option<AcceptedStart>,
+    /// The highest attempt closed by an abort: its start may still be under way and must not be accepted.
+    closed_attempt: u32,
+    preloaded: bool,
+    preparation: Preparation,
+    obstacle: Option<Obstacle>,
+    last_contact: u64,
+    /// Since when the shard could have been started. Kept while connections are mended, so that a flapping
+    /// connection does not extend the limit.
+    armed_since: Option<u64>,
+}
+
+impl Trial {
+    /// A shard without a plan.
+    pub fn new(run: impl Into<String>, index: u32, now: u64) -> Self {
+        Self {
+            run: run.into(),
+            index,
+            epoch: 0,
+            phase: Phase::Idle,
+            plan: None,
+            accepted: None,
+            closed_attempt: 0,
+            preloaded: false,
+            preparation: Preparation::default(),
+            obstacle: None,
+            last_contact: now,
+            armed_since: None,
+        }
+    }
+
+    /// What the conductor is told.
+    pub fn state(&self) -> ShardState {
+        ShardState {
+            phase: match self.phase {
+                Phase::Idle => ShardPhase::Idle,
+                Phase::Preparing(_) => ShardPhase::Preparing,
+                Phase::Armed => ShardPhase::Armed,
+                Phase::Running { .. } => ShardPhase::Running,
+                Phase::Finished { .. } => ShardPhase::Finished,
+                Phase::Failed(_) => ShardPhase::Failed,
+            },
+            failure: match &self.phase {
+                Phase::Failed(failure) => Some(failure.clone()),
+                _ => None,
+            },
+            plan_hash: self.plan.as_ref().map(|(_, hash)| hash.clone()),
+            accepted: self.accepted,
+            epoch: self.epoch,
+            preparation: self.preparation.clone(),
+        }
+    }
+
+    /// The present trial.
+    pub fn index(&self) -> Option<u32> {
+        self.plan.as_ref().map(|(plan, _)| plan.trial)
+    }
+
+    /// The present plan.
+    pub fn plan_in_use(&self) -> Option<Arc<ShardPlan>> {
+        self.plan.as_ref().map(|(plan, _)| plan.clone())
+    }
+
+    /// Whether the target matters still: a changed topology is looked at again.
+    pub fn wants_target(&self) -> bool {
+        matches!(self.phase, Phase::Preparing(_) | Phase::Armed | Phase::Running { .. })
+    }
+
+    /// Notes that the conductor was heard. Calls that read do only this.
+    pub fn contact(&mut self, now: u64) {
+        self.last_contact = self.last_contact.max(now);
+    }
+
+    /// `PUT /v1/trials/{t}`.
+    ///
+    /// # Errors
+    /// Refuses a stale epoch, another plan for the present trial, a new trial before the present one is finished, and
+    /// a plan for another process.
+    pub fn plan(&mut self, now: u64, trial: u32, request: PlanRequest) -> Accepted {
+        self.admit(now, request.epoch)?;
+        let plan = request.plan;
+        if plan.run != self.run || plan.shard != self.index || plan.trial != trial {
+            return Err(refusal(
+                RefusalCode::Malformed,
+                format!(
+                    "the plan is for shard {} in trial {} of run {}, the call for shard {} in trial {trial} of run {}",
+                    plan.shard, plan.trial, plan.run, self.index, self.run
+                ),
+            ));
+        }
+        if let Some((present, hash)) = &self.plan {
+            if present.trial == trial && *hash == request.hash {
+                return Ok(Vec::new());
+            }
+            if present.trial == trial {
+                return Err(refusal(
+                    RefusalCode::PlanConflict,
+                    format!("trial {trial} has the plan {hash}, not {}", request.hash),
+                ));
+            }
+            if !matches!(self.phase, Phase::Finished { .. }) || trial < present.trial {
+                return Err(self.wrong_phase(&format!("trial {trial} cannot follow trial {} now", present.trial)));
+            }
+        }
+        let plan = Arc::new(plan);
+        self.plan = Some((plan.clone(), request.hash));
+        self.accepted = None;
+        self.closed_attempt = 0;
+        Ok(self.prepare(plan))
+    }
+
+    /// `PUT /v1/trials/{t}/start`. A repeat returns the instant that was accepted, even when it has passed.
+    ///
+    /// # Errors
+    /// Refuses a stale epoch, an attempt that was aborted, any phase but Armed, and an instant that has passed or is
+    /// further away than a shard may stay armed.
+    pub fn start(
+        &mut self,
+        now: u64,
+        trial: u32,
+        request: StartRequest,
+    ) -> Result<(AcceptedStart, Vec<Action>), Refusal> {
+        self.admit(now, request.epoch)?;
+        let plan = self.present(trial)?;
+        let StartRequest { attempt, start_nanoseconds, .. } = request;
+        if let Some(accepted) = self.accepted.filter(|accepted| accepted.attempt == attempt) {
+            return Ok((accepted, Vec::new()));
+        }
+        if attempt == 0 {
+            return Err(refusal(RefusalCode::Malformed, "attempts count from 1, not 0"));
+        }
+        if attempt <= self.closed_attempt {
+            return Err(self.wrong_phase(&format!("attempt {attempt} was aborted")));
+        }
+        if self.phase != Phase::Armed {
+            return Err(self.wrong_phase(&format!("attempt {attempt} cannot start")));
+        }
+        if start_nanoseconds <= now {
+            let late = now - start_nanoseconds;
+            return Err(refusal(RefusalCode::InstantPassed, format!("the start instant passed {late} ns ago")));
+        }
+        // Also catches an instant on another machine's clock, which would keep the shard waiting.
+        let ahead = start_nanoseconds - now;
+        if ahead > plan.limits.armed_nanoseconds {
+            let limit = plan.limits.armed_nanoseconds;
+            return Err(refusal(
+                RefusalCode::Malformed,
+                format!("the start instant is {ahead} ns away, more than the {limit} ns that a shard stays armed"),
+            ));
+        }
+        let accepted = AcceptedStart { attempt, start_nanoseconds };
+        self.accepted = Some(accepted);
+        self.phase = Phase::Running { stopping: false };
+        Ok((accepted, vec![Action::Start(accepted)]))
+    }
+
+    /// `PUT /v1/trials/{t}/abort`. An attempt that was named is closed: its start is refused from now on, should it
+    /// arrive late.
+    ///
+    /// # Errors
+    /// Refuses a stale epoch, a trial that is not the present one, and arming a failed shard again.
+    pub fn abort(&mut self, now: u64, trial: u32, request: AbortRequest) -> Accepted {
+        self.admit(now, request.epoch)?;
+        let plan = self.present(trial)?;
+        let present = self.accepted.map(|accepted| accepted.attempt);
+        if let (Some(named), Some(present)) = (request.attempt, present)
+            && named < present
+        {
+            return Ok(Vec::new());
+        }
+        self.closed_attempt = self.closed_attempt.max(request.attempt.or(present).unwrap_or(0));
+        match (self.phase.clone(), request.then) {
+            (Phase::Running { stopping }, AbortThen::Stop) => {
+                self.phase = Phase::Running { stopping: true };
+                Ok(if stopping { Vec::new() } else { vec![Action::Stop] })
+            }
+            (Phase::Preparing(_) | Phase::Armed, AbortThen::Stop) => {
+                self.phase = Phase::Finished { measured: false };
+                Ok(vec![Action::Discard])
+            }
+            (Phase::Running { .. } | Phase::Finished { measured: true }, AbortThen::Rearm) => {
+                self.accepted = None;
+                self.armed_since = None;
+                self.settle(now);
+                Ok(vec![Action::Rearm])
+            }
+            (Phase::Finished { measured: false }, AbortThen::Rearm) => Ok(self.prepare(plan)),
+            (Phase::Failed(failure), AbortThen::Stop) => Ok(vec![Action::Exit(Exit::Failed(failure.reason))]),
+            (Phase::Failed(_), AbortThen::Rearm) => Err(self.wrong_phase("the trial cannot be armed again")),
+            (Phase::Preparing(_) | Phase::Armed, AbortThen::Rearm) | (Phase::Idle | Phase::Finished { .. }, _) => {
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// `PUT /v1/release`: nobody needs this shard any more, in whatever phase it is.
+    ///
+    /// # Errors
+    /// Refuses a stale epoch.
+    pub fn release(&mut self, now: u64, request: EpochRequest) -> Accepted {
+        self.admit(now, request.epoch)?;
+        Ok(vec![Action::Exit(match &self.phase {
+            Phase::Failed(failure) => Exit::Failed(failure.reason),
+            _ => Exit::Released,
+        })])
+    }
+
+    /// Whether `GET /v1/trials/{t}/snapshot` may be answered.
+    ///
+    /// # Errors
+    /// Refuses a trial that is not the present one, a live snapshot before the start, and a full one before the end.
+    pub fn snapshot(&mut self, now: u64, trial: u32, detail: Detail) -> Result<(), Refusal> {
+        self.contact(now);
+        self.present(trial)?;
+        match (&self.phase, detail) {
+            (Phase::Finished { measured: true }, _) | (Phase::Running { .. }, Detail::Live) => Ok(()),
+            (Phase::Finished { measured: false }, _) => {
+                Err(self.wrong_phase("the trial was aborted before its start: nothing was measured"))
+            }
+            (_, Detail::Live) => Err(self.wrong_phase("there is no snapshot before the start")),
+            (_, Detail::Full) => Err(self.wrong_phase("there is no full snapshot before the end")),
+        }
+    }
+
+    /// Takes in what happened outside. Events that no longer matter in the present phase change nothing.
+    pub fn observe(&mut self, now: u64, event: Event) -> Vec<Action> {
+        match (event, &self.phase) {
+            (Event::Terminate, Phase::Failed(failure)) => return vec![Action::Exit(Exit::Failed(failure.reason))],
+            (Event::Terminate, _) => return vec![Action::Exit(Exit::Terminated)],
+            (Event::Waiting(reason), Phase::Preparing(_)) => {
+                self.obstacle = None;
+                self.preparation.waiting_for = Some(reason);
+            }
+            (Event::Obstacle(failure), Phase::Preparing(_)) => {
+                self.preparation.waiting_for = Some(failure.message.clone());
+                let (since, times) = self.obstacle.as_ref().map_or((now, 0), |seen| (seen.since, seen.times));
+                self.obstacle = Some(Obstacle { since, times: times.saturating_add(1), failure });
+            }
+            (Event::TargetReady, Phase::Preparing(Step::Target)) => {
+                self.clear_obstacle();
+                self.phase = Phase::Preparing(Step::Connect);
+            }
+            (Event::Connected { ready, wanted }, _) => return self.connected(now, ready, wanted),
+            (Event::Preloading { keys }, Phase::Preparing(Step::Preload)) => self.preparation.preloaded_keys = keys,
+            (Event::Preloaded, Phase::Preparing(Step::Preload)) => {
+                self.preloaded = true;
+                self.preparation.preloaded_keys = self.preparation.preload_keys;
+                self.settle(now);
+            }
+            (Event::LoadEnded { attempt }, Phase::Running { .. })
+                if self.accepted.is_some_and(|accepted| accepted.attempt == attempt) =>
+            {
+                self.phase = Phase::Finished { measured: true };
+            }
+            (Event::Failed(failure), Phase::Preparing(_) | Phase::Armed | Phase::Running { .. }) => {
+                self.phase = Phase::Failed(failure);
+                return vec![Action::Discard];
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Enforces the limits of the present phase.
+    pub fn tick(&mut self, now: u64) -> Vec<Action> {
+        let Some((deadline, limit)) = self.limit().filter(|(deadline, _)| *deadline <= now) else {
+            return Vec::new();
+        };
+        if let (OBSTACLE, Some(obstacle)) = (limit, self.obstacle.take()) {
+            let Obstacle { since, times, failure } = obstacle;
+            let seconds = deadline.saturating_sub(since) / 1_000_000_000;
+            let message = format!("{} ({times} times in {seconds} s)", failure.message);
+            self.phase = Phase::Failed(ShardFailure { message, ..failure });
+            return vec![Action::Discard];
+        }
+        vec![Action::Exit(match &self.phase {
+            Phase::Failed(failure) => Exit::Failed(failure.reason),
+            _ => Exit::LimitPassed(limit),
+        })]
+    }
+
+    /// When [`Self::tick`] has to be called at the latest.
+    pub fn deadline(&self) -> Option<u64> {
+        self.limit().map(|(deadline, _)| deadline)
+    }
+
+    /// The nearest limit and its name.
+    fn limit(&self) -> Option<(u64, &'static str)> {
+        let without_contact = |limit: u64| self.last_contact.saturating_add(limit);
+        let Some((plan, _)) = &self.plan else {
+            return Some((without_contact(IDLE_LIMIT_NANOSECONDS), "no plan and no word from the conductor"));
+        };
+        let limits = plan.limits;
+        let armed = self
+            .armed_since
+            .map(|since| (since.saturating_add(limits.armed_nanoseconds), "limits.armed: armed without a start"));
+        match self.phase {
+            Phase::Idle => None,
+            Phase::Armed => armed,
+            Phase::Preparing(_) => {
+                let contact =
+                    (without_contact(limits.armed_nanoseconds), "preparing without a word from the conductor");
+                let patience = match (&self.obstacle, armed) {
+                    (Some(obstacle), None) => Some((obstacle.since.saturating_add(PATIENCE_NANOSECONDS), OBSTACLE)),
+                    // It could be reached before: a restarting server is given as long as an armed shard.
+                    _ => armed,
+                };
+                patience.into_iter().chain([contact]).min_by_key(|(deadline, _)| *deadline)
+            }
+            Phase::Running { .. } => self.accepted.map(|accepted| {
+                (
+                    accepted.start_nanoseconds.saturating_add(limits.trial_nanoseconds),
+                    "limits.trial: the load did not end",
+                )
+            }),
+            Phase::Finished { .. } | Phase::Failed(_) => Some((
+                without_contact(limits.finished_nanoseconds),
+                "limits.finished: finished without a word from the conductor",
+            )),
+        }
+    }
+
+    /// Checks the epoch of a mutating call. A higher one is kept even if the call is then refused: there is another
+    /// conductor, whatever it asks.
+    fn admit(&mut self, now: u64, epoch: u64) -> Result<(), Refusal> {
+        if epoch < self.epoch {
+            return Err(refusal(
+                RefusalCode::StaleEpoch,
+                format!("epoch {epoch} has been taken over by epoch {}", self.epoch),
+            ));
+        }
+        self.epoch = epoch;
+        self.contact(now);
+        Ok(())
+    }
+
+    fn present(&self, trial: u32) -> Result<Arc<ShardPlan>, Refusal> {
+        match &self.plan {
+            Some((plan, _)) if plan.trial == trial => Ok(plan.clone()),
+            _ => Err(refusal(RefusalCode::Unknown, format!("this shard has no trial {trial}"))),
+        }
+    }
+
+    fn prepare(&mut self, plan: Arc<ShardPlan>) -> Vec<Action> {
+        self.preloaded = plan.preload == Preload::None;
+        self.preparation = Preparation {
+            connections: plan.connections,
+            preload_keys: if self.preloaded { 0 } else { share_of_keys(&plan) },
+            ..Preparation::default()
+        };
+        self.obstacle = None;
+        self.armed_since = None;
+        if let Err(message) = plan_check::check(&plan) {
+            self.phase = Phase::Failed(ShardFailure { reason: FailureReason::BadPlan, message });
+            return Vec::new();
+        }
+        self.phase = Phase::Preparing(Step::Target);
+        vec![Action::Prepare(plan)]
+    }
+
+    /// Takes in how many connections are ready.
+    fn connected(&mut self, now: u64, ready: u32, wanted: u32) -> Vec<Action> {
+        let progress = ready > self.preparation.connected;
+        (self.preparation.connected, self.preparation.connections) = (ready, wanted);
+        if progress {
+            self.clear_obstacle();
+        }
+        match self.phase {
+            Phase::Preparing(Step::Connect) if ready >= wanted && !self.preloaded => {
+                self.phase = Phase::Preparing(Step::Preload);
+                vec![Action::Preload]
+            }
+            Phase::Preparing(Step::Connect) | Phase::Armed => {
+                self.settle(now);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Armed if all connections are ready, else back to making them.
+    fn settle(&mut self, now: u64) {
+        if self.preparation.connected < self.preparation.connections {
+            self.phase = Phase::Preparing(Step::Connect);
+            return;
+        }
+        self.clear_obstacle();
+        self.phase = Phase::Armed;
+        self.armed_since.get_or_insert(now);
+    }
+
+    fn clear_obstacle(&mut self) {
+        self.obstacle = None;
+        self.preparation.waiting_for = None;
+    }
+
+    fn wrong_phase(&self, message: &str) -> Refusal {
+        refusal(RefusalCode::WrongPhase, format!("{message}: the shard is {:?}", self.state().phase))
+    }
+}
+
+/// A refusal of a call.
+pub fn refusal(code: RefusalCode, message: impl Into<String>) -> Refusal {
+    Refusal { code, message: message.into() }
+}
+
+/// The keys that this shard preloads: `count*i/N .. count*(i+1)/N`.
+fn share_of_keys(plan: &ShardPlan) -> u64 {
+    let edge = |index: u32| {
+        let keys = u128::from(plan.workload.keys.count) * u128::from(index) / u128::from(plan.shards.max(1));
+        u64::try_from(keys).unwrap_or(u64::MAX)
+    };
+    edge(plan.shard.saturating_add(1)).saturating_sub(edge(plan.shard))
+}

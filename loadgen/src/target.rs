@@ -1,0 +1,119 @@
+//! The target before the load: where it is, whether it takes the credentials, whether it is what the plan says, and
+//! whether it knows the workload's commands. Slow and careful; the load itself is the engine's.
+
+mod advice;
+mod client;
+mod commands;
+mod credentials;
+mod endpoint;
+mod inspect;
+mod slots;
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::{FailureReason, ShardFailure};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+pub use self::advice::refused_handshake;
+use self::credentials::Credentials;
+use self::inspect::look;
+use crate::cluster::Topology;
+use crate::engine::Handshake;
+
+/// For one look at all endpoints.
+const LOOK: Duration = Duration::from_secs(15);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// A stale map is looked at again only after a random part of this: all shards of a benchmark notice at once.
+const SPREAD: Duration = Duration::from_secs(1);
+
+/// What a look at the target found.
+#[derive(Debug)]
+pub enum Finding {
+    /// It is there, will be ready by itself, and is waited for.
+    Waiting(String),
+    /// Something that may pass; a failure if it lasts.
+    Obstacle(ShardFailure),
+    /// Something that will not pass.
+    Failed(ShardFailure),
+    /// It is what the plan says.
+    Found(Found),
+}
+
+/// What the engine needs to know of the target.
+#[derive(Debug)]
+pub struct Found {
+    /// The servers.
+    pub topology: Topology,
+    /// What every connection says first.
+    pub handshake: Handshake,
+}
+
+/// Looks at the target until it is what the plan says, or never will be. Tells every finding; the last one is Found
+/// or Failed.
+pub async fn search(plan: Arc<ShardPlan>, credentials: PathBuf, findings: mpsc::Sender<Finding>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let finding = look_in_time(&plan, &credentials, None).await;
+        let over = matches!(finding, Finding::Found(_) | Finding::Failed(_));
+        if findings.send(finding).await.is_err() || over {
+            return;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Looks at a cluster whose map has changed until it answers. A running load is not ended by what is found: it counts
+/// its errors itself.
+pub async fn search_again(
+    plan: Arc<ShardPlan>,
+    credentials: PathBuf,
+    known: Arc<Topology>,
+    findings: mpsc::Sender<Finding>,
+) {
+    let mut pause = FIRST_PAUSE;
+    sleep(jitter(SPREAD)).await;
+    loop {
+        let finding = look_in_time(&plan, &credentials, Some(&known)).await;
+        if matches!(finding, Finding::Found(_)) {
+            // Nobody listens any more if the trial is over.
+            let _ = findings.send(finding).await;
+            return;
+        }
+        sleep(pause + jitter(pause)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn look_in_time(plan: &ShardPlan, directory: &Path, known: Option<&Topology>) -> Finding {
+    let credentials = if plan.target.authenticate {
+        match Credentials::read(directory).await {
+            Ok(credentials) => Some(credentials),
+            Err(problem) => return Finding::Failed(advice::unreadable_credentials(&plan.target.name, &problem)),
+        }
+    } else {
+        None
+    };
+    timeout(LOOK, look(plan, credentials.as_ref(), known)).await.unwrap_or_else(|_| {
+        Finding::Obstacle(advice::failure(
+            FailureReason::Unreachable,
+            &format!(
+                "target {}: its endpoints did not answer within {} s: check spec.targets[0].endpoints",
+                plan.target.name,
+                LOOK.as_secs()
+            ),
+        ))
+    })
+}
+
+/// A random time below `most`. The hasher's keys are random; no more is asked of it.
+fn jitter(most: Duration) -> Duration {
+    most.mul_f64((RandomState::new().hash_one(0) % 1024) as f64 / 1024.0)
+}

@@ -1,0 +1,106 @@
+//! What people are told when a target refuses: what it said, and which field of the manifest to change.
+
+use redisbench_wire::{FailureReason, ShardFailure, limits};
+
+use super::client::Trouble;
+use super::credentials::Credentials;
+
+/// A failure with a message of bounded length.
+pub fn failure(reason: FailureReason, message: &str) -> ShardFailure {
+    ShardFailure { reason, message: limits::message(message) }
+}
+
+/// The mounted Secret does not hold what it should.
+pub fn unreadable_credentials(target: &str, problem: &str) -> ShardFailure {
+    failure(
+        FailureReason::AuthenticationFailed,
+        &format!("target {target}: {problem}: check the Secret and keys of spec.targets[0].auth.secretRef"),
+    )
+}
+
+/// The server refused AUTH, or a question before it.
+pub fn refused_credentials(target: &str, credentials: Option<&Credentials>, trouble: &Trouble) -> ShardFailure {
+    let said = trouble.text();
+    let message = match (trouble.code(), credentials) {
+        ("NOAUTH", None) => {
+            format!("target {target} needs a password: set spec.targets[0].auth.secretRef")
+        }
+        ("WRONGPASS", Some(credentials)) => format!(
+            "target {target} refused the password of user {}: check spec.targets[0].auth.secretRef (it said: {said})",
+            credentials.user()
+        ),
+        ("NOPERM", _) => format!(
+            "target {target} does not allow user {} what a benchmark needs: give it permission, or another user in \
+             spec.targets[0].auth.secretRef (it said: {said})",
+            credentials.map_or("default", Credentials::user)
+        ),
+        (_, Some(_)) if said.contains("without any password configured") => {
+            format!("target {target} has no password: remove spec.targets[0].auth, or name a user that has one")
+        }
+        _ => format!("target {target} refused the login: check spec.targets[0].auth (it said: {said})"),
+    };
+    failure(FailureReason::AuthenticationFailed, &message)
+}
+
+/// A connection of the engine was refused: `message` names the server and its words.
+pub fn refused_handshake(target: &str, message: &str) -> ShardFailure {
+    let (reason, advice) = if ["WRONGPASS", "NOAUTH", "NOPERM"].iter().any(|code| message.contains(code)) {
+        (FailureReason::AuthenticationFailed, "check spec.targets[0].auth.secretRef")
+    } else if message.contains("max number of clients") {
+        (FailureReason::Unreachable, "raise the server's maxclients or lower spec.load.connections")
+    } else {
+        (FailureReason::Unreachable, "check spec.targets[0]")
+    };
+    failure(reason, &format!("target {target}: {}: {advice}", limits::message(message)))
+}
+
+/// No endpoint could be asked; `last` is what happened at one of them.
+pub fn unreachable(target: &str, endpoint: &str, last: &str) -> ShardFailure {
+    failure(
+        FailureReason::Unreachable,
+        &format!("no endpoint of target {target} answered: {endpoint}: {last}; check spec.targets[0].endpoints"),
+    )
+}
+
+/// No endpoint's name could be resolved.
+pub fn not_resolved(target: &str, endpoint: &str, problem: &str) -> ShardFailure {
+    failure(
+        FailureReason::NameNotResolved,
+        &format!(
+            "no endpoint's name of target {target} could be resolved: {endpoint}: {problem}; check \
+             spec.targets[0].endpoints (from another namespace: service.namespace.svc)"
+        ),
+    )
+}
+
+/// The server is of another kind.
+pub fn wrong_topology(message: &str) -> ShardFailure {
+    failure(FailureReason::WrongTopology, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(said: &str) -> String {
+        refused_credentials("cart", None, &Trouble::Refused(said.into())).message
+    }
+
+    #[test]
+    fn each_refusal_names_its_way_out() {
+        assert_eq!(
+            told("NOAUTH Authentication required."),
+            "target cart needs a password: set spec.targets[0].auth.secretRef"
+        );
+        assert!(told("NOPERM this user has no permissions").contains("does not allow user default"));
+        assert!(told("ERR unheard of").contains("(it said: ERR unheard of)"));
+    }
+
+    #[test]
+    fn a_handshake_is_classed_by_the_servers_words() {
+        let reason = |said: &str| refused_handshake("cart", said).reason;
+        assert_eq!(reason("10.0.0.1:6379: WRONGPASS invalid"), FailureReason::AuthenticationFailed);
+        assert_eq!(reason("10.0.0.1:6379: ERR max number of clients reached"), FailureReason::Unreachable);
+        assert!(refused_handshake("cart", "ERR max number of clients reached").message.contains("maxclients"));
+    }
+}

@@ -1,0 +1,103 @@
+//! One connection for questions, with a bound on every wait.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, RedisConnectionInfo, RedisError, Value};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// For a server to answer a question.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The server did not answer; the text says what happened.
+    Silent(String),
+    /// The server answered with an error: its whole text.
+    Refused(String),
+}
+
+impl Trouble {
+    /// The first word of the server's error; empty if it did not answer.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Silent(_) => "",
+            Self::Refused(text) => text.split(' ').next().unwrap_or_default(),
+        }
+    }
+
+    /// What to tell people.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Silent(text) | Self::Refused(text) => text,
+        }
+    }
+}
+
+/// A connection that has sent nothing yet: not even AUTH, so that the server's own words about it are seen.
+pub struct Client {
+    connection: MultiplexedConnection,
+    driver: JoinHandle<()>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl Client {
+    /// Connects within `limit`.
+    pub async fn connect(address: SocketAddr, limit: Duration) -> Result<Self, Trouble> {
+        let silent = |error: &io::Error| Trouble::Silent(name(error));
+        let stream = match timeout(limit, TcpStream::connect(address)).await {
+            Ok(stream) => stream.map_err(|error| silent(&error))?,
+            Err(_) => {
+                return Err(Trouble::Silent(format!(
+                    "no answer within {} ms (is a NetworkPolicy or firewall in the way?)",
+                    limit.as_millis()
+                )));
+            }
+        };
+        stream.set_nodelay(true).map_err(|error| silent(&error))?;
+        let info = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP2).set_skip_set_lib_name();
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(ANSWER));
+        let connected = timeout(ANSWER, MultiplexedConnection::new_with_config(&info, stream, config)).await;
+        match connected {
+            Ok(Ok((connection, driver))) => Ok(Self { connection, driver: tokio::spawn(driver) }),
+            Ok(Err(error)) => Err(trouble(&error)),
+            Err(_) => Err(Trouble::Silent("no answer".to_owned())),
+        }
+    }
+
+    /// Asks and awaits the answer.
+    pub async fn ask(&mut self, command: &Cmd) -> Result<Value, Trouble> {
+        self.connection
+            .send_packed_command(command)
+            .await
+            .and_then(Value::extract_error)
+            .map_err(|error| trouble(&error))
+    }
+}
+
+fn trouble(error: &RedisError) -> Trouble {
+    match error.code() {
+        Some(code) => Trouble::Refused(format!("{code} {}", error.detail().unwrap_or_default()).trim_end().to_owned()),
+        None if error.is_timeout() => Trouble::Silent(format!("connected, but no answer within {ANSWER:?}")),
+        None if error.is_connection_dropped() => {
+            Trouble::Silent("the connection was closed (is it a Redis port without TLS?)".to_owned())
+        }
+        None => Trouble::Silent(error.to_string()),
+    }
+}
+
+/// The error without the number of the system's table.
+pub fn name(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
