@@ -70,7 +70,7 @@ deny: ## advisories, licences and bans (installs cargo-deny, some minutes)
 	cargo deny --workspace check
 
 crds: ## write crds/ and the chart's copy from the Rust types
-	cargo run -p redisbench-operator -- crd --write .
+	UPDATE=1 cargo test -p redisbench-benchmark --lib fresh
 
 images: build ## image archives of the programs, without a registry
 	$(E2E)/images.sh project
