@@ -132,7 +132,7 @@ class Rights(unittest.TestCase):
     def test_own_namespace_only_holds_the_lease(self):
         role = pick(render(), "Role")
         self.assertEqual(role["metadata"]["namespace"], NAMESPACE)
-        self.assertEqual(verbs(role), {("coordination.k8s.io", "leases"): {"create", "get", "update", "patch"}})
+        self.assertEqual(verbs(role), {("coordination.k8s.io", "leases"): {"create", "get", "update"}})
         for rule in role["rules"]:
             if rule["verbs"] != ["create"]:
                 self.assertEqual(rule["resourceNames"], [NAME])
@@ -192,6 +192,8 @@ class Parts(unittest.TestCase):
         objects = render("networkPolicy.enabled=true", "networkPolicy.namespaces={one}")
         policy = pick(objects, "NetworkPolicy")
         self.assertEqual(policy["metadata"]["namespace"], "one")
+        shards = {"app.kubernetes.io/name": "redisbench", "app.kubernetes.io/component": "shard"}
+        self.assertEqual(policy["spec"]["podSelector"]["matchLabels"], shards)
         (rule,) = policy["spec"]["ingress"]
         (peer,) = rule["from"]
         self.assertEqual(peer["namespaceSelector"]["matchLabels"], {"kubernetes.io/metadata.name": NAMESPACE})
