@@ -22,13 +22,13 @@ fn targets_that_cannot_be_measured_fail_soon() {
         wrong_password[0]["auth"] = json!({"secretRef": {"name": "wrong", "passwordKey": "password"}});
         // What is measured, and what the message must say.
         let cases = [
-            ("wrong-password", wrong_password, &["wrong", "secretRef"][..]),
-            ("no-password", target("Standalone", "locked:6379"), &["auth", "secretRef"]),
-            ("closed-port", target("Standalone", "open:6380"), &["open:6380"]),
+            ("wrong-password", wrong_password, &["password", "auth.secretRef"][..]),
+            ("no-password", target("Standalone", "locked:6379"), &["password", "auth.secretRef"]),
+            ("closed-port", target("Standalone", "open:6380"), &["open:6380", "endpoints"]),
             // A network that is reserved for documentation: nothing answers.
             ("black-hole", target("Standalone", "192.0.2.1:6379"), &["192.0.2.1:6379", "NetworkPolicy"]),
-            ("no-such-name", target("Standalone", "nowhere:6379"), &["nowhere"]),
-            ("no-cluster", target("Cluster", "open:6379"), &["Standalone"]),
+            ("no-such-name", target("Standalone", "nowhere:6379"), &["nowhere", "endpoints"]),
+            ("no-cluster", target("Cluster", "open:6379"), &["type", "Standalone"]),
         ];
         try_join_all(cases.iter().map(|(name, targets, says)| fails(&space, name, targets, says))).await?;
         Ok(())
