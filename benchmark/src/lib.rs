@@ -4,3 +4,5 @@
 pub mod api;
 pub mod conductor;
 pub mod credential;
+pub mod people;
+pub mod report;

@@ -1,0 +1,113 @@
+//! Numbers for people: three significant digits and a unit. One place, so that a status and a table say the same.
+
+use std::time::Duration;
+
+/// `1234567` as `1,234,567`.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Requests per second, such as `2.00M/s`.
+pub fn rate(per_second: u64) -> String {
+    scaled(per_second, &[(1, "/s"), (1_000, "k/s"), (1_000_000, "M/s"), (1_000_000_000, "G/s")])
+}
+
+/// A latency, such as `1.45 ms`.
+pub fn latency(nanoseconds: u64) -> String {
+    if nanoseconds == 0 {
+        return "0".to_owned();
+    }
+    scaled(nanoseconds, &[(1, " ns"), (1_000, " µs"), (1_000_000, " ms"), (1_000_000_000, " s")])
+}
+
+/// Bytes per second, such as `310 MB/s`.
+pub fn bandwidth(bytes_per_second: u64) -> String {
+    scaled(bytes_per_second, &[(1, " B/s"), (1_000, " kB/s"), (1_000_000, " MB/s"), (1_000_000_000, " GB/s")])
+}
+
+/// A number with its share of `all`, such as `320 (0.0003 %)`. A share that is not zero never reads as zero.
+pub fn share(part: u64, all: u64) -> String {
+    let percent = if all == 0 { 0.0 } else { part as f64 * 100.0 / all as f64 };
+    let decimals = match percent {
+        _ if part == 0 => 0,
+        p if p >= 99.95 => 0,
+        p if p >= 9.995 => 1,
+        p if p >= 0.9995 => 2,
+        p if p >= 0.0095 => 3,
+        p if p >= 0.0001 => 4,
+        _ => return format!("{} (< 0.0001 %)", count(part)),
+    };
+    format!("{} ({percent:.decimals$} %)", count(part))
+}
+
+/// A length of time in whole seconds, such as `1m05s`.
+pub fn seconds(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
+        (hours, minutes, _) => format!("{hours}h{minutes:02}m"),
+    }
+}
+
+/// `units` rise; the first one is 1.
+fn scaled(value: u64, units: &[(u64, &str)]) -> String {
+    for (index, &(unit, name)) in units.iter().enumerate() {
+        let scaled = value as f64 / unit as f64;
+        // What rounds to 1000 belongs to the next unit.
+        if scaled >= 999.5 && index + 1 < units.len() {
+            continue;
+        }
+        return match scaled {
+            _ if unit == 1 => format!("{value}{name}"),
+            _ if scaled < 9.995 => format!("{scaled:.2}{name}"),
+            _ if scaled < 99.95 => format!("{scaled:.1}{name}"),
+            _ => format!("{scaled:.0}{name}"),
+        };
+    }
+    value.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_groups() {
+        assert_eq!([0, 12, 999, 1000, 1_234_567].map(count), ["0", "12", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn three_digits_and_no_thousand() {
+        assert_eq!([7, 999, 1_450_000, 999_499].map(latency), ["7 ns", "999 ns", "1.45 ms", "999 µs"]);
+        assert_eq!([999_500, 9_995, 99_950, 99_949].map(latency), ["1.00 ms", "10.0 µs", "100 µs", "99.9 µs"]);
+        assert_eq!(latency(600_000_000_000), "600 s");
+        assert_eq!(latency(6_000_000_000_000), "6000 s");
+        assert_eq!(rate(2_000_000), "2.00M/s");
+        assert_eq!(bandwidth(310_000_000), "310 MB/s");
+    }
+
+    #[test]
+    fn shares_tell_nothing_from_little() {
+        assert_eq!(share(0, 100), "0 (0 %)");
+        assert_eq!(share(0, 0), "0 (0 %)");
+        assert_eq!(share(320, 120_000_000), "320 (0.0003 %)");
+        assert_eq!(share(1, 120_000_000), "1 (< 0.0001 %)");
+        assert_eq!(share(5_000, 10_000), "5,000 (50.0 %)");
+        assert_eq!(share(9_999, 9_999), "9,999 (100 %)");
+    }
+
+    #[test]
+    fn lengths_of_time() {
+        let texts = [0, 59, 65, 3725].map(|number| seconds(Duration::from_secs(number)));
+        assert_eq!(texts, ["0s", "59s", "1m05s", "1h02m"]);
+    }
+}

@@ -1,0 +1,30 @@
+//! How a status is put together from what a conductor says. Pure, and the same wherever the shards run.
+
+pub mod conditions;
+mod ending;
+mod live;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+use crate::api::RedisBenchmarkSpec;
+use crate::api::status::TrialStatus;
+
+/// What a status speaks of, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// What the user wants.
+    pub spec: &'a RedisBenchmarkSpec,
+    /// The spec's generation.
+    pub generation: Option<i64>,
+    /// The time of the report.
+    pub now: Timestamp,
+}
+
+/// A trial as a status has it: the start instant to the microsecond.
+pub fn trial(attempt: u32, start_at_unix_nanoseconds: Option<u64>) -> TrialStatus {
+    let start_at = start_at_unix_nanoseconds
+        .and_then(|nanoseconds| Timestamp::from_microsecond(i64::try_from(nanoseconds / 1_000).ok()?).ok())
+        .map(MicroTime);
+    TrialStatus { index: 0, of: 1, attempt, start_at }
+}

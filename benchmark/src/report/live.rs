@@ -1,0 +1,128 @@
+//! The status of a run that is going on.
+
+use std::time::Duration;
+
+use super::conditions::{Conditions, Truth, condition, reason};
+use super::{Subject, trial};
+use crate::api::RedisBenchmarkStatus;
+use crate::api::status::{self, Phase, Summary, Synchronization};
+use crate::conductor::{ConductStage, Progress, ShardPresence};
+use crate::people;
+
+impl Subject<'_> {
+    /// Before anything is known of the shards; `how` says what is being done.
+    pub fn preparing(&self, status: &mut RedisBenchmarkStatus, how: &str) {
+        let desired = self.spec.shards.count;
+        status.phase = Phase::Preparing;
+        status.shards = Some(status::ShardCounts { desired, ..status::ShardCounts::default() });
+        status.summary = Some(Summary { shards: Some(format!("0/{desired}")), ..Summary::default() });
+        self.in_progress(status, how);
+    }
+
+    /// While a conductor reports `progress`.
+    pub fn running(&self, status: &mut RedisBenchmarkStatus, progress: &Progress, presence: &[ShardPresence]) {
+        status.phase = match progress.stage {
+            ConductStage::Preparing => Phase::Preparing,
+            ConductStage::Running => Phase::Running,
+            ConductStage::Collecting | ConductStage::Done => Phase::Collecting,
+        };
+        if progress.attempt > 0 && progress.start_at_unix_nanoseconds.is_some() {
+            status.trial = Some(trial(progress.attempt, progress.start_at_unix_nanoseconds));
+        }
+        let counts = &progress.shards;
+        status.shards = Some(status::ShardCounts {
+            desired: self.spec.shards.count,
+            armed: counts.armed,
+            running: counts.running,
+            finished: counts.finished,
+            lost: counts.lost,
+            unreachable: counts.unreachable,
+        });
+        status.progress = live_progress(progress);
+        status.synchronization = synchronization(progress).or(status.synchronization);
+        status.summary = Some(self.live_summary(progress));
+        self.in_progress(status, &self.describe(progress, presence));
+    }
+
+    /// The conditions of a run that is not over; `how` says what is going on.
+    pub fn in_progress(&self, status: &mut RedisBenchmarkStatus, how: &str) {
+        Conditions::new(status, self.generation, self.now)
+            .set(condition::ACCEPTED, true, reason::ACCEPTED, "the spec is valid")
+            .set(condition::FINISHED, false, reason::IN_PROGRESS, how)
+            .set(condition::COMPLETE, false, reason::IN_PROGRESS, "not measured to the end yet")
+            .set(condition::VALID, Truth::Unknown, reason::NOT_JUDGED, "judged at the end")
+            .set(condition::FAILED, false, reason::NO_OBSTACLE, "nothing has failed")
+            .set(condition::RECONCILING, true, reason::IN_PROGRESS, how)
+            .set(condition::STALLED, false, reason::NO_OBSTACLE, "nothing hinders it");
+    }
+
+    /// What is going on, for people.
+    fn describe(&self, progress: &Progress, presence: &[ShardPresence]) -> String {
+        let desired = self.spec.shards.count;
+        let counts = &progress.shards;
+        match progress.stage {
+            ConductStage::Preparing => {
+                let hindered = presence.iter().enumerate().find_map(|(shard, presence)| match presence {
+                    ShardPresence::Absent { why: Some(why) } | ShardPresence::Gone { why, .. } => {
+                        Some(format!("shard {shard}: {why}"))
+                    }
+                    _ => None,
+                });
+                match hindered.or_else(|| progress.preparation.waiting_for.clone()) {
+                    Some(what) => format!("{} of {desired} shards are armed; {what}", counts.armed),
+                    None => format!("{} of {desired} shards are armed", counts.armed),
+                }
+            }
+            ConductStage::Running => format!("{} of {desired} shards run", counts.running),
+            ConductStage::Collecting | ConductStage::Done => {
+                format!("{} of {desired} shards gave their result", counts.finished)
+            }
+        }
+    }
+
+    fn live_summary(&self, progress: &Progress) -> Summary {
+        let counts = &progress.shards;
+        let there = match progress.stage {
+            ConductStage::Preparing => counts.armed,
+            _ => counts.running + counts.finished,
+        };
+        let shards = Some(format!("{there}/{}", self.spec.shards.count));
+        let Some(live) = progress.live.as_ref().filter(|_| progress.stage != ConductStage::Preparing) else {
+            return Summary { shards, ..Summary::default() };
+        };
+        Summary {
+            rate: Some(people::rate(live.achieved_per_second)),
+            p99: (!live.response.is_empty()).then(|| people::latency(live.response.value_at_quantile(0.99))),
+            errors: Some(people::share(live.total.errors + live.total.unsent, live.total.scheduled)),
+            shards,
+            verdict: None,
+        }
+    }
+}
+
+fn live_progress(progress: &Progress) -> Option<status::Progress> {
+    if progress.stage == ConductStage::Preparing {
+        let preparation = &progress.preparation;
+        let percent = match preparation.preload_keys {
+            0 => 0,
+            keys => u32::try_from(preparation.preloaded_keys.min(keys) * 100 / keys).unwrap_or(100),
+        };
+        return Some(status::Progress { percent, ..status::Progress::default() });
+    }
+    let live = progress.live.as_ref()?;
+    let response = Some(&live.response).filter(|response| !response.is_empty());
+    Some(status::Progress {
+        percent: u32::from(live.percent.min(100)),
+        achieved_per_second: live.achieved_per_second,
+        p99_nanoseconds: response.map(|response| response.value_at_quantile(0.99)),
+    })
+}
+
+fn synchronization(progress: &Progress) -> Option<Synchronization> {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    Some(Synchronization {
+        start_skew_microseconds: progress.start_skew.map_or(0, micros),
+        clock_uncertainty_microseconds: micros(progress.clock_uncertainty?),
+        common_window_milliseconds: 0,
+    })
+}
