@@ -19,7 +19,7 @@ WORK = {
     ("", "pods"): {"get", "list", "watch", "delete"},
     ("", "secrets"): {"create", "delete"},
     ("", "configmaps"): {"get", "create", "patch", "delete"},
-    ("events.k8s.io", "events"): {"create", "patch"},
+    ("events.k8s.io", "events"): {"list", "create", "patch"},
 }
 
 

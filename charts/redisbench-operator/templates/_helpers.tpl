@@ -51,5 +51,5 @@ Secrets are created (the credential of a run) and never read.
   verbs: [get, create, patch, delete]
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [list, create, patch]
 {{- end -}}
