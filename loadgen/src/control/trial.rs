@@ -14,12 +14,9 @@ use redisbench_wire::{
 use super::exit::Exit;
 use super::plan_check;
 
-/// How long a shard without a plan waits for a word. The pods of a large Job may come up long before the last of them.
-pub const IDLE_LIMIT_NANOSECONDS: u64 = 3600 * 1_000_000_000;
-
-/// How long an obstacle may last before the shard was ever armed. Long enough for a server that is just starting, and
-/// short enough for a mistake in the manifest to be told within a minute.
-pub const PATIENCE_NANOSECONDS: u64 = 20 * 1_000_000_000;
+mod progress;
+#[cfg(test)]
+mod tests;
 
 /// What happened outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,9 +70,6 @@ pub enum Action {
     /// End the process.
     Exit(Exit),
 }
-
-/// The name of the limit that makes a lasting obstacle a failure.
-const OBSTACLE: &str = "the same obstacle for too long";
 
 /// What follows from an accepted call.
 pub type Accepted = Result<Vec<Action>, Refusal>;
@@ -345,104 +339,6 @@ impl Trial {
         }
     }
 
-    /// Takes in what happened outside. Events that no longer matter in the present phase change nothing.
-    pub fn observe(&mut self, now: u64, event: Event) -> Vec<Action> {
-        match (event, &self.phase) {
-            (Event::Terminate, Phase::Failed(failure)) => return vec![Action::Exit(Exit::Failed(failure.reason))],
-            (Event::Terminate, _) => return vec![Action::Exit(Exit::Terminated)],
-            (Event::Waiting(reason), Phase::Preparing(_)) => {
-                self.obstacle = None;
-                self.preparation.waiting_for = Some(reason);
-            }
-            (Event::Obstacle(failure), Phase::Preparing(_)) => {
-                self.preparation.waiting_for = Some(failure.message.clone());
-                let (since, times) = self.obstacle.as_ref().map_or((now, 0), |seen| (seen.since, seen.times));
-                self.obstacle = Some(Obstacle { since, times: times.saturating_add(1), failure });
-            }
-            (Event::TargetReady, Phase::Preparing(Step::Target)) => {
-                self.clear_obstacle();
-                self.phase = Phase::Preparing(Step::Connect);
-            }
-            (Event::Connected { ready, wanted }, _) => return self.connected(now, ready, wanted),
-            (Event::Preloading { keys }, Phase::Preparing(Step::Preload)) => self.preparation.preloaded_keys = keys,
-            (Event::Preloaded, Phase::Preparing(Step::Preload)) => {
-                self.preloaded = true;
-                self.preparation.preloaded_keys = self.preparation.preload_keys;
-                self.settle(now);
-            }
-            (Event::LoadEnded { attempt }, Phase::Running { .. })
-                if self.accepted.is_some_and(|accepted| accepted.attempt == attempt) =>
-            {
-                self.phase = Phase::Finished { measured: true };
-            }
-            (Event::Failed(failure), Phase::Preparing(_) | Phase::Armed | Phase::Running { .. }) => {
-                self.phase = Phase::Failed(failure);
-                return vec![Action::Discard];
-            }
-            _ => {}
-        }
-        Vec::new()
-    }
-
-    /// Enforces the limits of the present phase.
-    pub fn tick(&mut self, now: u64) -> Vec<Action> {
-        let Some((deadline, limit)) = self.limit().filter(|(deadline, _)| *deadline <= now) else {
-            return Vec::new();
-        };
-        if let (OBSTACLE, Some(obstacle)) = (limit, self.obstacle.take()) {
-            let Obstacle { since, times, failure } = obstacle;
-            let seconds = deadline.saturating_sub(since) / 1_000_000_000;
-            let message = format!("{} ({times} times in {seconds} s)", failure.message);
-            self.phase = Phase::Failed(ShardFailure { message, ..failure });
-            return vec![Action::Discard];
-        }
-        vec![Action::Exit(match &self.phase {
-            Phase::Failed(failure) => Exit::Failed(failure.reason),
-            _ => Exit::LimitPassed(limit),
-        })]
-    }
-
-    /// When [`Self::tick`] has to be called at the latest.
-    pub fn deadline(&self) -> Option<u64> {
-        self.limit().map(|(deadline, _)| deadline)
-    }
-
-    /// The nearest limit and its name.
-    fn limit(&self) -> Option<(u64, &'static str)> {
-        let without_contact = |limit: u64| self.last_contact.saturating_add(limit);
-        let Some((plan, _)) = &self.plan else {
-            return Some((without_contact(IDLE_LIMIT_NANOSECONDS), "no plan and no word from the conductor"));
-        };
-        let limits = plan.limits;
-        let armed = self
-            .armed_since
-            .map(|since| (since.saturating_add(limits.armed_nanoseconds), "limits.armed: armed without a start"));
-        match self.phase {
-            Phase::Idle => None,
-            Phase::Armed => armed,
-            Phase::Preparing(_) => {
-                let contact =
-                    (without_contact(limits.armed_nanoseconds), "preparing without a word from the conductor");
-                let patience = match (&self.obstacle, armed) {
-                    (Some(obstacle), None) => Some((obstacle.since.saturating_add(PATIENCE_NANOSECONDS), OBSTACLE)),
-                    // It could be reached before: a restarting server is given as long as an armed shard.
-                    _ => armed,
-                };
-                patience.into_iter().chain([contact]).min_by_key(|(deadline, _)| *deadline)
-            }
-            Phase::Running { .. } => self.accepted.map(|accepted| {
-                (
-                    accepted.start_nanoseconds.saturating_add(limits.trial_nanoseconds),
-                    "limits.trial: the load did not end",
-                )
-            }),
-            Phase::Finished { .. } | Phase::Failed(_) => Some((
-                without_contact(limits.finished_nanoseconds),
-                "limits.finished: finished without a word from the conductor",
-            )),
-        }
-    }
-
     /// Checks the epoch of a mutating call. A higher one is kept even if the call is then refused: there is another
     /// conductor, whatever it asks.
     fn admit(&mut self, now: u64, epoch: u64) -> Result<(), Refusal> {
@@ -479,42 +375,6 @@ impl Trial {
         }
         self.phase = Phase::Preparing(Step::Target);
         vec![Action::Prepare(plan)]
-    }
-
-    /// Takes in how many connections are ready.
-    fn connected(&mut self, now: u64, ready: u32, wanted: u32) -> Vec<Action> {
-        let progress = ready > self.preparation.connected;
-        (self.preparation.connected, self.preparation.connections) = (ready, wanted);
-        if progress {
-            self.clear_obstacle();
-        }
-        match self.phase {
-            Phase::Preparing(Step::Connect) if ready >= wanted && !self.preloaded => {
-                self.phase = Phase::Preparing(Step::Preload);
-                vec![Action::Preload]
-            }
-            Phase::Preparing(Step::Connect) | Phase::Armed => {
-                self.settle(now);
-                Vec::new()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Armed if all connections are ready, else back to making them.
-    fn settle(&mut self, now: u64) {
-        if self.preparation.connected < self.preparation.connections {
-            self.phase = Phase::Preparing(Step::Connect);
-            return;
-        }
-        self.clear_obstacle();
-        self.phase = Phase::Armed;
-        self.armed_since.get_or_insert(now);
-    }
-
-    fn clear_obstacle(&mut self) {
-        self.obstacle = None;
-        self.preparation.waiting_for = None;
     }
 
     fn wrong_phase(&self, message: &str) -> Refusal {

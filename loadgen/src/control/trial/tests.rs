@@ -1,0 +1,520 @@
+use proptest::prelude::*;
+use redisbench_wire::plan::{
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, ShardPlan, Target, Timeouts, Topology, Workload,
+};
+
+use super::progress::{IDLE_LIMIT_NANOSECONDS, PATIENCE_NANOSECONDS};
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn plan_of(trial: u32) -> ShardPlan {
+    ShardPlan {
+        run: "run".into(),
+        trial,
+        shard: 1,
+        shards: 3,
+        target: Target {
+            name: "cart".into(),
+            topology: Topology::Standalone,
+            endpoints: vec!["redis:6379".into()],
+            database: 0,
+            authenticate: false,
+        },
+        workload: Workload {
+            operations: vec![Operation {
+                name: "get".into(),
+                weight: 1,
+                arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
+            }],
+            keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
+            value_bytes: 100,
+            seed: 1,
+        },
+        preload: Preload::Always,
+        load: Load::ClosedLoop,
+        connections: 4,
+        pipeline: 1,
+        warmup_nanoseconds: 0,
+        bound: Bound::Duration { nanoseconds: SECOND },
+        timeouts: Timeouts { connect_nanoseconds: SECOND, request_nanoseconds: SECOND },
+        breakdown: Breakdown { operation: true, node: true },
+        limits: Limits {
+            trial_nanoseconds: 60 * SECOND,
+            armed_nanoseconds: 600 * SECOND,
+            finished_nanoseconds: 500 * SECOND,
+        },
+    }
+}
+
+fn put(plan: ShardPlan, epoch: u64) -> PlanRequest {
+    PlanRequest { epoch, hash: plan.hash(), plan }
+}
+
+fn start(attempt: u32, start_nanoseconds: u64) -> StartRequest {
+    StartRequest { epoch: 0, attempt, start_nanoseconds }
+}
+
+fn abort(attempt: Option<u32>, then: AbortThen) -> AbortRequest {
+    AbortRequest { epoch: 0, attempt, then }
+}
+
+fn failure(reason: FailureReason) -> ShardFailure {
+    ShardFailure { reason, message: "why".into() }
+}
+
+const ALL: Event = Event::Connected { ready: 4, wanted: 4 };
+const SOME: Event = Event::Connected { ready: 3, wanted: 4 };
+
+fn idle() -> Trial {
+    Trial::new("run", 1, 0)
+}
+
+fn preparing() -> Trial {
+    let mut trial = idle();
+    let actions = trial.plan(0, 0, put(plan_of(0), 0)).unwrap();
+    assert_eq!(actions, [Action::Prepare(Arc::new(plan_of(0)))]);
+    trial
+}
+
+fn armed() -> Trial {
+    let mut trial = preparing();
+    assert_eq!(trial.observe(0, Event::TargetReady), []);
+    assert_eq!(trial.observe(0, SOME), []);
+    assert_eq!(trial.observe(0, ALL), [Action::Preload]);
+    assert_eq!(trial.observe(0, Event::Preloaded), []);
+    trial
+}
+
+fn running() -> Trial {
+    let mut trial = armed();
+    let accepted = AcceptedStart { attempt: 1, start_nanoseconds: SECOND };
+    assert_eq!(trial.start(0, 0, start(1, SECOND)), Ok((accepted, vec![Action::Start(accepted)])));
+    trial
+}
+
+fn finished() -> Trial {
+    let mut trial = running();
+    assert_eq!(trial.observe(2 * SECOND, Event::LoadEnded { attempt: 1 }), []);
+    trial
+}
+
+fn failed(reason: FailureReason) -> Trial {
+    let mut trial = preparing();
+    assert_eq!(trial.observe(0, Event::Failed(failure(reason))), [Action::Discard]);
+    trial
+}
+
+fn phase(trial: &Trial) -> ShardPhase {
+    trial.state().phase
+}
+
+fn code<T: std::fmt::Debug>(answer: Result<T, Refusal>) -> RefusalCode {
+    answer.unwrap_err().code
+}
+
+#[test]
+fn the_way_to_a_result() {
+    assert_eq!(phase(&idle()), ShardPhase::Idle);
+    assert_eq!(phase(&preparing()), ShardPhase::Preparing);
+    assert_eq!(phase(&armed()), ShardPhase::Armed);
+    assert_eq!(phase(&running()), ShardPhase::Running);
+    let mut trial = finished();
+    assert_eq!(phase(&trial), ShardPhase::Finished);
+    assert_eq!(trial.snapshot(0, 0, Detail::Full), Ok(()));
+    assert_eq!(trial.release(0, EpochRequest { epoch: 0 }), Ok(vec![Action::Exit(Exit::Released)]));
+    assert_eq!(Exit::Released.code(), 0);
+}
+
+#[test]
+fn progress_is_told() {
+    let mut trial = preparing();
+    assert_eq!(trial.state().preparation, Preparation { connections: 4, preload_keys: 3, ..Preparation::default() });
+    trial.observe(0, Event::TargetReady);
+    trial.observe(0, Event::Obstacle(failure(FailureReason::Unreachable)));
+    assert_eq!(trial.state().preparation.waiting_for.as_deref(), Some("why"));
+    trial.observe(0, ALL);
+    trial.observe(0, Event::Preloading { keys: 2 });
+    let preparation = trial.state().preparation;
+    assert_eq!((preparation.connected, preparation.preloaded_keys, preparation.waiting_for), (4, 2, None));
+}
+
+#[test]
+fn without_preload_connections_arm() {
+    let mut trial = idle();
+    let plan = ShardPlan { preload: Preload::None, ..plan_of(0) };
+    trial.plan(0, 0, put(plan, 0)).unwrap();
+    trial.observe(0, Event::TargetReady);
+    assert_eq!(trial.observe(0, ALL), []);
+    assert_eq!(phase(&trial), ShardPhase::Armed);
+    assert_eq!(trial.state().preparation.preload_keys, 0);
+}
+
+#[test]
+fn shares_of_keys_add_up() {
+    for (count, shards) in [(10, 3), (1, 5), (u64::MAX, 7), (1_000_000, 1)] {
+        let mut plan = plan_of(0);
+        plan.workload.keys.count = count;
+        plan.shards = shards;
+        let shares = (0..shards).map(|shard| u128::from(share_of_keys(&ShardPlan { shard, ..plan.clone() })));
+        assert_eq!(shares.sum::<u128>(), u128::from(count));
+    }
+}
+
+#[test]
+fn a_lower_epoch_is_refused_by_every_put_and_a_higher_one_is_kept() {
+    let mut trial = armed();
+    trial.abort(0, 0, AbortRequest { epoch: 5, ..abort(None, AbortThen::Rearm) }).unwrap();
+    assert_eq!(trial.state().epoch, 5);
+    assert_eq!(code(trial.plan(0, 0, put(plan_of(0), 4))), RefusalCode::StaleEpoch);
+    assert_eq!(code(trial.start(0, 0, start(1, SECOND))), RefusalCode::StaleEpoch);
+    assert_eq!(code(trial.abort(0, 0, abort(None, AbortThen::Stop))), RefusalCode::StaleEpoch);
+    assert_eq!(code(trial.release(0, EpochRequest { epoch: 4 })), RefusalCode::StaleEpoch);
+    assert_eq!(phase(&trial), ShardPhase::Armed);
+    assert_eq!(code(trial.start(0, 7, StartRequest { epoch: 6, ..start(1, SECOND) })), RefusalCode::Unknown);
+    assert_eq!(trial.state().epoch, 6);
+}
+
+#[test]
+fn a_plan_is_accepted_once() {
+    let mut trial = preparing();
+    assert_eq!(trial.plan(0, 0, put(plan_of(0), 0)), Ok(vec![]));
+    let other = ShardPlan { pipeline: 2, ..plan_of(0) };
+    assert_eq!(code(trial.plan(0, 0, put(other, 0))), RefusalCode::PlanConflict);
+    assert_eq!(finished().plan(0, 0, put(plan_of(0), 0)), Ok(vec![]));
+}
+
+#[test]
+fn a_plan_for_another_process_is_malformed() {
+    let plans = [
+        ShardPlan { run: "other".into(), ..plan_of(0) },
+        ShardPlan { shard: 0, ..plan_of(0) },
+        ShardPlan { trial: 1, ..plan_of(0) },
+    ];
+    for plan in plans {
+        let mut trial = idle();
+        assert_eq!(code(trial.plan(0, 0, put(plan, 0))), RefusalCode::Malformed);
+        assert_eq!(phase(&trial), ShardPhase::Idle);
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_be_run_fails_the_trial() {
+    let mut trial = idle();
+    assert_eq!(trial.plan(0, 0, put(ShardPlan { connections: 0, ..plan_of(0) }, 0)), Ok(vec![]));
+    let failure = trial.state().failure.unwrap();
+    assert_eq!(failure.reason, FailureReason::BadPlan);
+    assert!(failure.message.contains("connections is 0"), "{}", failure.message);
+}
+
+#[test]
+fn the_next_trial_follows_only_a_finished_one() {
+    let mut trial = finished();
+    let next = trial.plan(0, 1, put(plan_of(1), 0)).unwrap();
+    assert_eq!(next, [Action::Prepare(Arc::new(plan_of(1)))]);
+    assert_eq!((phase(&trial), trial.state().accepted), (ShardPhase::Preparing, None));
+    assert_eq!(code(trial.snapshot(0, 0, Detail::Full)), RefusalCode::Unknown);
+    assert_eq!(code(trial.plan(0, 2, put(plan_of(2), 0))), RefusalCode::WrongPhase);
+    assert_eq!(code(running().plan(0, 1, put(plan_of(1), 0))), RefusalCode::WrongPhase);
+    assert_eq!(code(trial.plan(0, 0, put(plan_of(0), 0))), RefusalCode::WrongPhase);
+}
+
+#[test]
+fn the_first_instant_of_an_attempt_stands() {
+    let accepted = AcceptedStart { attempt: 1, start_nanoseconds: SECOND };
+    for mut trial in [running(), finished()] {
+        assert_eq!(trial.start(9 * SECOND, 0, start(1, 3 * SECOND)), Ok((accepted, vec![])));
+        assert_eq!(trial.start(9 * SECOND, 0, start(1, SECOND)), Ok((accepted, vec![])));
+        assert_eq!(code(trial.start(0, 0, start(2, SECOND))), RefusalCode::WrongPhase);
+    }
+}
+
+#[test]
+fn a_start_needs_an_armed_shard_and_an_instant_to_come() {
+    assert_eq!(code(idle().start(0, 0, start(1, SECOND))), RefusalCode::Unknown);
+    assert_eq!(code(preparing().start(0, 0, start(1, SECOND))), RefusalCode::WrongPhase);
+    assert_eq!(code(failed(FailureReason::BadPlan).start(0, 0, start(1, SECOND))), RefusalCode::WrongPhase);
+    assert_eq!(code(armed().start(SECOND, 0, start(1, SECOND))), RefusalCode::InstantPassed);
+    assert_eq!(code(armed().start(0, 0, start(0, SECOND))), RefusalCode::Malformed);
+    assert_eq!(code(armed().start(0, 0, start(1, 601 * SECOND))), RefusalCode::Malformed);
+    assert_eq!(code(armed().start(0, 1, start(1, SECOND))), RefusalCode::Unknown);
+}
+
+#[test]
+fn rearming_drops_an_attempt_and_closes_it() {
+    for mut trial in [running(), finished()] {
+        assert_eq!(trial.abort(0, 0, abort(Some(1), AbortThen::Rearm)), Ok(vec![Action::Rearm]));
+        assert_eq!((phase(&trial), trial.state().accepted), (ShardPhase::Armed, None));
+        // The aborted load's end is told late.
+        assert_eq!(trial.observe(0, Event::LoadEnded { attempt: 1 }), []);
+        assert_eq!(code(trial.start(0, 0, start(1, SECOND))), RefusalCode::WrongPhase);
+        let (accepted, actions) = trial.start(0, 0, start(2, SECOND)).unwrap();
+        assert_eq!(actions, [Action::Start(accepted)]);
+        assert_eq!(trial.observe(0, Event::LoadEnded { attempt: 1 }), []);
+        assert_eq!(phase(&trial), ShardPhase::Running);
+        // A late abort of the first attempt does not hit the second.
+        assert_eq!(trial.abort(0, 0, abort(Some(1), AbortThen::Rearm)), Ok(vec![]));
+        assert_eq!(phase(&trial), ShardPhase::Running);
+    }
+}
+
+#[test]
+fn an_abort_overtakes_the_start_that_it_means() {
+    let mut trial = armed();
+    assert_eq!(trial.abort(0, 0, abort(Some(1), AbortThen::Rearm)), Ok(vec![]));
+    assert_eq!(code(trial.start(0, 0, start(1, SECOND))), RefusalCode::WrongPhase);
+    assert!(trial.start(0, 0, start(2, SECOND)).is_ok());
+}
+
+#[test]
+fn rearming_with_broken_connections_mends_them_first() {
+    let mut trial = running();
+    trial.observe(0, SOME);
+    assert_eq!(phase(&trial), ShardPhase::Running);
+    trial.abort(0, 0, abort(None, AbortThen::Rearm)).unwrap();
+    assert_eq!(phase(&trial), ShardPhase::Preparing);
+    assert_eq!(trial.observe(0, ALL), []);
+    assert_eq!(phase(&trial), ShardPhase::Armed);
+}
+
+#[test]
+fn stopping_keeps_what_was_measured() {
+    let mut trial = running();
+    assert_eq!(trial.abort(0, 0, abort(None, AbortThen::Stop)), Ok(vec![Action::Stop]));
+    assert_eq!(trial.abort(0, 0, abort(None, AbortThen::Stop)), Ok(vec![]));
+    assert_eq!(phase(&trial), ShardPhase::Running);
+    trial.observe(0, Event::LoadEnded { attempt: 1 });
+    assert_eq!(phase(&trial), ShardPhase::Finished);
+    assert_eq!(trial.snapshot(0, 0, Detail::Full), Ok(()));
+    assert_eq!(trial.abort(0, 0, abort(None, AbortThen::Stop)), Ok(vec![]));
+}
+
+#[test]
+fn stopping_before_the_start_leaves_nothing_to_collect() {
+    for mut trial in [preparing(), armed()] {
+        assert_eq!(trial.abort(0, 0, abort(None, AbortThen::Stop)), Ok(vec![Action::Discard]));
+        assert_eq!(phase(&trial), ShardPhase::Finished);
+        assert_eq!(code(trial.snapshot(0, 0, Detail::Full)), RefusalCode::WrongPhase);
+        assert_eq!(code(trial.start(0, 0, start(1, SECOND))), RefusalCode::WrongPhase);
+        let again = trial.abort(0, 0, abort(None, AbortThen::Rearm)).unwrap();
+        assert_eq!(again, [Action::Prepare(Arc::new(plan_of(0)))]);
+    }
+    assert_eq!(code(idle().abort(0, 0, abort(None, AbortThen::Stop))), RefusalCode::Unknown);
+}
+
+#[test]
+fn a_failed_shard_stays_until_it_was_read() {
+    let mut trial = failed(FailureReason::AuthenticationFailed);
+    assert_eq!(trial.state().failure, Some(failure(FailureReason::AuthenticationFailed)));
+    assert_eq!(code(trial.abort(0, 0, abort(None, AbortThen::Rearm))), RefusalCode::WrongPhase);
+    let exit = vec![Action::Exit(Exit::Failed(FailureReason::AuthenticationFailed))];
+    assert_eq!(trial.abort(0, 0, abort(None, AbortThen::Stop)), Ok(exit.clone()));
+    assert_eq!(trial.release(0, EpochRequest { epoch: 0 }), Ok(exit.clone()));
+    assert_eq!(trial.tick(500 * SECOND), exit);
+    assert_eq!(trial.observe(0, Event::Terminate), exit);
+    assert_eq!(trial.observe(0, ALL), []);
+    assert_eq!(phase(&trial), ShardPhase::Failed);
+}
+
+#[test]
+fn exit_codes_tell_the_job_what_to_do() {
+    let code = |reason| Exit::Failed(reason).code();
+    assert_eq!(code(FailureReason::BadPlan), 64);
+    assert_eq!(code(FailureReason::Unreachable), 64);
+    assert_eq!(code(FailureReason::Internal), 70);
+    assert_eq!(Exit::LimitPassed("x").code(), 75);
+    assert_eq!(Exit::Terminated.code(), 75);
+}
+
+#[test]
+fn broken_connections_disarm_and_mended_ones_arm_again() {
+    let mut trial = armed();
+    trial.observe(0, SOME);
+    assert_eq!(phase(&trial), ShardPhase::Preparing);
+    assert_eq!(code(trial.start(0, 0, start(1, SECOND))), RefusalCode::WrongPhase);
+    // The keys are there: no second preload. And the limit counts from the first time.
+    assert_eq!(trial.observe(9 * SECOND, ALL), []);
+    assert_eq!(phase(&trial), ShardPhase::Armed);
+    assert_eq!(trial.deadline(), Some(600 * SECOND));
+}
+
+#[test]
+fn an_obstacle_is_waited_for_and_then_fails_the_trial() {
+    let mut trial = preparing();
+    let obstacle = || Event::Obstacle(failure(FailureReason::Unreachable));
+    trial.observe(SECOND, obstacle());
+    trial.observe(7 * SECOND, obstacle());
+    assert_eq!(trial.deadline(), Some(SECOND + PATIENCE_NANOSECONDS));
+    assert_eq!(trial.tick(PATIENCE_NANOSECONDS), []);
+    assert_eq!(trial.tick(SECOND + PATIENCE_NANOSECONDS), [Action::Discard]);
+    let failure = trial.state().failure.unwrap();
+    assert_eq!((failure.reason, failure.message.as_str()), (FailureReason::Unreachable, "why (2 times in 20 s)"));
+}
+
+#[test]
+fn progress_ends_an_obstacle() {
+    let steps: [&[Event]; 3] = [
+        &[Event::Waiting("loading".into())],
+        &[Event::TargetReady],
+        &[Event::TargetReady, Event::Obstacle(failure(FailureReason::Unreachable)), SOME],
+    ];
+    for events in steps {
+        let mut trial = preparing();
+        trial.observe(0, Event::Obstacle(failure(FailureReason::Unreachable)));
+        for event in events {
+            trial.observe(0, event.clone());
+        }
+        assert_eq!(trial.tick(PATIENCE_NANOSECONDS), []);
+        assert_eq!(phase(&trial), ShardPhase::Preparing);
+    }
+}
+
+#[test]
+fn a_target_that_was_there_is_given_as_long_as_an_armed_shard() {
+    let mut trial = armed();
+    trial.observe(0, SOME);
+    trial.observe(0, Event::Obstacle(failure(FailureReason::Unreachable)));
+    assert_eq!(trial.tick(599 * SECOND), []);
+    assert!(matches!(trial.tick(600 * SECOND)[..], [Action::Exit(Exit::LimitPassed(_))]));
+}
+
+#[test]
+fn every_limit_ends_the_process() {
+    let cases = [
+        (idle(), IDLE_LIMIT_NANOSECONDS),
+        (preparing(), 600 * SECOND),
+        (armed(), 600 * SECOND),
+        (running(), 61 * SECOND),
+        (finished(), 500 * SECOND),
+    ];
+    for (mut trial, limit) in cases {
+        assert_eq!(trial.deadline(), Some(limit));
+        assert_eq!(trial.tick(limit - 1), []);
+        assert!(matches!(trial.tick(limit)[..], [Action::Exit(Exit::LimitPassed(_))]));
+    }
+}
+
+#[test]
+fn contact_prolongs_waiting_but_neither_armed_nor_running() {
+    for (mut trial, prolonged) in
+        [(idle(), true), (preparing(), true), (finished(), true), (armed(), false), (running(), false)]
+    {
+        let before = trial.deadline();
+        trial.contact(7 * SECOND);
+        assert_eq!(trial.deadline() != before, prolonged, "{trial:?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_process() {
+    for mut trial in [idle(), preparing(), armed(), running(), finished()] {
+        assert_eq!(trial.observe(0, Event::Terminate), [Action::Exit(Exit::Terminated)]);
+    }
+}
+
+#[test]
+fn snapshots_are_live_from_the_start_and_full_at_the_end() {
+    for mut trial in [preparing(), armed(), failed(FailureReason::BadPlan)] {
+        assert_eq!(code(trial.snapshot(0, 0, Detail::Live)), RefusalCode::WrongPhase);
+        assert_eq!(code(trial.snapshot(0, 0, Detail::Full)), RefusalCode::WrongPhase);
+    }
+    assert_eq!(code(idle().snapshot(0, 0, Detail::Live)), RefusalCode::Unknown);
+    assert_eq!(running().snapshot(0, 0, Detail::Live), Ok(()));
+    assert_eq!(code(running().snapshot(0, 0, Detail::Full)), RefusalCode::WrongPhase);
+    assert_eq!(finished().snapshot(0, 0, Detail::Live), Ok(()));
+}
+
+#[derive(Clone, Debug)]
+enum Input {
+    Plan { epoch: u64, trial: u32, other: bool },
+    Start { epoch: u64, attempt: u32, ahead: u64 },
+    Abort { epoch: u64, attempt: Option<u32>, then: AbortThen },
+    Happens(Event),
+    Tick,
+}
+
+fn inputs() -> impl Strategy<Value = Vec<(u64, Input)>> {
+    let event = prop_oneof![
+        Just(Event::TargetReady),
+        Just(ALL),
+        Just(ALL),
+        Just(SOME),
+        Just(Event::Preloaded),
+        Just(Event::Preloading { keys: 1 }),
+        Just(Event::Waiting("loading".into())),
+        Just(Event::Obstacle(failure(FailureReason::Unreachable))),
+        (1..4_u32).prop_map(|attempt| Event::LoadEnded { attempt }),
+    ];
+    let then = prop_oneof![Just(AbortThen::Stop), Just(AbortThen::Rearm)];
+    let input = prop_oneof![
+        1 => (0..3_u64, 0..3_u32, any::<bool>()).prop_map(|(epoch, trial, other)| Input::Plan { epoch, trial, other }),
+        2 => (0..3_u64, 0..4_u32, 0..3_u64).prop_map(|(epoch, attempt, ahead)| Input::Start { epoch, attempt, ahead }),
+        1 => (0..3_u64, proptest::option::of(0..4_u32), then)
+            .prop_map(|(epoch, attempt, then)| Input::Abort { epoch, attempt, then }),
+        6 => event.prop_map(Input::Happens),
+        1 => Just(Input::Tick),
+    ];
+    proptest::collection::vec((0..3 * SECOND, input), 0..60)
+}
+
+proptest! {
+    /// Whatever conductors and targets do: nothing runs for ever, a start comes only from Armed and once per attempt,
+    /// an accepted instant stands until it is aborted, and a refused call changes nothing but epoch and contact.
+    #[test]
+    fn invariants_hold(inputs in inputs()) {
+        let mut trial = idle();
+        let mut now = 0;
+        let mut started = std::collections::HashSet::new();
+        for (later, input) in inputs {
+            now += later;
+            let before = trial.state();
+            let index = trial.plan_in_use().map_or(0, |plan| plan.trial);
+            let mut dropped = false;
+            let actions = match input {
+                Input::Plan { epoch, trial: number, other } => {
+                    let plan = ShardPlan { pipeline: 1 + u32::from(other), ..plan_of(number) };
+                    trial.plan(now, number, put(plan, epoch))
+                }
+                Input::Start { epoch, attempt, ahead } => {
+                    trial.start(now, index, StartRequest { epoch, ..start(attempt, now + ahead * SECOND) })
+                        .map(|(_, actions)| actions)
+                }
+                Input::Abort { epoch, attempt, then } => {
+                    dropped = then == AbortThen::Rearm;
+                    trial.abort(now, index, AbortRequest { epoch, attempt, then })
+                }
+                Input::Happens(event) => Ok(trial.observe(now, event)),
+                Input::Tick => Ok(trial.tick(now)),
+            };
+            let after = trial.state();
+            prop_assert!(after.epoch >= before.epoch);
+            prop_assert!(trial.deadline().is_some());
+            match actions {
+                Err(_) => {
+                    prop_assert_eq!(&ShardState { epoch: before.epoch, ..after.clone() }, &before);
+                }
+                Ok(actions) => for action in actions {
+                    match action {
+                        Action::Start(accepted) => {
+                            prop_assert_eq!(before.phase, ShardPhase::Armed);
+                            prop_assert!(accepted.start_nanoseconds > now);
+                            prop_assert!(started.insert((index, accepted.attempt)), "twice: {accepted:?}");
+                        }
+                        Action::Prepare(_) => dropped = true,
+                        Action::Exit(_) => return Ok(()),
+                        _ => {}
+                    }
+                },
+            }
+            if let Some(accepted) = before.accepted && !dropped {
+                prop_assert_eq!(after.accepted, Some(accepted));
+            }
+            let begun = matches!(after.phase, ShardPhase::Running);
+            prop_assert!(!begun || after.accepted.is_some());
+        }
+        let deadline = trial.deadline().unwrap_or_default();
+        let actions = trial.tick(deadline.max(now));
+        let ended = matches!(actions[..], [Action::Exit(_)]) || phase(&trial) == ShardPhase::Failed;
+        prop_assert!(ended, "{:?}", trial);
+    }
+}
