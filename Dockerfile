@@ -11,9 +11,7 @@ COPY benchmark benchmark
 COPY operator operator
 COPY loadgen loadgen
 COPY cli cli
-COPY crds crds
-COPY e2e/Cargo.toml e2e/Cargo.toml
-COPY e2e/src e2e/src
+COPY e2e e2e
 RUN cargo build --locked --release -p redisbench-operator -p redisbench-loadgen
 
 FROM gcr.io/distroless/cc-debian12:nonroot AS operator
