@@ -11,16 +11,16 @@ LOGS := $(TARGET)/test-logs
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build test test-steps test-unit test-chart lint fmt deny crds images redis clean
+.PHONY: help run build test test-steps test-unit test-chart lint fmt deny crds images packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: redis ## load a throwaway Redis from two local shards, and print the merged result
+run: packages ## load a throwaway Redis from two local shards, and print the merged result
 	cargo build --release -p redisbench-loadgen -p kubectl-redisbench
 	$(TARGET)/release/kubectl-redisbench local -f examples/quickstart.yaml --with-redis --shards 2
 
-build: ## the three programs, optimised
+build: packages ## the three programs, optimised
 	cargo build --release -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench
 
 # The closing line adds up what the runners of all steps said; a step that broke before its tests is one failure.
@@ -51,7 +51,7 @@ test-steps:
 	@$(MAKE) test-e2e
 
 # Building first, because tests start the programs of other crates.
-test-unit: redis ## the tests that need no Kubernetes
+test-unit: packages ## the tests that need no Kubernetes
 	cargo build --workspace --exclude redisbench-e2e --bins --tests
 	cargo test --workspace --exclude redisbench-e2e
 
@@ -60,7 +60,7 @@ test-chart: ## the chart's rendering
 	{ command -v helm && command -v kubectl; } >/dev/null || $(E2E)/build.sh; \
 	charts/tests/render.py
 
-lint: ## formatting and clippy, as a merge needs them
+lint: packages ## formatting and clippy, as a merge needs them
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
@@ -77,8 +77,8 @@ crds: ## write crds/ and the chart's copy from the Rust types
 images: build ## image archives of the programs, without a registry
 	$(E2E)/images.sh project
 
-redis:
-	@command -v redis-server >/dev/null || $(E2E)/install.sh redis-server:redis-server redis-cli:redis-tools
+packages:
+	@$(E2E)/install.sh cc:build-essential redis-server:redis-server redis-cli:redis-tools
 
 clean: ## everything that was built
 	cargo clean
