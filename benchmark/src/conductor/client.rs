@@ -143,6 +143,10 @@ impl ShardClient {
             Ok(self.check(answer, shard, trial)?)
         } else {
             let answer: Answer<Refusal> = parse(status, body)?;
+            // A shard tells a stranger nothing, not even who it is.
+            if status == StatusCode::UNAUTHORIZED {
+                return Err(CallError::Refused(answer.body));
+            }
             Err(CallError::Refused(self.check(answer, shard, trial)?))
         }
     }

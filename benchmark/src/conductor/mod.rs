@@ -4,11 +4,25 @@
 //! `docs/architecture.md` shows where it stands. [`conduct`] is given [`ShardPresence`] and [`Control`] from outside,
 //! publishes [`Progress`], and ends with an [`Outcome`]; [`release`] lets the shards go once that outcome is safe.
 
+mod barrier;
 mod calls;
 pub mod client;
+mod clock;
 mod config;
+mod drive;
+mod measure;
 mod outcome;
+mod picture;
+mod prepare;
 mod progress;
+mod release;
+mod shards;
+mod snapshots;
+mod start;
+mod stop;
+mod take_over;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -20,6 +34,7 @@ pub use config::{
 };
 pub use outcome::{Ending, Failure, Outcome, ShardClock, ShardOutcome};
 pub use progress::{ConductStage, LivePicture, PreparationProgress, Progress, ShardCounts};
+pub use release::release;
 
 /// Conducts the trial of `config` from its present state to its end, whether this is its first conductor or one that
 /// takes over (see [`ConductorConfig::resume`]).
@@ -35,12 +50,5 @@ pub async fn conduct<C: ShardCalls, J: Journal>(
     control: watch::Receiver<Control>,
     progress: watch::Sender<Progress>,
 ) -> Outcome {
-    let _ = (config, calls, journal, presence, control, progress);
-    std::future::pending().await
-}
-
-/// Tells every present shard that its result is safe, again and again until each is [`ShardPresence::Done`] or gone,
-/// or `presence` has no sender any more. Returns early when another conductor has taken over.
-pub async fn release<C: ShardCalls>(epoch: u64, calls: Arc<C>, presence: watch::Receiver<Vec<ShardPresence>>) {
-    let _ = (epoch, calls, presence);
+    drive::Conductor::new(config, calls, journal, presence, progress).conduct(control).await
 }

@@ -1,0 +1,231 @@
+//! The course of a trial: take over or prepare, start, measure; and what each stop on the way leads to.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use redisbench_wire::plan::{Bound, ShardPlan};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::barrier::{MISSED_STARTS, RESTARTS};
+use super::clock::{ConductorClock, nanoseconds};
+use super::measure::Measured;
+use super::picture;
+use super::shards::{self, Shard, Standing};
+use super::{
+    ConductStage, ConductorConfig, Control, Ending, Failure, Journal, Outcome, Progress, ShardCalls, ShardOutcome,
+    ShardPresence,
+};
+
+/// Calls that may be in flight at once.
+pub const CALLS_IN_FLIGHT: usize = 64;
+
+/// One trial in the hands of one conductor.
+pub struct Conductor<C, J> {
+    pub config: ConductorConfig,
+    pub calls: Arc<C>,
+    pub journal: J,
+    pub presence: watch::Receiver<Vec<ShardPresence>>,
+    pub progress: watch::Sender<Progress>,
+    pub clock: ConductorClock,
+    pub trial: u32,
+    pub shards: Vec<Shard>,
+    pub attempt: u32,
+    pub start_at_unix_nanoseconds: Option<u64>,
+    /// The start instant on the conductor's clock.
+    pub start_at: Option<i64>,
+    pub clock_uncertainty: Option<Duration>,
+}
+
+/// Why the course ends before its end.
+#[derive(Debug)]
+pub enum Stop {
+    Failed(Failure),
+    Superseded,
+    Aborted,
+}
+
+impl<C: ShardCalls, J: Journal> Conductor<C, J> {
+    pub fn new(
+        mut config: ConductorConfig,
+        calls: Arc<C>,
+        journal: J,
+        presence: watch::Receiver<Vec<ShardPresence>>,
+        progress: watch::Sender<Progress>,
+    ) -> Self {
+        let shards: Vec<_> = std::mem::take(&mut config.plans).into_iter().map(Shard::new).collect();
+        Self {
+            trial: shards.first().map_or(0, |shard| shard.plan.trial),
+            attempt: config.resume.map_or(0, |record| record.attempt),
+            start_at_unix_nanoseconds: None,
+            start_at: None,
+            clock_uncertainty: None,
+            clock: ConductorClock::begin(),
+            config,
+            calls,
+            journal,
+            presence,
+            progress,
+            shards,
+        }
+    }
+
+    pub async fn conduct(mut self, control: watch::Receiver<Control>) -> Outcome {
+        // An abort drops whatever is being waited for; what a shard may have heard of it, the abort undoes.
+        let course = tokio::select! {
+            biased;
+            () = abort_wanted(control) => Err(Stop::Aborted),
+            course = self.run() => course,
+        };
+        let ending = match course {
+            Ok(()) => Ending::Completed,
+            Err(Stop::Superseded) => Ending::Superseded,
+            Err(Stop::Failed(failure)) => self.stop(Ending::Failed(failure)).await,
+            Err(Stop::Aborted) => self.stop(Ending::Aborted).await,
+        };
+        self.publish(ConductStage::Done);
+        self.outcome(ending)
+    }
+
+    async fn run(&mut self) -> Result<(), Stop> {
+        let mut started = self.take_over().await?;
+        let (mut misses, mut restarts) = (0, 0);
+        loop {
+            if !started {
+                self.prepare().await?;
+                if let Err(why) = self.start().await? {
+                    misses += 1;
+                    tracing::warn!(attempt = self.attempt, why, "start missed");
+                    if misses == MISSED_STARTS {
+                        return Err(Stop::Failed(Failure {
+                            reason: "StartMissed".to_owned(),
+                            message: format!("{misses} starts were missed, the last because {why}"),
+                        }));
+                    }
+                    self.shards.iter_mut().for_each(Shard::give_up_attempt);
+                    continue;
+                }
+            }
+            match self.measure(restarts < RESTARTS).await? {
+                Measured::ToTheEnd => return Ok(()),
+                Measured::Again => {
+                    restarts += 1;
+                    started = false;
+                    self.shards.iter_mut().for_each(Shard::give_up_attempt);
+                    self.start_at = None;
+                    self.start_at_unix_nanoseconds = None;
+                }
+            }
+        }
+    }
+
+    /// Waits, but no longer than until the platform has news.
+    pub async fn pause(&mut self, at_most: Duration) {
+        let presence = &mut self.presence;
+        let news = async {
+            if presence.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        // Running out of time is the usual case.
+        let _ = timeout(at_most, news).await;
+    }
+
+    /// The platform's newest word on each shard. An entry that is missing says nothing.
+    pub fn seen(&mut self) -> Vec<ShardPresence> {
+        let mut seen = self.presence.borrow_and_update().clone();
+        seen.resize(self.shards.len(), ShardPresence::Absent { why: None });
+        seen
+    }
+
+    /// When the load of every shard is over on the conductor's clock, if all goes to plan.
+    pub fn end_at(&self) -> Option<i64> {
+        let longest = self.shards.iter().map(|shard| planned_length(&shard.plan)).max().unwrap_or_default();
+        self.start_at.map(|start| start.saturating_add(nanoseconds(longest)))
+    }
+
+    /// Publishes where the trial stands, the merged picture included.
+    pub fn publish(&self, stage: ConductStage) {
+        let since_start = self.start_at.map(|start| self.clock.now() - start);
+        let live = since_start.and_then(|since_start| picture::merge(&self.shards, since_start)).map(Arc::new);
+        let progress = Progress { live, ..self.counted(stage) };
+        self.progress.send_replace(progress);
+    }
+
+    /// Publishes where the trial stands with the picture as it was: merging costs too much for every step.
+    pub fn publish_counts(&self, stage: ConductStage) {
+        let progress = self.counted(stage);
+        self.progress.send_if_modified(|known| {
+            let live = known.live.take();
+            let news = *known != progress;
+            *known = Progress { live, ..progress };
+            news
+        });
+    }
+
+    fn counted(&self, stage: ConductStage) -> Progress {
+        Progress {
+            stage,
+            attempt: self.attempt,
+            start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
+            shards: shards::count(&self.shards),
+            preparation: picture::preparation(&self.shards),
+            live: None,
+            start_skew: picture::start_skew(&self.shards),
+            clock_uncertainty: self.clock_uncertainty,
+            oldest_snapshot_age: picture::oldest_snapshot_age(&self.shards, self.clock.now()),
+        }
+    }
+
+    fn outcome(self, ending: Ending) -> Outcome {
+        let start_skew = picture::start_skew(&self.shards);
+        let shards = self.shards.into_iter().map(|shard| {
+            let endpoint = shard.endpoint;
+            ShardOutcome {
+                shard: shard.plan.shard,
+                partial: shard.snapshot.is_some() && shard.standing != Standing::Finished,
+                lost: match shard.standing {
+                    Standing::Lost(why) => Some(why),
+                    _ => None,
+                },
+                incarnation: endpoint.as_ref().map(|endpoint| endpoint.incarnation.clone()).unwrap_or_default(),
+                host: endpoint.map(|endpoint| endpoint.host).unwrap_or_default(),
+                snapshot: shard.snapshot,
+                unacknowledged: shard.unacknowledged,
+                clock: shard.clock.map(|clock| clock.report()),
+            }
+        });
+        Outcome {
+            ending,
+            attempt: self.attempt,
+            start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
+            shards: shards.collect(),
+            start_skew,
+            clock_uncertainty: self.clock_uncertainty,
+        }
+    }
+}
+
+async fn abort_wanted(mut control: watch::Receiver<Control>) {
+    if control.wait_for(|control| control.abort).await.is_err() {
+        // Nobody is left who could want it.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// From the start until every request of `plan` has its outcome.
+pub fn planned_length(plan: &ShardPlan) -> Duration {
+    let measured = match plan.bound {
+        Bound::Duration { nanoseconds } => nanoseconds,
+        Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
+    };
+    Duration::from_nanos(plan.warmup_nanoseconds)
+        + Duration::from_nanos(measured)
+        + Duration::from_nanos(plan.timeouts.request_nanoseconds)
+}
+
+/// The wall clock in nanoseconds since the Unix epoch.
+pub fn unix_now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,265 @@
+//! From the start until every shard has delivered its final snapshot or is lost.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use redisbench_wire::snapshot::{Snapshot, Stage};
+use redisbench_wire::{Detail, ShardState};
+use tokio::time::{Instant, sleep_until};
+
+use super::barrier::{polling_interval, snapshot_interval};
+use super::clock::{ClockEstimate, nanoseconds};
+use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
+use super::prepare::exchange;
+use super::shards::{self, Standing};
+use super::snapshots::{advances, replaces};
+use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, Unreachable};
+
+/// How measuring ended.
+pub enum Measured {
+    /// Every shard has finished or is lost.
+    ToTheEnd,
+    /// A shard was lost, and all shall begin again.
+    Again,
+}
+
+/// What one poll of one shard brought.
+struct Polled {
+    index: usize,
+    clock: Result<ClockEstimate, CallError>,
+    snapshot: Option<Result<Snapshot, CallError>>,
+    detail: Detail,
+    state: Option<Result<ShardState, CallError>>,
+}
+
+/// When which shard is asked next, soonest first.
+struct Timetable {
+    due: VecDeque<(Instant, usize)>,
+}
+
+impl Timetable {
+    /// Spreads the shards over one interval.
+    fn spread(shards: usize, from: Instant, interval: Duration) -> Self {
+        let step = interval / u32::try_from(shards.max(1)).unwrap_or(u32::MAX);
+        let at = |index| from + step * u32::try_from(index).unwrap_or(u32::MAX);
+        Self { due: (0..shards).map(|index| (at(index), index)).collect() }
+    }
+
+    fn add(&mut self, at: Instant, index: usize) {
+        let place = self.due.partition_point(|(due, _)| *due <= at);
+        self.due.insert(place, (at, index));
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.due.front().map(|(at, _)| *at)
+    }
+}
+
+impl<C: ShardCalls, J: Journal> Conductor<C, J> {
+    /// Takes snapshots until the end. `again` allows a new attempt if a shard is lost.
+    pub async fn measure(&mut self, again: bool) -> Result<Measured, Stop> {
+        let interval = snapshot_interval(self.shards.len());
+        let mut timetable = Timetable::spread(self.shards.len(), Instant::now(), interval);
+        let mut polls = FuturesUnordered::new();
+        let mut publish_at = Instant::now() + interval;
+        let mut known_lost = 0;
+        loop {
+            self.observe_losses();
+            let lost = shards::count(&self.shards).lost;
+            if lost > known_lost
+                && let Some(measured) = self.on_lost(again)?
+            {
+                return Ok(measured);
+            }
+            known_lost = lost;
+            if !self.shards.iter().any(|shard| shard.standing == Standing::Running) {
+                return self.all_over();
+            }
+            let now = Instant::now();
+            while polls.len() < CALLS_IN_FLIGHT && timetable.next().is_some_and(|at| at <= now) {
+                let Some((_, index)) = timetable.due.pop_front() else { break };
+                match self.poll(index) {
+                    Some(poll) => polls.push(poll),
+                    None if self.shards[index].standing == Standing::Running => timetable.add(now + interval, index),
+                    None => {}
+                }
+            }
+            if now >= publish_at {
+                self.publish(self.stage());
+                publish_at = now + interval;
+            }
+            let wake_at = timetable.next().map_or(publish_at, |at| at.min(publish_at)).min(self.give_up_at());
+            let wake_at = if polls.len() < CALLS_IN_FLIGHT { wake_at } else { publish_at.min(self.give_up_at()) };
+            tokio::select! {
+                Some(polled) = polls.next(), if !polls.is_empty() => {
+                    if let Some((at, index)) = self.take_note(polled, interval)? {
+                        timetable.add(at, index);
+                    }
+                }
+                Ok(()) = self.presence.changed() => {}
+                () = sleep_until(wake_at) => {}
+            }
+        }
+    }
+
+    /// Marks as lost whom the platform calls gone, and who has no final snapshot long after the end.
+    fn observe_losses(&mut self) {
+        let seen = self.seen();
+        let late = Instant::now() >= self.give_up_at();
+        let collect = self.config.limits.collect.as_secs();
+        for (shard, presence) in self.shards.iter_mut().zip(&seen) {
+            let mut lost = shard.observe_after_start(presence);
+            if late && shard.standing == Standing::Running {
+                let how = shard.unreachable.as_ref().map(|how| format!(": {how}")).unwrap_or_default();
+                shard.standing =
+                    Standing::Lost(format!("no final snapshot within {collect} s of the trial's end{how}"));
+                lost = true;
+            }
+            if lost && let Standing::Lost(why) = &shard.standing {
+                tracing::warn!(shard = shard.index(), why, "shard lost");
+            }
+        }
+    }
+
+    /// What a lost shard means for the others.
+    fn on_lost(&mut self, again: bool) -> Result<Option<Measured>, Stop> {
+        match self.config.on_lost {
+            OnLost::Invalidate => Ok(None),
+            OnLost::Restart if again => Ok(Some(Measured::Again)),
+            OnLost::Abort | OnLost::Restart => Err(Stop::Failed(self.lost_failure("ShardLost"))),
+        }
+    }
+
+    fn lost_failure(&self, reason: &str) -> Failure {
+        let lost: Vec<_> = self
+            .shards
+            .iter()
+            .filter_map(|shard| match &shard.standing {
+                Standing::Lost(why) => Some((shard.index(), why)),
+                _ => None,
+            })
+            .collect();
+        let first = lost.first().map(|(index, why)| format!("; shard {index}: {why}")).unwrap_or_default();
+        Failure {
+            reason: reason.to_owned(),
+            message: format!("{} of {} shards were lost{first}", lost.len(), self.shards.len()),
+        }
+    }
+
+    fn all_over(&self) -> Result<Measured, Stop> {
+        if self.shards.iter().any(|shard| shard.standing == Standing::Finished) {
+            return Ok(Measured::ToTheEnd);
+        }
+        let reason = if Instant::now() >= self.give_up_at() { "TrialTimedOut" } else { "ShardLost" };
+        Err(Stop::Failed(self.lost_failure(reason)))
+    }
+
+    /// When a shard without a final snapshot counts as lost.
+    fn give_up_at(&self) -> Instant {
+        let end = self.end_at().unwrap_or_default();
+        self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect)))
+    }
+
+    fn load_is_over(&self) -> bool {
+        self.end_at().is_some_and(|end| self.clock.now() >= end)
+    }
+
+    fn stage(&self) -> ConductStage {
+        let done = self
+            .shards
+            .iter()
+            .filter(|shard| shard.standing == Standing::Running)
+            .all(|shard| shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done));
+        if done || self.load_is_over() { ConductStage::Collecting } else { ConductStage::Running }
+    }
+
+    /// Asks one running shard: its clock, a snapshot, and if that stands still its state.
+    fn poll(&self, index: usize) -> Option<impl Future<Output = Polled> + Send + use<C, J>> {
+        let shard = &self.shards[index];
+        if shard.standing != Standing::Running {
+            return None;
+        }
+        let endpoint = shard.endpoint.clone()?;
+        let done = shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done);
+        let detail = if done { Detail::Full } else { Detail::Live };
+        let stands_still = shard.stands_still;
+        let (calls, clock, trial) = (Arc::clone(&self.calls), self.clock, self.trial);
+        Some(async move {
+            let exchanged = exchange(calls.as_ref(), &endpoint, clock).await;
+            if exchanged.is_err() {
+                return Polled { index, clock: exchanged, snapshot: None, detail, state: None };
+            }
+            let snapshot = calls.snapshot(&endpoint, trial, detail).await;
+            let ask = stands_still || matches!(snapshot, Err(CallError::Refused(_)));
+            let state = if ask { Some(calls.state(&endpoint).await) } else { None };
+            Polled { index, clock: exchanged, snapshot: Some(snapshot), detail, state }
+        })
+    }
+
+    /// Takes note of a poll, and says when the shard is asked again.
+    fn take_note(&mut self, polled: Polled, interval: Duration) -> Result<Option<(Instant, usize)>, Stop> {
+        let Polled { index, clock, snapshot, detail, state } = polled;
+        let now = self.clock.now();
+        let attempt = self.attempt;
+        let soon = if self.load_is_over() { polling_interval(self.shards.len()) } else { interval };
+        let shard = &mut self.shards[index];
+        if shard.standing != Standing::Running {
+            return Ok(None);
+        }
+        let mut again_after = soon;
+        let mut unreachable = None;
+        match clock {
+            Ok(estimate) => shard.clock = Some(ClockEstimate::better(shard.clock, estimate)),
+            Err(error) => unreachable = how(error),
+        }
+        match snapshot {
+            Some(Ok(new)) => match replaces(shard.snapshot.as_ref(), &new, shard.index(), attempt) {
+                Ok(true) => {
+                    shard.stands_still = shard.snapshot.as_ref().is_some_and(|kept| !advances(kept, &new));
+                    if new.stage == Stage::Done {
+                        match detail {
+                            Detail::Full => shard.standing = Standing::Finished,
+                            Detail::Live => again_after = Duration::ZERO,
+                        }
+                    }
+                    shard.snapshot = Some(new);
+                    shard.snapshot_at = now;
+                    shard.note_first_send();
+                }
+                Ok(false) => shard.stands_still = true,
+                Err(what) => unreachable = Some(Unreachable::Malformed(what)),
+            },
+            Some(Err(error)) => unreachable = unreachable.or(how(error)),
+            None => {}
+        }
+        shard.unreachable = unreachable;
+        if let Some(Ok(state)) = state
+            && shard.standing == Standing::Running
+        {
+            shard.observe_state_after_start(state, attempt);
+        }
+        match &shard.standing {
+            Standing::Running => Ok(Some((Instant::now() + again_after, index))),
+            Standing::Failed(failure) => Err(Stop::Failed(shard.failed_in_trial(failure))),
+            Standing::Lost(why) => {
+                tracing::warn!(shard = index, why, "shard lost");
+                Ok(None)
+            }
+            _ => {
+                self.publish_counts(self.stage());
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// A refusal is an answer; whether it means anything is for the state to say.
+fn how(error: CallError) -> Option<Unreachable> {
+    match error {
+        CallError::Unreachable(how) => Some(how),
+        CallError::Refused(_) => None,
+    }
+}

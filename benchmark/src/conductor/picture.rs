@@ -1,0 +1,158 @@
+//! The published picture, made of what the conductor holds of its shards. Pure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
+use redisbench_wire::plan::Bound;
+use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
+
+use super::clock::{duration, nanoseconds};
+use super::drive::planned_length;
+use super::shards::{Shard, Standing};
+use super::{LivePicture, PreparationProgress};
+
+/// Merges the newest snapshot of every shard, lost ones included: their counts were measured. None before the first.
+/// `since_start` is in nanoseconds.
+pub fn merge(shards: &[Shard], since_start: i64) -> Option<LivePicture> {
+    let (mut total, mut warmup) = (Tally::default(), Tally::default());
+    let mut response = Kind::Request.empty();
+    let mut service = None;
+    let mut errors = BTreeMap::<&str, u64>::new();
+    let (mut measured_rate, mut warmup_rate) = (0.0, 0.0);
+    let mut measuring = false;
+    let mut any = false;
+    for snapshot in shards.iter().filter_map(|shard| shard.snapshot.as_ref()) {
+        any = true;
+        measuring |= snapshot.stage >= Stage::Measuring;
+        total.add(&snapshot.total);
+        warmup.add(&snapshot.warmup);
+        for error in &snapshot.errors {
+            *errors.entry(&error.kind).or_default() += error.count;
+        }
+        measured_rate += measured_per_second(snapshot);
+        warmup_rate += warmup_per_second(snapshot);
+        if let Err(error) = add_latency(&mut response, &mut service, snapshot) {
+            // The final merge refuses it with a message; until then the rest is shown.
+            tracing::warn!(shard = snapshot.shard, %error, "a live histogram cannot be merged");
+        }
+    }
+    let mut errors: Vec<_> = errors.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
+    errors.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let achieved: f64 = if measuring { measured_rate } else { warmup_rate };
+    any.then(|| LivePicture {
+        percent: percent(shards, &total, since_start),
+        total,
+        warmup,
+        response,
+        service,
+        errors,
+        achieved_per_second: round(achieved),
+        measuring,
+    })
+}
+
+fn add_latency(
+    response: &mut Histogram<u64>,
+    service: &mut Option<Histogram<u64>>,
+    snapshot: &Snapshot,
+) -> Result<(), HistogramError> {
+    add(response, &snapshot.latency.response)?;
+    if let Some(encoded) = &snapshot.latency.service {
+        add(service.get_or_insert_with(|| Kind::Request.empty()), encoded)?;
+    }
+    Ok(())
+}
+
+fn add(sum: &mut Histogram<u64>, encoded: &EncodedHistogram) -> Result<(), HistogramError> {
+    sum.add(encoded.decode(Kind::Request)?).map_err(|_| HistogramError::Malformed("counts beyond its bounds"))
+}
+
+/// Successful measured requests per second until the snapshot was taken or the measurement ended.
+fn measured_per_second(snapshot: &Snapshot) -> f64 {
+    let window = &snapshot.window;
+    let ended = window.measure_to_nanoseconds;
+    let until = if ended > 0 { snapshot.taken_nanoseconds.min(ended) } else { snapshot.taken_nanoseconds };
+    per_second(snapshot.total.succeeded, until.saturating_sub(window.measure_from_nanoseconds))
+}
+
+fn warmup_per_second(snapshot: &Snapshot) -> f64 {
+    let elapsed = snapshot.taken_nanoseconds.saturating_sub(snapshot.window.start_nanoseconds);
+    per_second(snapshot.warmup.succeeded, elapsed)
+}
+
+/// A rate for people to watch. Over less than 10 ms it would only be noise.
+fn per_second(count: u64, elapsed_nanoseconds: u64) -> f64 {
+    if elapsed_nanoseconds < 10_000_000 {
+        return 0.0;
+    }
+    count as f64 * 1e9 / elapsed_nanoseconds as f64
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn round(rate: f64) -> u64 {
+    rate.round() as u64
+}
+
+/// How much of the trial is over: by time, or by requests where they end it sooner.
+fn percent(shards: &[Shard], total: &Tally, since_start: i64) -> u8 {
+    if shards.iter().all(|shard| shard.standing == Standing::Finished) {
+        return 100;
+    }
+    let (mut planned_requests, mut longest) = (0, 0);
+    for shard in shards {
+        match shard.plan.bound {
+            Bound::Requests { count, .. } => planned_requests += count,
+            Bound::Duration { .. } => {
+                let drain = shard.plan.timeouts.request_nanoseconds;
+                let load = planned_length(&shard.plan).saturating_sub(Duration::from_nanos(drain));
+                longest = longest.max(nanoseconds(load));
+            }
+        }
+    }
+    let share = if planned_requests > 0 {
+        u128::from(total.scheduled) * 100 / u128::from(planned_requests)
+    } else {
+        duration(since_start).as_nanos() * 100 / duration(longest).as_nanos().max(1)
+    };
+    // 100 is said when everything is here.
+    u8::try_from(share.min(99)).unwrap_or(99)
+}
+
+/// How far phase Preparing has come.
+pub fn preparation(shards: &[Shard]) -> PreparationProgress {
+    let mut sum = PreparationProgress::default();
+    for shard in shards {
+        sum.connected += u64::from(shard.preparation.connected);
+        sum.connections += u64::from(shard.plan.connections);
+        sum.preloaded_keys += shard.preparation.preloaded_keys;
+        sum.preload_keys += shard.preparation.preload_keys;
+    }
+    sum.waiting_for = shards
+        .iter()
+        .find(|shard| {
+            matches!(shard.standing, Standing::Absent | Standing::Unplanned | Standing::Preparing | Standing::MustRearm)
+        })
+        .map(|shard| format!("shard {}: {}", shard.index(), shard.obstacle()));
+    sum
+}
+
+/// The difference between the first and the last shard's first send, each against its own schedule.
+pub fn start_skew(shards: &[Shard]) -> Option<Duration> {
+    let mut sends = shards.iter().filter_map(|shard| shard.first_send);
+    let first = sends.next()?;
+    let second = sends.next()?;
+    let (earliest, latest) =
+        sends.fold((first.min(second), first.max(second)), |(low, high), send| (low.min(send), high.max(send)));
+    Some(duration(latest - earliest))
+}
+
+/// The age of the oldest of the newest snapshots of running shards.
+pub fn oldest_snapshot_age(shards: &[Shard], now: i64) -> Option<Duration> {
+    shards
+        .iter()
+        .filter(|shard| shard.standing == Standing::Running && shard.snapshot.is_some())
+        .map(|shard| duration(now - shard.snapshot_at))
+        .max()
+}

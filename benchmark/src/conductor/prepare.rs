@@ -1,0 +1,301 @@
+//! From nothing to N of N armed with known clocks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream;
+use redisbench_wire::{AbortRequest, AbortThen, PlanRequest, RefusalCode, ShardState};
+use tokio::time::Instant;
+
+use super::barrier::polling_interval;
+use super::clock::{ClockEstimate, ConductorClock};
+use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
+use super::shards::{Shard, Standing};
+use super::{CallError, ConductStage, Endpoint, Failure, Journal, ShardCalls};
+
+/// Preload that advanced within this time extends the time for preparing.
+const PRELOAD_STALLED: Duration = Duration::from_secs(30);
+
+/// How long the first failed shard waits for company, so that the message can say how many failed.
+const FAILURE_COUNTED_FOR: Duration = Duration::from_secs(1);
+
+/// Clock exchanges in a row with one shard.
+const EXCHANGES: usize = 5;
+
+/// Rounds of exchanges until a clock counts as uncertain.
+const CLOCK_ROUNDS: usize = 4;
+
+/// Shards whose clocks are exchanged at once: few, because waiting for a processor blurs the round trip.
+const CLOCKS_AT_ONCE: usize = 8;
+
+/// How long a preparation may take, given what has been seen of it.
+struct Patience {
+    until: Instant,
+    preloaded: u64,
+    advanced_at: Instant,
+    failed_at: Option<Instant>,
+}
+
+impl<C: ShardCalls, J: Journal> Conductor<C, J> {
+    /// Waits until all shards are armed and their clocks are known.
+    pub async fn prepare(&mut self) -> Result<(), Stop> {
+        let begun = Instant::now();
+        let mut patience =
+            Patience { until: begun + self.config.limits.prepare, preloaded: 0, advanced_at: begun, failed_at: None };
+        loop {
+            self.observe_presence()?;
+            self.step_all().await?;
+            self.publish_counts(ConductStage::Preparing);
+            if self.shards.iter().all(|shard| shard.standing == Standing::Armed) && self.exchange_clocks().await? {
+                return Ok(());
+            }
+            judge(&self.shards, self.config.limits.prepare, &mut patience, Instant::now()).map_err(Stop::Failed)?;
+            self.pause(polling_interval(self.shards.len())).await;
+        }
+    }
+
+    fn observe_presence(&mut self) -> Result<(), Stop> {
+        let seen = self.seen();
+        let desired = seen.len();
+        for (shard, presence) in self.shards.iter_mut().zip(&seen) {
+            shard.observe_before_start(presence).map_err(|why| {
+                Stop::Failed(Failure {
+                    reason: "ShardLost".to_owned(),
+                    message: format!("shard {} of {desired} ended before the start: {why}", shard.index()),
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// One call to every shard that is there: whatever brings it nearer to being armed.
+    async fn step_all(&mut self) -> Result<(), Stop> {
+        let (epoch, trial, attempt) = (self.config.epoch, self.trial, self.attempt);
+        let steps: Vec<_> = self
+            .shards
+            .iter()
+            .enumerate()
+            .filter_map(|(index, shard)| {
+                let endpoint = shard.endpoint.clone()?;
+                let step = Step::of(shard, epoch, attempt)?;
+                let calls = Arc::clone(&self.calls);
+                Some(async move {
+                    jitter(&endpoint, step.after_failures).await;
+                    (index, step.take(calls.as_ref(), &endpoint, trial).await)
+                })
+            })
+            .collect();
+        let mut steps = stream::iter(steps).buffer_unordered(CALLS_IN_FLIGHT);
+        while let Some((index, answer)) = steps.next().await {
+            let shard = &mut self.shards[index];
+            match answer {
+                Ok(state) => {
+                    (shard.unreachable, shard.failures_in_a_row) = (None, 0);
+                    shard.observe_state(state).map_err(Stop::Failed)?;
+                    // Attempts are numbered beyond every one that a shard has heard of.
+                    self.attempt = self.attempt.max(shard.held_attempt);
+                }
+                Err(error) if error.is_stale_epoch() => return Err(Stop::Superseded),
+                Err(CallError::Unreachable(how)) => {
+                    shard.unreachable = Some(how);
+                    shard.failures_in_a_row += 1;
+                }
+                Err(CallError::Refused(refusal)) => match refusal.code {
+                    RefusalCode::WrongPhase | RefusalCode::Unavailable => {
+                        shard.unreachable = None;
+                        // Its state says why it will not be armed again.
+                        if shard.standing == Standing::MustRearm {
+                            shard.standing = Standing::Preparing;
+                        }
+                    }
+                    code => {
+                        return Err(Stop::Failed(Failure {
+                            reason: format!("{code:?}"),
+                            message: format!("shard {} refused its plan: {}", shard.index(), refusal.message),
+                        }));
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Exchanges clocks with every shard until each is known well enough. Returns false if a shard could not be
+    /// reached, so that preparing goes on.
+    async fn exchange_clocks(&mut self) -> Result<bool, Stop> {
+        let allowed = self.config.limits.max_start_skew / 2;
+        for shard in &mut self.shards {
+            shard.clock = None;
+        }
+        for _ in 0..CLOCK_ROUNDS {
+            let exchanges: Vec<_> = self
+                .shards
+                .iter()
+                .enumerate()
+                .filter(|(_, shard)| shard.clock.is_none_or(|clock| clock.half_round_trip() > allowed))
+                .filter_map(|(index, shard)| {
+                    let endpoint = shard.endpoint.clone()?;
+                    let (calls, clock, mut best) = (Arc::clone(&self.calls), self.clock, shard.clock);
+                    Some(async move {
+                        for _ in 0..EXCHANGES {
+                            match exchange(calls.as_ref(), &endpoint, clock).await {
+                                Ok(estimate) => best = Some(ClockEstimate::better(best, estimate)),
+                                Err(error) => return (index, Err(error)),
+                            }
+                        }
+                        (index, Ok(best))
+                    })
+                })
+                .collect();
+            if exchanges.is_empty() {
+                break;
+            }
+            let mut exchanges = stream::iter(exchanges).buffer_unordered(CLOCKS_AT_ONCE);
+            while let Some((index, exchanged)) = exchanges.next().await {
+                match exchanged {
+                    Ok(clock) => self.shards[index].clock = clock,
+                    Err(CallError::Unreachable(how)) => {
+                        self.shards[index].unreachable = Some(how);
+                        return Ok(false);
+                    }
+                    Err(CallError::Refused(_)) => return Ok(false),
+                }
+            }
+        }
+        let worst = self
+            .shards
+            .iter()
+            .filter_map(|shard| Some((shard.clock?.half_round_trip(), shard.index())))
+            .max()
+            .unwrap_or_default();
+        self.clock_uncertainty = Some(worst.0);
+        if worst.0 <= allowed {
+            return Ok(true);
+        }
+        Err(Stop::Failed(Failure {
+            reason: "ClockUncertain".to_owned(),
+            message: format!(
+                "the clock of shard {} is known to {} us, and maxStartSkew {} ms allows {} us; raise \
+                 shards.maxStartSkew or look for load on the way to the shard",
+                worst.1,
+                worst.0.as_micros(),
+                self.config.limits.max_start_skew.as_millis(),
+                allowed.as_micros()
+            ),
+        }))
+    }
+}
+
+/// One exchange of clocks.
+pub async fn exchange<C: ShardCalls>(
+    calls: &C,
+    endpoint: &Endpoint,
+    clock: ConductorClock,
+) -> Result<ClockEstimate, CallError> {
+    let sent_at = clock.now();
+    let reading = calls.clock(endpoint).await?;
+    Ok(ClockEstimate::from_exchange(sent_at, clock.now(), reading))
+}
+
+/// What is asked of a shard next, and how often it has not answered before.
+struct Step {
+    ask: Ask,
+    after_failures: u32,
+}
+
+enum Ask {
+    Plan(Box<PlanRequest>),
+    Rearm(AbortRequest),
+    State,
+}
+
+impl Step {
+    fn of(shard: &Shard, epoch: u64, attempt: u32) -> Option<Self> {
+        let ask = match shard.standing {
+            Standing::Unplanned => {
+                Ask::Plan(Box::new(PlanRequest { epoch, hash: shard.hash.clone(), plan: shard.plan.clone() }))
+            }
+            // Naming the attempt closes it, should its start still be on the way.
+            Standing::MustRearm => {
+                let attempt = Some(attempt.max(shard.held_attempt));
+                Ask::Rearm(AbortRequest { epoch, attempt, then: AbortThen::Rearm })
+            }
+            Standing::Preparing | Standing::Armed => Ask::State,
+            Standing::Absent | Standing::Failed(_) | Standing::Running | Standing::Finished | Standing::Lost(_) => {
+                return None;
+            }
+        };
+        Some(Self { ask, after_failures: shard.failures_in_a_row })
+    }
+
+    async fn take<C: ShardCalls>(self, calls: &C, endpoint: &Endpoint, trial: u32) -> Result<ShardState, CallError> {
+        match self.ask {
+            Ask::Plan(request) => calls.put_plan(endpoint, &request).await,
+            Ask::Rearm(request) => calls.abort(endpoint, trial, &request).await,
+            Ask::State => calls.state(endpoint).await,
+        }
+    }
+}
+
+/// Spreads the retries of shards that fail together. Up to half a second: a round waits for its slowest.
+async fn jitter(endpoint: &Endpoint, failures: u32) {
+    if failures > 0 {
+        let most = 100 * u64::from(failures.min(5));
+        let wait = rand::random_range(0..=most);
+        tracing::debug!(shard = endpoint.shard, failures, "calling again");
+        tokio::time::sleep(Duration::from_millis(wait)).await;
+    }
+}
+
+/// Whether preparing goes on.
+///
+/// # Errors
+/// When a shard failed for good, or when the time is up.
+fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Instant) -> Result<(), Failure> {
+    let failed: Vec<_> = shards
+        .iter()
+        .filter_map(|shard| match &shard.standing {
+            Standing::Failed(failure) => Some((shard.index(), failure)),
+            _ => None,
+        })
+        .collect();
+    if let Some((index, failure)) = failed.first() {
+        let since = *patience.failed_at.get_or_insert(now);
+        if failed.len() == shards.len() || now >= since + FAILURE_COUNTED_FOR {
+            return Err(Failure {
+                reason: format!("{:?}", failure.reason),
+                message: format!(
+                    "{} of {} shards failed; shard {index}: {}",
+                    failed.len(),
+                    shards.len(),
+                    failure.message
+                ),
+            });
+        }
+        return Ok(());
+    }
+    let preloaded = shards.iter().map(|shard| shard.preparation.preloaded_keys).sum();
+    if preloaded > patience.preloaded {
+        (patience.preloaded, patience.advanced_at) = (preloaded, now);
+    }
+    let advancing = patience.preloaded > 0 && now < patience.advanced_at + PRELOAD_STALLED;
+    if now < patience.until || advancing {
+        return Ok(());
+    }
+    let waiting: Vec<_> = shards.iter().filter(|shard| shard.standing != Standing::Armed).collect();
+    let obstacle = waiting.first().map_or_else(
+        || "its clock could not be read".to_owned(),
+        |shard| format!("shard {}: {}", shard.index(), shard.obstacle()),
+    );
+    Err(Failure {
+        reason: "PrepareTimedOut".to_owned(),
+        message: format!(
+            "{} of {} shards were not armed after {} s; {obstacle}. If it only needs more time, raise \
+             shards.prepareTimeout",
+            waiting.len(),
+            shards.len(),
+            limit.as_secs()
+        ),
+    })
+}

@@ -1,0 +1,276 @@
+//! What the conductor holds of each shard, and how that changes with what is seen of it. No IO.
+
+use redisbench_wire::plan::{Load, ShardPlan};
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
+
+use super::clock::ClockEstimate;
+use super::{Endpoint, Failure, ShardCounts, ShardPresence, Unreachable};
+
+/// Where a shard stands, as far as the conductor knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// No process to dial yet.
+    Absent,
+    /// A process that has not accepted its plan.
+    Unplanned,
+    /// It has the plan, and connects or preloads.
+    Preparing,
+    /// It is armed for an attempt that nobody has started.
+    Armed,
+    /// It holds a start of an attempt that is given up.
+    MustRearm,
+    /// It accepted the start of the present attempt.
+    Running,
+    /// Its final snapshot is here.
+    Finished,
+    /// It said that it cannot go on.
+    Failed(ShardFailure),
+    /// After the start: its measurements from here on are unknown.
+    Lost(String),
+}
+
+/// What the conductor holds of one shard.
+#[derive(Debug)]
+pub struct Shard {
+    pub plan: ShardPlan,
+    pub hash: String,
+    pub standing: Standing,
+    /// The incarnation that takes part. After the start it never changes.
+    pub endpoint: Option<Endpoint>,
+    /// Why the platform has no process for it.
+    pub absence: Option<String>,
+    /// How the last call failed, if it did.
+    pub unreachable: Option<Unreachable>,
+    /// How many calls have failed in a row.
+    pub failures_in_a_row: u32,
+    pub preparation: Preparation,
+    /// The attempt whose start it holds, while that is not the present one; 0 if none.
+    pub held_attempt: u32,
+    pub clock: Option<ClockEstimate>,
+    pub snapshot: Option<Snapshot>,
+    /// When that snapshot came, on the conductor's clock.
+    pub snapshot_at: i64,
+    /// The last snapshot was like the one before.
+    pub stands_still: bool,
+    /// When its first request was sent, against its own schedule, on the conductor's clock.
+    pub first_send: Option<i64>,
+    pub unacknowledged: bool,
+}
+
+impl Shard {
+    pub fn new(plan: ShardPlan) -> Self {
+        let hash = plan.hash();
+        Self::fresh(plan, hash)
+    }
+
+    fn fresh(plan: ShardPlan, hash: String) -> Self {
+        Self {
+            hash,
+            plan,
+            standing: Standing::Absent,
+            endpoint: None,
+            absence: None,
+            unreachable: None,
+            failures_in_a_row: 0,
+            preparation: Preparation::default(),
+            held_attempt: 0,
+            clock: None,
+            snapshot: None,
+            snapshot_at: 0,
+            stands_still: false,
+            first_send: None,
+            unacknowledged: false,
+        }
+    }
+
+    pub fn index(&self) -> u32 {
+        self.plan.shard
+    }
+
+    /// Takes note of the platform's word before a start: whoever is there takes part.
+    ///
+    /// # Errors
+    /// When the shard is gone and nothing will take its place.
+    pub fn observe_before_start(&mut self, presence: &ShardPresence) -> Result<(), String> {
+        match presence {
+            // It said itself why it cannot go on, which is better than how its process ended.
+            ShardPresence::Absent { .. } | ShardPresence::Gone { .. } | ShardPresence::Done
+                if matches!(self.standing, Standing::Failed(_)) =>
+            {
+                Ok(())
+            }
+            ShardPresence::Present(endpoint) => {
+                if self.endpoint.as_ref().is_none_or(|known| known.incarnation != endpoint.incarnation) {
+                    *self = Self::fresh(self.plan.clone(), self.hash.clone());
+                    self.standing = Standing::Unplanned;
+                }
+                self.endpoint = Some(endpoint.clone());
+                Ok(())
+            }
+            ShardPresence::Absent { why } => {
+                self.leave(why.clone());
+                Ok(())
+            }
+            ShardPresence::Gone { why, replaced: true } => {
+                self.leave(Some(why.clone()));
+                Ok(())
+            }
+            ShardPresence::Gone { why, replaced: false } => Err(why.clone()),
+            ShardPresence::Done => Err("it exited before the start".to_owned()),
+        }
+    }
+
+    fn leave(&mut self, why: Option<String>) {
+        *self = Self::fresh(self.plan.clone(), self.hash.clone());
+        self.absence = why;
+    }
+
+    /// Takes note of the platform's word after the start. A replacement is never let into a started trial; a process
+    /// that is no more is lost, whatever the network says. Returns whether it was lost by this.
+    pub fn observe_after_start(&mut self, presence: &ShardPresence) -> bool {
+        if self.standing != Standing::Running {
+            return false;
+        }
+        let why = match presence {
+            ShardPresence::Present(endpoint) => match &mut self.endpoint {
+                Some(known) if known.incarnation == endpoint.incarnation => {
+                    *known = endpoint.clone();
+                    return false;
+                }
+                Some(_) => "its process was replaced by another".to_owned(),
+                // Unreachable when this conductor took over, so its incarnation was never heard: the first is it.
+                None => {
+                    self.endpoint = Some(endpoint.clone());
+                    return false;
+                }
+            },
+            ShardPresence::Absent { why } => why.clone().unwrap_or_else(|| "its process was deleted".to_owned()),
+            ShardPresence::Gone { why, .. } => why.clone(),
+            ShardPresence::Done => "it exited before its final snapshot was fetched".to_owned(),
+        };
+        self.standing = Standing::Lost(why);
+        true
+    }
+
+    /// Takes note of the shard's own word while it is being prepared.
+    ///
+    /// # Errors
+    /// When it holds a plan that is not ours, which no call can change.
+    pub fn observe_state(&mut self, state: ShardState) -> Result<(), Failure> {
+        self.preparation = state.preparation;
+        self.held_attempt = state.accepted.map_or(0, |accepted| accepted.attempt);
+        if state.plan_hash.as_ref().is_some_and(|hash| *hash != self.hash) {
+            return Err(Failure {
+                reason: "PlanConflict".to_owned(),
+                message: format!("shard {} holds another plan of this trial; create the benchmark anew", self.index()),
+            });
+        }
+        self.standing = match (state.phase, state.plan_hash) {
+            (ShardPhase::Failed, _) => Standing::Failed(failure_of(state.failure)),
+            (ShardPhase::Idle, _) | (_, None) => Standing::Unplanned,
+            (ShardPhase::Preparing, _) => Standing::Preparing,
+            (ShardPhase::Armed, _) if state.accepted.is_none() => Standing::Armed,
+            (ShardPhase::Armed | ShardPhase::Running | ShardPhase::Finished, _) => Standing::MustRearm,
+        };
+        Ok(())
+    }
+
+    /// Takes note of the shard's own word after the start.
+    pub fn observe_state_after_start(&mut self, state: ShardState, attempt: u32) {
+        if state.phase == ShardPhase::Failed {
+            self.standing = Standing::Failed(failure_of(state.failure));
+        } else if !self.accepted(&state, attempt) {
+            self.standing = Standing::Lost(format!("it is {:?} and no longer in attempt {attempt}", state.phase));
+        }
+    }
+
+    /// The failure of the run that comes of this shard's failure after the start.
+    pub fn failed_in_trial(&self, failure: &ShardFailure) -> Failure {
+        Failure {
+            reason: format!("{:?}", failure.reason),
+            message: format!("shard {} failed during the trial: {}", self.index(), failure.message),
+        }
+    }
+
+    /// What keeps the shard from being armed, for people.
+    pub fn obstacle(&self) -> String {
+        if let Some(unreachable) = &self.unreachable {
+            return unreachable.to_string();
+        }
+        if let Some(why) = &self.preparation.waiting_for {
+            return why.clone();
+        }
+        let Preparation { connected, connections, preloaded_keys, preload_keys, .. } = self.preparation;
+        match self.standing {
+            Standing::Absent => self.absence.clone().unwrap_or_else(|| "its process is not there".to_owned()),
+            Standing::Preparing if connected < connections => format!("{connected} of {connections} connections"),
+            Standing::Preparing => format!("{preloaded_keys} of {preload_keys} keys preloaded"),
+            Standing::MustRearm => "it has not given up the attempt before".to_owned(),
+            _ => "it has not answered yet".to_owned(),
+        }
+    }
+
+    /// Keeps when the first request was sent, against the shard's own schedule. Judged once, with the clock as known
+    /// then, because later estimates are blurred by drift.
+    pub fn note_first_send(&mut self) {
+        let (Some(clock), Some(snapshot), None) = (self.clock, &self.snapshot, self.first_send) else { return };
+        if snapshot.window.first_send_nanoseconds > 0 {
+            let sent = clock.to_conductor(snapshot.window.first_send_nanoseconds);
+            self.first_send = Some(sent.saturating_sub(first_due(&self.plan)));
+        }
+    }
+
+    /// Whether the state is that of this trial with a start accepted in `attempt`.
+    pub fn accepted(&self, state: &ShardState, attempt: u32) -> bool {
+        matches!(state.phase, ShardPhase::Running | ShardPhase::Finished)
+            && state.plan_hash.as_ref() == Some(&self.hash)
+            && state.accepted.is_some_and(|accepted| accepted.attempt == attempt)
+    }
+
+    /// Forgets the attempt, but neither process nor plan.
+    pub fn give_up_attempt(&mut self) {
+        if matches!(self.standing, Standing::Armed | Standing::Running | Standing::Finished | Standing::Preparing) {
+            self.standing = Standing::MustRearm;
+        }
+        self.snapshot = None;
+        self.stands_still = false;
+        self.first_send = None;
+        self.clock = None;
+    }
+}
+
+/// The failure of a shard in phase Failed.
+pub fn failure_of(failure: Option<ShardFailure>) -> ShardFailure {
+    failure.unwrap_or_else(|| ShardFailure {
+        reason: redisbench_wire::FailureReason::Internal,
+        message: "the shard failed without saying why; see its log".to_owned(),
+    })
+}
+
+/// When this shard's first request is due after the start, in nanoseconds: in an open loop request k = shard / rate.
+fn first_due(plan: &ShardPlan) -> i64 {
+    match plan.load {
+        Load::ClosedLoop => 0,
+        Load::OpenLoop { rate_per_second, pacing_grid_nanoseconds: grid, .. } => {
+            let due = u64::from(plan.shard).saturating_mul(1_000_000_000) / rate_per_second.max(1);
+            i64::try_from(if grid > 0 { due.next_multiple_of(grid) } else { due }).unwrap_or(i64::MAX)
+        }
+    }
+}
+
+/// How many shards are in which state.
+pub fn count(shards: &[Shard]) -> ShardCounts {
+    let mut counts = ShardCounts { desired: u32::try_from(shards.len()).unwrap_or(u32::MAX), ..ShardCounts::default() };
+    for shard in shards {
+        let standing = &shard.standing;
+        counts.present += u32::from(shard.endpoint.is_some() && !matches!(standing, Standing::Lost(_)));
+        counts.armed += u32::from(matches!(standing, Standing::Armed | Standing::Running | Standing::Finished));
+        counts.running += u32::from(*standing == Standing::Running);
+        counts.finished += u32::from(*standing == Standing::Finished);
+        counts.lost += u32::from(matches!(standing, Standing::Lost(_)));
+        counts.unreachable +=
+            u32::from(shard.unreachable.is_some() && !matches!(standing, Standing::Lost(_) | Standing::Finished));
+    }
+    counts
+}

@@ -1,0 +1,146 @@
+//! Stopping before the end: no shard keeps its load, and what was measured is fetched.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream;
+use redisbench_wire::snapshot::Stage;
+use redisbench_wire::{AbortRequest, AbortThen, Detail};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::drive::{CALLS_IN_FLIGHT, Conductor};
+use super::shards::Standing;
+use super::snapshots::replaces;
+use super::{CallError, ConductStage, Ending, Endpoint, Journal, ShardCalls};
+
+/// Who has not acknowledged the abort by then is ended from outside.
+const ACKNOWLEDGE_ABORT_WITHIN: Duration = Duration::from_secs(2);
+
+/// For the snapshots of stopped shards, which only await what is in flight.
+const COLLECT_STOPPED_WITHIN: Duration = Duration::from_secs(10);
+
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+impl<C: ShardCalls, J: Journal> Conductor<C, J> {
+    /// Stops the load of every shard and keeps what was measured. Gives back `ending`, unless another conductor turns
+    /// out to have taken over.
+    pub async fn stop(&mut self, ending: Ending) -> Ending {
+        self.adopt_endpoints();
+        if self.abort_all().await {
+            return Ending::Superseded;
+        }
+        self.publish_counts(ConductStage::Collecting);
+        self.collect_stopped().await;
+        ending
+    }
+
+    /// Shards that appeared since the last look may hold a plan and must hear of the abort, too.
+    fn adopt_endpoints(&mut self) {
+        let seen = self.seen();
+        for (shard, presence) in self.shards.iter_mut().zip(&seen) {
+            if shard.standing == Standing::Running {
+                shard.observe_after_start(presence);
+            } else if !matches!(shard.standing, Standing::Finished | Standing::Failed(_) | Standing::Lost(_)) {
+                // Whoever has ended needs no abort.
+                let _ = shard.observe_before_start(presence);
+            }
+        }
+    }
+
+    /// Orders every shard that may have load to stop. Returns whether another conductor has taken over.
+    async fn abort_all(&mut self) -> bool {
+        let until = Instant::now() + ACKNOWLEDGE_ABORT_WITHIN;
+        let request = AbortRequest { epoch: self.config.epoch, attempt: None, then: AbortThen::Stop };
+        let orders: Vec<_> = self
+            .shards
+            .iter()
+            .enumerate()
+            .filter(|(_, shard)| !matches!(shard.standing, Standing::Finished | Standing::Lost(_)))
+            .filter_map(|(index, shard)| {
+                let endpoint = shard.endpoint.clone()?;
+                let (calls, trial) = (Arc::clone(&self.calls), self.trial);
+                Some(async move { (index, abort(calls.as_ref(), &endpoint, trial, request, until).await) })
+            })
+            .collect();
+        let mut superseded = false;
+        let mut orders = stream::iter(orders).buffer_unordered(CALLS_IN_FLIGHT);
+        while let Some((index, answer)) = orders.next().await {
+            match answer {
+                Acknowledgement::Given => {}
+                Acknowledgement::Missing => self.shards[index].unacknowledged = true,
+                Acknowledgement::Superseded => superseded = true,
+            }
+        }
+        superseded
+    }
+
+    /// Fetches the full snapshot of every shard that had started and has stopped.
+    async fn collect_stopped(&mut self) {
+        let until = Instant::now() + COLLECT_STOPPED_WITHIN.min(self.config.limits.collect);
+        let fetches: Vec<_> = self
+            .shards
+            .iter()
+            .enumerate()
+            .filter(|(_, shard)| shard.standing == Standing::Running && !shard.unacknowledged)
+            .filter_map(|(index, shard)| {
+                let endpoint = shard.endpoint.clone()?;
+                let (calls, trial) = (Arc::clone(&self.calls), self.trial);
+                Some(async move {
+                    let fetch = async {
+                        loop {
+                            match calls.snapshot(&endpoint, trial, Detail::Full).await {
+                                Ok(snapshot) if snapshot.stage == Stage::Done => return snapshot,
+                                _ => sleep(RETRY_AFTER).await,
+                            }
+                        }
+                    };
+                    (index, timeout_at(until, fetch).await.ok())
+                })
+            })
+            .collect();
+        let mut fetches = stream::iter(fetches).buffer_unordered(CALLS_IN_FLIGHT);
+        while let Some((index, snapshot)) = fetches.next().await {
+            let shard = &mut self.shards[index];
+            if let Some(snapshot) = snapshot
+                && replaces(shard.snapshot.as_ref(), &snapshot, shard.plan.shard, self.attempt) == Ok(true)
+            {
+                shard.snapshot = Some(snapshot);
+                shard.standing = Standing::Finished;
+                shard.note_first_send();
+            }
+        }
+    }
+}
+
+enum Acknowledgement {
+    Given,
+    Missing,
+    Superseded,
+}
+
+async fn abort<C: ShardCalls>(
+    calls: &C,
+    endpoint: &Endpoint,
+    trial: u32,
+    request: AbortRequest,
+    until: Instant,
+) -> Acknowledgement {
+    loop {
+        match timeout_at(until, calls.abort(endpoint, trial, &request)).await {
+            Ok(Ok(_)) => return Acknowledgement::Given,
+            Ok(Err(error)) if error.is_stale_epoch() => return Acknowledgement::Superseded,
+            // A shard in another phase, or without this trial, has no load to stop.
+            Ok(Err(CallError::Refused(refusal)))
+                if matches!(
+                    refusal.code,
+                    redisbench_wire::RefusalCode::WrongPhase | redisbench_wire::RefusalCode::Unknown
+                ) =>
+            {
+                return Acknowledgement::Given;
+            }
+            Ok(Err(_)) if Instant::now() + RETRY_AFTER < until => sleep(RETRY_AFTER).await,
+            Ok(Err(_)) | Err(_) => return Acknowledgement::Missing,
+        }
+    }
+}

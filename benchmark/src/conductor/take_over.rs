@@ -1,0 +1,196 @@
+//! Taking over a trial from an earlier conductor: what the shards accepted is the truth.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream;
+use redisbench_wire::{AcceptedStart, ShardFailure, ShardPhase, ShardState};
+use tokio::time::Instant;
+
+use super::barrier::polling_interval;
+use super::clock::ClockEstimate;
+use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop, unix_now};
+use super::prepare::exchange;
+use super::shards::{Shard, Standing, failure_of};
+use super::{CallError, ConductStage, Journal, ShardCalls, ShardPresence};
+
+/// How long a shard may stay silent before it counts as unreachable, which says nothing about its trial.
+const ASK_FOR: Duration = Duration::from_secs(10);
+
+/// What one shard said of the recorded attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Word {
+    /// It accepted the start.
+    Accepted(AcceptedStart),
+    /// It is there, with the plan, and has not accepted.
+    NotAccepted,
+    /// It cannot be what was started: no process, or one without a plan.
+    NotTheSame(String),
+    /// It accepted the start or not, and cannot go on.
+    Failed(ShardFailure),
+    /// No answer.
+    Silent,
+}
+
+/// What to do with the recorded attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    CarryOn,
+    NewAttempt,
+}
+
+/// N of N carry on, fewer begin a new attempt. Two kinds of shard do not count as fewer: a silent one may well be
+/// running, and once the instant has passed, one that was replaced is lost and never armed again for this trial.
+fn course(words: &[Word], start_has_passed: bool) -> Course {
+    let any_accepted = words.iter().any(|word| matches!(word, Word::Accepted(_)));
+    let any_missing = words.iter().any(|word| match word {
+        Word::Accepted(_) | Word::Failed(_) => false,
+        Word::NotAccepted => true,
+        Word::NotTheSame(_) | Word::Silent => !start_has_passed,
+    });
+    if any_accepted && !any_missing { Course::CarryOn } else { Course::NewAttempt }
+}
+
+impl<C: ShardCalls, J: Journal> Conductor<C, J> {
+    /// Finds out how far the recorded attempt has come, if there is one. Returns whether it carries on.
+    pub async fn take_over(&mut self) -> Result<bool, Stop> {
+        let Some(record) = self.config.resume else { return Ok(false) };
+        let until = Instant::now() + ASK_FOR;
+        let mut states: Vec<Option<ShardState>> = vec![None; self.shards.len()];
+        let words = loop {
+            self.adopt();
+            self.ask(&mut states).await;
+            let seen = self.seen();
+            let words: Vec<_> = (self.shards.iter().zip(&states).zip(&seen))
+                .map(|((shard, state), seen)| word(shard, state.as_ref(), seen, record.attempt))
+                .collect();
+            // A platform that has only just been looked at may not name every process yet.
+            let settled = !words.iter().any(|word| matches!(word, Word::Silent | Word::NotTheSame(_)));
+            if settled || Instant::now() >= until {
+                break words;
+            }
+            self.pause(polling_interval(self.shards.len())).await;
+        };
+        let unix_now = unix_now();
+        let course = course(&words, unix_now >= record.start_at_unix_nanoseconds);
+        tracing::info!(attempt = record.attempt, ?course, "took over");
+        if course == Course::NewAttempt {
+            return Ok(false);
+        }
+        self.start_at_unix_nanoseconds = Some(record.start_at_unix_nanoseconds);
+        // The wall clock is only the rough first guess.
+        let rough = i128::from(record.start_at_unix_nanoseconds) - i128::from(unix_now) + i128::from(self.clock.now());
+        self.start_at = i64::try_from(rough).ok();
+        for (shard, word) in self.shards.iter_mut().zip(words) {
+            shard.standing = match word {
+                Word::Accepted(accepted) => {
+                    if let Some(clock) = shard.clock {
+                        self.start_at = Some(clock.to_conductor(accepted.start_nanoseconds));
+                    }
+                    Standing::Running
+                }
+                Word::NotTheSame(why) => Standing::Lost(why),
+                Word::Failed(failure) => Standing::Failed(failure),
+                Word::Silent | Word::NotAccepted => Standing::Running,
+            };
+        }
+        for shard in &self.shards {
+            if let Standing::Failed(failure) = &shard.standing {
+                return Err(Stop::Failed(shard.failed_in_trial(failure)));
+            }
+        }
+        self.clock_uncertainty =
+            self.shards.iter().filter_map(|shard| shard.clock).map(|clock| clock.half_round_trip()).max();
+        self.publish(ConductStage::Running);
+        Ok(true)
+    }
+
+    /// Dials whoever is there. Which incarnation took part was never written down: the shards say it by what they
+    /// accepted.
+    fn adopt(&mut self) {
+        let seen = self.seen();
+        for (shard, presence) in self.shards.iter_mut().zip(&seen) {
+            // Who has ended is judged with the others, once all have been asked.
+            let _ = shard.observe_before_start(presence);
+        }
+    }
+
+    async fn ask(&mut self, states: &mut [Option<ShardState>]) {
+        let questions: Vec<_> = self
+            .shards
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| states[*index].is_none())
+            .filter_map(|(index, shard)| {
+                let endpoint = shard.endpoint.clone()?;
+                let (calls, clock) = (Arc::clone(&self.calls), self.clock);
+                Some(async move {
+                    let estimate = exchange(calls.as_ref(), &endpoint, clock).await;
+                    let state = calls.state(&endpoint).await;
+                    (index, estimate, state)
+                })
+            })
+            .collect();
+        let mut questions = stream::iter(questions).buffer_unordered(CALLS_IN_FLIGHT);
+        while let Some((index, estimate, state)) = questions.next().await {
+            let shard = &mut self.shards[index];
+            if let Ok(estimate) = estimate {
+                shard.clock = Some(ClockEstimate::better(shard.clock, estimate));
+            }
+            shard.unreachable = match state {
+                Ok(state) => {
+                    states[index] = Some(state);
+                    None
+                }
+                Err(CallError::Unreachable(how)) => Some(how),
+                Err(CallError::Refused(_)) => None,
+            };
+        }
+    }
+}
+
+fn word(shard: &Shard, state: Option<&ShardState>, presence: &ShardPresence, attempt: u32) -> Word {
+    match (state, presence) {
+        (_, ShardPresence::Gone { why, .. }) => Word::NotTheSame(why.clone()),
+        (_, ShardPresence::Absent { why }) => {
+            Word::NotTheSame(why.clone().unwrap_or_else(|| "its process is not there any more".to_owned()))
+        }
+        (_, ShardPresence::Done) => Word::NotTheSame("it exited before its final snapshot was fetched".to_owned()),
+        (None, ShardPresence::Present(_)) => Word::Silent,
+        (Some(state), ShardPresence::Present(_)) if state.phase == ShardPhase::Failed => {
+            Word::Failed(failure_of(state.failure.clone()))
+        }
+        (Some(state), ShardPresence::Present(_)) => match state.accepted {
+            Some(start) if shard.accepted(state, attempt) => Word::Accepted(start),
+            _ if state.phase == ShardPhase::Idle => Word::NotTheSame("its process was replaced by another".to_owned()),
+            _ => Word::NotAccepted,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted() -> Word {
+        Word::Accepted(AcceptedStart { attempt: 1, start_nanoseconds: 1 })
+    }
+
+    #[test]
+    fn all_carry_on_and_fewer_begin_again() {
+        assert_eq!(course(&[accepted(), accepted()], true), Course::CarryOn);
+        assert_eq!(course(&[accepted(), accepted()], false), Course::CarryOn);
+        assert_eq!(course(&[accepted(), Word::NotAccepted], true), Course::NewAttempt);
+        assert_eq!(course(&[Word::NotAccepted, Word::NotAccepted], false), Course::NewAttempt);
+    }
+
+    #[test]
+    fn after_the_start_the_silent_and_the_replaced_do_not_hold_the_rest_up() {
+        for word in [Word::Silent, Word::NotTheSame(String::new())] {
+            assert_eq!(course(&[accepted(), word.clone()], true), Course::CarryOn);
+            assert_eq!(course(&[accepted(), word.clone()], false), Course::NewAttempt);
+            assert_eq!(course(&[word.clone(), word], true), Course::NewAttempt);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Shards in memory, on tokio's clock: each with its own clock, plan, trial and faults.
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
+use redisbench_wire::{
+    AbortRequest, AbortThen, AcceptedStart, ClockReading, Detail, EpochRequest, PlanRequest, Preparation, Refusal,
+    RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
+};
+use tokio::time::{Instant, sleep};
+
+use crate::conductor::{CallError, Endpoint, ShardCalls, Unreachable};
+
+/// Requests per second of every fake shard.
+pub const RATE: u64 = 1_000;
+
+/// One fake shard. Tests change it while it runs.
+pub struct FakeShard {
+    pub incarnation: String,
+    /// Its clock minus the time since the fakes were made.
+    pub clock_offset: Duration,
+    /// There and back.
+    pub round_trip: Duration,
+    pub reachable: bool,
+    /// Hears nothing of `PUT abort`.
+    pub deaf_to_aborts: bool,
+    /// From the plan until it is armed; none is never.
+    pub arms_after: Option<Duration>,
+    /// What it says it waits for until it is armed.
+    pub waiting_for: Option<String>,
+    /// Keys that it preloads per second until it is armed.
+    pub preloads_per_second: u64,
+    pub failure: Option<ShardFailure>,
+    /// Attempts whose start it does not acknowledge.
+    pub misses: Vec<u32>,
+    /// Sends its first request this much too late.
+    pub starts_late_by: Duration,
+
+    pub epoch: u64,
+    pub plan: Option<(ShardPlan, Instant)>,
+    pub accepted: Option<AcceptedStart>,
+    pub aborted_at: Option<u64>,
+    pub rearmed: u32,
+    pub released: bool,
+    sequence: u64,
+}
+
+/// The shards of one run.
+pub struct FakeShards {
+    origin: Instant,
+    shards: Vec<Mutex<FakeShard>>,
+}
+
+impl FakeShard {
+    pub fn new(index: u32) -> Self {
+        Self {
+            incarnation: format!("pod-{index}"),
+            clock_offset: Duration::from_secs(1_000) * (index + 1),
+            round_trip: Duration::from_millis(2),
+            reachable: true,
+            deaf_to_aborts: false,
+            arms_after: Some(Duration::from_secs(1)),
+            waiting_for: None,
+            preloads_per_second: 0,
+            failure: None,
+            misses: Vec::new(),
+            starts_late_by: Duration::ZERO,
+            epoch: 0,
+            plan: None,
+            accepted: None,
+            aborted_at: None,
+            rearmed: 0,
+            released: false,
+            sequence: 0,
+        }
+    }
+
+    fn take_epoch(&mut self, epoch: u64) -> Result<(), CallError> {
+        if epoch < self.epoch {
+            return Err(refused(RefusalCode::StaleEpoch));
+        }
+        self.epoch = epoch;
+        Ok(())
+    }
+
+    fn window(&self) -> Window {
+        let (Some((plan, _)), Some(accepted)) = (&self.plan, self.accepted) else { return Window::default() };
+        let start = accepted.start_nanoseconds;
+        let from = start + plan.warmup_nanoseconds;
+        let Bound::Duration { nanoseconds } = plan.bound else { panic!("fakes run for a time") };
+        let to = from + nanoseconds;
+        Window {
+            start_nanoseconds: start,
+            first_send_nanoseconds: start + u64::try_from(self.starts_late_by.as_nanos()).unwrap(),
+            measure_from_nanoseconds: from,
+            measure_to_nanoseconds: self.aborted_at.map_or(to, |at| at.min(to)),
+            drained_nanoseconds: 0,
+        }
+    }
+
+    fn phase(&self, now: u64) -> ShardPhase {
+        let Some((_, planned_at)) = &self.plan else { return ShardPhase::Idle };
+        if self.failure.is_some() {
+            ShardPhase::Failed
+        } else if self.aborted_at.is_some() {
+            ShardPhase::Finished
+        } else if self.accepted.is_some() {
+            if now < self.window().measure_to_nanoseconds { ShardPhase::Running } else { ShardPhase::Finished }
+        } else if self.arms_after.is_some_and(|after| planned_at.elapsed() >= after) {
+            ShardPhase::Armed
+        } else {
+            ShardPhase::Preparing
+        }
+    }
+
+    fn state(&self, now: u64) -> ShardState {
+        let phase = self.phase(now);
+        let preloading = self.plan.as_ref().filter(|_| phase == ShardPhase::Preparing);
+        ShardState {
+            phase,
+            failure: self.failure.clone().filter(|_| phase == ShardPhase::Failed),
+            plan_hash: self.plan.as_ref().map(|(plan, _)| plan.hash()),
+            accepted: self.accepted,
+            epoch: self.epoch,
+            preparation: Preparation {
+                waiting_for: preloading.and(self.waiting_for.clone()),
+                preloaded_keys: preloading.map_or(0, |(_, at)| at.elapsed().as_secs() * self.preloads_per_second),
+                ..Preparation::default()
+            },
+        }
+    }
+
+    fn snapshot(&mut self, shard: u32, now: u64, detail: Detail) -> Result<Snapshot, CallError> {
+        let phase = self.phase(now);
+        let Some(accepted) = self.accepted else { return Err(refused(RefusalCode::WrongPhase)) };
+        if phase == ShardPhase::Failed || (detail == Detail::Full && phase != ShardPhase::Finished) {
+            return Err(refused(RefusalCode::WrongPhase));
+        }
+        self.sequence += 1;
+        let window = self.window();
+        let until = now.min(window.measure_to_nanoseconds);
+        let sent = |from: u64, to: u64| to.saturating_sub(from) * RATE / 1_000_000_000;
+        let tally = |count| Tally { scheduled: count, succeeded: count, sent_bytes: count * 10, ..Tally::default() };
+        let total = tally(sent(window.measure_from_nanoseconds, until));
+        let mut response = Kind::Request.empty();
+        response.record_n(1_000_000 * u64::from(shard + 1), total.succeeded).unwrap();
+        Ok(Snapshot {
+            sequence: self.sequence,
+            attempt: accepted.attempt,
+            taken_nanoseconds: now,
+            stage: match phase {
+                ShardPhase::Finished => Stage::Done,
+                _ if now < window.start_nanoseconds => Stage::Waiting,
+                _ if now < window.measure_from_nanoseconds => Stage::Warmup,
+                _ => Stage::Measuring,
+            },
+            aborted: self.aborted_at.is_some(),
+            window: Window {
+                first_send_nanoseconds: if now < window.start_nanoseconds { 0 } else { window.first_send_nanoseconds },
+                ..window
+            },
+            total,
+            warmup: tally(sent(window.start_nanoseconds, until.min(window.measure_from_nanoseconds))),
+            latency: Latency { response: EncodedHistogram::encode(&response).unwrap(), ..empty_latency() },
+            ..super::snapshot(shard, accepted.attempt, 0)
+        })
+    }
+}
+
+pub fn empty_latency() -> Latency {
+    Latency {
+        response: EncodedHistogram::encode(&Kind::Request.empty()).unwrap(),
+        service: None,
+        error_replies: None,
+        lateness: None,
+    }
+}
+
+pub fn bare_snapshot(shard: u32, attempt: u32, sequence: u64) -> Snapshot {
+    Snapshot {
+        sequence,
+        shard,
+        attempt,
+        taken_nanoseconds: 0,
+        stage: Stage::Measuring,
+        aborted: false,
+        window: Window::default(),
+        total: Tally::default(),
+        warmup: Tally::default(),
+        preloaded_keys: 0,
+        preload_commands: 0,
+        latency: empty_latency(),
+        series: Series::default(),
+        operations: Vec::new(),
+        nodes: Vec::new(),
+        errors: Vec::new(),
+        generator: Generator::default(),
+    }
+}
+
+fn refused(code: RefusalCode) -> CallError {
+    CallError::Refused(Refusal { code, message: "so it is".to_owned() })
+}
+
+impl FakeShards {
+    pub fn new(count: u32) -> Self {
+        Self { origin: Instant::now(), shards: (0..count).map(|index| Mutex::new(FakeShard::new(index))).collect() }
+    }
+
+    pub fn shard(&self, index: u32) -> MutexGuard<'_, FakeShard> {
+        self.shards[usize::try_from(index).unwrap()].lock().unwrap()
+    }
+
+    pub fn endpoint(&self, shard: u32) -> Endpoint {
+        Endpoint {
+            shard,
+            incarnation: self.shard(shard).incarnation.clone(),
+            address: SocketAddr::from(([127, 0, 0, 1], 1)),
+            host: format!("node-{shard}"),
+        }
+    }
+
+    /// Another process takes the shard's place, as a replaced pod does.
+    pub fn replace(&self, shard: u32) {
+        *self.shard(shard) = FakeShard { incarnation: format!("pod-{shard}-again"), ..FakeShard::new(shard) };
+    }
+
+    /// The accepted start of `shard`, since the fakes were made.
+    pub fn true_start(&self, shard: u32) -> Duration {
+        let shard = self.shard(shard);
+        Duration::from_nanos(shard.accepted.unwrap().start_nanoseconds) - shard.clock_offset
+    }
+
+    /// The time that a call takes, faults included, around what it does.
+    async fn call<T>(
+        &self,
+        endpoint: &Endpoint,
+        act: impl FnOnce(&mut FakeShard, u64) -> Result<T, CallError> + Send,
+    ) -> Result<T, CallError> {
+        let (reachable, way) = {
+            let shard = self.shard(endpoint.shard);
+            (shard.reachable, shard.round_trip / 2)
+        };
+        if !reachable {
+            sleep(Duration::from_secs(3)).await;
+            return Err(Unreachable::DialTimedOut(endpoint.address).into());
+        }
+        sleep(way).await;
+        let answer = {
+            let mut shard = self.shard(endpoint.shard);
+            if shard.incarnation != endpoint.incarnation {
+                return Err(Unreachable::Foreign(shard.incarnation.clone()).into());
+            }
+            let now = u64::try_from((self.origin.elapsed() + shard.clock_offset).as_nanos()).unwrap();
+            act(&mut shard, now)
+        };
+        sleep(way).await;
+        answer
+    }
+}
+
+impl ShardCalls for FakeShards {
+    async fn clock(&self, endpoint: &Endpoint) -> Result<ClockReading, CallError> {
+        self.call(endpoint, |_, now| Ok(ClockReading { monotonic_nanoseconds: now })).await
+    }
+
+    async fn state(&self, endpoint: &Endpoint) -> Result<ShardState, CallError> {
+        self.call(endpoint, |shard, now| Ok(shard.state(now))).await
+    }
+
+    async fn put_plan(&self, endpoint: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {
+        self.call(endpoint, |shard, now| {
+            shard.take_epoch(request.epoch)?;
+            if shard.plan.as_ref().is_some_and(|(plan, _)| plan.hash() != request.hash) {
+                return Err(refused(RefusalCode::PlanConflict));
+            }
+            shard.plan.get_or_insert_with(|| (request.plan.clone(), Instant::now()));
+            Ok(shard.state(now))
+        })
+        .await
+    }
+
+    async fn start(&self, endpoint: &Endpoint, _: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
+        if self.shard(endpoint.shard).misses.contains(&request.attempt) {
+            return Err(Unreachable::Connection("reset".to_owned()).into());
+        }
+        self.call(endpoint, |shard, now| {
+            shard.take_epoch(request.epoch)?;
+            if let Some(accepted) = shard.accepted.filter(|accepted| accepted.attempt == request.attempt) {
+                return Ok(accepted);
+            }
+            if shard.phase(now) != ShardPhase::Armed {
+                return Err(refused(RefusalCode::WrongPhase));
+            }
+            if request.start_nanoseconds <= now {
+                return Err(refused(RefusalCode::InstantPassed));
+            }
+            let accepted = AcceptedStart { attempt: request.attempt, start_nanoseconds: request.start_nanoseconds };
+            shard.accepted = Some(accepted);
+            Ok(accepted)
+        })
+        .await
+    }
+
+    async fn snapshot(&self, endpoint: &Endpoint, _: u32, detail: Detail) -> Result<Snapshot, CallError> {
+        self.call(endpoint, |shard, now| shard.snapshot(endpoint.shard, now, detail)).await
+    }
+
+    async fn abort(&self, endpoint: &Endpoint, _: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
+        if self.shard(endpoint.shard).deaf_to_aborts {
+            sleep(Duration::from_secs(8)).await;
+            return Err(Unreachable::TimedOut(Duration::from_secs(8)).into());
+        }
+        self.call(endpoint, |shard, now| {
+            shard.take_epoch(request.epoch)?;
+            match request.then {
+                AbortThen::Stop => shard.aborted_at = Some(shard.aborted_at.unwrap_or(now)),
+                AbortThen::Rearm => {
+                    (shard.accepted, shard.aborted_at) = (None, None);
+                    shard.rearmed += 1;
+                }
+            }
+            Ok(shard.state(now))
+        })
+        .await
+    }
+
+    async fn release(&self, endpoint: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
+        self.call(endpoint, |shard, now| {
+            shard.take_epoch(request.epoch)?;
+            shard.released = true;
+            Ok(shard.state(now))
+        })
+        .await
+    }
+}

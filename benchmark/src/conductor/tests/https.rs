@@ -1,0 +1,201 @@
+//! The client against a real HTTPS server on the loopback.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use redisbench_wire::{Answer, ClockReading, Detail, Refusal, RefusalCode, WIRE_VERSION, limits, path};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use crate::conductor::client::{CallTimeouts, ShardClient};
+use crate::conductor::{CallError, Endpoint, ShardCalls as _, Unreachable};
+use crate::credential::RunCredential;
+
+const RUN: &str = "run";
+
+fn credential(run: &str) -> RunCredential {
+    RunCredential::derive(&[3; 32], run).unwrap()
+}
+
+/// A server that ends with the test.
+struct Server {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    async fn with_certificate_of(credential: &RunCredential, router: Router) -> Self {
+        let certificate = CertificateDer::from_pem_slice(credential.certificate_pem().as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(credential.private_key_pem().as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, router) = (acceptor.clone(), router.clone());
+                tokio::spawn(async move {
+                    // A client that does not like the certificate hangs up.
+                    let Ok(stream) = acceptor.accept(stream).await else { return };
+                    let service = TowerToHyperService::new(router);
+                    let _ =
+                        auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        Self { address, task }
+    }
+
+    async fn new(router: Router) -> Self {
+        Self::with_certificate_of(&credential(RUN), router).await
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint { shard: 0, incarnation: "pod".into(), address: self.address, host: String::new() }
+    }
+}
+
+fn client() -> ShardClient {
+    let timeouts = CallTimeouts { call: Duration::from_secs(60), ..CallTimeouts::default() };
+    ShardClient::new(RUN, &credential(RUN), timeouts).unwrap()
+}
+
+/// A shard's clock that answers as `run` and `incarnation` to whoever has the right token.
+fn clock(run: &'static str, incarnation: &'static str) -> Router {
+    let token = credential(RUN).token();
+    let handler = async move |headers: HeaderMap| {
+        if !headers.get("authorization").is_some_and(|header| token.matches(header.to_str().unwrap())) {
+            return StatusCode::IM_A_TEAPOT.into_response();
+        }
+        let body = ClockReading { monotonic_nanoseconds: 42 };
+        axum::Json(Answer::new(run, incarnation, None, body)).into_response()
+    };
+    Router::new().route(path::CLOCK, get(handler))
+}
+
+fn unreachable(error: CallError) -> Unreachable {
+    match error {
+        CallError::Unreachable(how) => how,
+        CallError::Refused(refusal) => panic!("refused: {refusal}"),
+    }
+}
+
+#[tokio::test]
+async fn the_pinned_certificate_and_the_token_work() {
+    let server = Server::new(clock(RUN, "pod")).await;
+    let client = client();
+    for _ in 0..3 {
+        assert_eq!(client.clock(&server.endpoint()).await.unwrap().monotonic_nanoseconds, 42);
+    }
+}
+
+#[tokio::test]
+async fn another_runs_certificate_is_refused() {
+    let server = Server::with_certificate_of(&credential("another"), clock(RUN, "pod")).await;
+    let how = unreachable(client().clock(&server.endpoint()).await.unwrap_err());
+    assert!(matches!(&how, Unreachable::Connection(why) if why.contains("certificate")), "{how:?}");
+}
+
+#[tokio::test]
+async fn another_incarnation_or_run_is_no_data() {
+    for (run, incarnation) in [(RUN, "pod-again"), ("another", "pod")] {
+        let server = Server::new(clock(run, incarnation)).await;
+        let how = unreachable(client().clock(&server.endpoint()).await.unwrap_err());
+        assert!(matches!(how, Unreachable::Foreign(_)), "{how:?}");
+    }
+}
+
+#[tokio::test]
+async fn another_wire_version_is_no_data() {
+    let answer = async || {
+        let body = ClockReading { monotonic_nanoseconds: 42 };
+        axum::Json(Answer { wire: WIRE_VERSION + 1, ..Answer::new(RUN, "pod", None, body) })
+    };
+    let server = Server::new(Router::new().route(path::CLOCK, get(answer))).await;
+    let how = unreachable(client().clock(&server.endpoint()).await.unwrap_err());
+    assert!(matches!(&how, Unreachable::Foreign(what) if what.contains("wire version")), "{how:?}");
+}
+
+#[tokio::test]
+async fn a_snapshot_of_another_trial_is_no_data() {
+    let answer = async || axum::Json(Answer::new(RUN, "pod", Some(1), super::snapshot(0, 1, 1)));
+    let server = Server::new(Router::new().route("/v1/trials/{trial}/snapshot", get(answer))).await;
+    let client = client();
+    assert!(client.snapshot(&server.endpoint(), 1, Detail::Live).await.is_ok());
+    let how = unreachable(client.snapshot(&server.endpoint(), 0, Detail::Live).await.unwrap_err());
+    assert!(matches!(&how, Unreachable::Foreign(what) if what.contains("trial")), "{how:?}");
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_bound_is_refused() {
+    let body = async || vec![b' '; limits::ANSWER_BYTES + 1];
+    let server = Server::new(Router::new().route(path::CLOCK, get(body))).await;
+    let how = unreachable(client().clock(&server.endpoint()).await.unwrap_err());
+    assert!(matches!(&how, Unreachable::Malformed(what) if what.contains("larger than")), "{how:?}");
+}
+
+#[tokio::test]
+async fn refusals_are_read_whoever_is_refused() {
+    let cases = [
+        (RefusalCode::WrongPhase, RUN, "pod"),
+        // A stranger is told nothing.
+        (RefusalCode::Unauthorized, "", ""),
+    ];
+    for (code, run, incarnation) in cases {
+        let answer = async move || {
+            let refusal = Refusal { code, message: "no".into() };
+            let status = StatusCode::from_u16(code.status()).unwrap();
+            (status, axum::Json(Answer::new(run, incarnation, None, refusal)))
+        };
+        let server = Server::new(Router::new().route(path::STATE, get(answer))).await;
+        assert_eq!(client().state(&server.endpoint()).await.unwrap_err().refusal(), Some(code));
+    }
+}
+
+#[tokio::test]
+async fn nobody_listening_is_unreachable() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let endpoint = Endpoint { shard: 0, incarnation: "pod".into(), address, host: String::new() };
+    let how = unreachable(client().clock(&endpoint).await.unwrap_err());
+    assert!(matches!(how, Unreachable::Connection(_)), "{how:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_given_up() {
+    let server = Server::new(Router::new().route(path::CLOCK, get(std::future::pending::<()>))).await;
+    let timeouts = CallTimeouts { call: Duration::from_millis(300), ..CallTimeouts::default() };
+    let client = ShardClient::new(RUN, &credential(RUN), timeouts).unwrap();
+    let how = unreachable(client.clock(&server.endpoint()).await.unwrap_err());
+    assert_eq!(how, Unreachable::TimedOut(timeouts.call));
+}
+
+#[test]
+fn debug_shows_no_token() {
+    let shown = format!("{:?}", client());
+    assert!(!shown.contains(credential(RUN).token_text()), "{shown}");
+}

@@ -1,0 +1,156 @@
+//! The conductor on virtual time, against shards in memory; and its client against a real server.
+
+mod barrier;
+mod fake;
+mod https;
+mod running;
+mod taking_over;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redisbench_wire::plan::{
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Topology,
+    Workload,
+};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use self::fake::FakeShards;
+use super::{
+    ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Failure, Journal, JournalError, OnLost, Outcome,
+    Progress, ShardPresence, StartRecord, conduct,
+};
+
+pub use self::fake::bare_snapshot as snapshot;
+
+pub const WARMUP: Duration = Duration::from_secs(5);
+pub const MEASURED: Duration = Duration::from_secs(60);
+
+fn plan(shard: u32, shards: u32) -> ShardPlan {
+    let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap();
+    ShardPlan {
+        run: "run".into(),
+        trial: 0,
+        shard,
+        shards,
+        target: Target {
+            name: "redis".into(),
+            topology: Topology::Standalone,
+            endpoints: vec!["redis:6379".into()],
+            database: 0,
+            authenticate: false,
+        },
+        workload: Workload {
+            operations: vec![Operation {
+                name: "get".into(),
+                weight: 1,
+                arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
+            }],
+            keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
+            value_bytes: 100,
+            seed: 1,
+        },
+        preload: Preload::None,
+        load: Load::ClosedLoop,
+        connections: 1,
+        pipeline: 1,
+        warmup_nanoseconds: nanoseconds(WARMUP),
+        bound: Bound::Duration { nanoseconds: nanoseconds(MEASURED) },
+        timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1_000_000_000 },
+        breakdown: Breakdown { operation: false, node: false },
+        limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
+    }
+}
+
+/// A journal that keeps its records for the test to see.
+#[derive(Default)]
+struct Records {
+    records: Mutex<Vec<StartRecord>>,
+    refuse: Mutex<Option<JournalError>>,
+}
+
+impl Journal for Arc<Records> {
+    async fn record_start(&self, record: StartRecord) -> Result<(), JournalError> {
+        self.records.lock().unwrap().push(record);
+        self.refuse.lock().unwrap().clone().map_or(Ok(()), Err)
+    }
+}
+
+/// A run with everything around its conductor.
+struct Rig {
+    shards: Arc<FakeShards>,
+    config: ConductorConfig,
+    journal: Arc<Records>,
+    presence: watch::Sender<Vec<ShardPresence>>,
+    control: watch::Sender<Control>,
+    progress: watch::Sender<Progress>,
+}
+
+impl Rig {
+    fn new(count: u32) -> Self {
+        let shards = Arc::new(FakeShards::new(count));
+        let presence = (0..count).map(|shard| ShardPresence::Present(shards.endpoint(shard))).collect();
+        Self {
+            config: ConductorConfig {
+                epoch: 1,
+                plans: (0..count).map(|shard| plan(shard, count)).collect(),
+                limits: ConductorLimits::default(),
+                on_lost: OnLost::Invalidate,
+                resume: None,
+            },
+            shards,
+            journal: Arc::default(),
+            presence: watch::Sender::new(presence),
+            control: watch::Sender::default(),
+            progress: watch::Sender::default(),
+        }
+    }
+
+    fn spawn(&self) -> JoinHandle<Outcome> {
+        tokio::spawn(conduct(
+            self.config.clone(),
+            Arc::clone(&self.shards),
+            Arc::clone(&self.journal),
+            self.presence.subscribe(),
+            self.control.subscribe(),
+            self.progress.clone(),
+        ))
+    }
+
+    async fn conduct(&self) -> Outcome {
+        self.spawn().await.unwrap()
+    }
+
+    fn set_presence(&self, shard: usize, presence: ShardPresence) {
+        self.presence.send_modify(|all| all[shard] = presence);
+    }
+
+    /// Waits until `seen` holds of the published progress. Bounded, so that a fault ends the test.
+    async fn until(&self, seen: impl FnMut(&Progress) -> bool) {
+        let mut progress = self.progress.subscribe();
+        tokio::time::timeout(Duration::from_secs(3_600), progress.wait_for(seen)).await.unwrap().unwrap();
+    }
+
+    async fn until_measuring(&self) {
+        self.until(|progress| {
+            progress.stage == ConductStage::Running && progress.live.as_ref().is_some_and(|live| live.measuring)
+        })
+        .await;
+    }
+
+    fn attempts(&self) -> Vec<u32> {
+        self.journal.records.lock().unwrap().iter().map(|record| record.attempt).collect()
+    }
+}
+
+fn failure(outcome: &Outcome) -> &Failure {
+    match &outcome.ending {
+        Ending::Failed(failure) => failure,
+        other => panic!("{other:?}, not Failed"),
+    }
+}
+
+fn succeeded(outcome: &Outcome) -> Vec<u64> {
+    outcome.shards.iter().map(|shard| shard.snapshot.as_ref().map_or(0, |s| s.total.succeeded)).collect()
+}

@@ -1,0 +1,138 @@
+//! A second conductor takes over from one that was killed.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::super::{ConductStage, Ending, ShardPresence};
+use super::{MEASURED, Rig, WARMUP, failure, succeeded};
+
+/// Kills the conductor of `rig` once `when` holds, and makes the rig that of its successor.
+async fn kill(rig: &mut Rig, when: impl FnMut(&super::Progress) -> bool) {
+    let conducting = rig.spawn();
+    rig.until(when).await;
+    conducting.abort();
+    assert!(conducting.await.unwrap_err().is_cancelled());
+    rig.config.epoch += 1;
+    rig.config.resume = rig.journal.records.lock().unwrap().last().copied();
+    rig.progress = tokio::sync::watch::Sender::default();
+    sleep(Duration::from_secs(5)).await;
+}
+
+fn measuring(progress: &super::Progress) -> bool {
+    progress.live.as_ref().is_some_and(|live| live.measuring)
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_mid_run_the_attempt_carries_on() {
+    let mut rig = Rig::new(3);
+    kill(&mut rig, measuring).await;
+    let starts: Vec<_> = (0..3).map(|shard| rig.shards.true_start(shard)).collect();
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 1));
+    assert_eq!(succeeded(&outcome), [60_000; 3]);
+    assert!(outcome.start_skew.is_some() && outcome.clock_uncertainty.is_some());
+    assert!(outcome.start_at_unix_nanoseconds.is_some());
+    assert_eq!(rig.attempts(), [1], "no new start");
+    for shard in 0..3 {
+        assert_eq!(rig.shards.shard(shard).rearmed, 0);
+        assert_eq!(rig.shards.true_start(shard), starts[usize::try_from(shard).unwrap()]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_end_the_result_is_collected() {
+    let mut rig = Rig::new(3);
+    kill(&mut rig, measuring).await;
+    sleep(WARMUP + MEASURED).await;
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 1));
+    assert_eq!(succeeded(&outcome), [60_000; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_preparing_the_plan_is_handed_over_again() {
+    let mut rig = Rig::new(3);
+    rig.shards.shard(1).arms_after = Some(Duration::from_secs(20));
+    kill(&mut rig, |progress| progress.shards.armed == 2).await;
+    assert_eq!(rig.config.resume, None);
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 1));
+    assert!((0..3).all(|shard| rig.shards.shard(shard).epoch == 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fewer_than_all_begin_a_new_attempt() {
+    let mut rig = Rig::new(3);
+    rig.shards.shard(2).misses = vec![1];
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.attempt == 1).await;
+    // Killed between the first start and the last.
+    while rig.shards.shard(0).accepted.is_none() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    conducting.abort();
+    rig.config.epoch += 1;
+    rig.config.resume = rig.journal.records.lock().unwrap().last().copied();
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 2));
+    assert_eq!(rig.attempts(), [1, 2]);
+    assert_eq!(succeeded(&outcome), [60_000; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_replaced_meanwhile_is_lost_and_never_armed() {
+    let mut rig = Rig::new(3);
+    kill(&mut rig, measuring).await;
+    // The wall clock does not stand still in a test on virtual time, so the record is put into the past.
+    if let Some(resume) = &mut rig.config.resume {
+        resume.start_at_unix_nanoseconds -= 60_000_000_000;
+    }
+    rig.shards.replace(1);
+    rig.set_presence(1, ShardPresence::Present(rig.shards.endpoint(1)));
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 1));
+    assert!(outcome.shards[1].lost.is_some());
+    assert!(rig.shards.shard(1).plan.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_is_silent_at_first_still_counts() {
+    let mut rig = Rig::new(3);
+    kill(&mut rig, measuring).await;
+    if let Some(resume) = &mut rig.config.resume {
+        resume.start_at_unix_nanoseconds -= 60_000_000_000;
+    }
+    rig.shards.shard(2).reachable = false;
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.stage == ConductStage::Running && progress.shards.unreachable == 1).await;
+    rig.shards.shard(2).reachable = true;
+    let outcome = conducting.await.unwrap();
+    assert_eq!(outcome.ending, Ending::Completed);
+    assert_eq!(succeeded(&outcome), [60_000; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_conductor_is_refused() {
+    let rig = Rig::new(2);
+    rig.shards.shard(0).misses = vec![1];
+    let old = rig.spawn();
+    rig.until(|progress| progress.shards.armed == 2).await;
+    for shard in 0..2 {
+        rig.shards.shard(shard).epoch = 7;
+    }
+    assert_eq!(old.await.unwrap().ending, Ending::Superseded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_meanwhile_is_found() {
+    let mut rig = Rig::new(2);
+    kill(&mut rig, measuring).await;
+    rig.shards.shard(1).failure = Some(redisbench_wire::ShardFailure {
+        reason: redisbench_wire::FailureReason::Internal,
+        message: "gone wrong".into(),
+    });
+    let outcome = rig.conduct().await;
+    assert_eq!(failure(&outcome).message, "shard 1 failed during the trial: gone wrong");
+    assert!(outcome.shards[0].snapshot.as_ref().unwrap().aborted, "what the other measured is kept");
+}
