@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
+use http_body_util::BodyExt;
 use redisbench_wire::{
     AbortRequest, Answer, ClockReading, Detail, EpochRequest, PlanRequest, Refusal, RefusalCode, RunToken,
     StartRequest, limits, path,
@@ -198,13 +199,9 @@ fn trial_number(text: &str) -> Result<u32, Refusal> {
 
 async fn body<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
     let too_large = || refusal(RefusalCode::TooLarge, format!("a body may have {} bytes", limits::REQUEST_BYTES));
-    let announced = axum::body::HttpBody::size_hint(request.body()).lower();
-    if announced > limits::REQUEST_BYTES as u64 {
-        return Err(too_large());
-    }
-    let bytes = match timeout(BODY, to_bytes(request.into_body(), limits::REQUEST_BYTES)).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(error)) if is_length_limit(&error) => return Err(too_large()),
+    let bytes = match timeout(BODY, read_bounded(request.into_body())).await {
+        Ok(Ok(Some(bytes))) => bytes,
+        Ok(Ok(None)) => return Err(too_large()),
         Ok(Err(_)) => return Err(refusal(RefusalCode::Malformed, "the body broke off")),
         Err(_) => return Err(refusal(RefusalCode::Malformed, "the body did not arrive in time")),
     };
@@ -214,8 +211,21 @@ async fn body<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
     })
 }
 
-fn is_length_limit(error: &axum::Error) -> bool {
-    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
+/// The whole body; none if it is too large. Somewhat more is then read and dropped: a caller that is still writing
+/// when the connection closes never sees the answer.
+async fn read_bounded(mut body: Body) -> Result<Option<Vec<u8>>, axum::Error> {
+    let mut kept = Vec::new();
+    let mut read = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        read += data.len();
+        if read <= limits::REQUEST_BYTES {
+            kept.extend_from_slice(&data);
+        } else if read > 4 * limits::REQUEST_BYTES {
+            break;
+        }
+    }
+    Ok((read <= limits::REQUEST_BYTES).then_some(kept))
 }
 
 fn json<T: Serialize>(status: StatusCode, body: &Answer<T>) -> Response {

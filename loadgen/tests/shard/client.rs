@@ -1,0 +1,211 @@
+//! A shard's process and a small conductor's client for it.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{
+    AbortRequest, AbortThen, AcceptedStart, Answer, ClockReading, Detail, EpochRequest, PlanRequest, Refusal,
+    ShardPhase, ShardState, StartRequest, path,
+};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+pub const RUN: &str = "01j8run";
+pub const INCARNATION: &str = "pod-uid";
+const TOKEN: &str = "a-token-of-the-run";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running shard of a run of its own.
+pub struct Shard {
+    child: Child,
+    directory: TempDir,
+    address: String,
+    tls: Arc<ClientConfig>,
+    /// What this client presents.
+    pub token: String,
+}
+
+/// What a call was answered with.
+pub type Called<T> = Result<Answer<T>, (StatusCode, Answer<Refusal>)>;
+
+impl Shard {
+    /// Starts shard 0 with the target's user and password in its directory, if any.
+    pub async fn start(credentials: Option<(&str, &str)>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let pair = rcgen::generate_simple_self_signed(["shard".to_owned()]).unwrap();
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("identity/token", &format!("{TOKEN}\n"));
+        write("identity/tls.crt", &pair.cert.pem());
+        write("identity/tls.key", &pair.signing_key.serialize_pem());
+        if let Some((username, password)) = credentials {
+            write("target/username", username);
+            write("target/password", password);
+        }
+        let mut roots = RootCertStore::empty();
+        roots.add(pair.cert.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let tls = Arc::new(tls.with_root_certificates(roots).with_no_client_auth());
+        let child = command(directory.path(), "127.0.0.1:0").spawn().unwrap();
+        let port_file = directory.path().join("port");
+        let address = eventually("the shard listens", async || std::fs::read_to_string(&port_file).ok()).await;
+        Self { child, directory, address: address.trim().to_owned(), tls, token: TOKEN.to_owned() }
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
+    /// What it wrote to stderr.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap()
+    }
+
+    /// Sends SIGTERM.
+    pub fn terminate(&self) {
+        let status = std::process::Command::new("kill").arg(self.pid().to_string()).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits for its end and returns the exit code.
+    pub async fn exit_code(&mut self) -> Option<i32> {
+        timeout(PATIENCE, self.child.wait()).await.expect("the shard did not end").unwrap().code()
+    }
+
+    /// One request on a connection of its own: status, headers as text, body.
+    pub async fn request(&self, method: Method, path: &str, body: Bytes) -> (StatusCode, String, Bytes) {
+        let stream = TcpStream::connect(&self.address).await.unwrap();
+        let name = ServerName::try_from("shard").unwrap();
+        let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await.unwrap();
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let mut request = Request::builder().method(method).uri(path).header("host", "shard");
+        if !self.token.is_empty() {
+            request = request.header("authorization", format!("Bearer {}", self.token));
+        }
+        let answer = async {
+            let response = sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap();
+            let (parts, body) = response.into_parts();
+            (parts.status, format!("{:?}", parts.headers), body.collect().await.unwrap().to_bytes())
+        };
+        let answer = timeout(PATIENCE, answer).await.expect("no answer");
+        connection.abort();
+        answer
+    }
+
+    async fn call<T: DeserializeOwned>(&self, method: Method, path: &str, body: &impl Serialize) -> Called<T> {
+        let (status, _, bytes) = self.request(method, path, serde_json::to_vec(body).unwrap().into()).await;
+        if status == StatusCode::OK {
+            return Ok(serde_json::from_slice(&bytes).unwrap());
+        }
+        let refused: Answer<Refusal> = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(refused.body.code.status(), status.as_u16());
+        Err((status, refused))
+    }
+
+    pub async fn clock(&self) -> u64 {
+        let answer: Answer<ClockReading> = self.call(Method::GET, path::CLOCK, &Value::Null).await.unwrap();
+        answer.body.monotonic_nanoseconds
+    }
+
+    pub async fn state(&self) -> Answer<ShardState> {
+        self.call(Method::GET, path::STATE, &Value::Null).await.unwrap()
+    }
+
+    pub async fn plan(&self, epoch: u64, plan: &ShardPlan) -> Called<ShardState> {
+        let request = PlanRequest { epoch, hash: plan.hash(), plan: plan.clone() };
+        self.call(Method::PUT, &path::trial(plan.trial), &request).await
+    }
+
+    pub async fn start_at(&self, epoch: u64, attempt: u32, start_nanoseconds: u64) -> Called<AcceptedStart> {
+        let request = StartRequest { epoch, attempt, start_nanoseconds };
+        self.call(Method::PUT, &path::start(0), &request).await
+    }
+
+    pub async fn snapshot(&self, detail: Detail) -> Called<Snapshot> {
+        self.call(Method::GET, &path::snapshot(0, detail), &Value::Null).await
+    }
+
+    pub async fn abort(&self, then: AbortThen) -> Called<ShardState> {
+        let request = AbortRequest { epoch: 1, attempt: None, then };
+        self.call(Method::PUT, &path::abort(0), &request).await
+    }
+
+    pub async fn release(&self) -> Called<ShardState> {
+        self.call(Method::PUT, path::RELEASE, &EpochRequest { epoch: 1 }).await
+    }
+
+    /// Waits for a phase; a failure that was not waited for is told.
+    pub async fn phase(&self, wanted: ShardPhase) -> ShardState {
+        eventually(&format!("the shard is {wanted:?}"), async || {
+            let state = self.state().await.body;
+            assert!(state.phase != ShardPhase::Failed || wanted == ShardPhase::Failed, "{state:?}\n{}", self.log());
+            (state.phase == wanted).then_some(state)
+        })
+        .await
+    }
+
+    /// From Armed to the full snapshot.
+    pub async fn run(&self, attempt: u32) -> Snapshot {
+        self.phase(ShardPhase::Armed).await;
+        let begin = self.clock().await + 100_000_000;
+        let accepted = self.start_at(1, attempt, begin).await.unwrap().body;
+        assert_eq!(accepted, AcceptedStart { attempt, start_nanoseconds: begin });
+        self.phase(ShardPhase::Finished).await;
+        self.snapshot(Detail::Full).await.unwrap().body
+    }
+}
+
+/// The command of a shard whose files are in `directory`.
+pub fn command(directory: &Path, listen: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_redisbench-loadgen"));
+    command
+        .args(["shard", "--run", RUN, "--index", "0", "--incarnation", INCARNATION, "--host", "node-7"])
+        .args(["--listen", listen, "--workers", "2", "--log-format", "json"])
+        .arg("--identity")
+        .arg(directory.join("identity"))
+        .arg("--target-credentials")
+        .arg(directory.join("target"))
+        .arg("--port-file")
+        .arg(directory.join("port"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(directory.join("log")).unwrap())
+        .kill_on_drop(true);
+    command
+}
+
+/// Looks until there is an answer.
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let waiting = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited too long until {what}"))
+}

@@ -1,0 +1,198 @@
+//! Whole trials: the counts against the server's own, starts, aborts, limits, and where the password may not appear.
+
+use redisbench_wire::histogram::Kind;
+use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::snapshot::{Snapshot, Stage};
+use redisbench_wire::{AbortThen, Detail, RefusalCode, ShardPhase};
+
+use crate::client::{Shard, eventually};
+use crate::plans::{SECOND, authenticated, clustered, plan};
+use crate::support::{RedisCluster, RedisServer};
+
+/// A load that only a stop ends.
+fn endless(plan: ShardPlan) -> ShardPlan {
+    ShardPlan { bound: Bound::Duration { nanoseconds: 50 * SECOND }, warmup_nanoseconds: 0, ..plan }
+}
+
+/// Every request has one outcome, and the parts add up to the whole.
+fn assert_balanced(snapshot: &Snapshot) {
+    assert!(snapshot.total.balances(), "{:?}", snapshot.total);
+    let operations = snapshot.operations.iter();
+    assert!(operations.clone().all(|operation| operation.tally.balances()));
+    assert_eq!(operations.map(|operation| operation.tally.scheduled).sum::<u64>(), snapshot.total.scheduled);
+    let recorded = snapshot.latency.response.decode(Kind::Request).unwrap().len();
+    assert_eq!(recorded + snapshot.total.overflow, snapshot.total.succeeded);
+}
+
+#[tokio::test]
+async fn a_trial_counts_what_the_server_counted() {
+    let redis = RedisServer::start(&[]);
+    let mut shard = Shard::start(None).await;
+    let state = shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
+    assert_eq!(state.body.phase, ShardPhase::Preparing);
+    let snapshot = shard.run(1).await;
+    assert_balanced(&snapshot);
+    assert_eq!((snapshot.stage, snapshot.aborted, snapshot.attempt, snapshot.shard), (Stage::Done, false, 1, 0));
+    assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
+    assert_eq!((snapshot.preloaded_keys, snapshot.preload_commands), (1000, 1000));
+    assert_eq!((snapshot.generator.host.as_str(), snapshot.generator.workers), ("node-7", 2));
+    let all = snapshot.total.succeeded + snapshot.warmup.succeeded + snapshot.preload_commands;
+    assert_eq!(redis.calls("get") + redis.calls("set"), all);
+    let live = shard.snapshot(Detail::Live).await.unwrap().body;
+    assert!(live.sequence > snapshot.sequence);
+    assert_eq!(live.total, snapshot.total);
+    shard.release().await.unwrap();
+    assert_eq!(shard.exit_code().await, Some(0), "{}", shard.log());
+}
+
+#[tokio::test]
+async fn a_cluster_is_loaded_node_by_node() {
+    let cluster = RedisCluster::start(3);
+    let shard = Shard::start(None).await;
+    shard.plan(1, &clustered(&cluster.nodes[1].endpoint())).await.unwrap();
+    let snapshot = shard.run(1).await;
+    assert_balanced(&snapshot);
+    assert_eq!((snapshot.total.succeeded, snapshot.total.redirected), (5000, 0), "{:?}", snapshot.errors);
+    assert_eq!(snapshot.nodes.iter().map(|node| node.requests).sum::<u64>(), 5000);
+    assert_eq!(snapshot.nodes.iter().map(|node| node.slots).sum::<u32>(), 16384);
+    for node in &snapshot.nodes {
+        assert!(node.requests > 0 && node.address.starts_with("127.0.0.1:"), "{node:?}");
+    }
+    let all = snapshot.total.succeeded + snapshot.warmup.succeeded + snapshot.preload_commands;
+    assert_eq!(cluster.calls("get") + cluster.calls("set"), all);
+}
+
+#[tokio::test]
+async fn a_start_is_accepted_once_and_repeated() {
+    let redis = RedisServer::start(&[]);
+    let shard = Shard::start(None).await;
+    shard.plan(1, &endless(plan(&redis.endpoint()))).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let now = shard.clock().await;
+    assert_eq!(shard.start_at(1, 1, now).await.unwrap_err().1.body.code, RefusalCode::InstantPassed);
+    let accepted = shard.start_at(1, 1, now + SECOND).await.unwrap().body;
+    assert_eq!(shard.start_at(1, 1, now + 9 * SECOND).await.unwrap().body, accepted);
+    let running = eventually("the load runs", async || {
+        let snapshot = shard.snapshot(Detail::Live).await.unwrap().body;
+        (snapshot.total.succeeded > 0).then_some(snapshot)
+    });
+    assert_eq!(running.await.window.start_nanoseconds, accepted.start_nanoseconds);
+    assert_eq!(shard.start_at(1, 1, accepted.start_nanoseconds).await.unwrap().body, accepted);
+    assert_eq!(shard.start_at(1, 2, now + 99 * SECOND).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
+    assert_eq!(shard.snapshot(Detail::Full).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
+    assert_eq!(shard.state().await.body.accepted, Some(accepted));
+}
+
+#[tokio::test]
+async fn an_aborted_load_is_kept_and_its_server_left_alone() {
+    let redis = RedisServer::start(&[]);
+    let shard = Shard::start(None).await;
+    shard.plan(1, &endless(plan(&redis.endpoint()))).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let begin = shard.clock().await + SECOND / 10;
+    shard.start_at(1, 1, begin).await.unwrap();
+    eventually("the load runs", async || {
+        (shard.snapshot(Detail::Live).await.unwrap().body.total.succeeded > 100).then_some(())
+    })
+    .await;
+    shard.abort(AbortThen::Stop).await.unwrap();
+    shard.phase(ShardPhase::Finished).await;
+    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    assert_balanced(&snapshot);
+    assert!(snapshot.aborted && snapshot.total.succeeded > 100);
+    let calls = redis.calls("get");
+    assert_eq!(shard.snapshot(Detail::Full).await.unwrap().body.total, snapshot.total);
+    assert_eq!(redis.calls("get"), calls);
+}
+
+#[tokio::test]
+async fn a_rearmed_shard_measures_anew_without_a_second_preload() {
+    let redis = RedisServer::start(&[]);
+    let shard = Shard::start(None).await;
+    let endless = endless(plan(&redis.endpoint()));
+    shard.plan(1, &ShardPlan { bound: Bound::Duration { nanoseconds: SECOND }, ..endless }).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let begin = shard.clock().await + SECOND / 10;
+    shard.start_at(1, 1, begin).await.unwrap();
+    eventually("the load runs", async || {
+        (shard.snapshot(Detail::Live).await.unwrap().body.total.succeeded > 100).then_some(())
+    })
+    .await;
+    shard.abort(AbortThen::Rearm).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    assert_eq!(shard.state().await.body.accepted, None);
+    let refused = shard.start_at(1, 1, begin + 9 * SECOND).await.unwrap_err().1;
+    assert_eq!(refused.body.code, RefusalCode::WrongPhase);
+    let snapshot = shard.run(2).await;
+    assert_balanced(&snapshot);
+    assert_eq!((snapshot.attempt, snapshot.aborted, snapshot.preloaded_keys), (2, false, 1000));
+    assert!(snapshot.window.start_nanoseconds > begin && snapshot.total.in_flight == 0);
+}
+
+#[tokio::test]
+async fn the_limit_of_a_trial_ends_the_load() {
+    let redis = RedisServer::start(&[]);
+    let mut shard = Shard::start(None).await;
+    let mut plan = endless(plan(&redis.endpoint()));
+    plan.limits.trial_nanoseconds = SECOND;
+    shard.plan(1, &plan).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let begin = shard.clock().await + SECOND / 10;
+    shard.start_at(1, 1, begin).await.unwrap();
+    assert_eq!(shard.exit_code().await, Some(75));
+    assert_counters_are_logged(&shard);
+}
+
+#[tokio::test]
+async fn a_signal_ends_the_load() {
+    let redis = RedisServer::start(&[]);
+    let mut shard = Shard::start(None).await;
+    shard.plan(1, &endless(plan(&redis.endpoint()))).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let begin = shard.clock().await + SECOND / 10;
+    shard.start_at(1, 1, begin).await.unwrap();
+    eventually("the load runs", async || (redis.calls("get") > 0).then_some(())).await;
+    shard.terminate();
+    assert_eq!(shard.exit_code().await, Some(75));
+    assert_counters_are_logged(&shard);
+}
+
+fn assert_counters_are_logged(shard: &Shard) {
+    let log = shard.log();
+    let line = log.lines().find(|line| line.contains("counters")).unwrap_or_else(|| panic!("no counters in {log}"));
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    let counters: serde_json::Value = serde_json::from_str(line["counters"].as_str().unwrap()).unwrap();
+    assert!(counters["total"]["succeeded"].as_u64().unwrap() > 0, "{counters}");
+}
+
+#[tokio::test]
+async fn a_lost_target_disarms_the_shard() {
+    let mut redis = RedisServer::start(&[]);
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    redis.kill();
+    let state = shard.phase(ShardPhase::Preparing).await;
+    assert!(state.preparation.connected < 4, "{state:?}");
+    let refused = shard.start_at(1, 1, shard.clock().await + SECOND).await.unwrap_err().1;
+    assert_eq!(refused.body.code, RefusalCode::WrongPhase);
+}
+
+#[tokio::test]
+async fn the_password_stays_in_its_file() {
+    let password = "a-password-like-no-other";
+    let redis = RedisServer::start(&["--requirepass", password]);
+    let mut shard = Shard::start(Some(("default", &format!("{password}\n")))).await;
+    shard.plan(1, &authenticated(&redis.endpoint())).await.unwrap();
+    let snapshot = shard.run(1).await;
+    assert_eq!(snapshot.total.succeeded, 5000);
+    let state = format!("{:?}{snapshot:?}", shard.state().await);
+    let process = ["cmdline", "environ"].map(|name| {
+        String::from_utf8_lossy(&std::fs::read(format!("/proc/{}/{name}", shard.pid())).unwrap()).into_owned()
+    });
+    shard.release().await.unwrap();
+    assert_eq!(shard.exit_code().await, Some(0));
+    for text in [state, process.concat(), shard.log()] {
+        assert!(!text.contains(password) && !text.contains(&shard.token), "{text}");
+    }
+}

@@ -1,0 +1,70 @@
+//! Plans of a single shard.
+
+use redisbench_wire::plan::{
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Topology,
+    Workload,
+};
+
+use crate::client::RUN;
+
+pub const SECOND: u64 = 1_000_000_000;
+
+/// An operation written as in a manifest.
+pub fn operation(name: &str, weight: u32, command: &str) -> Operation {
+    let argument = |word: &str| match word {
+        "__key__" => vec![Part::Key],
+        "__data__" => vec![Part::Data],
+        literal => vec![Part::Literal(literal.into())],
+    };
+    Operation { name: name.into(), weight, arguments: command.split(' ').map(argument).collect() }
+}
+
+/// A short closed loop of two operations at `endpoint`.
+pub fn plan(endpoint: &str) -> ShardPlan {
+    ShardPlan {
+        run: RUN.into(),
+        trial: 0,
+        shard: 0,
+        shards: 1,
+        target: Target {
+            name: "cart".into(),
+            topology: Topology::Standalone,
+            endpoints: vec![endpoint.into()],
+            database: 0,
+            authenticate: false,
+        },
+        workload: Workload {
+            operations: vec![operation("read", 3, "GET __key__"), operation("write", 1, "SET __key__ __data__")],
+            keys: Keys { prefix: "rb:".into(), start: 0, count: 1000, width: 0, pattern: KeyPattern::Uniform },
+            value_bytes: 32,
+            seed: 7,
+        },
+        preload: Preload::Always,
+        load: Load::ClosedLoop,
+        connections: 4,
+        pipeline: 4,
+        warmup_nanoseconds: SECOND / 10,
+        bound: Bound::Requests { count: 5000, max_nanoseconds: 30 * SECOND },
+        timeouts: Timeouts { connect_nanoseconds: 2 * SECOND, request_nanoseconds: 5 * SECOND },
+        breakdown: Breakdown { operation: true, node: true },
+        limits: Limits {
+            trial_nanoseconds: 60 * SECOND,
+            armed_nanoseconds: 60 * SECOND,
+            finished_nanoseconds: 60 * SECOND,
+        },
+    }
+}
+
+/// The same with credentials.
+pub fn authenticated(endpoint: &str) -> ShardPlan {
+    let mut plan = plan(endpoint);
+    plan.target.authenticate = true;
+    plan
+}
+
+/// The same for a cluster.
+pub fn clustered(endpoint: &str) -> ShardPlan {
+    let mut plan = plan(endpoint);
+    plan.target.topology = Topology::Cluster;
+    plan
+}

@@ -1,0 +1,127 @@
+//! Calls that need no load: who may ask, and what is refused.
+
+use hyper::body::Bytes;
+use hyper::{Method, StatusCode};
+use redisbench_wire::{Detail, RefusalCode, ShardPhase, WIRE_VERSION, limits, path};
+
+use crate::client::{INCARNATION, RUN, Shard, command};
+use crate::plans::plan;
+use crate::support::free_port;
+
+#[tokio::test]
+async fn answers_say_who_answers() {
+    let shard = Shard::start(None).await;
+    let answer = shard.state().await;
+    assert_eq!((answer.wire, answer.run.as_str(), answer.incarnation.as_str()), (WIRE_VERSION, RUN, INCARNATION));
+    assert_eq!((answer.trial, answer.body.phase), (None, ShardPhase::Idle));
+    let earlier = shard.clock().await;
+    assert!(shard.clock().await > earlier);
+}
+
+#[tokio::test]
+async fn strangers_learn_nothing() {
+    let mut shard = Shard::start(None).await;
+    let right = shard.token.clone();
+    for wrong in ["", "a-token-of-the-rum", "a-token-of-the-run-and-more"] {
+        wrong.clone_into(&mut shard.token);
+        for path in [path::STATE, path::CLOCK, "/v1/trials/0/snapshot?detail=full", "/", "/v1/nothing"] {
+            let (status, headers, body) = shard.request(Method::GET, path, Bytes::new()).await;
+            let text = format!("{headers}{}", String::from_utf8_lossy(&body));
+            assert_eq!(status, StatusCode::UNAUTHORIZED);
+            assert!(!text.contains(RUN) && !text.contains(INCARNATION) && !text.contains(&right), "{text}");
+        }
+        let (status, ..) = shard.request(Method::PUT, path::RELEASE, Bytes::from_static(b"{\"epoch\":9}")).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED);
+    }
+    shard.token = right;
+    assert_eq!(shard.state().await.body.phase, ShardPhase::Idle);
+    assert!(!shard.log().contains(&shard.token));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_refused() {
+    let shard = Shard::start(None).await;
+    let cases = [
+        (Method::GET, "/v1/nothing", Bytes::new(), StatusCode::NOT_FOUND),
+        (Method::POST, path::STATE, Bytes::new(), StatusCode::NOT_FOUND),
+        (Method::PUT, path::CLEANUP, Bytes::from_static(b"{\"epoch\":1}"), StatusCode::NOT_FOUND),
+        (Method::PUT, "/v1/trials/x", Bytes::new(), StatusCode::NOT_FOUND),
+        (Method::PUT, "/v1/trials/0", Bytes::from_static(b"{}"), StatusCode::UNPROCESSABLE_ENTITY),
+        (Method::PUT, "/v1/trials/0", Bytes::from_static(b"\xff"), StatusCode::UNPROCESSABLE_ENTITY),
+        (Method::PUT, path::RELEASE, Bytes::from_static(b"{\"epoch\":-1}"), StatusCode::UNPROCESSABLE_ENTITY),
+        (Method::GET, "/v1/trials/0/snapshot", Bytes::new(), StatusCode::UNPROCESSABLE_ENTITY),
+        (Method::GET, "/v1/trials/0/snapshot?detail=all", Bytes::new(), StatusCode::UNPROCESSABLE_ENTITY),
+        (
+            Method::PUT,
+            "/v1/trials/0",
+            Bytes::from(vec![b' '; limits::REQUEST_BYTES + 1]),
+            StatusCode::PAYLOAD_TOO_LARGE,
+        ),
+    ];
+    for (method, path, body, expected) in cases {
+        let (status, _, body) = shard.request(method.clone(), path, body).await;
+        assert_eq!(status, expected, "{method} {path}: {}", String::from_utf8_lossy(&body));
+    }
+    assert_eq!(shard.state().await.body.phase, ShardPhase::Idle);
+}
+
+#[tokio::test]
+async fn the_highest_epoch_rules() {
+    let shard = Shard::start(None).await;
+    let endpoint = format!("127.0.0.1:{}", free_port());
+    assert_eq!(shard.plan(7, &plan(&endpoint)).await.unwrap().body.epoch, 7);
+    let (status, refused) = shard.plan(6, &plan(&endpoint)).await.unwrap_err();
+    assert_eq!((status, refused.body.code), (StatusCode::CONFLICT, RefusalCode::StaleEpoch));
+    assert_eq!(refused.trial, Some(0));
+    assert_eq!(shard.plan(8, &plan(&endpoint)).await.unwrap().body.epoch, 8);
+    let refused = shard.start_at(7, 1, u64::MAX).await.unwrap_err().1;
+    assert_eq!(refused.body.code, RefusalCode::StaleEpoch);
+}
+
+#[tokio::test]
+async fn another_plan_is_a_conflict() {
+    let shard = Shard::start(None).await;
+    let mut plan = plan(&format!("127.0.0.1:{}", free_port()));
+    let state = shard.plan(1, &plan).await.unwrap().body;
+    assert_eq!((state.phase, state.plan_hash), (ShardPhase::Preparing, Some(plan.hash())));
+    assert_eq!(shard.plan(1, &plan).await.unwrap().body.plan_hash, Some(plan.hash()));
+    plan.pipeline += 1;
+    assert_eq!(shard.plan(1, &plan).await.unwrap_err().1.body.code, RefusalCode::PlanConflict);
+    plan.run = "another".into();
+    assert_eq!(shard.plan(1, &plan).await.unwrap_err().1.body.code, RefusalCode::Malformed);
+    assert_eq!(shard.snapshot(Detail::Live).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
+}
+
+#[tokio::test]
+async fn waiting_is_told() {
+    let shard = Shard::start(None).await;
+    let endpoint = format!("127.0.0.1:{}", free_port());
+    shard.plan(1, &plan(&endpoint)).await.unwrap();
+    let waiting =
+        crate::client::eventually("an obstacle is told", async || shard.state().await.body.preparation.waiting_for);
+    let waiting = waiting.await;
+    assert!(waiting.contains(&endpoint) && waiting.contains("connection refused"), "{waiting}");
+}
+
+#[tokio::test]
+async fn a_released_shard_exits_with_0() {
+    let mut shard = Shard::start(None).await;
+    shard.release().await.unwrap();
+    assert_eq!(shard.exit_code().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_terminated_shard_exits_with_75() {
+    let mut shard = Shard::start(None).await;
+    shard.terminate();
+    assert_eq!(shard.exit_code().await, Some(75));
+}
+
+#[tokio::test]
+async fn a_bad_credential_exits_with_64() {
+    let directory = tempfile::tempdir().unwrap();
+    let status = command(directory.path(), "127.0.0.1:0").status().await.unwrap();
+    assert_eq!(status.code(), Some(64));
+    let log = std::fs::read_to_string(directory.path().join("log")).unwrap();
+    assert!(log.contains("identity/token"), "{log}");
+}

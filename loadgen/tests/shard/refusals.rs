@@ -1,0 +1,162 @@
+//! What a target can have wrong, and how it is told: the reason, the way out, and exit code 64.
+
+use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::{FailureReason, ShardFailure, ShardPhase};
+
+use crate::client::Shard;
+use crate::plans::{authenticated, clustered, operation, plan};
+use crate::support::{RedisCluster, RedisServer, free_port};
+
+const PASSWORD: &str = "correct-horse";
+
+/// Gives the plan to a shard, waits for the failure, and lets it end.
+async fn failure_of(plan: &ShardPlan, credentials: Option<(&str, &str)>) -> ShardFailure {
+    let mut shard = Shard::start(credentials).await;
+    shard.plan(1, plan).await.unwrap();
+    let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
+    assert_eq!(shard.state().await.body.failure, Some(failure.clone()), "a failure can be read again");
+    shard.release().await.unwrap();
+    assert_eq!(shard.exit_code().await, Some(64), "{}", shard.log());
+    failure
+}
+
+fn assert_told(failure: &ShardFailure, reason: FailureReason, parts: &[&str]) {
+    assert_eq!(failure.reason, reason, "{failure:?}");
+    for part in parts {
+        assert!(failure.message.contains(part), "{part:?} is not in {failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_password() {
+    let redis = RedisServer::start(&["--requirepass", PASSWORD]);
+    let failure = failure_of(&authenticated(&redis.endpoint()), Some(("", "battery-staple"))).await;
+    assert_told(
+        &failure,
+        FailureReason::AuthenticationFailed,
+        &["cart", "user default", "spec.targets[0].auth.secretRef"],
+    );
+}
+
+#[tokio::test]
+async fn wrong_user() {
+    let redis = RedisServer::start(&["--requirepass", PASSWORD]);
+    let failure = failure_of(&authenticated(&redis.endpoint()), Some(("nobody", PASSWORD))).await;
+    assert_told(&failure, FailureReason::AuthenticationFailed, &["user nobody", "spec.targets[0].auth.secretRef"]);
+}
+
+#[tokio::test]
+async fn no_password_given() {
+    let redis = RedisServer::start(&["--requirepass", PASSWORD]);
+    let failure = failure_of(&plan(&redis.endpoint()), None).await;
+    assert_told(
+        &failure,
+        FailureReason::AuthenticationFailed,
+        &["needs a password: set spec.targets[0].auth.secretRef"],
+    );
+}
+
+#[tokio::test]
+async fn password_that_nobody_asked_for() {
+    let redis = RedisServer::start(&[]);
+    let failure = failure_of(&authenticated(&redis.endpoint()), Some(("", PASSWORD))).await;
+    assert_told(&failure, FailureReason::AuthenticationFailed, &["has no password: remove spec.targets[0].auth"]);
+}
+
+#[tokio::test]
+async fn password_not_mounted() {
+    let redis = RedisServer::start(&["--requirepass", PASSWORD]);
+    let failure = failure_of(&authenticated(&redis.endpoint()), None).await;
+    assert_told(
+        &failure,
+        FailureReason::AuthenticationFailed,
+        &["could not be read", "spec.targets[0].auth.secretRef"],
+    );
+}
+
+#[tokio::test]
+async fn user_without_permission() {
+    let redis = RedisServer::start(&[]);
+    let _: () = redis.ask(&["ACL", "SETUSER", "reader", "on", ">secret", "~*", "+get", "+auth"]);
+    let mut plan = authenticated(&redis.endpoint());
+    plan.target.database = 1;
+    let failure = failure_of(&plan, Some(("reader", "secret"))).await;
+    assert_told(&failure, FailureReason::AuthenticationFailed, &["does not allow user reader", "select"]);
+}
+
+#[tokio::test]
+async fn closed_port() {
+    let endpoint = format!("127.0.0.1:{}", free_port());
+    let failure = failure_of(&plan(&endpoint), None).await;
+    let parts = ["cart", endpoint.as_str(), "connection refused", "spec.targets[0].endpoints", "times in 20 s"];
+    assert_told(&failure, FailureReason::Unreachable, &parts);
+}
+
+#[tokio::test]
+async fn unknown_name() {
+    let failure = failure_of(&plan("no-such-host.invalid:6379"), None).await;
+    assert_told(&failure, FailureReason::NameNotResolved, &["no-such-host.invalid:6379", "spec.targets[0].endpoints"]);
+}
+
+#[tokio::test]
+async fn cluster_wanted_standalone_found() {
+    let redis = RedisServer::start(&[]);
+    let failure = failure_of(&clustered(&redis.endpoint()), None).await;
+    assert_told(&failure, FailureReason::WrongTopology, &["is not a cluster: set spec.targets[0].type: Standalone"]);
+}
+
+#[tokio::test]
+async fn standalone_wanted_cluster_found() {
+    let cluster = RedisCluster::start(1);
+    let failure = failure_of(&plan(&cluster.nodes[0].endpoint()), None).await;
+    assert_told(&failure, FailureReason::WrongTopology, &["is a node of a cluster: set spec.targets[0].type: Cluster"]);
+}
+
+#[tokio::test]
+async fn cluster_without_all_slots() {
+    let node = RedisServer::start(&["--cluster-enabled", "yes"]);
+    let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", "0", "16000"]);
+    let failure = failure_of(&clustered(&node.endpoint()), None).await;
+    assert_told(&failure, FailureReason::WrongTopology, &["383 of 16384 slots have no primary"]);
+}
+
+#[tokio::test]
+async fn unknown_command() {
+    let redis = RedisServer::start(&[]);
+    let mut plan = plan(&redis.endpoint());
+    plan.workload.operations.push(operation("typo", 1, "GTE __key__"));
+    let failure = failure_of(&plan, None).await;
+    assert_told(&failure, FailureReason::CommandRefused, &["operation typo", "GTE", "spec.workload.operations"]);
+}
+
+#[tokio::test]
+async fn command_with_too_few_arguments() {
+    let redis = RedisServer::start(&[]);
+    let mut plan = plan(&redis.endpoint());
+    plan.workload.operations = vec![operation("short", 1, "SET __key__")];
+    let failure = failure_of(&plan, None).await;
+    assert_told(&failure, FailureReason::CommandRefused, &["operation short", "at least 3 arguments"]);
+}
+
+#[tokio::test]
+async fn database_that_is_not_there() {
+    let redis = RedisServer::start(&["--databases", "2"]);
+    let mut plan = plan(&redis.endpoint());
+    plan.target.database = 2;
+    let failure = failure_of(&plan, None).await;
+    assert_told(&failure, FailureReason::WrongTopology, &["has no database 2", "spec.targets[0].database"]);
+}
+
+#[tokio::test]
+async fn more_connections_than_open_files() {
+    let redis = RedisServer::start(&[]);
+    let plan = ShardPlan { connections: u32::MAX, ..plan(&redis.endpoint()) };
+    let failure = failure_of(&plan, None).await;
+    assert_told(&failure, FailureReason::Resources, &["4294967295 connections", "open files"]);
+}
+
+#[tokio::test]
+async fn plan_that_cannot_be_run() {
+    let plan = ShardPlan { connections: 0, ..plan("127.0.0.1:1") };
+    assert_told(&failure_of(&plan, None).await, FailureReason::BadPlan, &["connections is 0"]);
+}

@@ -1,0 +1,156 @@
+//! Real redis-servers on free ports of 127.0.0.1, ended with the test.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// More than a loaded machine needs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A redis-server of its own, without persistence.
+pub struct RedisServer {
+    child: Child,
+    port: u16,
+    password: Option<String>,
+    _directory: TempDir,
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl RedisServer {
+    /// Starts a server with more `arguments`, such as `--requirepass`.
+    pub fn start(arguments: &[&str]) -> Self {
+        // Another process may take a port between our look and the server's start: then look again.
+        (0..10).find_map(|_| Self::try_start(arguments)).expect("no redis-server came up")
+    }
+
+    fn try_start(arguments: &[&str]) -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let mut child = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .arg("--dir")
+            .arg(directory.path())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("redis-server is not installed: apt-get install redis-server");
+        let mut log = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while log.read_line(&mut line).unwrap() > 0 {
+            if line.contains("Ready to accept connections") {
+                // The rest of the log must go somewhere, or the server blocks on a full pipe.
+                std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+                let password = arguments.iter().position(|argument| *argument == "--requirepass");
+                let password = password.map(|position| arguments[position + 1].to_owned());
+                return Some(Self { child, port, password, _directory: directory });
+            }
+            line.clear();
+        }
+        let _ = child.wait();
+        None
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// `host:port`.
+    pub fn endpoint(&self) -> String {
+        self.address().to_string()
+    }
+
+    /// A connection as the server's administrator.
+    pub fn connection(&self) -> redis::Connection {
+        let login = self.password.as_ref().map_or(String::new(), |password| format!(":{password}@"));
+        redis::Client::open(format!("redis://{login}{}", self.endpoint())).unwrap().get_connection().unwrap()
+    }
+
+    /// Asks one thing.
+    pub fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query(&mut self.connection()).unwrap()
+    }
+
+    /// How often the server has executed `command`, by its own count.
+    pub fn calls(&self, command: &str) -> u64 {
+        let stats: String = self.ask(&["INFO", "commandstats"]);
+        let prefix = format!("cmdstat_{command}:calls=");
+        let line = stats.lines().find_map(|line| line.strip_prefix(&prefix));
+        line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// A Redis Cluster of primaries only.
+pub struct RedisCluster {
+    /// Its nodes, in the order of their slots.
+    pub nodes: Vec<RedisServer>,
+}
+
+impl RedisCluster {
+    /// Starts `primaries` nodes and gives each its part of the slots.
+    pub fn start(primaries: usize) -> Self {
+        let nodes: Vec<_> = (0..primaries).map(|_| RedisServer::start(&["--cluster-enabled", "yes"])).collect();
+        let port = nodes[0].port.to_string();
+        for (index, node) in nodes.iter().enumerate() {
+            let first = (16384 * index / primaries).to_string();
+            let last = (16384 * (index + 1) / primaries - 1).to_string();
+            let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]);
+            // Without epochs of their own two nodes might quarrel over the first.
+            let _: () = node.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
+            if index > 0 {
+                let _: () = node.ask(&["CLUSTER", "MEET", "127.0.0.1", &port]);
+            }
+        }
+        let formed = |node: &RedisServer| {
+            let info: String = node.ask(&["CLUSTER", "INFO"]);
+            info.contains("cluster_state:ok") && info.contains(&format!("cluster_known_nodes:{primaries}"))
+        };
+        wait_until("the cluster is formed", || nodes.iter().all(formed));
+        Self { nodes }
+    }
+
+    /// How often all nodes together have executed `command`.
+    pub fn calls(&self, command: &str) -> u64 {
+        self.nodes.iter().map(|node| node.calls(command)).sum()
+    }
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    // A cluster's bus listens 10000 above, which has to be a port too.
+    loop {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        if port < 55_000 {
+            return port;
+        }
+    }
+}
+
+/// Looks until `condition` holds.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < PATIENCE, "waited too long until {what}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
