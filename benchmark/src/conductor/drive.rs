@@ -14,7 +14,7 @@ use super::picture;
 use super::shards::{self, Shard, Standing};
 use super::{
     ConductStage, ConductorConfig, Control, Ending, Failure, Journal, Outcome, Progress, ShardCalls, ShardOutcome,
-    ShardPresence,
+    ShardPresence, reason,
 };
 
 /// Calls that may be in flight at once.
@@ -97,10 +97,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                     misses += 1;
                     tracing::warn!(attempt = self.attempt, why, "start missed");
                     if misses == MISSED_STARTS {
-                        return Err(Stop::Failed(Failure {
-                            reason: "StartMissed".to_owned(),
-                            message: format!("{misses} starts were missed, the last because {why}"),
-                        }));
+                        let message = format!("{misses} starts were missed, the last because {why}");
+                        return Err(Stop::Failed(Failure::new(reason::START_MISSED, message)));
                     }
                     self.shards.iter_mut().for_each(Shard::give_up_attempt);
                     continue;
@@ -114,6 +112,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                     self.shards.iter_mut().for_each(Shard::give_up_attempt);
                     self.start_at = None;
                     self.start_at_unix_nanoseconds = None;
+                    // The picture of the attempt before is of no trial any more.
+                    self.publish(ConductStage::Preparing);
                 }
             }
         }

@@ -16,7 +16,7 @@ use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::prepare::exchange;
 use super::shards::{self, Standing};
 use super::snapshots::{advances, replaces};
-use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, Unreachable};
+use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, Unreachable, reason};
 
 /// How measuring ended.
 pub enum Measured {
@@ -65,9 +65,15 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let mut timetable = Timetable::spread(self.shards.len(), Instant::now(), interval);
         let mut polls = FuturesUnordered::new();
         let mut publish_at = Instant::now() + interval;
-        let mut known_lost = 0;
+        let give_up_at = self.give_up_at();
+        let (mut known_lost, mut news) = (0, true);
         loop {
-            self.observe_losses();
+            if news {
+                self.observe_presence_after_start();
+            }
+            if Instant::now() >= give_up_at {
+                self.give_up();
+            }
             let lost = shards::count(&self.shards).lost;
             if lost > known_lost
                 && let Some(measured) = self.on_lost(again)?
@@ -91,36 +97,43 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 self.publish(self.stage());
                 publish_at = now + interval;
             }
-            let wake_at = timetable.next().map_or(publish_at, |at| at.min(publish_at)).min(self.give_up_at());
-            let wake_at = if polls.len() < CALLS_IN_FLIGHT { wake_at } else { publish_at.min(self.give_up_at()) };
-            tokio::select! {
+            let mut wake_at = publish_at.min(give_up_at);
+            if polls.len() < CALLS_IN_FLIGHT {
+                wake_at = timetable.next().map_or(wake_at, |at| at.min(wake_at));
+            }
+            news = tokio::select! {
                 Some(polled) = polls.next(), if !polls.is_empty() => {
                     if let Some((at, index)) = self.take_note(polled, interval)? {
                         timetable.add(at, index);
                     }
+                    false
                 }
-                Ok(()) = self.presence.changed() => {}
-                () = sleep_until(wake_at) => {}
+                Ok(()) = self.presence.changed() => true,
+                () = sleep_until(wake_at) => false,
+            };
+        }
+    }
+
+    /// Marks as lost whom the platform calls gone.
+    fn observe_presence_after_start(&mut self) {
+        let seen = self.seen();
+        for (shard, presence) in self.shards.iter_mut().zip(&seen) {
+            if shard.observe_after_start(presence)
+                && let Standing::Lost(why) = &shard.standing
+            {
+                tracing::warn!(shard = shard.index(), why, "shard lost");
             }
         }
     }
 
-    /// Marks as lost whom the platform calls gone, and who has no final snapshot long after the end.
-    fn observe_losses(&mut self) {
-        let seen = self.seen();
-        let late = Instant::now() >= self.give_up_at();
+    /// Marks as lost who has no final snapshot long after the end.
+    fn give_up(&mut self) {
         let collect = self.config.limits.collect.as_secs();
-        for (shard, presence) in self.shards.iter_mut().zip(&seen) {
-            let mut lost = shard.observe_after_start(presence);
-            if late && shard.standing == Standing::Running {
-                let how = shard.unreachable.as_ref().map(|how| format!(": {how}")).unwrap_or_default();
-                shard.standing =
-                    Standing::Lost(format!("no final snapshot within {collect} s of the trial's end{how}"));
-                lost = true;
-            }
-            if lost && let Standing::Lost(why) = &shard.standing {
-                tracing::warn!(shard = shard.index(), why, "shard lost");
-            }
+        for shard in self.shards.iter_mut().filter(|shard| shard.standing == Standing::Running) {
+            let how = shard.unreachable.as_ref().map(|how| format!(": {how}")).unwrap_or_default();
+            let why = format!("no final snapshot within {collect} s of the trial's end{how}");
+            tracing::warn!(shard = shard.index(), why, "shard lost");
+            shard.standing = Standing::Lost(why);
         }
     }
 
@@ -129,7 +142,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         match self.config.on_lost {
             OnLost::Invalidate => Ok(None),
             OnLost::Restart if again => Ok(Some(Measured::Again)),
-            OnLost::Abort | OnLost::Restart => Err(Stop::Failed(self.lost_failure("ShardLost"))),
+            OnLost::Abort | OnLost::Restart => Err(Stop::Failed(self.lost_failure(reason::SHARD_LOST))),
         }
     }
 
@@ -143,17 +156,14 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             })
             .collect();
         let first = lost.first().map(|(index, why)| format!("; shard {index}: {why}")).unwrap_or_default();
-        Failure {
-            reason: reason.to_owned(),
-            message: format!("{} of {} shards were lost{first}", lost.len(), self.shards.len()),
-        }
+        Failure::new(reason, format!("{} of {} shards were lost{first}", lost.len(), self.shards.len()))
     }
 
     fn all_over(&self) -> Result<Measured, Stop> {
         if self.shards.iter().any(|shard| shard.standing == Standing::Finished) {
             return Ok(Measured::ToTheEnd);
         }
-        let reason = if Instant::now() >= self.give_up_at() { "TrialTimedOut" } else { "ShardLost" };
+        let reason = if Instant::now() >= self.give_up_at() { reason::TRIAL_TIMED_OUT } else { reason::SHARD_LOST };
         Err(Stop::Failed(self.lost_failure(reason)))
     }
 

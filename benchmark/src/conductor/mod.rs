@@ -32,7 +32,7 @@ pub use calls::{CallError, Endpoint, ShardCalls, Unreachable};
 pub use config::{
     ConductorConfig, ConductorLimits, Control, Journal, JournalError, OnLost, ShardPresence, StartRecord,
 };
-pub use outcome::{Ending, Failure, Outcome, ShardClock, ShardOutcome};
+pub use outcome::{Ending, Failure, Outcome, ShardClock, ShardOutcome, reason};
 pub use progress::{ConductStage, LivePicture, PreparationProgress, Progress, ShardCounts};
 pub use release::release;
 

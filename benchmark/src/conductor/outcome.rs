@@ -22,6 +22,12 @@ pub struct Outcome {
     pub clock_uncertainty: Option<Duration>,
 }
 
+impl Failure {
+    pub(super) fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { reason: reason.into(), message: message.into() }
+    }
+}
+
 impl Outcome {
     /// Shards that are lost.
     pub fn lost(&self) -> impl Iterator<Item = &ShardOutcome> {
@@ -47,11 +53,28 @@ pub enum Ending {
     Superseded,
 }
 
+/// Classes of [`Failure`] that the conductor itself finds. Shards add the names of
+/// [`redisbench_wire::FailureReason`] and [`redisbench_wire::RefusalCode`].
+pub mod reason {
+    /// A shard ended before the start without a replacement, or after it and `onLost` is not Invalidate.
+    pub const SHARD_LOST: &str = "ShardLost";
+    /// Not all shards were armed in time.
+    pub const PREPARE_TIMED_OUT: &str = "PrepareTimedOut";
+    /// A shard's clock could not be known well enough.
+    pub const CLOCK_UNCERTAIN: &str = "ClockUncertain";
+    /// Three start instants were not acknowledged by all shards in time.
+    pub const START_MISSED: &str = "StartMissed";
+    /// No shard delivered its final snapshot in time.
+    pub const TRIAL_TIMED_OUT: &str = "TrialTimedOut";
+    /// A shard holds another plan of this trial.
+    pub const PLAN_CONFLICT: &str = "PlanConflict";
+}
+
 /// Why a trial failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// The class: a condition's reason in `CamelCase`.
+    /// The class, in `CamelCase`: see [`reason`].
     pub reason: String,
     /// For people: one shard, how many it concerns, and the way out.
     pub message: String,

@@ -97,7 +97,7 @@ fn round(rate: f64) -> u64 {
 
 /// How much of the trial is over: by time, or by requests where they end it sooner.
 fn percent(shards: &[Shard], total: &Tally, since_start: i64) -> u8 {
-    if shards.iter().all(|shard| shard.standing == Standing::Finished) {
+    if shards.iter().all(|shard| matches!(shard.standing, Standing::Finished | Standing::Lost(_))) {
         return 100;
     }
     let (mut planned_requests, mut longest) = (0, 0);

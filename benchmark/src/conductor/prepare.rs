@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream;
 use redisbench_wire::{AbortRequest, AbortThen, PlanRequest, RefusalCode, ShardState};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::barrier::polling_interval;
 use super::clock::{ClockEstimate, ConductorClock};
 use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::shards::{Shard, Standing};
-use super::{CallError, ConductStage, Endpoint, Failure, Journal, ShardCalls};
+use super::{CallError, ConductStage, Endpoint, Failure, Journal, ShardCalls, reason};
 
 /// Preload that advanced within this time extends the time for preparing.
 const PRELOAD_STALLED: Duration = Duration::from_secs(30);
@@ -23,8 +23,10 @@ const FAILURE_COUNTED_FOR: Duration = Duration::from_secs(1);
 /// Clock exchanges in a row with one shard.
 const EXCHANGES: usize = 5;
 
-/// Rounds of exchanges until a clock counts as uncertain.
-const CLOCK_ROUNDS: usize = 4;
+/// Rounds of exchanges until a clock counts as uncertain, and the time between them: what blurs a round trip, such as
+/// the end of a preload, often passes.
+const CLOCK_ROUNDS: usize = 8;
+const BETWEEN_CLOCK_ROUNDS: Duration = Duration::from_millis(250);
 
 /// Shards whose clocks are exchanged at once: few, because waiting for a processor blurs the round trip.
 const CLOCKS_AT_ONCE: usize = 8;
@@ -60,10 +62,9 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let desired = seen.len();
         for (shard, presence) in self.shards.iter_mut().zip(&seen) {
             shard.observe_before_start(presence).map_err(|why| {
-                Stop::Failed(Failure {
-                    reason: "ShardLost".to_owned(),
-                    message: format!("shard {} of {desired} ended before the start: {why}", shard.index()),
-                })
+                let message =
+                    format!("shard {} of {desired} ended before the start: {why}; see its log", shard.index());
+                Stop::Failed(Failure::new(reason::SHARD_LOST, message))
             })?;
         }
         Ok(())
@@ -110,10 +111,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                         }
                     }
                     code => {
-                        return Err(Stop::Failed(Failure {
-                            reason: format!("{code:?}"),
-                            message: format!("shard {} refused its plan: {}", shard.index(), refusal.message),
-                        }));
+                        let message = format!("shard {} refused its plan: {}", shard.index(), refusal.message);
+                        return Err(Stop::Failed(Failure::new(format!("{code:?}"), message)));
                     }
                 },
             }
@@ -128,7 +127,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         for shard in &mut self.shards {
             shard.clock = None;
         }
-        for _ in 0..CLOCK_ROUNDS {
+        for round in 0..CLOCK_ROUNDS {
             let exchanges: Vec<_> = self
                 .shards
                 .iter()
@@ -150,6 +149,9 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 .collect();
             if exchanges.is_empty() {
                 break;
+            }
+            if round > 0 {
+                sleep(BETWEEN_CLOCK_ROUNDS).await;
             }
             let mut exchanges = stream::iter(exchanges).buffer_unordered(CLOCKS_AT_ONCE);
             while let Some((index, exchanged)) = exchanges.next().await {
@@ -173,17 +175,15 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         if worst.0 <= allowed {
             return Ok(true);
         }
-        Err(Stop::Failed(Failure {
-            reason: "ClockUncertain".to_owned(),
-            message: format!(
-                "the clock of shard {} is known to {} us, and maxStartSkew {} ms allows {} us; raise \
-                 shards.maxStartSkew or look for load on the way to the shard",
-                worst.1,
-                worst.0.as_micros(),
-                self.config.limits.max_start_skew.as_millis(),
-                allowed.as_micros()
-            ),
-        }))
+        let message = format!(
+            "the clock of shard {} is known to {} us, and maxStartSkew {} ms allows {} us; raise shards.maxStartSkew \
+             or look for load on the way to the shard",
+            worst.1,
+            worst.0.as_micros(),
+            self.config.limits.max_start_skew.as_millis(),
+            allowed.as_micros()
+        );
+        Err(Stop::Failed(Failure::new(reason::CLOCK_UNCERTAIN, message)))
     }
 }
 
@@ -244,7 +244,7 @@ async fn jitter(endpoint: &Endpoint, failures: u32) {
         let most = 100 * u64::from(failures.min(5));
         let wait = rand::random_range(0..=most);
         tracing::debug!(shard = endpoint.shard, failures, "calling again");
-        tokio::time::sleep(Duration::from_millis(wait)).await;
+        sleep(Duration::from_millis(wait)).await;
     }
 }
 
@@ -263,15 +263,9 @@ fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Instan
     if let Some((index, failure)) = failed.first() {
         let since = *patience.failed_at.get_or_insert(now);
         if failed.len() == shards.len() || now >= since + FAILURE_COUNTED_FOR {
-            return Err(Failure {
-                reason: format!("{:?}", failure.reason),
-                message: format!(
-                    "{} of {} shards failed; shard {index}: {}",
-                    failed.len(),
-                    shards.len(),
-                    failure.message
-                ),
-            });
+            let message =
+                format!("{} of {} shards failed; shard {index}: {}", failed.len(), shards.len(), failure.message);
+            return Err(Failure::new(format!("{:?}", failure.reason), message));
         }
         return Ok(());
     }
@@ -288,14 +282,11 @@ fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Instan
         || "its clock could not be read".to_owned(),
         |shard| format!("shard {}: {}", shard.index(), shard.obstacle()),
     );
-    Err(Failure {
-        reason: "PrepareTimedOut".to_owned(),
-        message: format!(
-            "{} of {} shards were not armed after {} s; {obstacle}. If it only needs more time, raise \
-             shards.prepareTimeout",
-            waiting.len(),
-            shards.len(),
-            limit.as_secs()
-        ),
-    })
+    let message = format!(
+        "{} of {} shards were not armed after {} s; {obstacle}. If it only needs more time, raise shards.prepareTimeout",
+        waiting.len(),
+        shards.len(),
+        limit.as_secs()
+    );
+    Err(Failure::new(reason::PREPARE_TIMED_OUT, message))
 }

@@ -5,7 +5,7 @@ use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
 
 use super::clock::ClockEstimate;
-use super::{Endpoint, Failure, ShardCounts, ShardPresence, Unreachable};
+use super::{Endpoint, Failure, ShardCounts, ShardPresence, Unreachable, reason};
 
 /// Where a shard stands, as far as the conductor knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,12 +138,7 @@ impl Shard {
                     *known = endpoint.clone();
                     return false;
                 }
-                Some(_) => "its process was replaced by another".to_owned(),
-                // Unreachable when this conductor took over, so its incarnation was never heard: the first is it.
-                None => {
-                    self.endpoint = Some(endpoint.clone());
-                    return false;
-                }
+                _ => "its process was replaced by another".to_owned(),
             },
             ShardPresence::Absent { why } => why.clone().unwrap_or_else(|| "its process was deleted".to_owned()),
             ShardPresence::Gone { why, .. } => why.clone(),
@@ -161,10 +156,8 @@ impl Shard {
         self.preparation = state.preparation;
         self.held_attempt = state.accepted.map_or(0, |accepted| accepted.attempt);
         if state.plan_hash.as_ref().is_some_and(|hash| *hash != self.hash) {
-            return Err(Failure {
-                reason: "PlanConflict".to_owned(),
-                message: format!("shard {} holds another plan of this trial; create the benchmark anew", self.index()),
-            });
+            let message = format!("shard {} holds another plan of this trial; create the benchmark anew", self.index());
+            return Err(Failure::new(reason::PLAN_CONFLICT, message));
         }
         self.standing = match (state.phase, state.plan_hash) {
             (ShardPhase::Failed, _) => Standing::Failed(failure_of(state.failure)),
@@ -187,10 +180,8 @@ impl Shard {
 
     /// The failure of the run that comes of this shard's failure after the start.
     pub fn failed_in_trial(&self, failure: &ShardFailure) -> Failure {
-        Failure {
-            reason: format!("{:?}", failure.reason),
-            message: format!("shard {} failed during the trial: {}", self.index(), failure.message),
-        }
+        let message = format!("shard {} failed during the trial: {}", self.index(), failure.message);
+        Failure::new(format!("{:?}", failure.reason), message)
     }
 
     /// What keeps the shard from being armed, for people.
@@ -230,7 +221,8 @@ impl Shard {
 
     /// Forgets the attempt, but neither process nor plan.
     pub fn give_up_attempt(&mut self) {
-        if matches!(self.standing, Standing::Armed | Standing::Running | Standing::Finished | Standing::Preparing) {
+        // Of a lost shard the platform may still know the process: then it has to give up, too.
+        if !matches!(self.standing, Standing::Absent | Standing::Unplanned | Standing::Failed(_)) {
             self.standing = Standing::MustRearm;
         }
         self.snapshot = None;

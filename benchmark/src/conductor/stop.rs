@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream;
 use redisbench_wire::snapshot::Stage;
-use redisbench_wire::{AbortRequest, AbortThen, Detail};
+use redisbench_wire::{AbortRequest, AbortThen, Detail, RefusalCode, ShardState};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::drive::{CALLS_IN_FLIGHT, Conductor};
@@ -67,12 +67,24 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let mut orders = stream::iter(orders).buffer_unordered(CALLS_IN_FLIGHT);
         while let Some((index, answer)) = orders.next().await {
             match answer {
-                Acknowledgement::Given => {}
+                Acknowledgement::Given(state) => self.note_stopped(index, state.as_ref()),
                 Acknowledgement::Missing => self.shards[index].unacknowledged = true,
                 Acknowledgement::Superseded => superseded = true,
             }
         }
         superseded
+    }
+
+    /// A conductor that took over and stopped at once learns only now who had started.
+    fn note_stopped(&mut self, index: usize, state: Option<&ShardState>) {
+        let shard = &mut self.shards[index];
+        if self.attempt > 0 && state.is_some_and(|state| shard.accepted(state, self.attempt)) {
+            shard.standing = Standing::Running;
+            let recorded = self.config.resume.filter(|record| record.attempt == self.attempt);
+            if let (None, Some(record)) = (self.start_at_unix_nanoseconds, recorded) {
+                self.start_at_unix_nanoseconds = Some(record.start_at_unix_nanoseconds);
+            }
+        }
     }
 
     /// Fetches the full snapshot of every shard that had started and has stopped.
@@ -114,7 +126,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
 }
 
 enum Acknowledgement {
-    Given,
+    /// With the state, unless there was no trial to stop.
+    Given(Option<ShardState>),
     Missing,
     Superseded,
 }
@@ -128,16 +141,13 @@ async fn abort<C: ShardCalls>(
 ) -> Acknowledgement {
     loop {
         match timeout_at(until, calls.abort(endpoint, trial, &request)).await {
-            Ok(Ok(_)) => return Acknowledgement::Given,
+            Ok(Ok(state)) => return Acknowledgement::Given(Some(state)),
             Ok(Err(error)) if error.is_stale_epoch() => return Acknowledgement::Superseded,
             // A shard in another phase, or without this trial, has no load to stop.
             Ok(Err(CallError::Refused(refusal)))
-                if matches!(
-                    refusal.code,
-                    redisbench_wire::RefusalCode::WrongPhase | redisbench_wire::RefusalCode::Unknown
-                ) =>
+                if matches!(refusal.code, RefusalCode::WrongPhase | RefusalCode::Unknown) =>
             {
-                return Acknowledgement::Given;
+                return Acknowledgement::Given(None);
             }
             Ok(Err(_)) if Instant::now() + RETRY_AFTER < until => sleep(RETRY_AFTER).await,
             Ok(Err(_)) | Err(_) => return Acknowledgement::Missing,

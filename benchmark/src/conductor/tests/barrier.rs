@@ -26,7 +26,7 @@ async fn all_shards_start_together_and_every_count_is_kept() {
         );
     }
     let starts: Vec<_> = (0..4).map(|shard| rig.shards.true_start(shard)).collect();
-    let spread = *starts.iter().max().unwrap() - *starts.iter().min().unwrap();
+    let spread = starts.iter().max().unwrap().abs_diff(*starts.iter().min().unwrap());
     let uncertainty = outcome.clock_uncertainty.unwrap();
     assert!(spread <= 2 * uncertainty, "{spread:?} with clocks known to {uncertainty:?}");
     assert!(outcome.start_skew.unwrap() <= 2 * uncertainty);

@@ -232,7 +232,7 @@ impl FakeShards {
     /// The accepted start of `shard`, since the fakes were made.
     pub fn true_start(&self, shard: u32) -> Duration {
         let shard = self.shard(shard);
-        Duration::from_nanos(shard.accepted.unwrap().start_nanoseconds) - shard.clock_offset
+        Duration::from_nanos(shard.accepted.unwrap().start_nanoseconds).abs_diff(shard.clock_offset)
     }
 
     /// The time that a call takes, faults included, around what it does.

@@ -179,6 +179,20 @@ async fn on_lost_restart_begins_a_new_attempt_with_the_replacement() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shard_that_gives_no_final_snapshot_can_take_part_in_the_new_attempt() {
+    let mut rig = Rig::new(2);
+    rig.config.on_lost = OnLost::Restart;
+    let conducting = rig.spawn();
+    rig.until_measuring().await;
+    rig.shards.shard(1).reachable = false;
+    rig.until(|progress| progress.attempt == 1 && progress.stage == ConductStage::Preparing).await;
+    rig.shards.shard(1).reachable = true;
+    let outcome = conducting.await.unwrap();
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 2));
+    assert_eq!(succeeded(&outcome), [60_000; 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_shards_are_polled_and_collected() {
     let rig = Rig::new(100);
     let outcome = rig.conduct().await;

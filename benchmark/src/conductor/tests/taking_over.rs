@@ -136,3 +136,26 @@ async fn a_failure_meanwhile_is_found() {
     assert_eq!(failure(&outcome).message, "shard 1 failed during the trial: gone wrong");
     assert!(outcome.shards[0].snapshot.as_ref().unwrap().aborted, "what the other measured is kept");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_that_came_meanwhile_keeps_what_was_measured() {
+    let mut rig = Rig::new(2);
+    kill(&mut rig, measuring).await;
+    rig.control.send_modify(|control| control.abort = true);
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Aborted, 1));
+    assert!(outcome.start_at_unix_nanoseconds.is_some());
+    for shard in &outcome.shards {
+        assert!(shard.snapshot.as_ref().unwrap().aborted && !shard.partial);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_was_never_recorded_for_us_is_given_up() {
+    let mut rig = Rig::new(2);
+    kill(&mut rig, measuring).await;
+    rig.config.resume = None;
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 2), "never an attempt that a shard knows");
+    assert_eq!(succeeded(&outcome), [60_000; 2]);
+}
