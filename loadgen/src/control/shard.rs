@@ -35,7 +35,7 @@ const LAST_WORD: Duration = Duration::from_secs(5);
 /// An answer and the trial that it speaks of.
 #[derive(Debug)]
 pub struct Answered<T> {
-    /// The present trial, if any.
+    /// The trial that was asked for, else the present one.
     pub trial: Option<u32>,
     /// The answer itself.
     pub body: T,
@@ -143,52 +143,44 @@ impl Shard {
         match call {
             Call::State(reply) => {
                 self.trial.contact(now);
-                self.reply(reply, Ok(self.trial.state()));
+                send(reply, self.trial.index(), Ok(self.trial.state()));
             }
             Call::Plan(trial, request, reply) => {
                 let accepted = self.trial.plan(now, trial, *request);
-                self.reply_state(reply, accepted);
+                self.reply_state(reply, Some(trial), accepted);
             }
             Call::Start(trial, request, reply) => {
                 let answer = self.trial.start(now, trial, request).map(|(accepted, actions)| {
                     self.perform(actions);
                     accepted
                 });
-                self.reply(reply, answer);
+                send(reply, Some(trial), answer);
             }
             Call::Abort(trial, request, reply) => {
                 let accepted = self.trial.abort(now, trial, request);
-                self.reply_state(reply, accepted);
+                self.reply_state(reply, Some(trial), accepted);
             }
             Call::Snapshot(trial, detail, reply) => {
                 let allowed = self.trial.snapshot(now, trial, detail);
                 let engine = allowed.and_then(|()| {
                     self.engine.clone().ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))
                 });
-                self.reply(reply, engine);
+                send(reply, Some(trial), engine);
             }
             Call::Release(request, reply) => {
                 let accepted = self.trial.release(now, request);
-                self.reply_state(reply, accepted);
+                self.reply_state(reply, self.trial.index(), accepted);
             }
         }
     }
 
     /// Does what follows from a call before the state is told.
-    fn reply_state(&mut self, reply: Reply<ShardState>, accepted: Result<Vec<Action>, Refusal>) {
+    fn reply_state(&mut self, reply: Reply<ShardState>, trial: Option<u32>, accepted: Result<Vec<Action>, Refusal>) {
         let answer = accepted.map(|actions| {
             self.perform(actions);
             self.trial.state()
         });
-        self.reply(reply, answer);
-    }
-
-    fn reply<T>(&self, reply: Reply<T>, body: Result<T, Refusal>) {
-        if let Err(refused) = &body {
-            info!(refusal = %refused, "refused a call");
-        }
-        // A caller that hung up has no use for the answer.
-        let _ = reply.send(Answered { trial: self.trial.index(), body });
+        send(reply, trial, answer);
     }
 
     fn engine_event(&mut self, event: EngineEvent) {
@@ -256,9 +248,10 @@ impl Shard {
         let actions = self.trial.observe(monotonic_nanoseconds(), event);
         let after = self.trial.state();
         if after.phase != before {
-            match after.failure {
-                Some(failure) => warn!(reason = ?failure.reason, message = failure.message, "the trial failed"),
-                None => info!(from = ?before, to = ?after.phase, "the phase changed"),
+            if let Some(failure) = after.failure {
+                warn!(reason = ?failure.reason, message = failure.message, "the trial failed");
+            } else {
+                info!(from = ?before, to = ?after.phase, "the phase changed");
             }
         }
         self.perform(actions);
@@ -269,7 +262,7 @@ impl Shard {
             let done = match action {
                 Action::Prepare(plan) => {
                     self.discard();
-                    self.prepare(plan);
+                    self.prepare(&plan);
                     Ok(())
                 }
                 Action::Preload => self.with_engine(Engine::preload),
@@ -295,13 +288,13 @@ impl Shard {
         self.engine.as_ref().map_or(Err(EngineError::Unreachable), |engine| command(engine))
     }
 
-    fn prepare(&mut self, plan: Arc<ShardPlan>) {
+    fn prepare(&mut self, plan: &Arc<ShardPlan>) {
         info!(trial = plan.trial, target = plan.target.name, connections = plan.connections, "preparing");
         if let Err(message) = descriptors::raise_limit(plan.connections) {
             return self.observe(Event::Failed(ShardFailure { reason: FailureReason::Resources, message }));
         }
         let credentials = self.settings.target_credentials.clone();
-        self.search = Some(Search::begin(&plan, |sender| target::search(plan.clone(), credentials, sender)));
+        self.search = Some(Search::begin(plan, |sender| target::search(plan.clone(), credentials, sender)));
     }
 
     /// One look at a time: a stale map that is being replaced already is not looked at again.
@@ -343,6 +336,14 @@ impl Shard {
         }
         self.discard();
     }
+}
+
+fn send<T>(reply: Reply<T>, trial: Option<u32>, body: Result<T, Refusal>) {
+    if let Err(refused) = &body {
+        info!(refusal = %refused, "refused a call");
+    }
+    // A caller that hung up has no use for the answer.
+    let _ = reply.send(Answered { trial, body });
 }
 
 async fn next<T>(receiver: Option<&mut mpsc::Receiver<T>>) -> Option<T> {

@@ -31,7 +31,8 @@ impl SlotMap {
 
     /// Reads the answer. `asked` is whom we asked: a node that does not know its own address leaves it out.
     pub fn read(answer: &Value, asked: &Endpoint) -> Option<Self> {
-        let mut map = Self { primaries: Vec::new(), slots: Box::new([UNCOVERED; SLOTS]) };
+        let slots = vec![UNCOVERED; SLOTS].into_boxed_slice().try_into().ok()?;
+        let mut map = Self { primaries: Vec::new(), slots };
         let Value::Array(ranges) = answer else { return None };
         let mut ranges = ranges.iter().map(|range| read_range(range, asked)).collect::<Option<Vec<_>>>()?;
         ranges.sort_by_key(|(first, ..)| *first);

@@ -1,5 +1,7 @@
 //! The real binary against a real redis-server, driven through its HTTPS calls as a conductor drives it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 #[path = "../support/mod.rs"]
 mod support;
 
