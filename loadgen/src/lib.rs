@@ -3,6 +3,8 @@
 pub mod cluster;
 pub mod control;
 pub mod engine;
+pub mod record;
 pub mod resp;
+pub mod schedule;
 mod target;
 pub mod workload;

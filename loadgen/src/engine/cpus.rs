@@ -10,6 +10,19 @@ pub fn available_workers() -> usize {
     quota.map_or(affinity, |quota| affinity.min(quota)).max(1)
 }
 
+/// Time for which this process's cgroup was held back by its quota so far, in nanoseconds.
+pub(super) fn throttled_nanoseconds() -> u64 {
+    let throttled = |path: &str, field: &str, unit: u64| {
+        let text = std::fs::read_to_string(path).ok()?;
+        let value = text.lines().find_map(|line| line.strip_prefix(field)?.trim().parse::<u64>().ok())?;
+        Some(value * unit)
+    };
+    // In a container the mount shows our own group.
+    throttled("/sys/fs/cgroup/cpu.stat", "throttled_usec ", 1000)
+        .or_else(|| throttled("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time ", 1))
+        .unwrap_or_default()
+}
+
 /// The smallest CPU limit between this process's cgroup and the root, in whole processors rounded up.
 fn quota_processors(membership: &Path, mount: &Path) -> Option<usize> {
     let membership = std::fs::read_to_string(membership).ok()?;

@@ -1,0 +1,198 @@
+//! One connection and the server it leads to.
+
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use super::pipeline::{Pipeline, Request};
+use crate::resp::Decoder;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// Not there; to be made at this time.
+    Down {
+        /// When to try.
+        retry: u64,
+    },
+    /// The kernel is connecting.
+    Connecting {
+        /// When it must be ready.
+        deadline: u64,
+    },
+    /// Awaiting the replies to the handshake.
+    Greeting {
+        /// When it must be ready.
+        deadline: u64,
+        /// Replies still to come.
+        replies: u32,
+    },
+    /// Carrying requests.
+    Ready,
+    /// Not to be made again.
+    Retired,
+}
+
+/// A connection. Its buffers are small: reading and encoding use the worker's.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Index of the server.
+    pub node: u32,
+    pub link: Link,
+    /// Failures in a row, for the backoff.
+    pub failures: u32,
+    pub stream: Option<TcpStream>,
+    pub decoder: Decoder,
+    pub pipeline: Pipeline,
+    /// What the socket did not take.
+    unsent: Vec<u8>,
+    /// Whether it is in its node's list of connections with room.
+    pub listed: bool,
+    /// Was ready once.
+    pub known: bool,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// The socket took everything.
+    All,
+    /// The rest waits for room.
+    Blocked,
+}
+
+impl Connection {
+    pub(super) fn new(node: u32, window: usize) -> Self {
+        Self {
+            node,
+            link: Link::Down { retry: 0 },
+            failures: 0,
+            stream: None,
+            decoder: Decoder::default(),
+            pipeline: Pipeline::with_capacity(window),
+            unsent: Vec::new(),
+            listed: false,
+            known: false,
+        }
+    }
+
+    /// How many more commands it may take, of `window`, with at most `batch` in one send.
+    #[inline]
+    pub(super) fn room(&self, window: usize, batch: usize) -> usize {
+        if self.link != Link::Ready || !self.unsent.is_empty() {
+            return 0;
+        }
+        window.saturating_sub(self.pipeline.len()).min(batch.saturating_sub(self.pipeline.staged()))
+    }
+
+    /// Writes `bytes`, and keeps what the socket does not take.
+    #[inline]
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<Sent> {
+        if !self.unsent.is_empty() {
+            self.unsent.extend_from_slice(bytes);
+            return Ok(Sent::Blocked);
+        }
+        let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
+        let sent = write(stream, bytes)?;
+        if sent == bytes.len() {
+            return Ok(Sent::All);
+        }
+        self.unsent.extend_from_slice(&bytes[sent..]);
+        Ok(Sent::Blocked)
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Writes more of what the socket did not take before.
+    pub(super) fn send_rest(&mut self) -> io::Result<Sent> {
+        if self.unsent.is_empty() {
+            return Ok(Sent::All);
+        }
+        let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
+        let sent = write(stream, &self.unsent)?;
+        self.unsent.drain(..sent);
+        Ok(if self.unsent.is_empty() { Sent::All } else { Sent::Blocked })
+    }
+
+    /// Closes the socket and forgets everything but the server.
+    pub(super) fn close(&mut self, link: Link) -> VecDeque<Request> {
+        self.stream = None;
+        self.link = link;
+        self.unsent.clear();
+        self.decoder.reset();
+        self.pipeline.take()
+    }
+}
+
+/// Writes until everything is written or the socket is full.
+#[inline]
+fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match stream.write(&bytes[sent..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
+}
+
+/// A server, and what waits for it.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub id: String,
+    pub address: SocketAddr,
+    pub label: String,
+    /// Indices of its connections.
+    pub connections: Vec<u32>,
+    /// Connections that may have room, the next to be used first.
+    pub open: VecDeque<u32>,
+    /// Requests that follow a redirect, in the order of their due times. They go before all others.
+    pub resends: VecDeque<Resend>,
+    /// Requests that found no room: their numbers and due times.
+    pub waiting: VecDeque<Waiting>,
+    /// No longer part of the target.
+    pub retired: bool,
+}
+
+/// A request on its way to another server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resend {
+    pub request: Request,
+    /// Whether ASKING goes before it.
+    pub asking: bool,
+}
+
+/// A request without a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub k: u64,
+    /// When it was due; 0 in a closed loop.
+    pub due: u64,
+}
+
+impl Node {
+    pub(super) fn new(id: &str, address: SocketAddr, label: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            address,
+            label: label.to_owned(),
+            connections: Vec::new(),
+            open: VecDeque::new(),
+            resends: VecDeque::new(),
+            waiting: VecDeque::new(),
+            retired: false,
+        }
+    }
+
+    /// Queues a resend by its due time.
+    pub(super) fn resend(&mut self, resend: Resend) {
+        let at = self.resends.partition_point(|other| other.request.due <= resend.request.due);
+        self.resends.insert(at, resend);
+    }
+}

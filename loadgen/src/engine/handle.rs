@@ -1,0 +1,280 @@
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+use redisbench_wire::Detail;
+use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::snapshot::Snapshot;
+use tokio::sync::{mpsc, oneshot};
+
+use super::api::{EngineConfig, EngineError, EngineEvent};
+use super::cpus;
+use super::mailbox::{Command, Mailbox};
+use super::run::Together;
+use super::sys::{self, Waker};
+use super::worker::{Common, Worker};
+use crate::cluster::Topology;
+use crate::record::{Machine, Meta, WorkerReport, merge};
+use crate::schedule::Seat;
+use crate::workload::Workload;
+
+/// A running engine. Dropping it stops its threads.
+#[derive(Debug)]
+pub struct Engine {
+    plan: Arc<ShardPlan>,
+    host: String,
+    workers: Vec<WorkerHandle>,
+    sequence: AtomicU64,
+    attempt: AtomicU32,
+    /// What the kernel's counters stood at when the load began.
+    run_queue_before: AtomicU64,
+    throttled_before: AtomicU64,
+    connections: u32,
+}
+
+#[derive(Debug)]
+struct WorkerHandle {
+    mailbox: Mailbox,
+    thread: Option<JoinHandle<()>>,
+    id: u64,
+}
+
+impl Engine {
+    /// Starts the worker threads. They do nothing until told to.
+    ///
+    /// # Errors
+    /// When the plan cannot be run or the kernel refuses a thread.
+    pub fn spawn(config: EngineConfig, events: mpsc::Sender<EngineEvent>) -> Result<Self, EngineError> {
+        let EngineConfig { plan, workers, topology, handshake, host } = config;
+        let bad_plan = |error: crate::workload::WorkloadError| EngineError::BadPlan(error.to_string());
+        if topology.nodes.is_empty() {
+            return Err(EngineError::BadPlan("the target has no server".into()));
+        }
+        let split = split(plan.connections, workers, topology.nodes.len());
+        let common = Arc::new(Common {
+            trial: Arc::new(Workload::of_trial(&plan).map_err(bad_plan)?),
+            preload: Workload::of_preload(&plan).map_err(bad_plan)?.map(Arc::new),
+            plan: Arc::clone(&plan),
+            handshake,
+            events,
+            ready: AtomicU32::new(0),
+            wanted: AtomicU32::new(split.iter().flatten().sum()),
+        });
+        let connections = common.wanted.load(Relaxed);
+        let mut engine = Self {
+            plan: Arc::clone(&plan),
+            host,
+            workers: Vec::new(),
+            sequence: AtomicU64::new(0),
+            attempt: AtomicU32::new(0),
+            run_queue_before: AtomicU64::new(0),
+            throttled_before: AtomicU64::new(0),
+            connections,
+        };
+        for (index, connections) in split.iter().enumerate() {
+            let seat = Seat {
+                shard: plan.shard,
+                shards: plan.shards,
+                worker: index as u32,
+                workers: split.len() as u32,
+            };
+            let worker = spawn_worker(Arc::clone(&common), seat, &topology, connections).map_err(EngineError::Start)?;
+            engine.workers.push(worker);
+        }
+        Ok(engine)
+    }
+
+    /// How many workers were started.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Connections that the workers make at first: those of the plan, or more if it has fewer than the cluster has
+    /// primaries.
+    pub fn connections(&self) -> u32 {
+        self.connections
+    }
+
+    /// Makes all connections, and keeps them made until [`Self::stop`]. They are pinged every 5 s while idle.
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub fn connect(&self) -> Result<(), EngineError> {
+        self.tell_all(|| Command::Connect)
+    }
+
+    /// Writes this shard's keys as the plan says. Ends with [`EngineEvent::Preloaded`], at once if there is nothing to
+    /// do, or [`EngineEvent::PreloadFailed`].
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub fn preload(&self) -> Result<(), EngineError> {
+        let together = self.together();
+        self.tell_all(|| Command::Preload(Arc::clone(&together)))
+    }
+
+    /// Runs the trial from `start_nanoseconds` of the monotonic clock on
+    /// ([`monotonic_nanoseconds`](super::monotonic_nanoseconds)). Ends with [`EngineEvent::Finished`].
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub fn start(&self, start_nanoseconds: u64, attempt: u32) -> Result<(), EngineError> {
+        self.attempt.store(attempt, Relaxed);
+        self.run_queue_before.store(self.run_queue(), Relaxed);
+        self.throttled_before.store(cpus::throttled_nanoseconds(), Relaxed);
+        let together = self.together();
+        self.tell_all(|| Command::Start { start: start_nanoseconds, attempt, together: Arc::clone(&together) })
+    }
+
+    /// Stops the load (preload or trial) at once. What was measured is kept; requests in flight stay counted as such.
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub fn abort(&self) -> Result<(), EngineError> {
+        self.tell_all(|| Command::Abort)
+    }
+
+    /// Stops the load if there is any, drops what was measured, and makes ready for another [`Self::start`]. The
+    /// preload's counts are kept.
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub fn rearm(&self) -> Result<(), EngineError> {
+        self.tell_all(|| Command::Rearm)
+    }
+
+    /// Replaces the servers' map, as an answer to [`EngineEvent::TopologyStale`].
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub fn update_topology(&self, topology: &Arc<Topology>) -> Result<(), EngineError> {
+        self.tell_all(|| Command::Topology(Arc::clone(topology)))
+    }
+
+    /// The cumulative snapshot of all workers.
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub async fn snapshot(&self, detail: Detail) -> Result<Snapshot, EngineError> {
+        let mut answers = Vec::with_capacity(self.workers.len());
+        for worker in &self.workers {
+            let (answer, report) = oneshot::channel();
+            if !worker.mailbox.send(Command::Snapshot { detail, answer }) {
+                return Err(EngineError::Unreachable);
+            }
+            answers.push(report);
+        }
+        let mut reports: Vec<WorkerReport> = Vec::with_capacity(answers.len());
+        for answer in answers {
+            reports.push(*answer.await.map_err(|_| EngineError::Unreachable)?);
+        }
+        let meta = Meta {
+            sequence: self.sequence.fetch_add(1, Relaxed) + 1,
+            shard: self.plan.shard,
+            attempt: self.attempt.load(Relaxed),
+            taken_nanoseconds: sys::monotonic_nanoseconds(),
+            detail,
+        };
+        let machine = Machine {
+            host: self.host.clone(),
+            run_queue_nanoseconds: self.run_queue().saturating_sub(self.run_queue_before.load(Relaxed)),
+            throttled_nanoseconds: cpus::throttled_nanoseconds().saturating_sub(self.throttled_before.load(Relaxed)),
+        };
+        let names = if self.plan.breakdown.operation { self.operations() } else { Vec::new() };
+        merge(reports, meta, machine, &names).map_err(EngineError::Encode)
+    }
+
+    /// Stops the load, closes all connections and joins the threads, which takes some milliseconds.
+    pub fn stop(self) {}
+
+    fn operations(&self) -> Vec<String> {
+        self.plan.workload.operations.iter().map(|operation| operation.name.clone()).collect()
+    }
+
+    fn together(&self) -> Arc<Together> {
+        Arc::new(Together {
+            remaining: AtomicUsize::new(self.workers.len()),
+            keys: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+        })
+    }
+
+    fn tell_all(&self, command: impl Fn() -> Command) -> Result<(), EngineError> {
+        // All are told, even if one cannot be: an abort should reach as many as it can.
+        let reached = self.workers.iter().filter(|worker| worker.mailbox.send(command())).count();
+        if reached == self.workers.len() { Ok(()) } else { Err(EngineError::Unreachable) }
+    }
+
+    /// Time that the workers waited for a processor: the second number of the scheduler's statistics.
+    fn run_queue(&self) -> u64 {
+        let of_thread = |worker: &WorkerHandle| {
+            let path = format!("/proc/self/task/{}/schedstat", worker.id);
+            let text = std::fs::read_to_string(Path::new(&path)).ok()?;
+            text.split_whitespace().nth(1)?.parse::<u64>().ok()
+        };
+        self.workers.iter().filter_map(of_thread).sum()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            worker.mailbox.close();
+        }
+        for worker in &mut self.workers {
+            if let Some(thread) = worker.thread.take() {
+                // A worker that panicked has said so on stderr.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+fn spawn_worker(
+    common: Arc<Common>,
+    seat: Seat,
+    topology: &Topology,
+    connections: &[u32],
+) -> std::io::Result<WorkerHandle> {
+    let waker = Arc::new(Waker::new()?);
+    let (mailbox, mail) = Mailbox::new(Arc::clone(&waker));
+    let worker = Worker::new(common, seat, topology, connections, &waker, mail)?;
+    let (id, told_id) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name(format!("worker-{}", seat.worker)).spawn(move || {
+        // The other end waits for it.
+        let _ = id.send(sys::thread_id());
+        worker.run();
+    })?;
+    let id = told_id.recv().map_err(|_| std::io::Error::other("the thread ended at once"))?;
+    Ok(WorkerHandle { mailbox, thread: Some(thread), id })
+}
+
+/// Connections per worker and node. Every worker has one to every node at least, for which workers are left out, and
+/// in the end connections added.
+fn split(connections: u32, workers: usize, nodes: usize) -> Vec<Vec<u32>> {
+    let most = (connections as usize / nodes).clamp(1, redisbench_wire::limits::WORKERS);
+    let workers = workers.clamp(1, most);
+    let cells = (workers * nodes) as u64;
+    let connections = u64::from(connections).max(cells);
+    let share = |cell: usize| {
+        let part = crate::workload::part_of(connections, cell as u64, cells);
+        (part.end - part.start) as u32
+    };
+    (0..workers).map(|worker| (0..nodes).map(|node| share(worker * nodes + node)).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_split_evenly_and_none_is_lost() {
+        assert_eq!(split(5, 2, 1), [[2], [3]]);
+        assert_eq!(split(1, 8, 1), [[1]]);
+        assert_eq!(split(7, 2, 3), [[1, 1, 1], [1, 1, 2]]);
+        assert_eq!(split(5, 4, 3), [[1, 2, 2]]);
+        assert_eq!(split(2, 4, 3), [[1, 1, 1]]);
+        assert_eq!(split(50, 2, 3).iter().flatten().sum::<u32>(), 50);
+    }
+}

@@ -1,0 +1,53 @@
+//! How the cold side speaks to a worker: a bounded queue, and an eventfd that wakes the worker to read it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use redisbench_wire::Detail;
+use tokio::sync::oneshot;
+
+use super::run::Together;
+use super::sys::Waker;
+use crate::cluster::Topology;
+use crate::record::WorkerReport;
+
+/// More than can pile up while a worker is busy: the cold side waits for its answers.
+const CAPACITY: usize = 64;
+
+#[derive(Debug)]
+pub(super) enum Command {
+    Connect,
+    Preload(Arc<Together>),
+    Start { start: u64, attempt: u32, together: Arc<Together> },
+    Abort,
+    Rearm,
+    Topology(Arc<Topology>),
+    Snapshot { detail: Detail, answer: oneshot::Sender<Box<WorkerReport>> },
+}
+
+/// The sending end.
+#[derive(Debug)]
+pub(super) struct Mailbox {
+    sender: Option<SyncSender<Command>>,
+    waker: Arc<Waker>,
+}
+
+impl Mailbox {
+    pub(super) fn new(waker: Arc<Waker>) -> (Self, Receiver<Command>) {
+        let (sender, receiver) = sync_channel(CAPACITY);
+        (Self { sender: Some(sender), waker }, receiver)
+    }
+
+    /// Says whether the worker will read it.
+    pub(super) fn send(&self, command: Command) -> bool {
+        let sent = self.sender.as_ref().is_some_and(|sender| sender.try_send(command).is_ok());
+        self.waker.wake();
+        sent
+    }
+
+    /// Tells the worker to stop, however full the queue is.
+    pub(super) fn close(&mut self) {
+        self.sender = None;
+        self.waker.wake();
+    }
+}

@@ -1,0 +1,241 @@
+//! One load, preload or trial, of one worker: its requests, its times, and how much of it is left.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+
+use redisbench_wire::plan::{Bound, Load, ShardPlan};
+use redisbench_wire::snapshot::Stage;
+
+use super::pipeline::Class;
+use crate::schedule::{Schedule, Seat};
+use crate::workload::{Workload, part_of};
+
+/// Where a load's requests come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// As many as there is room for.
+    Closed {
+        /// The next request.
+        k: u64,
+        /// From one to the next.
+        step: u64,
+    },
+    /// The same, from a list that ends.
+    Walk {
+        /// The next request.
+        k: u64,
+        /// From one to the next.
+        step: u64,
+        /// The first that is none.
+        end: u64,
+    },
+    /// By the clock.
+    Open(Schedule),
+}
+
+/// How the workers of one load find out that they were the last.
+#[derive(Debug, Default)]
+pub(super) struct Together {
+    /// Workers that are not done.
+    pub remaining: AtomicUsize,
+    /// Keys that the preload wrote or found.
+    pub keys: AtomicU64,
+    /// One of them met an error that ends it for all.
+    pub failed: AtomicBool,
+}
+
+/// A load in progress.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub workload: Arc<Workload>,
+    pub source: Source,
+    pub together: Arc<Together>,
+    pub preload: bool,
+    pub attempt: u32,
+    /// Keys whose write got no reply: the preload writes them again.
+    pub redo: Vec<u64>,
+    /// The most commands in flight per connection.
+    pub window: usize,
+    /// The most commands in one send.
+    pub batch: usize,
+    pub stage: Stage,
+    pub aborted: bool,
+    pub start: u64,
+    pub measure_from: u64,
+    /// Nothing is sent from here on.
+    pub ends: u64,
+    /// Measured requests that may still be taken, with a number of requests.
+    pub quota: Option<u64>,
+    /// When the quota was used up.
+    pub dry: Option<u64>,
+    /// Whether this worker has no request of the quota at all.
+    pub idle: bool,
+    pub unsent_after: u64,
+    pub first_send: u64,
+    pub drained: u64,
+    /// Requests without an outcome.
+    pub outstanding: u64,
+    /// Closed loop of a cluster: requests that may be drawn.
+    pub tokens: u64,
+    /// CPU time of the thread at the beginning.
+    pub cpu_before: u64,
+    /// CPU time of the load, once drained.
+    pub cpu: u64,
+}
+
+/// Enough for one send: more would only wait in the socket.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// A preload keeps at least this many commands in flight per connection.
+const PRELOAD_WINDOW: usize = 16;
+
+impl Run {
+    fn new(workload: Arc<Workload>, source: Source, window: usize, together: Arc<Together>) -> Self {
+        let batch = (BATCH_BYTES / workload.longest().max(1)).max(1);
+        Self {
+            workload,
+            source,
+            together,
+            preload: false,
+            attempt: 0,
+            redo: Vec::new(),
+            window,
+            batch,
+            stage: Stage::Waiting,
+            aborted: false,
+            start: 0,
+            measure_from: 0,
+            ends: u64::MAX,
+            quota: None,
+            dry: None,
+            idle: false,
+            unsent_after: u64::MAX,
+            first_send: 0,
+            drained: 0,
+            outstanding: 0,
+            tokens: 0,
+            cpu_before: 0,
+            cpu: 0,
+        }
+    }
+
+    /// The trial of `plan`.
+    pub(super) fn trial(
+        plan: &ShardPlan,
+        seat: Seat,
+        workload: Arc<Workload>,
+        start: u64,
+        attempt: u32,
+        together: Arc<Together>,
+    ) -> Self {
+        let closed = Source::Closed { k: seat.first(), step: seat.step() };
+        let (source, unsent_after) = match plan.load {
+            Load::ClosedLoop => (closed, u64::MAX),
+            Load::OpenLoop { rate_per_second, pacing_grid_nanoseconds, unsent_after_nanoseconds } => (
+                Source::Open(Schedule::new(seat, rate_per_second, pacing_grid_nanoseconds, start)),
+                unsent_after_nanoseconds,
+            ),
+        };
+        let mut run = Self::new(workload, source, plan.pipeline as usize, together);
+        run.attempt = attempt;
+        run.start = start;
+        run.measure_from = start.saturating_add(plan.warmup_nanoseconds);
+        run.unsent_after = unsent_after;
+        match plan.bound {
+            Bound::Duration { nanoseconds } => run.ends = run.measure_from.saturating_add(nanoseconds),
+            Bound::Requests { count, max_nanoseconds } => {
+                run.ends = run.measure_from.saturating_add(max_nanoseconds);
+                run.quota = Some(seat.share(count));
+                run.idle = seat.share(count) == 0;
+            }
+        }
+        run
+    }
+
+    /// The preload of this shard's keys, beginning now.
+    pub(super) fn preload(
+        plan: &ShardPlan,
+        seat: Seat,
+        workload: Arc<Workload>,
+        now: u64,
+        together: Arc<Together>,
+    ) -> Self {
+        let part = part_of(plan.workload.keys.count, plan.shard.into(), plan.shards.into());
+        let step = u64::from(seat.workers);
+        let source = Source::Walk { k: part.start + u64::from(seat.worker), step, end: part.end };
+        let mut run = Self::new(workload, source, (plan.pipeline as usize).max(PRELOAD_WINDOW), together);
+        run.preload = true;
+        run.start = now;
+        run.measure_from = now;
+        run
+    }
+
+    /// Whether the load sends at `time`, and what a closed loop's request counts as that is sent then.
+    #[inline]
+    pub(super) fn class_at(&self, time: u64) -> Option<Class> {
+        if time >= self.ends || self.aborted || self.used_up(time) {
+            None
+        } else if self.preload {
+            Some(Class::Preload)
+        } else if time < self.measure_from {
+            Some(Class::Warmup)
+        } else {
+            Some(Class::Measured)
+        }
+    }
+
+    /// The next request of a source without a clock.
+    #[inline]
+    pub(super) fn draw(&mut self) -> Option<u64> {
+        match &mut self.source {
+            Source::Closed { k, step } => {
+                let drawn = *k;
+                *k += *step;
+                Some(drawn)
+            }
+            Source::Walk { k, step, end } => {
+                if let Some(again) = self.redo.pop() {
+                    return Some(again);
+                }
+                let drawn = *k;
+                if drawn >= *end {
+                    return None;
+                }
+                *k += *step;
+                Some(drawn)
+            }
+            Source::Open(_) => None,
+        }
+    }
+
+    /// Whether the load sends anything more of itself.
+    pub(super) fn exhausted(&self, now: u64) -> bool {
+        let walked = matches!(self.source, Source::Walk { k, end, .. } if k >= end && self.redo.is_empty());
+        now >= self.ends || walked || self.aborted || self.used_up(now)
+    }
+
+    /// Whether no request of the quota is left.
+    #[inline]
+    fn used_up(&self, now: u64) -> bool {
+        self.quota == Some(0) && now >= self.measure_from
+    }
+
+    /// Takes `count` measured requests of the quota.
+    #[inline]
+    pub(super) fn spend(&mut self, count: u64, now: u64) {
+        if let Some(quota) = &mut self.quota {
+            *quota -= count;
+            if *quota == 0 {
+                self.dry.get_or_insert(now);
+            }
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.source, Source::Open(_))
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        matches!(self.stage, Stage::Warmup | Stage::Measuring)
+    }
+}

@@ -1,0 +1,182 @@
+//! The system calls of the engine that the standard library has no safe form of. All of this crate's unsafe code is
+//! here.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+/// What epoll reports of one file.
+pub(super) type Event = libc::epoll_event;
+
+/// The bits of [`Event::events`] that say: read until nothing is left, the end or an error is near.
+pub(super) const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP | libc::EPOLLERR) as u32;
+/// Something to read.
+pub(super) const READABLE: u32 = libc::EPOLLIN as u32;
+/// Room to write.
+pub(super) const WRITABLE: u32 = libc::EPOLLOUT as u32;
+
+/// Reads the monotonic clock, in nanoseconds.
+#[inline]
+pub fn monotonic_nanoseconds() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of the calling thread, in nanoseconds.
+pub(super) fn thread_cpu_nanoseconds() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+#[inline]
+fn clock(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing. The call cannot fail: both clocks exist on every Linux.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The kernel's id of the calling thread.
+pub(super) fn thread_id() -> u64 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::gettid() as u64 }
+}
+
+/// Asks for timers that are not rounded: the default may be late by 50 us.
+pub(super) fn exact_timers() {
+    // SAFETY: this option takes one number and touches no memory. A refusal costs accuracy, which is measured.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
+}
+
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn owned(result: libc::c_int) -> io::Result<OwnedFd> {
+    let descriptor = checked(result)?;
+    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// An epoll instance.
+#[derive(Debug)]
+pub(super) struct Poller {
+    descriptor: OwnedFd,
+    /// The kernel knows `epoll_pwait2` (5.11).
+    nanoseconds: bool,
+}
+
+impl Poller {
+    pub(super) fn new() -> io::Result<Self> {
+        // SAFETY: takes a flag and touches no memory.
+        Ok(Self { descriptor: owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?, nanoseconds: true })
+    }
+
+    /// Watches `file`, edge-triggered, for everything. Closing the file ends it.
+    pub(super) fn add(&self, file: &impl AsRawFd, token: u64) -> io::Result<()> {
+        let events = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+        let mut event = Event { events, u64: token };
+        let (poller, file): (RawFd, RawFd) = (self.descriptor.as_raw_fd(), file.as_raw_fd());
+        // SAFETY: both descriptors are open, and `event` is valid for the call.
+        checked(unsafe { libc::epoll_ctl(poller, libc::EPOLL_CTL_ADD, file, &raw mut event) }).map(drop)
+    }
+
+    /// Waits until something happens or `timeout` has passed. An interruption is no event.
+    pub(super) fn wait<'a>(&mut self, events: &'a mut [Event], timeout: Duration) -> io::Result<&'a [Event]> {
+        let count = self.wait_once(events, timeout);
+        match count {
+            Ok(count) => Ok(&events[..count as usize]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(&[]),
+            Err(error) if self.nanoseconds && error.raw_os_error() == Some(libc::ENOSYS) => {
+                self.nanoseconds = false;
+                Ok(&[])
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn wait_once(&self, events: &mut [Event], timeout: Duration) -> io::Result<libc::c_int> {
+        let poller = self.descriptor.as_raw_fd();
+        let capacity = events.len() as libc::c_int;
+        if !self.nanoseconds {
+            let milliseconds = timeout.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as libc::c_int;
+            // SAFETY: `events` is valid for `capacity` events.
+            return checked(unsafe { libc::epoll_wait(poller, events.as_mut_ptr(), capacity, milliseconds) });
+        }
+        let timeout = libc::timespec {
+            tv_sec: timeout.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
+        };
+        let no_mask = std::ptr::null::<libc::sigset_t>();
+        // SAFETY: `events` is valid for `capacity` events, `timeout` for the call; no signal mask is given, so its size
+        // is not looked at. By number, because the C library's wrapper is younger than the kernel's call.
+        let count = unsafe {
+            libc::syscall(libc::SYS_epoll_pwait2, poller, events.as_mut_ptr(), capacity, &raw const timeout, no_mask, 8)
+        };
+        checked(count as libc::c_int)
+    }
+}
+
+/// Wakes a worker from another thread.
+#[derive(Debug)]
+pub(super) struct Waker(OwnedFd);
+
+impl Waker {
+    pub(super) fn new() -> io::Result<Self> {
+        // SAFETY: takes numbers and touches no memory.
+        owned(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) }).map(Self)
+    }
+
+    /// Each call is an edge of its own, so the counter needs no resetting.
+    pub(super) fn wake(&self) {
+        let one = 1u64;
+        // SAFETY: `one` is valid for 8 bytes. It fails only at 2^64 - 2 wakes unread, and then there is an edge anyway.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+    }
+}
+
+impl AsRawFd for Waker {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Begins a connection to `address` and does not wait for it.
+pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    // SAFETY: takes numbers and touches no memory.
+    let socket = owned(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    let descriptor = socket.as_raw_fd();
+    let result = match address {
+        SocketAddr::V4(address) => {
+            let raw = libc::sockaddr_in {
+                sin_family: libc::AF_INET as libc::sa_family_t,
+                sin_port: address.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.ip().octets()) },
+                sin_zero: [0; 8],
+            };
+            let length = size_of_val(&raw) as libc::socklen_t;
+            // SAFETY: `raw` is an address of the socket's family, valid for `length` bytes.
+            unsafe { libc::connect(descriptor, (&raw const raw).cast(), length) }
+        }
+        SocketAddr::V6(address) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                sin6_port: address.port().to_be(),
+                sin6_flowinfo: address.flowinfo(),
+                sin6_addr: libc::in6_addr { s6_addr: address.ip().octets() },
+                sin6_scope_id: address.scope_id(),
+            };
+            let length = size_of_val(&raw) as libc::socklen_t;
+            // SAFETY: as above.
+            unsafe { libc::connect(descriptor, (&raw const raw).cast(), length) }
+        }
+    };
+    match checked(result) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => {
+            let stream = TcpStream::from(socket);
+            stream.set_nodelay(true)?;
+            Ok(stream)
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A worker: one thread with one epoll loop, and connections that nobody else touches.
+//!
+//! Each turn of the loop takes what happened on its sockets, answers closed-loop replies with the next send at once,
+//! and then sends what became due. Everything slow (timeouts, reconnecting, pings, news for the cold side) happens on
+//! a coarse tick.
+
+mod commands;
+mod dispatch;
+mod links;
+mod traffic;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::snapshot::Stage;
+use tokio::sync::mpsc;
+
+use super::api::{EngineEvent, Handshake};
+use super::connection::{Connection, Node};
+use super::mailbox::Command;
+use super::run::Run;
+use super::sys::{self, Event, Poller, Waker};
+use crate::cluster::{SLOTS, Topology};
+use crate::record::Recording;
+use crate::schedule::Seat;
+use crate::workload::Workload;
+
+/// The mark of the eventfd among the events.
+const MAIL: u64 = u64::MAX;
+
+/// Events taken in one turn.
+const EVENTS: usize = 256;
+
+/// The shared read buffer. Replies are scanned in place, so it bounds nothing but the work between two reads.
+const READ_BYTES: usize = 64 << 10;
+
+/// The tick of a worker without a load.
+const IDLE_TICK: u64 = 20_000_000;
+
+/// What the workers of an engine share. None of it is touched by a request.
+#[derive(Debug)]
+pub(super) struct Common {
+    pub plan: Arc<ShardPlan>,
+    pub trial: Arc<Workload>,
+    pub preload: Option<Arc<Workload>>,
+    pub handshake: Handshake,
+    pub events: mpsc::Sender<EngineEvent>,
+    /// Connections that are ready, of all workers.
+    pub ready: AtomicU32,
+    /// Connections wanted, of all workers.
+    pub wanted: AtomicU32,
+}
+
+#[derive(Debug)]
+pub(super) struct Worker {
+    common: Arc<Common>,
+    seat: Seat,
+    poller: Poller,
+    mail: Receiver<Command>,
+    nodes: Vec<Node>,
+    /// Indices into `nodes`; none if standalone.
+    slots: Option<Box<[u16; SLOTS]>>,
+    connections: Vec<Connection>,
+    read_buffer: Vec<u8>,
+    encode_buffer: Vec<u8>,
+    /// Connections with staged commands.
+    dirty: Vec<u32>,
+    /// Connections to read again, because one read did not empty them.
+    again: Vec<u32>,
+    run: Option<Run>,
+    recording: Recording,
+    preloaded_keys: u64,
+    preload_commands: u64,
+    reconnects: u64,
+    /// The latest reading of the clock.
+    now: u64,
+    next_tick: u64,
+    next_ping: u64,
+    connecting: bool,
+    /// A connection may be begun before the next tick.
+    connect_soon: bool,
+    topology_stale: bool,
+    told_stale: bool,
+    told_ready: (u32, u32),
+    told_progress: u64,
+    /// Events that must not be lost.
+    outbox: VecDeque<EngineEvent>,
+    stopped: bool,
+}
+
+impl Worker {
+    pub(super) fn new(
+        common: Arc<Common>,
+        seat: Seat,
+        topology: &Topology,
+        connections: &[u32],
+        waker: &Waker,
+        mail: Receiver<Command>,
+    ) -> std::io::Result<Self> {
+        let poller = Poller::new()?;
+        poller.add(waker, MAIL)?;
+        let recording = Recording::new(&common.plan);
+        let mut worker = Self {
+            common,
+            seat,
+            poller,
+            mail,
+            nodes: Vec::new(),
+            slots: topology.slots.clone(),
+            connections: Vec::new(),
+            read_buffer: vec![0; READ_BYTES],
+            encode_buffer: Vec::with_capacity(READ_BYTES),
+            dirty: Vec::new(),
+            again: Vec::new(),
+            run: None,
+            recording,
+            preloaded_keys: 0,
+            preload_commands: 0,
+            reconnects: 0,
+            now: sys::monotonic_nanoseconds(),
+            next_tick: 0,
+            next_ping: 0,
+            connecting: false,
+            connect_soon: false,
+            topology_stale: false,
+            told_stale: false,
+            told_ready: (0, 0),
+            told_progress: 0,
+            outbox: VecDeque::new(),
+            stopped: false,
+        };
+        for (node, count) in topology.nodes.iter().zip(connections) {
+            worker.add_node(&node.id, node.address, &node.label, *count);
+        }
+        Ok(worker)
+    }
+
+    /// Works until stopped.
+    pub(super) fn run(mut self) {
+        sys::exact_timers();
+        let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
+        while !self.stopped {
+            if let Err(error) = self.turn(&mut events) {
+                let message = format!("worker {} failed to wait for events: {error}", self.seat.worker);
+                self.outbox.push_back(EngineEvent::WorkerFailed { message });
+                self.tell();
+                return;
+            }
+        }
+    }
+
+    fn turn(&mut self, events: &mut [Event]) -> std::io::Result<()> {
+        let timeout = self.until_next();
+        let happened = self.poller.wait(events, timeout)?;
+        self.now = sys::monotonic_nanoseconds();
+        for event in happened {
+            match event.u64 {
+                MAIL => self.read_mail(),
+                connection => self.happened(connection as usize, event.events),
+            }
+        }
+        for connection in std::mem::take(&mut self.again) {
+            self.receive(connection as usize, false);
+        }
+        self.pace();
+        if self.now >= self.next_tick || self.connect_soon {
+            self.tick();
+        }
+        Ok(())
+    }
+
+    /// How long there is nothing to do of our own accord.
+    fn until_next(&mut self) -> Duration {
+        if !self.again.is_empty() {
+            return Duration::ZERO;
+        }
+        let mut next = self.next_tick;
+        if let Some(run) = &self.run {
+            next = next.min(match run.stage {
+                Stage::Waiting => run.start,
+                Stage::Warmup | Stage::Measuring => self.next_of_load(run),
+                Stage::Draining | Stage::Done => u64::MAX,
+            });
+        }
+        if next <= self.now {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos(next.saturating_sub(sys::monotonic_nanoseconds()))
+    }
+
+    /// What happens rarely and need not be punctual.
+    fn tick(&mut self) {
+        let busy = self.run.as_ref().is_some_and(|run| run.stage != Stage::Done);
+        let patience = self.common.plan.timeouts.request_nanoseconds.min(self.common.plan.timeouts.connect_nanoseconds);
+        let tick = if busy { (patience / 20).clamp(1_000_000, 50_000_000) } else { IDLE_TICK };
+        self.next_tick = self.now + tick;
+        self.connect_soon = false;
+        if self.connecting {
+            self.check_timeouts();
+            self.make_connections();
+            self.ping(busy);
+        }
+        self.expire();
+        self.pace();
+        self.tell();
+    }
+}

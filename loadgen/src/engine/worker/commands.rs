@@ -1,0 +1,252 @@
+//! What the cold side asks for, and what it is told.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::mpsc::TryRecvError;
+
+use redisbench_wire::Detail;
+use redisbench_wire::snapshot::{Stage, Window};
+
+use super::Worker;
+use crate::cluster::UNCOVERED;
+use crate::engine::api::EngineEvent;
+use crate::engine::mailbox::Command;
+use crate::engine::pipeline::Class;
+use crate::engine::run::{Run, Source, Together};
+use crate::engine::sys;
+use crate::record::{Recording, WorkerReport};
+
+impl Worker {
+    pub(super) fn read_mail(&mut self) {
+        loop {
+            match self.mail.try_recv() {
+                Ok(command) => self.obey(command),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    self.stopped = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Connect => {
+                self.connecting = true;
+                self.connect_soon = true;
+            }
+            Command::Preload(together) => self.start_preload(together),
+            Command::Start { start, attempt, together } => {
+                self.abort();
+                self.fresh_recording();
+                self.recording.series.begin(start);
+                let (plan, trial) = (&self.common.plan, Arc::clone(&self.common.trial));
+                self.run = Some(Run::trial(plan, self.seat, trial, start, attempt, together));
+            }
+            Command::Abort => self.abort(),
+            Command::Rearm => {
+                self.abort();
+                self.run = None;
+                self.fresh_recording();
+            }
+            Command::Topology(topology) => self.update_topology(&topology),
+            // Nobody waits for the answer any more if it cannot be given.
+            Command::Snapshot { detail, answer } => drop(answer.send(Box::new(self.report(detail)))),
+        }
+    }
+
+    fn fresh_recording(&mut self) {
+        self.recording = Recording::new(&self.common.plan);
+        for node in &self.nodes {
+            self.recording.add_node(&node.id, &node.label);
+        }
+    }
+
+    fn start_preload(&mut self, together: Arc<Together>) {
+        self.abort();
+        self.preloaded_keys = 0;
+        self.preload_commands = 0;
+        self.told_progress = 0;
+        if let Some(workload) = &self.common.preload {
+            let workload = Arc::clone(workload);
+            self.run = Some(Run::preload(&self.common.plan, self.seat, workload, self.now, together));
+        } else {
+            self.preloaded(&together);
+        }
+    }
+
+    fn preloaded(&mut self, together: &Together) {
+        if together.remaining.fetch_sub(1, AcqRel) == 1 {
+            self.outbox.push_back(EngineEvent::Preloaded { keys: together.keys.load(Relaxed) });
+        }
+    }
+
+    /// Stops the load at once. What is in flight stays counted as such, and late replies count nowhere.
+    fn abort(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        if run.stage == Stage::Done {
+            return;
+        }
+        drop(self.take_backlog());
+        for node in &mut self.nodes {
+            node.waiting.clear();
+            node.resends.clear();
+        }
+        for connection in &mut self.connections {
+            let load = connection.pipeline.iter_mut().filter(|request| request.class.is_load());
+            load.for_each(|request| request.class = Class::Orphan);
+        }
+        if let Some(run) = &mut self.run {
+            run.aborted = true;
+            run.ends = run.ends.min(self.now).max(run.measure_from.min(self.now));
+            run.outstanding = 0;
+        }
+        self.end();
+    }
+
+    /// A preload cannot go on.
+    pub(super) fn preload_failed(&mut self, message: String) {
+        if let Some(run) = &mut self.run {
+            run.together.failed.store(true, Relaxed);
+            if !run.aborted {
+                self.outbox.push_back(EngineEvent::PreloadFailed { message });
+                self.abort();
+            }
+        }
+    }
+
+    pub(super) fn end_if_drained(&mut self) {
+        let waits = self.nodes.iter().any(|node| !node.waiting.is_empty());
+        let drained = self.run.as_ref().is_some_and(|run| run.outstanding == 0 && !waits);
+        if drained {
+            self.end();
+        }
+    }
+
+    /// Every request of the load has its outcome, or will never have one.
+    fn end(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        run.stage = Stage::Done;
+        run.drained = self.now;
+        run.cpu = sys::thread_cpu_nanoseconds().saturating_sub(run.cpu_before);
+        let (together, attempt, preload, aborted) = (Arc::clone(&run.together), run.attempt, run.preload, run.aborted);
+        if preload {
+            self.tell_progress();
+            self.run = None;
+            if !aborted {
+                self.preloaded(&together);
+            }
+        } else if together.remaining.fetch_sub(1, AcqRel) == 1 {
+            self.outbox.push_back(EngineEvent::Finished { attempt, aborted });
+        }
+        self.tell();
+    }
+
+    /// Offers the cold side what it should know. What the channel has no room for is offered again.
+    pub(super) fn tell(&mut self) {
+        let events = &self.common.events;
+        while let Some(event) = self.outbox.pop_front() {
+            if let Err(error) = events.try_send(event) {
+                self.outbox.push_front(error.into_inner());
+                break;
+            }
+        }
+        let (ready, wanted) = (self.common.ready.load(Relaxed), self.common.wanted.load(Relaxed));
+        if (ready, wanted) != self.told_ready && events.try_send(EngineEvent::Connected { ready, wanted }).is_ok() {
+            self.told_ready = (ready, wanted);
+        }
+        if self.topology_stale && !self.told_stale && events.try_send(EngineEvent::TopologyStale).is_ok() {
+            self.told_stale = true;
+        }
+        if self.run.as_ref().is_some_and(|run| run.preload) {
+            self.tell_progress();
+        }
+    }
+
+    fn tell_progress(&mut self) {
+        let Some(run) = &self.run else { return };
+        let news = self.preloaded_keys - self.told_progress;
+        if news > 0 {
+            self.told_progress = self.preloaded_keys;
+            let keys = run.together.keys.fetch_add(news, Relaxed) + news;
+            let _ = self.common.events.try_send(EngineEvent::PreloadProgress { keys });
+        }
+        if run.together.failed.load(Relaxed) && run.stage != Stage::Done {
+            self.abort();
+        }
+    }
+
+    fn report(&mut self, detail: Detail) -> WorkerReport {
+        self.now = sys::monotonic_nanoseconds();
+        let run = self.run.as_ref().filter(|run| !run.preload);
+        let (backlog, warmup_backlog) = run.map_or((0, 0), |run| backlog(run, self.now));
+        WorkerReport {
+            recording: self.recording.summary(detail),
+            stage: run.map_or(Stage::Waiting, |run| run.stage),
+            aborted: run.is_some_and(|run| run.aborted),
+            window: run.map(window).unwrap_or_default(),
+            backlog,
+            warmup_backlog,
+            preloaded_keys: self.preloaded_keys,
+            preload_commands: self.preload_commands,
+            cpu_nanoseconds: run.map_or(0, cpu),
+            wall_nanoseconds: run.map_or(0, |run| wall(run, self.now)),
+            reconnects: self.reconnects,
+            slots: self.slot_counts(),
+        }
+    }
+
+    fn slot_counts(&self) -> Vec<(String, u32)> {
+        let mut counts = vec![0; self.nodes.len()];
+        for slot in self.slots.iter().flat_map(|slots| slots.iter()) {
+            if *slot != UNCOVERED {
+                counts[usize::from(*slot)] += 1;
+            }
+        }
+        self.nodes.iter().map(|node| node.id.clone()).zip(counts).collect()
+    }
+}
+
+/// Slots that have come and were not drawn, of the measurement and of the warm-up.
+fn backlog(run: &Run, now: u64) -> (u64, u64) {
+    let Source::Open(schedule) = &run.source else { return (0, 0) };
+    if !run.is_active() {
+        return (0, 0);
+    }
+    let all = schedule.due_before(run.ends.min(now + 1));
+    let warmup = schedule.due_before(run.measure_from.min(now + 1));
+    ((all - warmup).min(run.quota.unwrap_or(u64::MAX)), warmup)
+}
+
+fn window(run: &Run) -> Window {
+    let measure_to = match (run.quota, run.dry) {
+        (_, Some(dry)) => dry.min(run.ends),
+        (None, None) => run.ends,
+        (Some(_), None) if run.stage >= Stage::Draining && !run.idle => run.ends,
+        (Some(_), None) => u64::MAX,
+    };
+    Window {
+        start_nanoseconds: run.start,
+        first_send_nanoseconds: run.first_send,
+        measure_from_nanoseconds: run.measure_from,
+        measure_to_nanoseconds: measure_to,
+        drained_nanoseconds: run.drained,
+    }
+}
+
+fn cpu(run: &Run) -> u64 {
+    match run.stage {
+        Stage::Waiting => 0,
+        Stage::Done => run.cpu,
+        _ => sys::thread_cpu_nanoseconds().saturating_sub(run.cpu_before),
+    }
+}
+
+fn wall(run: &Run, now: u64) -> u64 {
+    match run.stage {
+        Stage::Waiting => 0,
+        Stage::Done => run.drained.saturating_sub(run.start),
+        _ => now.saturating_sub(run.start),
+    }
+}

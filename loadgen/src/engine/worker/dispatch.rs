@@ -1,0 +1,444 @@
+//! What goes out: drawing requests, finding each its connection, and one send per connection and turn.
+
+use redisbench_wire::snapshot::Stage;
+
+use super::Worker;
+use crate::cluster::UNCOVERED;
+use crate::engine::connection::{Resend, Sent, Waiting};
+use crate::engine::pipeline::{Class, Request};
+use crate::engine::run::{Run, Source};
+use crate::engine::sys;
+use crate::resp;
+
+impl Worker {
+    /// Moves the load on: its stage, and what can be sent now.
+    pub(super) fn pace(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        match run.stage {
+            Stage::Waiting if self.now >= run.start => self.begin_load(),
+            Stage::Waiting | Stage::Done => return,
+            Stage::Warmup if self.now >= run.measure_from => run.stage = Stage::Measuring,
+            Stage::Warmup | Stage::Measuring | Stage::Draining => {}
+        }
+        if self.uses_queues() {
+            loop {
+                self.dispatch();
+                if self.dirty.is_empty() {
+                    break;
+                }
+                self.flush_dirty();
+            }
+        }
+        let Some(run) = &mut self.run else { return };
+        if run.is_active() && run.exhausted(self.now) {
+            run.stage = Stage::Draining;
+        }
+        if run.stage == Stage::Draining {
+            if run.class_at(self.now).is_none() {
+                self.give_up_waiting();
+            }
+            self.end_if_drained();
+        }
+    }
+
+    fn begin_load(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        run.stage = if self.now >= run.measure_from { Stage::Measuring } else { Stage::Warmup };
+        run.tokens = (self.connections.len() * run.window) as u64;
+        run.cpu_before = sys::thread_cpu_nanoseconds();
+        self.fill_all();
+    }
+
+    /// Gives every connection what it has room for.
+    pub(super) fn fill_all(&mut self) {
+        for index in 0..self.connections.len() {
+            self.has_room(index);
+            self.fill(index);
+        }
+    }
+
+    /// Whether requests are led to connections by queues. A closed loop of one server needs none: each connection
+    /// draws for itself.
+    #[inline]
+    fn uses_queues(&self) -> bool {
+        self.slots.is_some() || self.run.as_ref().is_some_and(Run::is_open)
+    }
+
+    /// Keeps a connection's window full in a closed loop of one server.
+    #[inline]
+    pub(super) fn fill(&mut self, index: usize) {
+        if self.uses_queues() {
+            return;
+        }
+        while let Some(run) = &mut self.run {
+            if !run.is_active() {
+                return;
+            }
+            let connection = &mut self.connections[index];
+            for _ in 0..connection.room(run.window, run.batch) {
+                let Some(k) = run.draw() else { break };
+                let draw = run.workload.draw(k);
+                connection.pipeline.stage(Request { k, draw, due: 0, sent: 0, class: Class::Undecided, hops: 0 });
+            }
+            if connection.pipeline.staged() == 0 || !self.flush(index) {
+                return;
+            }
+        }
+    }
+
+    /// Notes that a connection may take requests from queues.
+    #[inline]
+    pub(super) fn has_room(&mut self, index: usize) {
+        let Some(run) = &self.run else { return };
+        let connection = &mut self.connections[index];
+        if !connection.listed && connection.room(run.window, run.batch) > 0 {
+            connection.listed = true;
+            self.nodes[connection.node as usize].open.push_back(index as u32);
+        }
+    }
+
+    /// A connection of `node` with room.
+    #[inline]
+    fn connection_of(&mut self, node: usize) -> Option<u32> {
+        let run = self.run.as_ref()?;
+        let open = &mut self.nodes[node].open;
+        while let Some(index) = open.front() {
+            let connection = &mut self.connections[*index as usize];
+            if connection.room(run.window, run.batch) > 0 {
+                return Some(*index);
+            }
+            connection.listed = false;
+            open.pop_front();
+        }
+        None
+    }
+
+    /// Adds a command to what the next send of a connection takes along.
+    #[inline]
+    pub(super) fn stage(&mut self, index: u32, request: Request) {
+        let pipeline = &mut self.connections[index as usize].pipeline;
+        if pipeline.staged() == 0 {
+            self.dirty.push(index);
+        }
+        pipeline.stage(request);
+    }
+
+    pub(super) fn flush_dirty(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for index in dirty.drain(..) {
+            self.flush(index as usize);
+            // The next turn begins with another connection.
+            let open = &mut self.nodes[self.connections[index as usize].node as usize].open;
+            if open.front() == Some(&index) {
+                open.rotate_left(1);
+            }
+            self.has_room(index as usize);
+        }
+        self.dirty = dirty;
+    }
+
+    /// Encodes and sends what is staged on a connection. Says whether the socket may take more.
+    fn flush(&mut self, index: usize) -> bool {
+        let connection = &mut self.connections[index];
+        let mut class = None;
+        let sent = if let Some(run) = &mut self.run {
+            let mut time = self.now;
+            loop {
+                class = run.class_at(time);
+                limit(connection, run, class);
+                if connection.pipeline.staged() == 0 {
+                    return false;
+                }
+                self.encode_buffer.clear();
+                for request in connection.pipeline.staged_mut() {
+                    encode(request, Some(run), &mut self.encode_buffer);
+                }
+                let sent = sys::monotonic_nanoseconds();
+                // The border between two classes may lie between the two readings of the clock.
+                if run.class_at(sent) == class {
+                    break sent;
+                }
+                time = sent;
+            }
+        } else {
+            self.encode_buffer.clear();
+            connection.pipeline.staged_mut().for_each(|request| encode(request, None, &mut self.encode_buffer));
+            sys::monotonic_nanoseconds()
+        };
+        let mut fresh = 0;
+        let open_loop = self.run.as_ref().is_some_and(Run::is_open);
+        for request in connection.pipeline.staged_mut() {
+            request.sent = sent;
+            if let (Class::Undecided, Some(class)) = (request.class, class) {
+                request.class = class;
+                request.due = sent;
+                fresh += 1;
+                match class {
+                    Class::Measured => self.recording.scheduled(request.draw.operation),
+                    Class::Warmup => self.recording.warmup.scheduled += 1,
+                    _ => {}
+                }
+            } else if open_loop && request.hops == 0 && request.class == Class::Measured {
+                self.recording.sent(request.draw.operation, sent.saturating_sub(request.due));
+            }
+        }
+        if let Some(run) = &mut self.run {
+            run.outstanding += fresh;
+            if class == Some(Class::Measured) {
+                run.spend(if open_loop { 0 } else { fresh }, sent);
+                self.recording.sent_bytes += self.encode_buffer.len() as u64;
+            }
+            if run.first_send == 0 {
+                run.first_send = sent;
+            }
+        }
+        connection.pipeline.sent();
+        match connection.send(&self.encode_buffer) {
+            Ok(Sent::All) => true,
+            Ok(Sent::Blocked) => false,
+            Err(error) => {
+                self.broken(index, &error);
+                false
+            }
+        }
+    }
+
+    /// Leads requests to connections: resends first, then what waits, then what is new.
+    fn dispatch(&mut self) {
+        for node in 0..self.nodes.len() {
+            while let Some(resend) = self.nodes[node].resends.front().copied() {
+                let Some(connection) = self.connection_of(node) else { break };
+                self.nodes[node].resends.pop_front();
+                if resend.asking {
+                    self.stage(connection, Request::bare(Class::Asking));
+                }
+                self.stage(connection, resend.request);
+            }
+            while let Some(waiting) = self.nodes[node].waiting.front().copied() {
+                if self.is_too_late(waiting.due) {
+                    self.nodes[node].waiting.pop_front();
+                    self.give_up(waiting);
+                    continue;
+                }
+                let Some(connection) = self.connection_of(node) else { break };
+                self.nodes[node].waiting.pop_front();
+                if let Some(request) = self.request(waiting) {
+                    self.stage(connection, request);
+                }
+            }
+        }
+        if self.run.as_ref().is_some_and(Run::is_open) { self.dispatch_due() } else { self.dispatch_tokens() }
+    }
+
+    /// Draws a request for every one that a closed loop of a cluster has free.
+    fn dispatch_tokens(&mut self) {
+        while let Some(run) = &mut self.run {
+            if run.tokens == 0 || !run.is_active() || run.class_at(self.now).is_none() {
+                return;
+            }
+            let Some(k) = run.draw() else { return };
+            run.tokens -= 1;
+            self.route(Waiting { k, due: 0 });
+        }
+    }
+
+    /// Draws the requests that are due.
+    fn dispatch_due(&mut self) {
+        let standalone = self.slots.is_none();
+        while let Some(slot) = self.next_slot(self.now) {
+            if standalone {
+                if self.is_too_late(slot.due) {
+                    self.take_slot();
+                    self.give_up(slot);
+                    continue;
+                }
+                // The schedule itself is the queue.
+                if self.connection_of(0).is_none() {
+                    return;
+                }
+            }
+            self.take_slot();
+            self.route(slot);
+        }
+    }
+
+    /// The next slot of the schedule, if it has come by `now` and is part of the load.
+    fn next_slot(&self, now: u64) -> Option<Waiting> {
+        let run = self.run.as_ref()?;
+        let Source::Open(schedule) = &run.source else { return None };
+        let slot = schedule.peek();
+        let comes = slot.due <= now && run.is_active() && run.class_at(slot.due).is_some();
+        comes.then_some(Waiting { k: slot.k, due: slot.due })
+    }
+
+    /// Goes on to the slot after, and counts this one as scheduled.
+    fn take_slot(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        let Source::Open(schedule) = &mut run.source else { return };
+        let slot = schedule.peek();
+        schedule.advance();
+        run.outstanding += 1;
+        if slot.due < run.measure_from {
+            self.recording.warmup.scheduled += 1;
+        } else {
+            run.spend(1, self.now);
+            self.recording.scheduled(run.workload.operation(slot.k));
+        }
+    }
+
+    /// Leads a request to its node: onto a connection, or into its queue.
+    fn route(&mut self, waiting: Waiting) {
+        let Some(request) = self.request(waiting) else { return };
+        let node = self.node_of(&request);
+        if self.nodes[node].waiting.is_empty() {
+            if let Some(connection) = self.connection_of(node) {
+                return self.stage(connection, request);
+            }
+        }
+        self.nodes[node].waiting.push_back(waiting);
+    }
+
+    fn node_of(&self, request: &Request) -> usize {
+        let (Some(slots), Some(run)) = (&self.slots, &self.run) else { return 0 };
+        let slot = run.workload.slot(request.k, request.draw);
+        match slots[usize::from(slot)] {
+            // Any node can say what is wrong.
+            UNCOVERED => usize::from(slot) % self.nodes.len(),
+            node => usize::from(node),
+        }
+    }
+
+    fn request(&self, waiting: Waiting) -> Option<Request> {
+        let run = self.run.as_ref()?;
+        let class = match (&run.source, waiting.due < run.measure_from) {
+            (Source::Open(_), true) => Class::Warmup,
+            (Source::Open(_), false) => Class::Measured,
+            _ => Class::Undecided,
+        };
+        let draw = run.workload.draw(waiting.k);
+        Some(Request { k: waiting.k, draw, due: waiting.due, sent: 0, class, hops: 0 })
+    }
+
+    fn is_too_late(&self, due: u64) -> bool {
+        self.run.as_ref().is_some_and(|run| run.is_open() && due.saturating_add(run.unsent_after) < self.now)
+    }
+
+    /// Counts a slot as never sent.
+    fn give_up(&mut self, waiting: Waiting) {
+        let Some(run) = &mut self.run else { return };
+        if !run.is_open() {
+            return;
+        }
+        run.outstanding -= 1;
+        if waiting.due < run.measure_from {
+            self.recording.warmup.unsent += 1;
+        } else {
+            self.recording.unsent(run.workload.operation(waiting.k));
+        }
+    }
+
+    /// The load sends nothing more: what still waits will never be sent.
+    fn give_up_waiting(&mut self) {
+        for node in 0..self.nodes.len() {
+            while let Some(waiting) = self.nodes[node].waiting.pop_front() {
+                self.give_up(waiting);
+            }
+        }
+        for slot in self.take_backlog() {
+            self.give_up(slot);
+        }
+    }
+
+    /// Counts the slots that have come, and takes them from the schedule.
+    pub(super) fn take_backlog(&mut self) -> Vec<Waiting> {
+        let Some(run) = &mut self.run else { return Vec::new() };
+        let (active, end) = (std::mem::replace(&mut run.stage, Stage::Measuring), self.now.min(run.ends - 1));
+        let mut backlog = Vec::new();
+        while let Some(slot) = self.next_slot(end) {
+            self.take_slot();
+            backlog.push(slot);
+        }
+        if let Some(run) = &mut self.run {
+            run.stage = active;
+        }
+        backlog
+    }
+
+    /// Gives up what waits for longer than it may.
+    pub(super) fn expire(&mut self) {
+        let patience = self.common.plan.timeouts.request_nanoseconds;
+        for node in 0..self.nodes.len() {
+            while let Some(waiting) = self.nodes[node].waiting.front().copied() {
+                if !self.is_too_late(waiting.due) {
+                    break;
+                }
+                self.nodes[node].waiting.pop_front();
+                self.give_up(waiting);
+            }
+            while let Some(resend) = self.nodes[node].resends.front().copied() {
+                if resend.request.sent.saturating_add(patience) > self.now {
+                    break;
+                }
+                self.nodes[node].resends.pop_front();
+                let why = "no connection to the server that a redirect named";
+                self.fail(node as u32, &resend.request, "Timeout", why, false);
+            }
+        }
+    }
+
+    /// Leads what waits to the nodes of a new map.
+    pub(super) fn reroute(&mut self) {
+        let mut waiting: Vec<Waiting> = self.nodes.iter_mut().flat_map(|node| node.waiting.drain(..)).collect();
+        waiting.sort_by_key(|waiting| (waiting.due, waiting.k));
+        let resends: Vec<Resend> = self.nodes.iter_mut().flat_map(|node| node.resends.drain(..)).collect();
+        for waiting in waiting {
+            if let Some(request) = self.request(waiting) {
+                let node = self.node_of(&request);
+                self.nodes[node].waiting.push_back(waiting);
+            }
+        }
+        for resend in resends {
+            let node = self.node_of(&resend.request);
+            self.nodes[node].resend(resend);
+        }
+    }
+
+    /// When the load next needs attention of its own accord.
+    pub(super) fn next_of_load(&self, run: &Run) -> u64 {
+        let border = if self.now < run.measure_from { run.measure_from } else { run.ends };
+        match &run.source {
+            Source::Open(schedule) => match schedule.peek().due {
+                // Waits for room, of which a reply will tell.
+                due if due <= self.now => border,
+                due => border.min(due),
+            },
+            Source::Closed { .. } | Source::Walk { .. } => border,
+        }
+    }
+}
+
+/// Drops what a closed loop staged but may not send any more.
+#[inline]
+fn limit(connection: &mut crate::engine::connection::Connection, run: &Run, class: Option<Class>) {
+    let most = match (class, run.quota) {
+        (None, _) => 0,
+        (Some(Class::Measured), Some(quota)) => quota as usize,
+        _ => return,
+    };
+    let staged = connection.pipeline.staged();
+    let undecided = connection.pipeline.staged_mut().filter(|request| request.class == Class::Undecided).count();
+    // Undecided ones are behind the resends of the same send.
+    if undecided > most {
+        connection.pipeline.drop_staged(staged - (undecided - most));
+    }
+}
+
+#[inline]
+fn encode(request: &Request, run: Option<&Run>, buffer: &mut Vec<u8>) {
+    match (request.class, run) {
+        (Class::Ping, _) => resp::append_command(buffer, &[b"PING"]),
+        (Class::Asking, _) => resp::append_command(buffer, &[b"ASKING"]),
+        (_, Some(run)) => run.workload.encode(request.k, request.draw, buffer),
+        (_, None) => {}
+    }
+}

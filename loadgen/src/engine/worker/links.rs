@@ -1,0 +1,270 @@
+//! Making connections, and making them again.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Worker;
+use crate::cluster::Topology;
+use crate::engine::api::{ConnectFailure, EngineEvent};
+use crate::engine::connection::{Connection, Link, Node};
+use crate::engine::pipeline::{Class, Request};
+use crate::engine::sys;
+use crate::resp::Reply;
+
+/// Connections in the making at a time, so that a server's backlog is not overrun.
+const AT_ONCE: usize = 64;
+
+const BACKOFF_FIRST: u64 = 50_000_000;
+const BACKOFF_LONGEST: u64 = 2_000_000_000;
+
+/// Between pings of a connection at rest.
+const PING_EVERY: u64 = 5_000_000_000;
+
+impl Worker {
+    /// Adds a server with `count` connections, which [`Self::make_connections`] makes.
+    pub(super) fn add_node(&mut self, id: &str, address: SocketAddr, label: &str, count: u32) -> u16 {
+        let index = self.nodes.len();
+        let mut node = Node::new(id, address, label);
+        self.recording.add_node(id, label);
+        for _ in 0..count {
+            node.connections.push(self.connections.len() as u32);
+            self.connections.push(Connection::new(index as u32, self.common.plan.pipeline as usize));
+        }
+        self.nodes.push(node);
+        self.connect_soon = true;
+        index as u16
+    }
+
+    /// The server at `address`, added if it is new.
+    pub(super) fn node_at(&mut self, address: SocketAddr) -> u16 {
+        if let Some(known) = self.nodes.iter().position(|node| node.address == address) {
+            self.revive(known);
+            return known as u16;
+        }
+        let label = address.to_string();
+        let count = self.share();
+        self.common.wanted.fetch_add(count, Relaxed);
+        self.add_node(&label, address, &label, count)
+    }
+
+    /// Connections that a server gets which came later.
+    fn share(&self) -> u32 {
+        let active = self.nodes.iter().filter(|node| !node.retired).count().max(1);
+        let connections: usize = self.nodes.iter().filter(|node| !node.retired).map(|node| node.connections.len()).sum();
+        (connections / active).max(1) as u32
+    }
+
+    fn revive(&mut self, node: usize) {
+        if !std::mem::take(&mut self.nodes[node].retired) {
+            return;
+        }
+        for connection in &self.nodes[node].connections {
+            let connection = &mut self.connections[*connection as usize];
+            if connection.link == Link::Retired {
+                connection.link = Link::Down { retry: self.now };
+            }
+        }
+        self.common.wanted.fetch_add(self.nodes[node].connections.len() as u32, Relaxed);
+        self.connect_soon = true;
+    }
+
+    /// Takes over a new map of the servers. Those that are gone keep their counts and lose their connections.
+    pub(super) fn update_topology(&mut self, topology: &Topology) {
+        self.topology_stale = false;
+        self.told_stale = false;
+        let share = self.share();
+        let mut indices = Vec::with_capacity(topology.nodes.len());
+        for node in &topology.nodes {
+            let known = self.nodes.iter().position(|known| known.id == node.id && known.address == node.address);
+            // One that a redirect told us of has no id but its address.
+            let known = known.or_else(|| self.nodes.iter().position(|known| known.address == node.address));
+            indices.push(if let Some(known) = known {
+                self.revive(known);
+                if self.nodes[known].id != node.id {
+                    self.nodes[known].id.clone_from(&node.id);
+                    self.nodes[known].label.clone_from(&node.label);
+                    self.recording.rename_node(known, &node.id, &node.label);
+                }
+                known as u16
+            } else {
+                self.common.wanted.fetch_add(share, Relaxed);
+                self.add_node(&node.id, node.address, &node.label, share)
+            });
+        }
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            if !node.retired && !indices.contains(&(index as u16)) {
+                node.retired = true;
+                self.common.wanted.fetch_sub(node.connections.len() as u32, Relaxed);
+            }
+        }
+        if let Some(slots) = &topology.slots {
+            let map = |slot: u16| indices.get(usize::from(slot)).copied().unwrap_or(crate::cluster::UNCOVERED);
+            let mut mapped = slots.clone();
+            mapped.iter_mut().for_each(|slot| *slot = map(*slot));
+            self.slots = Some(mapped);
+        }
+        self.reroute();
+    }
+
+    /// Begins as many connections as may be in the making.
+    pub(super) fn make_connections(&mut self) {
+        let making = |connection: &&Connection| {
+            matches!(connection.link, Link::Connecting { .. } | Link::Greeting { .. })
+        };
+        let mut free = AT_ONCE.saturating_sub(self.connections.iter().filter(making).count());
+        for index in 0..self.connections.len() {
+            if free == 0 {
+                break;
+            }
+            let retired = self.nodes[self.connections[index].node as usize].retired;
+            match self.connections[index].link {
+                Link::Ready if retired && self.connections[index].pipeline.is_empty() => self.retire(index),
+                Link::Down { .. } if retired => self.connections[index].link = Link::Retired,
+                Link::Down { retry } if retry <= self.now => {
+                    free -= 1;
+                    self.begin(index);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn retire(&mut self, index: usize) {
+        self.connections[index].close(Link::Retired);
+        self.common.ready.fetch_sub(1, Relaxed);
+    }
+
+    fn begin(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        let address = self.nodes[connection.node as usize].address;
+        let deadline = self.now.saturating_add(self.common.plan.timeouts.connect_nanoseconds);
+        let stream = sys::connect(address).and_then(|stream| {
+            self.poller.add(&stream, index as u64)?;
+            Ok(stream)
+        });
+        match stream {
+            Ok(stream) => {
+                connection.stream = Some(stream);
+                connection.link = Link::Connecting { deadline };
+            }
+            Err(error) => self.failed_to_connect(index, failure(&error), &error.to_string()),
+        }
+    }
+
+    /// The kernel is done connecting, for better or worse.
+    pub(super) fn connected(&mut self, index: usize, deadline: u64) {
+        let connection = &mut self.connections[index];
+        let error = match &connection.stream {
+            Some(stream) => stream.take_error().unwrap_or_else(Some),
+            None => Some(io::ErrorKind::NotConnected.into()),
+        };
+        if let Some(error) = error {
+            return self.failed_to_connect(index, failure(&error), &error.to_string());
+        }
+        let handshake = &self.common.handshake;
+        connection.link = Link::Greeting { deadline, replies: handshake.replies };
+        let sent = connection.send(&handshake.bytes);
+        match sent {
+            Err(error) => self.failed_to_connect(index, failure(&error), &error.to_string()),
+            Ok(_) if self.common.handshake.replies == 0 => self.ready(index),
+            Ok(_) => {}
+        }
+    }
+
+    /// One reply to the handshake has come.
+    pub(super) fn greeted(&mut self, index: usize, reply: Reply, deadline: u64, replies: u32) {
+        if reply == Reply::Error {
+            let text = String::from_utf8_lossy(self.connections[index].decoder.error_text()).into_owned();
+            return self.failed_to_connect(index, ConnectFailure::HandshakeRefused, &text);
+        }
+        if replies <= 1 {
+            self.ready(index);
+        } else {
+            self.connections[index].link = Link::Greeting { deadline, replies: replies - 1 };
+        }
+    }
+
+    fn ready(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        connection.link = Link::Ready;
+        connection.failures = 0;
+        self.reconnects += u64::from(std::mem::replace(&mut connection.known, true));
+        self.common.ready.fetch_add(1, Relaxed);
+        self.connect_soon = true;
+        self.has_room(index);
+        self.fill(index);
+    }
+
+    pub(super) fn failed_to_connect(&mut self, index: usize, reason: ConnectFailure, why: &str) {
+        let retry = self.retry(index);
+        let connection = &mut self.connections[index];
+        connection.close(Link::Down { retry });
+        let label = &self.nodes[connection.node as usize].label;
+        let message = format!("failed to connect to {label}: {why}");
+        // The next attempt tells again, so a full channel loses nothing.
+        let _ = self.common.events.try_send(EngineEvent::ConnectFailed { reason, message });
+        self.connect_soon = true;
+    }
+
+    /// When to try again: twice as long after each failure, and at most a quarter earlier or later, so that
+    /// connections that broke together do not come back together.
+    pub(super) fn retry(&mut self, index: usize) -> u64 {
+        let connection = &mut self.connections[index];
+        let backoff = (BACKOFF_FIRST << connection.failures.min(6)).min(BACKOFF_LONGEST);
+        connection.failures += 1;
+        let spread = backoff / 2;
+        let noise = (self.now ^ index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % spread.max(1);
+        self.now + backoff - spread / 2 + noise
+    }
+
+    /// Keeps connections at rest alive, and finds those that are not.
+    pub(super) fn ping(&mut self, busy: bool) {
+        if self.now < self.next_ping {
+            return;
+        }
+        self.next_ping = self.now + PING_EVERY;
+        if busy {
+            return;
+        }
+        for index in 0..self.connections.len() {
+            let connection = &self.connections[index];
+            if connection.link == Link::Ready && connection.pipeline.is_empty() {
+                self.stage(index as u32, Request::bare(Class::Ping));
+            }
+        }
+        self.flush_dirty();
+    }
+
+    /// Ends connections whose oldest command or whose making takes too long.
+    pub(super) fn check_timeouts(&mut self) {
+        let patience = self.common.plan.timeouts.request_nanoseconds;
+        for index in 0..self.connections.len() {
+            let connection = &self.connections[index];
+            match connection.link {
+                Link::Connecting { deadline } | Link::Greeting { deadline, .. } if deadline <= self.now => {
+                    let timeout = self.common.plan.timeouts.connect_nanoseconds / 1_000_000;
+                    self.failed_to_connect(index, ConnectFailure::TimedOut, &format!("no answer within {timeout} ms"));
+                }
+                Link::Ready => {
+                    let late = |oldest: &Request| oldest.sent.saturating_add(patience) <= self.now;
+                    if connection.pipeline.oldest().is_some_and(late) {
+                        self.lost(index, "ConnectionClosed", "closed after a request timed out");
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn failure(error: &io::Error) -> ConnectFailure {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => ConnectFailure::Refused,
+        io::ErrorKind::TimedOut => ConnectFailure::TimedOut,
+        _ if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EADDRNOTAVAIL)) => {
+            ConnectFailure::Resources
+        }
+        _ => ConnectFailure::Broken,
+    }
+}

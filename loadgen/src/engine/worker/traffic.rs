@@ -1,0 +1,287 @@
+//! What comes back: replies, redirects, and the ends of connections.
+
+use std::io::{self, Read as _};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use redisbench_wire::snapshot::Stage;
+
+use super::Worker;
+use crate::cluster::Redirect;
+use crate::engine::api::EngineEvent;
+use crate::engine::connection::{Link, Resend, Sent};
+use crate::engine::pipeline::{Class, Request};
+use crate::engine::sys;
+use crate::record::Completion;
+use crate::resp::Reply;
+
+/// Redirects that a request follows.
+const HOPS: u8 = 5;
+
+/// Reads of one connection in a row, before the others have their turn.
+const READS: usize = 16;
+
+impl Worker {
+    /// Something happened on a connection.
+    #[inline]
+    pub(super) fn happened(&mut self, index: usize, events: u32) {
+        let hangup = events & sys::HANGUP != 0;
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if let Link::Connecting { deadline } = connection.link {
+            if hangup || events & sys::WRITABLE != 0 {
+                self.connected(index, deadline);
+            }
+        } else if events & sys::WRITABLE != 0 && connection.has_unsent() {
+            match connection.send_rest() {
+                Ok(Sent::Blocked) => {}
+                Ok(Sent::All) => {
+                    self.has_room(index);
+                    self.fill(index);
+                }
+                Err(error) => return self.broken(index, &error),
+            }
+        }
+        if hangup || events & sys::READABLE != 0 {
+            self.receive(index, hangup);
+        }
+    }
+
+    /// Reads what there is. A read that does not fill the buffer has emptied the socket, and what comes later is a new
+    /// event; only after a hang-up is there more to learn.
+    pub(super) fn receive(&mut self, index: usize, hangup: bool) {
+        for _ in 0..READS {
+            let Some(stream) = &mut self.connections[index].stream else { return };
+            match stream.read(&mut self.read_buffer) {
+                Ok(0) => return self.lost(index, "ConnectionClosed", "the server closed the connection"),
+                Ok(count) => {
+                    self.now = sys::monotonic_nanoseconds();
+                    self.replies(index, count);
+                    if count < self.read_buffer.len() && !hangup {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return self.broken(index, &error),
+            }
+        }
+        self.again.push(index as u32);
+    }
+
+    /// Takes the replies in the first `count` bytes of the read buffer.
+    fn replies(&mut self, index: usize, count: usize) {
+        // Out of the worker while it is read, so that replies can be acted on.
+        let buffer = std::mem::take(&mut self.read_buffer);
+        let mut input = &buffer[..count];
+        let measuring = self.run.as_ref().is_some_and(|run| run.class_at(self.now) == Some(Class::Measured));
+        if measuring {
+            self.recording.received_bytes += count as u64;
+        }
+        let mut successes = 0;
+        loop {
+            let connection = &mut self.connections[index];
+            let reply = match connection.decoder.next(&mut input) {
+                Ok(Some(reply)) => reply,
+                Ok(None) => break,
+                Err(error) => {
+                    self.lost(index, "Protocol", &error.to_string());
+                    break;
+                }
+            };
+            if let Link::Greeting { deadline, replies } = connection.link {
+                self.greeted(index, reply, deadline, replies);
+                continue;
+            }
+            let Some(request) = connection.pipeline.answered() else {
+                if connection.stream.is_some() {
+                    self.lost(index, "Protocol", "a reply came that no command asked for");
+                }
+                break;
+            };
+            if reply == Reply::Error {
+                self.error_reply(index, request);
+            } else {
+                successes += self.success(index, request, reply);
+            }
+        }
+        self.read_buffer = buffer;
+        if successes > 0 {
+            self.recording.series.add(self.now, successes);
+        }
+        self.has_room(index);
+        self.fill(index);
+    }
+
+    /// Counts a reply without an error. Returns what it adds to the series.
+    #[inline]
+    fn success(&mut self, index: usize, request: Request, reply: Reply) -> u64 {
+        match request.class {
+            Class::Measured => {
+                let completion = self.completion(self.connections[index].node, &request);
+                self.recording.succeeded(&completion, reply == Reply::Nil);
+            }
+            Class::Warmup => {
+                self.recording.warmup.succeeded += 1;
+                self.recording.warmup.redirected += u64::from(request.hops > 0);
+            }
+            Class::Preload => {
+                self.preloaded_keys += 1;
+                self.preload_commands += 1;
+                self.finished();
+                return 0;
+            }
+            Class::Undecided | Class::Orphan | Class::Ping | Class::Asking => return 0,
+        }
+        self.finished();
+        1
+    }
+
+    /// A request of the load has its outcome.
+    #[inline]
+    fn finished(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.outstanding -= 1;
+            run.tokens += 1;
+        }
+    }
+
+    #[inline]
+    fn completion(&self, node: u32, request: &Request) -> Completion {
+        Completion {
+            operation: request.draw.operation,
+            node,
+            due: request.due,
+            sent: request.sent,
+            now: self.now,
+            hops: request.hops,
+        }
+    }
+
+    #[cold]
+    fn error_reply(&mut self, index: usize, request: Request) {
+        if !request.class.is_load() {
+            return;
+        }
+        let text = self.connections[index].decoder.error_text().to_vec();
+        if self.slots.is_some() {
+            if let Some(redirect) = Redirect::parse(&text) {
+                return self.redirected(index, request, redirect);
+            }
+        }
+        let text = String::from_utf8_lossy(&text);
+        let kind = text.split(' ').next().filter(|word| !word.is_empty()).unwrap_or("ERR");
+        // Kinds are bounded in number, and so is their length.
+        let kind: String = kind.chars().take(32).collect();
+        self.fail(self.connections[index].node, &request, &kind, &text, true);
+    }
+
+    /// Ends a request in an error.
+    #[cold]
+    pub(super) fn fail(&mut self, node: u32, request: &Request, kind: &str, message: &str, answered: bool) {
+        match request.class {
+            Class::Measured => {
+                let completion = self.completion(node, request);
+                self.recording.failed(&completion, answered);
+                let label = &self.nodes[node as usize].label;
+                self.recording.error(kind, &format!("{message} ({label})"));
+            }
+            Class::Warmup => {
+                self.recording.warmup.errors += 1;
+                self.recording.warmup.unanswered += u64::from(!answered);
+                self.recording.warmup.redirected += u64::from(request.hops > 0);
+            }
+            Class::Preload => {
+                self.finished();
+                if answered {
+                    self.preload_commands += 1;
+                    let label = &self.nodes[node as usize].label;
+                    return self.preload_failed(format!("{message} ({label})"));
+                }
+                // Writing a key twice does no harm.
+                if let Some(run) = &mut self.run {
+                    run.redo.push(request.k);
+                    run.stage = Stage::Measuring;
+                }
+                return;
+            }
+            Class::Undecided | Class::Orphan | Class::Ping | Class::Asking => return,
+        }
+        self.finished();
+    }
+
+    #[cold]
+    fn redirected(&mut self, index: usize, mut request: Request, redirect: Redirect<'_>) {
+        let node = self.connections[index].node;
+        match request.class {
+            Class::Measured => self.recording.redirected(request.draw.operation, node),
+            Class::Warmup => self.recording.warmup.redirect_hops += 1,
+            _ => {}
+        }
+        request.hops += 1;
+        if request.hops > HOPS {
+            return self.fail(node, &request, "RedirectLimit", "redirected more than 5 times", true);
+        }
+        let (asking, slot, address) = match redirect {
+            Redirect::Moved { slot, address } => (false, slot, address),
+            Redirect::Ask { slot, address } => (true, slot, address),
+        };
+        let answered_by = self.nodes[node as usize].address;
+        let target = resolve(address, answered_by).map(|address| self.node_at(address));
+        if !asking {
+            self.topology_stale = true;
+            if let (Some(target), Some(slots)) = (target, &mut self.slots) {
+                slots[usize::from(slot)] = target;
+            }
+        }
+        // A name that only a resolver knows: the next topology brings it.
+        let target = target.map_or(node, u32::from);
+        request.sent = self.now;
+        self.nodes[target as usize].resend(Resend { request, asking });
+    }
+
+    pub(super) fn broken(&mut self, index: usize, error: &io::Error) {
+        let link = self.connections[index].link;
+        if matches!(link, Link::Connecting { .. } | Link::Greeting { .. }) {
+            return self.failed_to_connect(index, crate::engine::api::ConnectFailure::Broken, &error.to_string());
+        }
+        self.lost(index, "ConnectionReset", &error.to_string());
+    }
+
+    /// A connection is gone: what was in flight on it fails, nothing is sent again, and it is made anew.
+    pub(super) fn lost(&mut self, index: usize, kind: &str, why: &str) {
+        let link = self.connections[index].link;
+        if matches!(link, Link::Connecting { .. } | Link::Greeting { .. }) {
+            return self.failed_to_connect(index, crate::engine::api::ConnectFailure::Broken, why);
+        }
+        if link != Link::Ready {
+            return;
+        }
+        let retry = self.retry(index);
+        let connection = &mut self.connections[index];
+        let node = connection.node as usize;
+        let commands = connection.close(Link::Down { retry });
+        self.common.ready.fetch_sub(1, Relaxed);
+        let patience = self.common.plan.timeouts.request_nanoseconds;
+        for request in commands {
+            if request.sent.saturating_add(patience) <= self.now {
+                let message = format!("no reply within {} ms", patience / 1_000_000);
+                self.fail(node as u32, &request, "Timeout", &message, false);
+            } else {
+                self.fail(node as u32, &request, kind, why, false);
+            }
+        }
+        let message = format!("the connection to {} broke: {why}", self.nodes[node].label);
+        let _ = self.common.events.try_send(EngineEvent::ConnectionLost { message });
+    }
+}
+
+/// The address of a redirect; its host may be missing, and then is the answering server's.
+fn resolve(address: &str, answered_by: SocketAddr) -> Option<SocketAddr> {
+    let (host, port) = address.rsplit_once(':')?;
+    let port = port.parse().ok()?;
+    if host.is_empty() {
+        return Some(SocketAddr::new(answered_by.ip(), port));
+    }
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.parse().ok().map(|host| SocketAddr::new(host, port))
+}

@@ -1,0 +1,233 @@
+//! What a worker counts. One recording per worker, written by its thread alone; merging them into a snapshot is pure.
+#![forbid(unsafe_code)]
+
+mod merge;
+mod series;
+
+use hdrhistogram::Histogram;
+use redisbench_wire::histogram::{HIGHEST_NANOSECONDS, Kind};
+use redisbench_wire::limits;
+use redisbench_wire::plan::{Load, ShardPlan};
+use redisbench_wire::snapshot::{ErrorTally, Tally};
+
+pub use merge::{Machine, Meta, WorkerReport, merge};
+pub use series::Completions;
+
+/// Sent later than this after the due time is late.
+const LATE_NANOSECONDS: u64 = 1_000_000;
+
+/// One finished request, as the recording needs to know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Completion {
+    /// Index into the mix.
+    pub operation: u16,
+    /// Index into the worker's nodes.
+    pub node: u32,
+    /// When it was due; in a closed loop, when it was sent first.
+    pub due: u64,
+    /// When its last hop was sent.
+    pub sent: u64,
+    /// When its outcome was known.
+    pub now: u64,
+    /// How many redirects it took.
+    pub hops: u8,
+}
+
+/// Everything that one worker measured in one attempt.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    open_loop: bool,
+    /// One per operation, or one for all without that breakdown.
+    operations: Vec<OperationRecord>,
+    nodes: Option<Vec<NodeRecord>>,
+    lateness: Option<Histogram<u64>>,
+    errors: Vec<ErrorTally>,
+    /// The warm-up's requests.
+    pub warmup: Tally,
+    /// Bytes written while measuring.
+    pub sent_bytes: u64,
+    /// Bytes read while measuring.
+    pub received_bytes: u64,
+    /// Completions over time.
+    pub series: Completions,
+}
+
+#[derive(Clone, Debug)]
+struct OperationRecord {
+    tally: Tally,
+    nil_replies: u64,
+    response: Histogram<u64>,
+    service: Option<Histogram<u64>>,
+    error_replies: Option<Histogram<u64>>,
+}
+
+#[derive(Clone, Debug)]
+struct NodeRecord {
+    id: String,
+    label: String,
+    requests: u64,
+    errors: u64,
+    redirects: u64,
+    service: Histogram<u64>,
+}
+
+impl OperationRecord {
+    fn new(open_loop: bool) -> Self {
+        Self {
+            tally: Tally::default(),
+            nil_replies: 0,
+            response: Kind::Request.empty(),
+            service: open_loop.then(|| Kind::Request.empty()),
+            error_replies: None,
+        }
+    }
+}
+
+impl Recording {
+    /// Nothing measured yet.
+    pub fn new(plan: &ShardPlan) -> Self {
+        let open_loop = matches!(plan.load, Load::OpenLoop { .. });
+        let operations = if plan.breakdown.operation { plan.workload.operations.len() } else { 1 };
+        Self {
+            open_loop,
+            operations: vec![OperationRecord::new(open_loop); operations],
+            nodes: plan.breakdown.node.then(Vec::new),
+            lateness: open_loop.then(|| Kind::Request.empty()),
+            errors: Vec::new(),
+            warmup: Tally::default(),
+            sent_bytes: 0,
+            received_bytes: 0,
+            series: Completions::of_plan(plan),
+        }
+    }
+
+    /// Makes room for another node. Nodes are told apart by the order in which they are added.
+    pub fn add_node(&mut self, id: &str, label: &str) {
+        let Some(nodes) = &mut self.nodes else { return };
+        nodes.push(NodeRecord {
+            id: id.to_owned(),
+            label: label.to_owned(),
+            requests: 0,
+            errors: 0,
+            redirects: 0,
+            service: Kind::Node.empty(),
+        });
+    }
+
+    /// Names a node that was known by its address only.
+    pub fn rename_node(&mut self, node: usize, id: &str, label: &str) {
+        if let Some(node) = self.nodes.as_mut().and_then(|nodes| nodes.get_mut(node)) {
+            id.clone_into(&mut node.id);
+            label.clone_into(&mut node.label);
+        }
+    }
+
+    #[inline]
+    fn operation(&mut self, operation: u16) -> &mut OperationRecord {
+        let index = usize::from(operation).min(self.operations.len() - 1);
+        &mut self.operations[index]
+    }
+
+    /// A slot of `operation` has come.
+    #[inline]
+    pub fn scheduled(&mut self, operation: u16) {
+        self.operation(operation).tally.scheduled += 1;
+    }
+
+    /// A request was sent for the first time, `late` after it was due.
+    #[inline]
+    pub fn sent(&mut self, operation: u16, late: u64) {
+        if let Some(lateness) = &mut self.lateness {
+            lateness.saturating_record(late);
+            if late > LATE_NANOSECONDS {
+                self.operation(operation).tally.late += 1;
+            }
+        }
+    }
+
+    /// A slot was given up.
+    pub fn unsent(&mut self, operation: u16) {
+        self.operation(operation).tally.unsent += 1;
+    }
+
+    /// A request was answered without an error.
+    #[inline]
+    pub fn succeeded(&mut self, request: &Completion, nil: bool) {
+        let record = self.operation(request.operation);
+        record.tally.succeeded += 1;
+        record.nil_replies += u64::from(nil);
+        record.tally.redirected += u64::from(request.hops > 0);
+        let response = request.now.saturating_sub(request.due);
+        let service = request.now.saturating_sub(request.sent);
+        if response > HIGHEST_NANOSECONDS {
+            record.tally.overflow += 1;
+            record.tally.overflow_max_nanoseconds = record.tally.overflow_max_nanoseconds.max(response);
+        } else {
+            record.response.saturating_record(response);
+        }
+        if let Some(histogram) = &mut record.service {
+            histogram.saturating_record(service);
+        }
+        if let Some(nodes) = &mut self.nodes {
+            let node = &mut nodes[request.node as usize];
+            node.requests += 1;
+            node.service.saturating_record(service);
+        }
+    }
+
+    /// A request ended in an error; `answered` if a server said so.
+    #[cold]
+    pub fn failed(&mut self, request: &Completion, answered: bool) {
+        let record = self.operation(request.operation);
+        record.tally.errors += 1;
+        record.tally.unanswered += u64::from(!answered);
+        record.tally.redirected += u64::from(request.hops > 0);
+        if answered {
+            let histogram = record.error_replies.get_or_insert_with(|| Kind::Request.empty());
+            histogram.saturating_record(request.now.saturating_sub(request.due));
+        }
+        if let Some(nodes) = &mut self.nodes {
+            let node = &mut nodes[request.node as usize];
+            node.requests += 1;
+            node.errors += 1;
+        }
+    }
+
+    /// Keeps the kind of an error and the first message of that kind.
+    #[cold]
+    pub fn error(&mut self, kind: &str, message: &str) {
+        if let Some(tally) = self.errors.iter_mut().find(|tally| tally.kind == kind) {
+            tally.count += 1;
+            return;
+        }
+        // The last place is kept for all the rest.
+        let kind = if self.errors.len() + 1 < limits::ERROR_KINDS { kind } else { OTHER };
+        add_error(&mut self.errors, ErrorTally { kind: kind.into(), count: 1, first_message: limits::message(message) });
+    }
+
+    /// A node answered with a redirect.
+    #[cold]
+    pub fn redirected(&mut self, operation: u16, node: u32) {
+        self.operation(operation).tally.redirect_hops += 1;
+        if let Some(nodes) = &mut self.nodes {
+            nodes[node as usize].redirects += 1;
+        }
+    }
+
+    /// The measured requests of all operations.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        self.operations.iter().for_each(|record| total.add(&record.tally));
+        total
+    }
+}
+
+const OTHER: &str = "Other";
+
+/// Adds to the tally of the same kind, or as a new kind.
+fn add_error(errors: &mut Vec<ErrorTally>, error: ErrorTally) {
+    match errors.iter_mut().find(|tally| tally.kind == error.kind) {
+        Some(tally) => tally.count += error.count,
+        None => errors.push(error),
+    }
+}

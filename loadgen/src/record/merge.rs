@@ -1,0 +1,297 @@
+use hdrhistogram::Histogram;
+use redisbench_wire::Detail;
+use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
+use redisbench_wire::snapshot::{
+    ErrorTally, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally, Window,
+};
+
+use super::{NodeRecord, OperationRecord, Recording, add_error};
+
+/// One worker's part of a snapshot.
+#[derive(Clone, Debug)]
+pub struct WorkerReport {
+    /// What it counted.
+    pub recording: Recording,
+    /// Where it is.
+    pub stage: Stage,
+    /// Whether it was stopped early.
+    pub aborted: bool,
+    /// Its own window. `measure_to_nanoseconds` is `u64::MAX` while its number of requests is not used up, or if it has
+    /// none to send.
+    pub window: Window,
+    /// Measured slots that have come and were not drawn yet.
+    pub backlog: u64,
+    /// Warm-up slots that have come and were not drawn yet.
+    pub warmup_backlog: u64,
+    /// Keys that its preload wrote or found.
+    pub preloaded_keys: u64,
+    /// Commands of its preload that were answered.
+    pub preload_commands: u64,
+    /// CPU time of its load so far.
+    pub cpu_nanoseconds: u64,
+    /// Wall time of its load so far.
+    pub wall_nanoseconds: u64,
+    /// Connections that broke and were made again.
+    pub reconnects: u64,
+    /// Slots that each node owns, by the node's id.
+    pub slots: Vec<(String, u32)>,
+}
+
+/// What a snapshot says beside what workers counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Meta {
+    /// See [`Snapshot::sequence`].
+    pub sequence: u64,
+    /// See [`Snapshot::shard`].
+    pub shard: u32,
+    /// See [`Snapshot::attempt`].
+    pub attempt: u32,
+    /// See [`Snapshot::taken_nanoseconds`].
+    pub taken_nanoseconds: u64,
+    /// How much it shall hold.
+    pub detail: Detail,
+}
+
+/// What the kernel says of the shard's process, and its machine's name.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    /// See [`Generator::host`].
+    pub host: String,
+    /// See [`Generator::run_queue_nanoseconds`].
+    pub run_queue_nanoseconds: u64,
+    /// See [`Generator::throttled_nanoseconds`].
+    pub throttled_nanoseconds: u64,
+}
+
+/// Merges the workers' parts into the shard's snapshot. `operations` are the names in the plan's order, or empty
+/// without that breakdown.
+///
+/// # Errors
+/// When a histogram cannot be encoded.
+pub fn merge(
+    reports: Vec<WorkerReport>,
+    meta: Meta,
+    machine: Machine,
+    operations: &[String],
+) -> Result<Snapshot, HistogramError> {
+    let full = meta.detail == Detail::Full;
+    let window = window(&reports);
+    let generator = generator(&reports, machine);
+    let stage = reports.iter().map(|report| report.stage).min().unwrap_or(Stage::Waiting);
+    let aborted = reports.iter().any(|report| report.aborted);
+    let sum = |of: fn(&WorkerReport) -> u64| reports.iter().map(of).sum::<u64>();
+    let (backlog, warmup_backlog) = (sum(|report| report.backlog), sum(|report| report.warmup_backlog));
+    let (preloaded_keys, preload_commands) = (sum(|report| report.preloaded_keys), sum(|report| report.preload_commands));
+    let slots = reports.first().map(|report| report.slots.clone()).unwrap_or_default();
+    let mut recordings = reports.into_iter().map(|report| report.recording);
+    let Some(mut all) = recordings.next() else { return empty(meta, generator) };
+    recordings.for_each(|recording| all.absorb(recording));
+
+    let mut whole = all.operations[0].clone();
+    all.operations[1..].iter().for_each(|record| whole.absorb(record));
+    let latency = whole.latency(all.lateness.as_ref().filter(|_| full))?;
+    let mut total = in_flight(whole.tally, backlog);
+    total.sent_bytes = all.sent_bytes;
+    total.received_bytes = all.received_bytes;
+    let by_operation = if full && all.operations.len() == operations.len() { operations } else { &[] };
+    Ok(Snapshot {
+        sequence: meta.sequence,
+        shard: meta.shard,
+        attempt: meta.attempt,
+        taken_nanoseconds: meta.taken_nanoseconds,
+        stage,
+        aborted,
+        window,
+        total,
+        warmup: in_flight(all.warmup, warmup_backlog),
+        preloaded_keys,
+        preload_commands,
+        latency,
+        series: if full { all.series.into_series() } else { Series::default() },
+        operations: by_operation
+            .iter()
+            .zip(&all.operations)
+            .map(|(name, record)| record.tally(name))
+            .collect::<Result<_, _>>()?,
+        nodes: all
+            .nodes
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|_| full)
+            .map(|node| node.tally(&slots))
+            .collect::<Result<_, _>>()?,
+        errors: all.errors,
+        generator,
+    })
+}
+
+fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
+    Ok(Snapshot {
+        sequence: meta.sequence,
+        shard: meta.shard,
+        attempt: meta.attempt,
+        taken_nanoseconds: meta.taken_nanoseconds,
+        stage: Stage::Waiting,
+        aborted: false,
+        window: Window::default(),
+        total: Tally::default(),
+        warmup: Tally::default(),
+        preloaded_keys: 0,
+        preload_commands: 0,
+        latency: OperationRecord::new(false).latency(None)?,
+        series: Series::default(),
+        operations: Vec::new(),
+        nodes: Vec::new(),
+        errors: Vec::<ErrorTally>::new(),
+        generator,
+    })
+}
+
+/// What has no outcome yet is in flight; so is what waits undrawn in the schedule.
+fn in_flight(mut tally: Tally, backlog: u64) -> Tally {
+    tally.scheduled += backlog;
+    tally.in_flight = tally.scheduled - tally.succeeded - tally.errors - tally.unsent;
+    tally
+}
+
+fn window(reports: &[WorkerReport]) -> Window {
+    let windows = || reports.iter().map(|report| report.window);
+    let done = reports.iter().all(|report| report.stage == Stage::Done);
+    let measure_to = windows().map(|window| window.measure_to_nanoseconds).min().unwrap_or_default();
+    Window {
+        start_nanoseconds: windows().map(|window| window.start_nanoseconds).max().unwrap_or_default(),
+        first_send_nanoseconds: windows()
+            .map(|window| window.first_send_nanoseconds)
+            .filter(|sent| *sent > 0)
+            .min()
+            .unwrap_or_default(),
+        measure_from_nanoseconds: windows().map(|window| window.measure_from_nanoseconds).max().unwrap_or_default(),
+        measure_to_nanoseconds: if measure_to == u64::MAX { 0 } else { measure_to },
+        drained_nanoseconds: windows()
+            .map(|window| window.drained_nanoseconds)
+            .max()
+            .filter(|_| done)
+            .unwrap_or_default(),
+    }
+}
+
+fn generator(reports: &[WorkerReport], machine: Machine) -> Generator {
+    let busy = |report: &WorkerReport| {
+        let share = u128::from(report.cpu_nanoseconds) * 1_000_000 / u128::from(report.wall_nanoseconds.max(1));
+        u32::try_from(share.min(1_000_000)).unwrap_or(u32::MAX)
+    };
+    Generator {
+        host: machine.host,
+        workers: reports.len() as u32,
+        busiest_worker_millionths: reports.iter().map(busy).max().unwrap_or_default(),
+        cpu_nanoseconds: reports.iter().map(|report| report.cpu_nanoseconds).sum(),
+        run_queue_nanoseconds: machine.run_queue_nanoseconds,
+        throttled_nanoseconds: machine.throttled_nanoseconds,
+        reconnects: reports.iter().map(|report| report.reconnects).sum(),
+    }
+}
+
+/// Adds counts of the same bounds, which cannot fail.
+fn add(mine: &mut Histogram<u64>, its: &Histogram<u64>) {
+    let added = mine.add(its);
+    debug_assert!(added.is_ok());
+}
+
+fn add_optional(mine: &mut Option<Histogram<u64>>, its: Option<&Histogram<u64>>) {
+    match (mine, its) {
+        (Some(mine), Some(its)) => add(mine, its),
+        (mine @ None, Some(its)) => *mine = Some(its.clone()),
+        (_, None) => {}
+    }
+}
+
+impl Recording {
+    /// Collapses what a live snapshot does not show, so that less is copied between threads.
+    pub fn summary(&self, detail: Detail) -> Self {
+        if detail == Detail::Full {
+            return self.clone();
+        }
+        let mut whole = self.operations[0].clone();
+        self.operations[1..].iter().for_each(|record| whole.absorb(record));
+        Self {
+            open_loop: self.open_loop,
+            operations: vec![whole],
+            nodes: None,
+            lateness: None,
+            errors: self.errors.clone(),
+            warmup: self.warmup,
+            sent_bytes: self.sent_bytes,
+            received_bytes: self.received_bytes,
+            series: super::Completions::default(),
+        }
+    }
+
+    fn absorb(&mut self, other: Self) {
+        self.operations.iter_mut().zip(&other.operations).for_each(|(mine, its)| mine.absorb(its));
+        for node in other.nodes.into_iter().flatten() {
+            let mine = self.nodes.get_or_insert_default();
+            match mine.iter_mut().find(|mine| mine.id == node.id) {
+                Some(mine) => mine.absorb(&node),
+                None => mine.push(node),
+            }
+        }
+        add_optional(&mut self.lateness, other.lateness.as_ref());
+        other.errors.into_iter().for_each(|error| add_error(&mut self.errors, error));
+        self.warmup.add(&other.warmup);
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+        self.series.merge(other.series);
+    }
+}
+
+impl OperationRecord {
+    fn absorb(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.nil_replies += other.nil_replies;
+        add(&mut self.response, &other.response);
+        add_optional(&mut self.service, other.service.as_ref());
+        add_optional(&mut self.error_replies, other.error_replies.as_ref());
+    }
+
+    fn latency(&self, lateness: Option<&Histogram<u64>>) -> Result<Latency, HistogramError> {
+        let optional = |histogram: Option<&Histogram<u64>>| histogram.map(EncodedHistogram::encode).transpose();
+        Ok(Latency {
+            response: EncodedHistogram::encode(&self.response)?,
+            service: optional(self.service.as_ref())?,
+            error_replies: optional(self.error_replies.as_ref())?,
+            lateness: optional(lateness)?,
+        })
+    }
+
+    fn tally(&self, name: &str) -> Result<OperationTally, HistogramError> {
+        Ok(OperationTally {
+            name: name.to_owned(),
+            tally: in_flight(self.tally, 0),
+            nil_replies: self.nil_replies,
+            latency: self.latency(None)?,
+        })
+    }
+}
+
+impl NodeRecord {
+    fn absorb(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.errors += other.errors;
+        self.redirects += other.redirects;
+        add(&mut self.service, &other.service);
+    }
+
+    fn tally(self, slots: &[(String, u32)]) -> Result<NodeTally, HistogramError> {
+        let service = EncodedHistogram::encode(&self.service)?;
+        let slots = slots.iter().find(|(id, _)| *id == self.id).map_or(0, |(_, slots)| *slots);
+        Ok(NodeTally {
+            id: self.id,
+            address: self.label,
+            slots,
+            requests: self.requests,
+            errors: self.errors,
+            redirects: self.redirects,
+            service,
+        })
+    }
+}

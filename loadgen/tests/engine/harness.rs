@@ -1,0 +1,196 @@
+//! Runs one plan from connecting to the full snapshot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
+use redisbench_wire::Detail;
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use redisbench_wire::plan::{
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Workload,
+};
+use redisbench_wire::snapshot::{Snapshot, Stage};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::support::{Cluster, EDGES, PATIENCE, Server};
+
+pub const MILLISECOND: u64 = 1_000_000;
+pub const SECOND: u64 = 1000 * MILLISECOND;
+
+/// `GET` and `SET` in equal parts, closed loop, two connections, 200 ms without warm-up.
+pub fn plan() -> ShardPlan {
+    ShardPlan {
+        run: "test".into(),
+        trial: 0,
+        shard: 0,
+        shards: 1,
+        target: Target {
+            name: "redis".into(),
+            topology: redisbench_wire::plan::Topology::Standalone,
+            endpoints: vec!["127.0.0.1:6379".into()],
+            database: 0,
+            authenticate: false,
+        },
+        workload: Workload {
+            operations: vec![operation("get", 1, "GET __key__"), operation("set", 1, "SET __key__ __data__")],
+            keys: Keys { prefix: "key:".into(), start: 0, count: 1000, width: 0, pattern: KeyPattern::Uniform },
+            value_bytes: 100,
+            seed: 7,
+        },
+        preload: Preload::None,
+        load: Load::ClosedLoop,
+        connections: 2,
+        pipeline: 1,
+        warmup_nanoseconds: 0,
+        bound: Bound::Duration { nanoseconds: 200 * MILLISECOND },
+        timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
+        breakdown: Breakdown { operation: true, node: true },
+        limits: Limits { trial_nanoseconds: 60 * SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
+    }
+}
+
+pub fn operation(name: &str, weight: u32, command: &str) -> Operation {
+    let part = |word: &str| match word {
+        "__key__" => Part::Key,
+        "__data__" => Part::Data,
+        literal => Part::Literal(literal.into()),
+    };
+    Operation { name: name.into(), weight, arguments: command.split(' ').map(|word| vec![part(word)]).collect() }
+}
+
+pub fn open_loop(rate_per_second: u64) -> Load {
+    Load::OpenLoop { rate_per_second, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 10 * SECOND }
+}
+
+pub fn standalone(server: &Server) -> Topology {
+    let label = server.address.to_string();
+    Topology { nodes: vec![NodeAddress { id: label.clone(), address: server.address, label }], slots: None }
+}
+
+pub fn topology(cluster: &Cluster) -> Topology {
+    let node = |(id, server): (&String, &Server)| NodeAddress {
+        id: id.clone(),
+        address: server.address,
+        label: server.address.to_string(),
+    };
+    let mut slots = Box::new([0; 16384]);
+    for (index, pair) in EDGES.windows(2).enumerate() {
+        slots[usize::from(pair[0])..usize::from(pair[1])].fill(index as u16);
+    }
+    Topology { nodes: cluster.ids.iter().zip(&cluster.servers).map(node).collect(), slots: Some(slots) }
+}
+
+/// An engine and what it says.
+pub struct Bench {
+    pub engine: Engine,
+    events: mpsc::Receiver<EngineEvent>,
+    seen: Vec<EngineEvent>,
+}
+
+impl Bench {
+    pub fn new(plan: ShardPlan, topology: Topology, workers: usize) -> Self {
+        Self::with_handshake(plan, topology, workers, Handshake::default())
+    }
+
+    pub fn with_handshake(plan: ShardPlan, topology: Topology, workers: usize, handshake: Handshake) -> Self {
+        let (sender, events) = mpsc::channel(64);
+        let config =
+            EngineConfig { plan: Arc::new(plan), workers, topology: Arc::new(topology), handshake, host: "host".into() };
+        Self { engine: Engine::spawn(config, sender).unwrap(), events, seen: Vec::new() }
+    }
+
+    /// Waits for an event.
+    pub async fn until(&mut self, wanted: impl Fn(&EngineEvent) -> bool) -> EngineEvent {
+        loop {
+            let event = timeout(PATIENCE, self.events.recv()).await;
+            let event = event.unwrap_or_else(|_| panic!("no such event, but {:?}", self.seen)).expect("the engine runs");
+            self.seen.push(event.clone());
+            if wanted(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// Whether an event came while others were waited for.
+    pub fn saw(&self, wanted: impl Fn(&EngineEvent) -> bool) -> bool {
+        self.seen.iter().any(wanted)
+    }
+
+    pub async fn connect(&mut self) {
+        self.engine.connect().unwrap();
+        self.until(|event| matches!(event, EngineEvent::Connected { ready, wanted } if ready == wanted)).await;
+    }
+
+    pub async fn preload(&mut self) -> u64 {
+        self.engine.preload().unwrap();
+        let end =
+            |event: &EngineEvent| matches!(event, EngineEvent::Preloaded { .. } | EngineEvent::PreloadFailed { .. });
+        match self.until(end).await {
+            EngineEvent::Preloaded { keys } => keys,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Starts an attempt in 20 ms and does not wait for its end.
+    pub fn start(&self, attempt: u32) {
+        self.engine.start(monotonic_nanoseconds() + 20 * MILLISECOND, attempt).unwrap();
+    }
+
+    pub async fn finished(&mut self, wanted: u32) -> Snapshot {
+        self.until(|event| matches!(event, EngineEvent::Finished { attempt, .. } if *attempt == wanted)).await;
+        self.snapshot().await
+    }
+
+    pub async fn snapshot(&self) -> Snapshot {
+        timeout(Duration::from_secs(5), self.engine.snapshot(Detail::Full)).await.unwrap().unwrap()
+    }
+
+    /// Connects, preloads, runs the trial, and checks what holds of every complete trial.
+    pub async fn run(&mut self) -> Snapshot {
+        self.connect().await;
+        self.preload().await;
+        self.start(1);
+        let snapshot = self.finished(1).await;
+        assert_complete(&snapshot);
+        snapshot
+    }
+}
+
+/// Runs `plan` from beginning to end.
+pub async fn run(plan: ShardPlan, topology: Topology, workers: usize) -> Snapshot {
+    Bench::new(plan, topology, workers).run().await
+}
+
+/// Every request has one outcome, and the parts make up the whole.
+pub fn assert_complete(snapshot: &Snapshot) {
+    let total = snapshot.total;
+    assert_eq!((snapshot.stage, snapshot.aborted), (Stage::Done, false));
+    for tally in snapshot.operations.iter().map(|operation| operation.tally).chain([total, snapshot.warmup]) {
+        assert!(tally.balances(), "{tally:?}");
+        assert_eq!(tally.in_flight, 0, "{tally:?}");
+    }
+    let sum = |of: fn(&redisbench_wire::snapshot::Tally) -> u64| -> u64 {
+        snapshot.operations.iter().map(|operation| of(&operation.tally)).sum()
+    };
+    assert_eq!(sum(|tally| tally.scheduled), total.scheduled);
+    assert_eq!(sum(|tally| tally.succeeded), total.succeeded);
+    assert_eq!(sum(|tally| tally.errors), total.errors);
+    assert_eq!(count(&snapshot.latency.response, Kind::Request) + total.overflow, total.succeeded);
+    if let Some(service) = &snapshot.latency.service {
+        assert_eq!(count(service, Kind::Request), total.succeeded);
+    }
+    let nodes = &snapshot.nodes;
+    assert_eq!(nodes.iter().map(|node| node.requests).sum::<u64>(), total.succeeded + total.errors);
+    assert_eq!(nodes.iter().map(|node| node.errors).sum::<u64>(), total.errors);
+    assert_eq!(nodes.iter().map(|node| count(&node.service, Kind::Node)).sum::<u64>(), total.succeeded);
+    assert_eq!(snapshot.errors.iter().map(|error| error.count).sum::<u64>(), total.errors);
+    assert_eq!(snapshot.series.completed.iter().sum::<u64>(), total.succeeded + snapshot.warmup.succeeded);
+    assert!(snapshot.window.first_send_nanoseconds >= snapshot.window.start_nanoseconds);
+    assert!(snapshot.window.drained_nanoseconds >= snapshot.window.first_send_nanoseconds);
+}
+
+pub fn count(histogram: &EncodedHistogram, kind: Kind) -> u64 {
+    histogram.decode(kind).unwrap().len()
+}

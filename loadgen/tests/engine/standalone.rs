@@ -1,0 +1,337 @@
+use redisbench_loadgen::engine::{ConnectFailure, EngineEvent, Handshake, monotonic_nanoseconds};
+use redisbench_loadgen::resp::append_command;
+use redisbench_wire::plan::{Bound, KeyPattern, Load, Preload};
+use redisbench_wire::snapshot::{Snapshot, Stage};
+
+use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone};
+use crate::support::{Server, eventually};
+
+/// The server ran every request that the snapshot has.
+fn assert_reconciled(server: &Server, snapshot: &Snapshot) {
+    let calls = server.calls("get") + server.calls("set");
+    assert_eq!(calls, snapshot.total.succeeded + snapshot.warmup.succeeded + snapshot.preload_commands);
+}
+
+#[tokio::test]
+async fn closed_loop_counts_what_the_server_counts() {
+    for (pipeline, workers) in [(1, 1), (16, 2)] {
+        let server = Server::start(&[]);
+        let mut plan = plan();
+        plan.pipeline = pipeline;
+        plan.connections = 4;
+        plan.warmup_nanoseconds = 50 * MILLISECOND;
+        let snapshot = run(plan, standalone(&server), workers).await;
+        assert_reconciled(&server, &snapshot);
+        assert!(snapshot.total.succeeded > 100 && snapshot.warmup.succeeded > 10, "{:?}", snapshot.total);
+        assert_eq!((snapshot.total.errors, snapshot.total.unsent), (0, 0));
+        assert!(snapshot.operations[0].nil_replies > 0);
+        assert!(snapshot.latency.service.is_none() && snapshot.latency.lateness.is_none());
+        assert_eq!(snapshot.generator.workers, workers as u32);
+        assert!(snapshot.generator.cpu_nanoseconds > 0);
+        assert!(snapshot.total.sent_bytes > 0 && snapshot.total.received_bytes > 0);
+    }
+}
+
+#[tokio::test]
+async fn preload_writes_each_key_once() {
+    let server = Server::start(&[]);
+    let mut plan = plan();
+    plan.workload.keys.count = 1001;
+    plan.shards = 2;
+    for mode in [Preload::Always, Preload::FillMissing] {
+        for shard in 0..2 {
+            plan.shard = shard;
+            plan.preload = mode;
+            let mut bench = Bench::new(plan.clone(), standalone(&server), 2);
+            bench.connect().await;
+            assert_eq!(bench.preload().await, [500, 501][shard as usize]);
+        }
+    }
+    assert_eq!(server.calls("set"), 2002);
+    let size: u64 = redis::cmd("DBSIZE").query(&mut server.connection()).unwrap();
+    assert_eq!(size, 1001);
+    let value: Vec<u8> = redis::cmd("GET").arg("key:0042").query(&mut server.connection()).unwrap();
+    assert_eq!(value.len(), 100);
+}
+
+#[tokio::test]
+async fn a_refused_preload_says_why() {
+    let server = Server::start(&["--maxmemory", "1"]);
+    let mut plan = plan();
+    plan.preload = Preload::Always;
+    let mut bench = Bench::new(plan, standalone(&server), 1);
+    bench.connect().await;
+    bench.engine.preload().unwrap();
+    let failed = bench.until(|event| matches!(event, EngineEvent::PreloadFailed { .. })).await;
+    assert!(format!("{failed:?}").contains("OOM command not allowed"), "{failed:?}");
+}
+
+#[tokio::test]
+async fn open_loop_schedules_exactly_its_rate() {
+    let server = Server::start(&[]);
+    let mut plan = plan();
+    plan.load = open_loop(7001);
+    plan.connections = 8;
+    plan.pipeline = 4;
+    plan.warmup_nanoseconds = 100 * MILLISECOND;
+    plan.bound = Bound::Duration { nanoseconds: 300 * MILLISECOND };
+    let snapshot = run(plan, standalone(&server), 2).await;
+    assert_reconciled(&server, &snapshot);
+    // Requests k with k/7001 s in [0, 100 ms) and [100 ms, 400 ms).
+    assert_eq!(snapshot.warmup.scheduled, 701);
+    assert_eq!(snapshot.total.scheduled, 2801 - 701);
+    assert!(snapshot.latency.service.is_some() && snapshot.latency.lateness.is_some());
+}
+
+#[tokio::test]
+async fn open_loop_on_a_grid_schedules_every_request() {
+    let server = Server::start(&[]);
+    let mut plan = plan();
+    plan.load = Load::OpenLoop {
+        rate_per_second: 10_000,
+        pacing_grid_nanoseconds: MILLISECOND,
+        unsent_after_nanoseconds: SECOND,
+    };
+    plan.bound = Bound::Requests { count: 1001, max_nanoseconds: 20 * SECOND };
+    let snapshot = run(plan, standalone(&server), 2).await;
+    assert_eq!(snapshot.total.scheduled, 1001);
+    assert_reconciled(&server, &snapshot);
+}
+
+#[tokio::test]
+async fn a_number_of_requests_is_exact() {
+    let server = Server::start(&[]);
+    let mut plan = plan();
+    plan.connections = 3;
+    plan.pipeline = 16;
+    plan.warmup_nanoseconds = 30 * MILLISECOND;
+    plan.bound = Bound::Requests { count: 5003, max_nanoseconds: 20 * SECOND };
+    let snapshot = run(plan, standalone(&server), 3).await;
+    assert_eq!(snapshot.total.succeeded, 5003);
+    assert!(snapshot.warmup.succeeded > 0);
+    assert_reconciled(&server, &snapshot);
+    let window = snapshot.window;
+    assert!(window.measure_to_nanoseconds > window.measure_from_nanoseconds);
+    assert!(window.measure_to_nanoseconds <= window.drained_nanoseconds);
+}
+
+#[tokio::test]
+async fn partitioned_keys_are_each_written_once() {
+    let server = Server::start(&[]);
+    for shard in 0..3 {
+        let mut plan = plan();
+        plan.shard = shard;
+        plan.shards = 3;
+        plan.workload.operations = vec![operation("incr", 1, "INCR __key__")];
+        plan.workload.keys.count = 300;
+        plan.workload.keys.pattern = KeyPattern::Partitioned;
+        plan.bound = Bound::Requests { count: 100, max_nanoseconds: 20 * SECOND };
+        plan.connections = 2;
+        plan.pipeline = 3;
+        assert_eq!(run(plan, standalone(&server), 2).await.total.succeeded, 100);
+    }
+    let mut connection = server.connection();
+    for key in 0..300 {
+        let value: u64 = redis::cmd("GET").arg(format!("key:{key:03}")).query(&mut connection).unwrap();
+        assert_eq!(value, 1, "key {key}");
+    }
+}
+
+#[tokio::test]
+async fn errors_of_the_server_are_counted_by_kind() {
+    let server = Server::start(&[]);
+    let mut plan = plan();
+    plan.workload.operations = vec![operation("set", 1, "SET __key__ a"), operation("push", 1, "LPUSH __key__ a")];
+    plan.workload.keys.count = 1;
+    plan.bound = Bound::Requests { count: 400, max_nanoseconds: 20 * SECOND };
+    redis::cmd("SET").arg("key:0").arg("x").exec(&mut server.connection()).unwrap();
+    let snapshot = run(plan, standalone(&server), 1).await;
+    assert_eq!(snapshot.errors.len(), 1);
+    assert_eq!(snapshot.errors[0].kind, "WRONGTYPE");
+    assert!(snapshot.errors[0].first_message.contains("wrong kind of value"));
+    assert_eq!(snapshot.operations[1].tally.errors, snapshot.errors[0].count);
+    assert_eq!(snapshot.operations[1].tally.succeeded, 0);
+    assert!(snapshot.latency.error_replies.is_some());
+    assert_eq!(snapshot.total.unanswered, 0);
+}
+
+#[tokio::test]
+async fn large_replies_and_values_pass() {
+    let server = Server::start(&[]);
+    let mut plan = plan();
+    plan.workload.value_bytes = 300_000;
+    plan.workload.keys.count = 4;
+    plan.pipeline = 8;
+    plan.preload = Preload::Always;
+    plan.bound = Bound::Requests { count: 500, max_nanoseconds: 20 * SECOND };
+    let snapshot = run(plan, standalone(&server), 1).await;
+    assert_eq!((snapshot.total.succeeded, snapshot.operations[0].nil_replies), (500, 0));
+    assert_reconciled(&server, &snapshot);
+}
+
+#[tokio::test]
+async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
+    for load in [Load::ClosedLoop, open_loop(5000)] {
+        let mut server = Server::start(&[]);
+        let mut plan = plan();
+        plan.load = load;
+        plan.pipeline = 4;
+        plan.bound = Bound::Duration { nanoseconds: 600 * MILLISECOND };
+        let mut bench = Bench::new(plan, standalone(&server), 2);
+        bench.connect().await;
+        bench.start(1);
+        eventually("some requests", || (server.calls("get") > 50).then_some(()));
+        // Stopped first, so that requests are in flight for certain.
+        server.signal("-STOP");
+        bench.snapshot().await;
+        server.kill();
+        bench.until(|event| matches!(event, EngineEvent::ConnectionLost { .. })).await;
+        let snapshot = bench.finished(1).await;
+        assert_complete(&snapshot);
+        assert!(snapshot.total.errors > 0 && snapshot.total.succeeded > 0, "{:?}", snapshot.total);
+        assert_eq!(snapshot.total.errors, snapshot.total.unanswered);
+        assert_eq!(snapshot.total.unsent > 0, load != Load::ClosedLoop, "{:?}", snapshot.total);
+    }
+}
+
+#[tokio::test]
+async fn connections_come_back() {
+    let mut server = Server::start(&[]);
+    let port = server.address.port();
+    let mut plan = plan();
+    plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
+    let mut bench = Bench::new(plan, standalone(&server), 1);
+    bench.connect().await;
+    bench.start(1);
+    eventually("some requests", || (server.calls("get") > 50).then_some(()));
+    server.kill();
+    bench.until(|event| matches!(event, EngineEvent::Connected { ready: 0, .. })).await;
+    server = Server::try_start(port, &[]).expect("the port is still ours");
+    bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, .. })).await;
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert_eq!(snapshot.generator.reconnects, 2);
+    assert!(server.calls("get") > 0);
+}
+
+#[tokio::test]
+async fn a_silent_server_gives_timeouts() {
+    let server = Server::start(&[]);
+    let mut plan = plan();
+    plan.pipeline = 4;
+    plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
+    plan.bound = Bound::Duration { nanoseconds: 400 * MILLISECOND };
+    let mut bench = Bench::new(plan, standalone(&server), 1);
+    bench.connect().await;
+    bench.start(1);
+    eventually("some requests", || (server.calls("get") > 20).then_some(()));
+    server.signal("-STOP");
+    let snapshot = bench.finished(1).await;
+    server.signal("-CONT");
+    assert_complete(&snapshot);
+    assert!(snapshot.errors.iter().any(|error| error.kind == "Timeout"), "{:?}", snapshot.errors);
+    assert_eq!(snapshot.total.errors, snapshot.total.unanswered);
+}
+
+#[tokio::test]
+async fn a_full_open_loop_gives_up_in_time() {
+    let server = Server::start(&[]);
+    let mut plan = plan();
+    plan.load = Load::OpenLoop {
+        rate_per_second: 2000,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 50 * MILLISECOND,
+    };
+    plan.bound = Bound::Duration { nanoseconds: 500 * MILLISECOND };
+    let mut bench = Bench::new(plan, standalone(&server), 1);
+    bench.connect().await;
+    bench.start(1);
+    eventually("some requests", || (server.calls("get") > 20).then_some(()));
+    server.signal("-STOP");
+    bench.until(|event| matches!(event, EngineEvent::Finished { .. })).await;
+    server.signal("-CONT");
+    let snapshot = bench.snapshot().await;
+    assert_complete(&snapshot);
+    assert_eq!(snapshot.total.scheduled, 1000);
+    assert!(snapshot.total.unsent > 100, "{:?}", snapshot.total);
+}
+
+#[tokio::test]
+async fn abort_stops_at_once_and_keeps_what_was_measured() {
+    for load in [Load::ClosedLoop, open_loop(20_000)] {
+        let server = Server::start(&[]);
+        let mut plan = plan();
+        plan.load = load;
+        plan.bound = Bound::Duration { nanoseconds: 20 * SECOND };
+        let mut bench = Bench::new(plan, standalone(&server), 2);
+        bench.connect().await;
+        bench.start(3);
+        eventually("some requests", || (server.calls("get") > 50).then_some(()));
+        server.signal("-STOP");
+        eventually("requests in flight", || {
+            (monotonic_nanoseconds() > 0).then_some(())
+        });
+        bench.engine.abort().unwrap();
+        let snapshot = bench.finished(3).await;
+        server.signal("-CONT");
+        assert!(snapshot.aborted && snapshot.stage == Stage::Done);
+        for tally in snapshot.operations.iter().map(|operation| operation.tally).chain([snapshot.total]) {
+            assert!(tally.balances(), "{tally:?}");
+        }
+        assert!(snapshot.total.succeeded > 0 && snapshot.total.in_flight > 0, "{:?}", snapshot.total);
+        assert!(snapshot.window.measure_to_nanoseconds <= snapshot.taken_nanoseconds);
+        // The next attempt begins anew, and is not disturbed by late replies.
+        bench.engine.rearm().unwrap();
+        assert_eq!(bench.snapshot().await.total.scheduled, 0);
+    }
+}
+
+#[tokio::test]
+async fn the_handshake_comes_first_and_its_refusal_is_told() {
+    let server = Server::start(&["--requirepass", "right"]);
+    let handshake = |password: &[u8]| {
+        let mut bytes = Vec::new();
+        append_command(&mut bytes, &[b"AUTH", password]);
+        append_command(&mut bytes, &[b"SELECT", b"3"]);
+        Handshake::new(bytes, 2)
+    };
+    let mut bench = Bench::with_handshake(plan(), standalone(&server), 1, handshake(b"wrong"));
+    bench.engine.connect().unwrap();
+    let failed = bench.until(|event| matches!(event, EngineEvent::ConnectFailed { .. })).await;
+    let EngineEvent::ConnectFailed { reason, message } = failed else { unreachable!() };
+    assert_eq!(reason, ConnectFailure::HandshakeRefused);
+    assert!(message.contains("WRONGPASS") && !message.contains("wrong\r"), "{message}");
+    assert!(!format!("{:?}", handshake(b"secret")).contains("115"));
+    drop(bench);
+    let snapshot = Bench::with_handshake(plan(), standalone(&server), 1, handshake(b"right")).run().await;
+    assert_eq!(snapshot.total.errors, 0);
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_told_and_tried_again() {
+    let mut server = Server::start(&[]);
+    let (port, target) = (server.address.port(), standalone(&server));
+    server.kill();
+    let mut bench = Bench::new(plan(), target, 1);
+    bench.engine.connect().unwrap();
+    let refused = |event: &EngineEvent| {
+        matches!(event, EngineEvent::ConnectFailed { reason: ConnectFailure::Refused, .. })
+    };
+    bench.until(refused).await;
+    let _server = Server::try_start(port, &[]).expect("the port is still ours");
+    bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, wanted: 2 })).await;
+}
+
+#[tokio::test]
+async fn attempts_follow_each_other_on_the_same_connections() {
+    let server = Server::start(&[]);
+    let mut bench = Bench::new(plan(), standalone(&server), 1);
+    bench.run().await;
+    bench.engine.rearm().unwrap();
+    server.reset_statistics();
+    bench.start(2);
+    let snapshot = bench.finished(2).await;
+    assert_complete(&snapshot);
+    assert_eq!(snapshot.attempt, 2);
+    assert_reconciled(&server, &snapshot);
+}
