@@ -8,6 +8,8 @@ mod credentials;
 mod endpoint;
 mod inspect;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

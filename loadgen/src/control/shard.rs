@@ -219,6 +219,7 @@ impl Shard {
         let topology = Arc::new(found.topology);
         self.topology = Some(topology.clone());
         if let Some(engine) = &self.engine {
+            info!(nodes = topology.nodes.len(), "the target's map is renewed");
             if let Err(error) = engine.update_topology(&topology) {
                 self.observe(internal(&describe(&error)));
             }

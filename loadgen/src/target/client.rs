@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, RedisConnectionInfo, RedisError, Value};
+use redis::{AsyncConnectionConfig, Cmd, ErrorKind, ProtocolVersion, RedisConnectionInfo, RedisError, Value};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -91,6 +91,9 @@ fn trouble(error: &RedisError) -> Trouble {
         None if error.is_timeout() => Trouble::Silent(format!("connected, but no answer within {ANSWER:?}")),
         None if error.is_connection_dropped() => {
             Trouble::Silent("the connection was closed (is it a Redis port without TLS?)".to_owned())
+        }
+        None if error.kind() == ErrorKind::Parse => {
+            Trouble::Silent("its answer is not Redis's protocol (is it a Redis port without TLS?)".to_owned())
         }
         None => Trouble::Silent(error.to_string()),
     }

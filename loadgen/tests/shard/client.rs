@@ -40,6 +40,8 @@ pub struct Shard {
     tls: Arc<ClientConfig>,
     /// What this client presents.
     pub token: String,
+    /// The trial that the calls are about.
+    pub trial: u32,
 }
 
 /// What a call was answered with.
@@ -70,7 +72,7 @@ impl Shard {
         let child = command(directory.path(), "127.0.0.1:0").spawn().unwrap();
         let port_file = directory.path().join("port");
         let address = eventually("the shard listens", async || std::fs::read_to_string(&port_file).ok()).await;
-        Self { child, directory, address: address.trim().to_owned(), tls, token: TOKEN.to_owned() }
+        Self { child, directory, address: address.trim().to_owned(), tls, token: TOKEN.to_owned(), trial: 0 }
     }
 
     /// Its process.
@@ -141,16 +143,16 @@ impl Shard {
 
     pub async fn start_at(&self, epoch: u64, attempt: u32, start_nanoseconds: u64) -> Called<AcceptedStart> {
         let request = StartRequest { epoch, attempt, start_nanoseconds };
-        self.call(Method::PUT, &path::start(0), &request).await
+        self.call(Method::PUT, &path::start(self.trial), &request).await
     }
 
     pub async fn snapshot(&self, detail: Detail) -> Called<Snapshot> {
-        self.call(Method::GET, &path::snapshot(0, detail), &Value::Null).await
+        self.call(Method::GET, &path::snapshot(self.trial, detail), &Value::Null).await
     }
 
     pub async fn abort(&self, then: AbortThen) -> Called<ShardState> {
         let request = AbortRequest { epoch: 1, attempt: None, then };
-        self.call(Method::PUT, &path::abort(0), &request).await
+        self.call(Method::PUT, &path::abort(self.trial), &request).await
     }
 
     pub async fn release(&self) -> Called<ShardState> {

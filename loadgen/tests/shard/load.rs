@@ -1,12 +1,12 @@
 //! Whole trials: the counts against the server's own, starts, aborts, limits, and where the password may not appear.
 
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::plan::{Bound, Preload, ShardPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::{AbortThen, Detail, RefusalCode, ShardPhase};
 
 use crate::client::{Shard, eventually};
-use crate::plans::{SECOND, authenticated, clustered, plan};
+use crate::plans::{SECOND, authenticated, clustered, operation, plan};
 use crate::support::{RedisCluster, RedisServer};
 
 /// A load that only a stop ends.
@@ -127,6 +127,62 @@ async fn a_rearmed_shard_measures_anew_without_a_second_preload() {
     assert_balanced(&snapshot);
     assert_eq!((snapshot.attempt, snapshot.aborted, snapshot.preloaded_keys), (2, false, 1000));
     assert!(snapshot.window.start_nanoseconds > begin && snapshot.total.in_flight == 0);
+}
+
+#[tokio::test]
+async fn trials_follow_one_another() {
+    let redis = RedisServer::start(&[]);
+    let mut shard = Shard::start(None).await;
+    shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
+    let first = shard.run(1).await;
+    shard.trial = 1;
+    shard.plan(1, &ShardPlan { trial: 1, ..plan(&redis.endpoint()) }).await.unwrap();
+    let second = shard.run(1).await;
+    assert_balanced(&second);
+    assert_eq!((first.total.succeeded, second.total.succeeded), (5000, 5000));
+    assert_eq!(shard.state().await.trial, Some(1));
+    shard.trial = 0;
+    let (_, refused) = shard.snapshot(Detail::Full).await.unwrap_err();
+    assert_eq!((refused.trial, refused.body.code), (Some(0), RefusalCode::Unknown));
+}
+
+#[tokio::test]
+async fn a_moved_slot_is_seen_in_the_map() {
+    let cluster = RedisCluster::start(2);
+    let shard = Shard::start(None).await;
+    // Without keys slots can change hands at once.
+    let mut plan = ShardPlan { preload: Preload::None, ..endless(clustered(&cluster.nodes[0].endpoint())) };
+    plan.workload.operations = vec![operation("read", 1, "GET __key__")];
+    shard.plan(1, &plan).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let begin = shard.clock().await + SECOND / 10;
+    shard.start_at(1, 1, begin).await.unwrap();
+    let heir: String = cluster.nodes[1].ask(&["CLUSTER", "MYID"]);
+    for slot in 0..100 {
+        for node in cluster.nodes.iter().rev() {
+            let _: () = node.ask(&["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &heir]);
+        }
+    }
+    eventually("the map is renewed", async || shard.log().contains("the target's map is renewed").then_some(())).await;
+    shard.abort(AbortThen::Stop).await.unwrap();
+    shard.phase(ShardPhase::Finished).await;
+    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    assert_balanced(&snapshot);
+    assert!(snapshot.total.redirected > 0 && snapshot.total.errors == 0, "{:?}", snapshot.errors);
+    let slots = |id: &str| snapshot.nodes.iter().find(|node| node.id == id).map(|node| node.slots);
+    assert_eq!(slots(&heir), Some(8192 + 100), "{:?}", snapshot.nodes);
+}
+
+#[tokio::test]
+async fn a_finished_shard_that_nobody_asks_ends_with_its_counters_in_the_log() {
+    let redis = RedisServer::start(&[]);
+    let mut shard = Shard::start(None).await;
+    let mut plan = plan(&redis.endpoint());
+    plan.limits.finished_nanoseconds = 2 * SECOND;
+    shard.plan(1, &plan).await.unwrap();
+    shard.run(1).await;
+    assert_eq!(shard.exit_code().await, Some(75));
+    assert_counters_are_logged(&shard);
 }
 
 #[tokio::test]

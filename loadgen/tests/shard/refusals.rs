@@ -148,6 +148,23 @@ async fn database_that_is_not_there() {
 }
 
 #[tokio::test]
+async fn more_connections_than_clients() {
+    let redis = RedisServer::start(&["--maxclients", "10"]);
+    let failure = failure_of(&ShardPlan { connections: 40, ..plan(&redis.endpoint()) }, None).await;
+    let parts = ["max number of clients", "raise the server's maxclients or lower spec.load.connections"];
+    assert_told(&failure, FailureReason::Unreachable, &parts);
+}
+
+#[tokio::test]
+async fn node_that_announces_a_closed_port() {
+    let closed = free_port().to_string();
+    let node = RedisServer::start(&["--cluster-enabled", "yes", "--cluster-announce-port", &closed]);
+    let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    let failure = failure_of(&clustered(&node.endpoint()), None).await;
+    assert_told(&failure, FailureReason::Unreachable, &["cart", &closed, "refused"]);
+}
+
+#[tokio::test]
 async fn more_connections_than_open_files() {
     let redis = RedisServer::start(&[]);
     let plan = ShardPlan { connections: u32::MAX, ..plan(&redis.endpoint()) };

@@ -1,0 +1,176 @@
+//! One look at servers that answer from a script.
+
+use std::net::Ipv4Addr;
+
+use redisbench_wire::plan::{
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, Target, Timeouts, Topology as Kind,
+    Workload,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A server that greets with the first text, if any, and answers each command by its name from the rest.
+struct Script {
+    endpoint: String,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Script {
+    async fn start(greeting: &'static str, answers: &'static [(&'static str, &'static str)]) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let endpoint = listener.local_addr().unwrap().to_string();
+        let task = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.write_all(greeting.as_bytes()).await;
+                let mut buffer = [0; 4096];
+                // Commands here are small and awaited one by one: each arrives whole.
+                while let Ok(length @ 1..) = stream.read(&mut buffer).await {
+                    let command = String::from_utf8_lossy(&buffer[..length]).into_owned();
+                    let answer = answers.iter().find(|(name, _)| command.contains(name));
+                    let Some((_, answer)) = answer.filter(|(_, answer)| !answer.is_empty()) else { break };
+                    let _ = stream.write_all(answer.as_bytes()).await;
+                }
+            }
+        });
+        Self { endpoint, task }
+    }
+}
+
+fn plan(topology: Kind, endpoints: &[&str]) -> ShardPlan {
+    ShardPlan {
+        run: "run".into(),
+        trial: 0,
+        shard: 0,
+        shards: 1,
+        target: Target {
+            name: "cart".into(),
+            topology,
+            endpoints: endpoints.iter().map(|endpoint| (*endpoint).to_owned()).collect(),
+            database: 0,
+            authenticate: false,
+        },
+        workload: Workload {
+            operations: vec![Operation {
+                name: "get".into(),
+                weight: 1,
+                arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
+            }],
+            keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
+            value_bytes: 1,
+            seed: 1,
+        },
+        preload: Preload::None,
+        load: Load::ClosedLoop,
+        connections: 1,
+        pipeline: 1,
+        warmup_nanoseconds: 0,
+        bound: Bound::Duration { nanoseconds: SECOND },
+        timeouts: Timeouts { connect_nanoseconds: SECOND, request_nanoseconds: SECOND },
+        breakdown: Breakdown { operation: false, node: false },
+        limits: Limits { trial_nanoseconds: SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
+    }
+}
+
+async fn look_at(topology: Kind, endpoints: &[&str]) -> Finding {
+    look(&plan(topology, endpoints), None, None).await
+}
+
+const INFO: &str = "$19\r\ncluster_enabled:0\r\n\r\n";
+const GOOD: &[(&str, &str)] =
+    &[("INFO\r\n$3\r\nGET", "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n"), ("INFO", INFO), ("SETNAME", "+OK\r\n")];
+
+#[tokio::test]
+async fn a_server_as_expected_is_found() {
+    let server = Script::start("", GOOD).await;
+    let finding = look_at(Kind::Standalone, &[&server.endpoint]).await;
+    let Finding::Found(found) = finding else { panic!("{finding:?}") };
+    assert_eq!(found.topology.nodes.len(), 1);
+    assert_eq!((&found.topology.nodes[0].label, found.topology.slots), (&server.endpoint, None));
+}
+
+#[tokio::test]
+async fn what_the_user_may_not_ask_is_left_out() {
+    let server = Script::start("", &[("INFO", "-NOPERM no\r\n"), ("SETNAME", "-NOPERM no\r\n")]).await;
+    assert!(matches!(look_at(Kind::Standalone, &[&server.endpoint]).await, Finding::Found(_)));
+}
+
+#[tokio::test]
+async fn a_loading_server_is_waited_for() {
+    const TOLD: &[(&str, &str)] = &[("INFO", "$34\r\nloading:1\r\nloading_eta_seconds:7\r\n\r\n")];
+    const REFUSED: &[(&str, &str)] = &[("INFO", "-LOADING Redis is loading the dataset in memory\r\n")];
+    for (answers, part) in [(TOLD, "7 s left"), (REFUSED, "LOADING")] {
+        let server = Script::start("", answers).await;
+        let finding = look_at(Kind::Standalone, &[&server.endpoint]).await;
+        assert!(matches!(&finding, Finding::Waiting(text) if text.contains(part)), "{finding:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_server_may_get_room() {
+    let server = Script::start("-ERR max number of clients reached\r\n", &[("INFO", "")]).await;
+    let finding = look_at(Kind::Standalone, &[&server.endpoint]).await;
+    assert!(
+        matches!(&finding, Finding::Obstacle(failure) if failure.reason == FailureReason::Unreachable),
+        "{finding:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_speaks_no_redis_is_an_obstacle() {
+    for greeting in ["", "HTTP/1.1 400 Bad Request\r\n\r\n"] {
+        let server = Script::start(greeting, &[]).await;
+        let finding = look_at(Kind::Standalone, &[&server.endpoint]).await;
+        let Finding::Obstacle(failure) = &finding else { panic!("{finding:?}") };
+        assert_eq!(failure.reason, FailureReason::Unreachable);
+        let message = &failure.message;
+        assert!(message.contains(&server.endpoint) && message.contains("without TLS"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn any_endpoint_of_a_cluster_may_answer_but_of_a_standalone_only_the_first() {
+    let server = Script::start("", GOOD).await;
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().to_string();
+    let endpoints = ["no-port-there:1:2", server.endpoint.as_str()];
+    assert!(matches!(look_at(Kind::Cluster, &endpoints).await, Finding::Failed(_)), "not an endpoint");
+    let endpoints = [closed.as_str(), server.endpoint.as_str()];
+    let finding = look_at(Kind::Cluster, &endpoints).await;
+    assert!(
+        matches!(&finding, Finding::Failed(failure) if failure.reason == FailureReason::WrongTopology),
+        "{finding:?}"
+    );
+    let finding = look_at(Kind::Standalone, &endpoints).await;
+    assert!(matches!(&finding, Finding::Obstacle(failure) if failure.message.contains(&closed)), "{finding:?}");
+}
+
+#[tokio::test]
+async fn known_nodes_are_asked_when_the_endpoints_are_gone() {
+    const CLUSTER: &[(&str, &str)] = &[
+        ("INFO\r\n$3\r\nGET", "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n"),
+        ("INFO", "$19\r\ncluster_enabled:1\r\n\r\n"),
+        ("SLOTS", "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:7\r\n$1\r\na\r\n"),
+        ("SETNAME", "+OK\r\n"),
+    ];
+    let server = Script::start("", CLUSTER).await;
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().to_string();
+    let node = crate::cluster::NodeAddress {
+        id: "a".into(),
+        address: server.endpoint.parse().unwrap(),
+        label: server.endpoint.clone(),
+    };
+    let known = Topology { nodes: vec![node], slots: None };
+    let finding = look(&plan(Kind::Cluster, &[&closed]), None, Some(&known)).await;
+    let Finding::Found(found) = finding else { panic!("{finding:?}") };
+    assert_eq!((found.topology.nodes[0].id.as_str(), found.topology.nodes[0].label.as_str()), ("a", "127.0.0.1:7"));
+}
