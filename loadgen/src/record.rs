@@ -202,7 +202,10 @@ impl Recording {
         }
         // The last place is kept for all the rest.
         let kind = if self.errors.len() + 1 < limits::ERROR_KINDS { kind } else { OTHER };
-        add_error(&mut self.errors, ErrorTally { kind: kind.into(), count: 1, first_message: limits::message(message) });
+        add_error(
+            &mut self.errors,
+            ErrorTally { kind: kind.into(), count: 1, first_message: limits::message(message) },
+        );
     }
 
     /// A node answered with a redirect.

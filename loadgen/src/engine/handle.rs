@@ -73,12 +73,8 @@ impl Engine {
             connections,
         };
         for (index, connections) in split.iter().enumerate() {
-            let seat = Seat {
-                shard: plan.shard,
-                shards: plan.shards,
-                worker: index as u32,
-                workers: split.len() as u32,
-            };
+            let seat =
+                Seat { shard: plan.shard, shards: plan.shards, worker: index as u32, workers: split.len() as u32 };
             let worker = spawn_worker(Arc::clone(&common), seat, &topology, connections).map_err(EngineError::Start)?;
             engine.workers.push(worker);
         }

@@ -144,7 +144,8 @@ impl AsRawFd for Waker {
 pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: takes numbers and touches no memory.
-    let socket = owned(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    let socket =
+        owned(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
     let descriptor = socket.as_raw_fd();
     let result = match address {
         SocketAddr::V4(address) => {

@@ -81,7 +81,8 @@ pub fn merge(
     let aborted = reports.iter().any(|report| report.aborted);
     let sum = |of: fn(&WorkerReport) -> u64| reports.iter().map(of).sum::<u64>();
     let (backlog, warmup_backlog) = (sum(|report| report.backlog), sum(|report| report.warmup_backlog));
-    let (preloaded_keys, preload_commands) = (sum(|report| report.preloaded_keys), sum(|report| report.preload_commands));
+    let (preloaded_keys, preload_commands) =
+        (sum(|report| report.preloaded_keys), sum(|report| report.preload_commands));
     let slots = reports.first().map(|report| report.slots.clone()).unwrap_or_default();
     let mut recordings = reports.into_iter().map(|report| report.recording);
     let Some(mut all) = recordings.next() else { return empty(meta, generator) };

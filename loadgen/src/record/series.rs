@@ -26,7 +26,9 @@ impl Completions {
     /// begins with 100 ms, and turns to 1 s after 10 min.
     pub(super) fn of_plan(plan: &ShardPlan) -> Self {
         let interval = match plan.bound {
-            Bound::Duration { nanoseconds } if plan.warmup_nanoseconds.saturating_add(nanoseconds) > FINE_UNTIL => COARSE,
+            Bound::Duration { nanoseconds } if plan.warmup_nanoseconds.saturating_add(nanoseconds) > FINE_UNTIL => {
+                COARSE
+            }
             _ => FINE,
         };
         let length = match plan.bound {

@@ -1,1 +1,228 @@
+use std::collections::HashSet;
 
+use proptest::prelude::*;
+use redisbench_wire::plan::{
+    Bound, Breakdown, Keys, Limits, Load, Target, Timeouts, Topology, Workload as PlanWorkload,
+};
+
+use super::*;
+use crate::cluster::slot_of;
+use crate::resp::append_command;
+use crate::schedule::Seat;
+
+fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
+    ShardPlan {
+        run: String::new(),
+        trial: 0,
+        shard: 0,
+        shards: 1,
+        target: Target {
+            name: String::new(),
+            topology: Topology::Cluster,
+            endpoints: Vec::new(),
+            database: 0,
+            authenticate: false,
+        },
+        workload: PlanWorkload { operations, keys, value_bytes: 5, seed: 42 },
+        preload: Preload::FillMissing,
+        load: Load::ClosedLoop,
+        connections: 1,
+        pipeline: 1,
+        warmup_nanoseconds: 0,
+        bound: Bound::Duration { nanoseconds: 1 },
+        timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
+        breakdown: Breakdown { operation: true, node: true },
+        limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
+    }
+}
+
+fn keys(prefix: &str, start: u64, count: u64, pattern: KeyPattern) -> Keys {
+    Keys { prefix: prefix.into(), start, count, width: 0, pattern }
+}
+
+fn operation(weight: u32, arguments: Vec<Vec<Part>>) -> Operation {
+    Operation { name: "operation".into(), weight, arguments }
+}
+
+fn literal(text: &str) -> Part {
+    Part::Literal(text.into())
+}
+
+fn get() -> Operation {
+    operation(1, vec![vec![literal("GET")], vec![Part::Key]])
+}
+
+fn encoded(workload: &Workload, k: u64) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    workload.encode(k, workload.draw(k), &mut buffer);
+    buffer
+}
+
+/// The arguments of an encoded command without line ends in them.
+fn arguments(command: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(command);
+    text.split("\r\n").skip(2).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn commands_are_patched_in_place() {
+    let set = operation(1, vec![vec![literal("SET")], vec![Part::Key], vec![literal("a"), Part::Data, literal("b")]]);
+    let workload = Workload::of_trial(&plan(vec![set], keys("p:", 95, 10, KeyPattern::Sequential))).unwrap();
+    for (k, key) in [(0, "p:095"), (4, "p:099"), (9, "p:104"), (10, "p:095")] {
+        let value = [b"a", workload.values.of(k), b"b"].concat();
+        let mut expected = Vec::new();
+        append_command(&mut expected, &[b"SET", key.as_bytes(), &value]);
+        assert_eq!(encoded(&workload, k), expected);
+        assert_eq!(workload.longest(), expected.len());
+    }
+    assert_ne!(workload.values.of(1), workload.values.of(2));
+}
+
+#[test]
+fn a_key_may_stand_several_times() {
+    let command = operation(
+        1,
+        vec![
+            vec![literal("MSET")],
+            vec![Part::Key],
+            vec![literal("x")],
+            vec![literal("{"), Part::Key, literal("}2")],
+            vec![Part::Data],
+        ],
+    );
+    let workload = Workload::of_trial(&plan(vec![command], keys("", 7, 1, KeyPattern::Uniform))).unwrap();
+    assert_eq!(arguments(&encoded(&workload, 0))[..4], ["MSET", "7", "x", "{7}2"]);
+}
+
+#[test]
+fn preload_writes_the_key_of_its_number() {
+    let plan = plan(vec![get()], keys("p:", 10, 100, KeyPattern::Uniform));
+    let workload = Workload::of_preload(&plan).unwrap().unwrap();
+    let command = encoded(&workload, 99);
+    assert!(command.starts_with(b"*4\r\n$3\r\nSET\r\n$5\r\np:109\r\n$5\r\n"), "{command:?}");
+    assert!(command.ends_with(b"\r\n$2\r\nNX\r\n"));
+    assert!(Workload::of_preload(&ShardPlan { preload: Preload::None, ..plan }).unwrap().is_none());
+}
+
+#[test]
+fn slots_are_those_of_the_keys() {
+    let tagged = operation(1, vec![vec![literal("GET")], vec![literal("a{"), Part::Key, literal("}b")]]);
+    let twice = operation(1, vec![vec![literal("GET")], vec![literal("{x}"), Part::Key, Part::Key]]);
+    for (prefix, operation) in
+        [("key:", get()), ("{tag}:", get()), ("half{", get()), ("{}", get()), ("k", tagged), ("k", twice)]
+    {
+        let workload = Workload::of_trial(&plan(vec![operation], keys(prefix, 0, 500, KeyPattern::Uniform))).unwrap();
+        for k in 0..200 {
+            let key = &arguments(&encoded(&workload, k))[1];
+            assert_eq!(workload.slot(k, workload.draw(k)), slot_of(key.as_bytes()), "{key}");
+        }
+    }
+    let fixed = operation(1, vec![vec![literal("INCR")], vec![literal("counter")]]);
+    let workload = Workload::of_trial(&plan(vec![fixed], keys("", 0, 1, KeyPattern::Uniform))).unwrap();
+    assert_eq!(workload.slot(0, workload.draw(0)), slot_of(b"counter"));
+    let ping = operation(1, vec![vec![literal("PING")]]);
+    let workload = Workload::of_trial(&plan(vec![ping], keys("", 0, 1, KeyPattern::Uniform))).unwrap();
+    let slots: HashSet<u16> = (0..1000).map(|k| workload.slot(k, workload.draw(k))).collect();
+    assert!(slots.len() > 900);
+}
+
+#[test]
+fn weights_hold() {
+    let weights = [1u32, 0, 20, 79];
+    let operations = weights.iter().map(|weight| operation(*weight, vec![vec![literal("PING")]])).collect();
+    let workload = Workload::of_trial(&plan(operations, keys("", 0, 1, KeyPattern::Uniform))).unwrap();
+    for start in [0u64, 1 << 40] {
+        let mut counts = [0u64; 4];
+        (start..start + 100_000).for_each(|k| counts[usize::from(workload.operation(k))] += 1);
+        assert_eq!(counts[1], 0);
+        let chi_square: f64 = [0, 2, 3]
+            .map(|index| {
+                let expected = f64::from(weights[index]) * 1000.0;
+                (counts[index] as f64 - expected).powi(2) / expected
+            })
+            .iter()
+            .sum();
+        // The 99.9 % quantile with 2 degrees of freedom.
+        assert!(chi_square < 13.8, "{counts:?}");
+    }
+}
+
+#[test]
+fn uniform_keys_are_uniform_and_independent_of_the_operation() {
+    let workload = Workload::of_trial(&plan(vec![get(), get()], keys("", 0, 20, KeyPattern::Uniform))).unwrap();
+    let mut counts = [[0u64; 20]; 2];
+    for draw in (0..200_000).map(|k| workload.draw(k)) {
+        counts[usize::from(draw.operation)][draw.key as usize] += 1;
+    }
+    let chi_square: f64 = counts.iter().flatten().map(|count| (*count as f64 - 5000.0).powi(2) / 5000.0).sum();
+    // The 99.9 % quantile with 39 degrees of freedom.
+    assert!(chi_square < 72.1, "{chi_square}");
+}
+
+#[test]
+fn impossible_plans_are_refused() {
+    let refused = |operations, keys| Workload::of_trial(&plan(operations, keys)).unwrap_err();
+    let some = keys("", 0, 1, KeyPattern::Uniform);
+    assert_eq!(refused(vec![], some.clone()), WorkloadError::NoOperations);
+    assert_eq!(refused(vec![operation(1, vec![])], some.clone()), WorkloadError::EmptyCommand("operation".into()));
+    assert_eq!(refused(vec![get()], keys("", 0, 0, KeyPattern::Uniform)), WorkloadError::Keys { start: 0, count: 0 });
+    let beyond = keys("", u64::MAX, 2, KeyPattern::Uniform);
+    assert_eq!(refused(vec![get()], beyond), WorkloadError::Keys { start: u64::MAX, count: 2 });
+    assert_eq!(refused(vec![get()], Keys { width: 33, ..some }), WorkloadError::Width(33));
+}
+
+proptest! {
+    #[test]
+    fn numbers_are_written_as_they_are_printed(number: u64, width in 1usize..33) {
+        let width = width.max(number.checked_ilog10().unwrap_or(0) as usize + 1);
+        let mut digits = vec![b'x'; width];
+        KeySpace::write(number, &mut digits);
+        prop_assert_eq!(String::from_utf8(digits).unwrap(), format!("{number:0width$}"));
+    }
+
+    #[test]
+    fn seats_together_take_every_request_once(shards in 1u32..6, workers in 1u32..6, rounds in 1u64..20) {
+        let mut all: Vec<u64> = (0..shards)
+            .flat_map(|shard| (0..workers).map(move |worker| Seat { shard, shards, worker, workers }))
+            .flat_map(|seat| (0..rounds).map(move |round| seat.first() + round * seat.step()))
+            .collect();
+        all.sort_unstable();
+        prop_assert_eq!(all, (0..u64::from(shards) * u64::from(workers) * rounds).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn partitions_cover_each_key_once(count in 1u64..500, shards in 1u32..8) {
+        let shards = shards.min(count as u32);
+        let mut plan = plan(vec![get()], keys("", 3, count, KeyPattern::Partitioned));
+        plan.shards = shards;
+        let workload = Workload::of_trial(&plan).unwrap();
+        let mut seen = Vec::new();
+        for shard in 0..shards {
+            let part = part_of(count, shard.into(), shards.into());
+            let length = part.end - part.start;
+            let of = |j: u64| workload.draw(j * u64::from(shards) + u64::from(shard)).key;
+            seen.extend((0..length).map(of));
+            prop_assert_eq!(of(length), of(0), "and then again");
+        }
+        seen.sort_unstable();
+        prop_assert_eq!(seen, (3..3 + count).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn parts_are_all_and_none_twice(count: u64, parts in 1u64..300) {
+        let mut next = 0;
+        for part in 0..parts {
+            let range = part_of(count, part, parts);
+            prop_assert_eq!(range.start, next);
+            next = range.end;
+        }
+        prop_assert_eq!(next, count);
+    }
+
+    #[test]
+    fn more_shards_than_keys_stay_inside(count in 1u64..4, shards in 1u32..9, k in 0u64..1000) {
+        let mut plan = plan(vec![get()], keys("", 0, count, KeyPattern::Partitioned));
+        plan.shards = shards;
+        prop_assert!(Workload::of_trial(&plan).unwrap().draw(k).key < count);
+    }
+}

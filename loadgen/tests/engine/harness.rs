@@ -96,8 +96,13 @@ impl Bench {
 
     pub fn with_handshake(plan: ShardPlan, topology: Topology, workers: usize, handshake: Handshake) -> Self {
         let (sender, events) = mpsc::channel(64);
-        let config =
-            EngineConfig { plan: Arc::new(plan), workers, topology: Arc::new(topology), handshake, host: "host".into() };
+        let config = EngineConfig {
+            plan: Arc::new(plan),
+            workers,
+            topology: Arc::new(topology),
+            handshake,
+            host: "host".into(),
+        };
         Self { engine: Engine::spawn(config, sender).unwrap(), events, seen: Vec::new() }
     }
 
@@ -105,7 +110,8 @@ impl Bench {
     pub async fn until(&mut self, wanted: impl Fn(&EngineEvent) -> bool) -> EngineEvent {
         loop {
             let event = timeout(PATIENCE, self.events.recv()).await;
-            let event = event.unwrap_or_else(|_| panic!("no such event, but {:?}", self.seen)).expect("the engine runs");
+            let event =
+                event.unwrap_or_else(|_| panic!("no such event, but {:?}", self.seen)).expect("the engine runs");
             self.seen.push(event.clone());
             if wanted(&event) {
                 return event;

@@ -4,4 +4,5 @@ mod support;
 
 mod cluster;
 mod harness;
+mod hostile;
 mod standalone;

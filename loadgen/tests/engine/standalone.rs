@@ -314,9 +314,8 @@ async fn a_refused_connection_is_told_and_tried_again() {
     server.kill();
     let mut bench = Bench::new(plan(), target, 1);
     bench.engine.connect().unwrap();
-    let refused = |event: &EngineEvent| {
-        matches!(event, EngineEvent::ConnectFailed { reason: ConnectFailure::Refused, .. })
-    };
+    let refused =
+        |event: &EngineEvent| matches!(event, EngineEvent::ConnectFailed { reason: ConnectFailure::Refused, .. });
     bench.until(refused).await;
     let _server = Server::try_start(port, &[]).expect("the port is still ours");
     bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, wanted: 2 })).await;

@@ -51,7 +51,8 @@ impl Worker {
     /// Connections that a server gets which came later.
     fn share(&self) -> u32 {
         let active = self.nodes.iter().filter(|node| !node.retired).count().max(1);
-        let connections: usize = self.nodes.iter().filter(|node| !node.retired).map(|node| node.connections.len()).sum();
+        let connections: usize =
+            self.nodes.iter().filter(|node| !node.retired).map(|node| node.connections.len()).sum();
         (connections / active).max(1) as u32
     }
 
@@ -109,9 +110,8 @@ impl Worker {
 
     /// Begins as many connections as may be in the making.
     pub(super) fn make_connections(&mut self) {
-        let making = |connection: &&Connection| {
-            matches!(connection.link, Link::Connecting { .. } | Link::Greeting { .. })
-        };
+        let making =
+            |connection: &&Connection| matches!(connection.link, Link::Connecting { .. } | Link::Greeting { .. });
         let mut free = AT_ONCE.saturating_sub(self.connections.iter().filter(making).count());
         for index in 0..self.connections.len() {
             if free == 0 {

@@ -1,0 +1,104 @@
+//! Servers that do not keep to the protocol: each costs a connection and counted errors, nothing more.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+
+use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::engine::EngineEvent;
+use redisbench_wire::plan::Bound;
+
+use crate::harness::{Bench, MILLISECOND, assert_complete, plan};
+
+/// Answers whatever comes first on each connection with `answer`, in pieces, and then waits to be left.
+fn server(answer: Vec<u8>) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (Ok(mut stream), answer) = (stream, answer.clone()) else { return };
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                if stream.read(&mut buffer).unwrap_or(0) == 0 {
+                    return;
+                }
+                for piece in answer.chunks(1 << 16) {
+                    if stream.write_all(piece).is_err() {
+                        return;
+                    }
+                }
+                while stream.read(&mut buffer).unwrap_or(0) > 0 {}
+            });
+        }
+    });
+    address
+}
+
+async fn errors_of(answer: &[u8]) -> Vec<String> {
+    let address = server(answer.to_vec());
+    let node = NodeAddress { id: "hostile".into(), address, label: address.to_string() };
+    let mut plan = plan();
+    plan.pipeline = 2;
+    plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
+    plan.bound = Bound::Duration { nanoseconds: 150 * MILLISECOND };
+    let mut bench = Bench::new(plan, Topology { nodes: vec![node], slots: None }, 1);
+    bench.connect().await;
+    bench.start(1);
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert!(bench.saw(|event| matches!(event, EngineEvent::ConnectionLost { .. })));
+    snapshot.errors.into_iter().map(|error| error.kind).collect()
+}
+
+#[tokio::test]
+async fn what_is_not_the_protocol_costs_the_connection() {
+    for answer in [
+        &b"$-7\r\n"[..],
+        b"*-2\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"$3\r\nabcdefg\r\n",
+        b"\0\0\0\0\r\n",
+        b"$99999999999999999999999\r\n",
+    ] {
+        assert_eq!(errors_of(answer).await, ["Protocol"], "{}", String::from_utf8_lossy(answer));
+    }
+}
+
+#[tokio::test]
+async fn more_replies_than_commands_cost_the_connection() {
+    let errors = errors_of(&b"+OK\r\n".repeat(6)).await;
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[tokio::test]
+async fn an_endless_line_costs_the_connection() {
+    assert_eq!(errors_of(&[b'+'; 1 << 20]).await[0], "Protocol");
+}
+
+#[tokio::test]
+async fn endless_nesting_ends_with_the_request_timeout() {
+    assert!(errors_of(&b"*1\r\n".repeat(100_000)).await.contains(&"Timeout".to_owned()));
+}
+
+#[tokio::test]
+async fn an_endless_body_ends_with_the_request_timeout() {
+    let mut answer = b"$1000000000\r\n".to_vec();
+    answer.resize(8 << 20, 0);
+    assert!(errors_of(&answer).await.contains(&"Timeout".to_owned()));
+}
+
+#[tokio::test]
+async fn kinds_of_errors_are_bounded() {
+    let answer: String = (0..200).map(|kind| format!("-KIND{kind} {}\r\n", "x".repeat(2000))).collect();
+    let address = server(answer.into_bytes());
+    let node = NodeAddress { id: "hostile".into(), address, label: address.to_string() };
+    let mut plan = plan();
+    plan.connections = 1;
+    plan.pipeline = 200;
+    plan.bound = Bound::Requests { count: 200, max_nanoseconds: 1000 * MILLISECOND };
+    let mut bench = Bench::new(plan, Topology { nodes: vec![node], slots: None }, 1);
+    let snapshot = bench.run().await;
+    assert_eq!(snapshot.total.errors, 200);
+    assert_eq!(snapshot.errors.len(), redisbench_wire::limits::ERROR_KINDS);
+    assert_eq!(snapshot.errors.last().unwrap().kind, "Other");
+    assert!(snapshot.errors.iter().all(|error| error.first_message.len() <= 256 && error.kind.len() <= 32));
+}
