@@ -187,14 +187,14 @@ impl Shard {
         let event = match event {
             EngineEvent::Connected { ready, wanted } => Event::Connected { ready, wanted },
             EngineEvent::ConnectFailed { reason, message } => {
-                let target = self.trial.plan_in_use().map_or_else(String::new, |plan| plan.target.name.clone());
-                Event::Obstacle(connect_failure(reason, &message, &target))
+                Event::Obstacle(connect_failure(reason, &message, &self.target_name()))
             }
             EngineEvent::ConnectionLost { message } => return info!(message, "a connection broke"),
             EngineEvent::PreloadProgress { keys } => Event::Preloading { keys },
             EngineEvent::Preloaded { .. } => Event::Preloaded,
             EngineEvent::PreloadFailed { message } => {
-                let message = format!("preloading stopped: {message}");
+                let target = self.target_name();
+                let message = format!("target {target}: preloading its keys stopped: {message}");
                 Event::Failed(ShardFailure { reason: FailureReason::PreloadFailed, message: limits::message(&message) })
             }
             EngineEvent::TopologyStale => return self.search_again(),
@@ -202,6 +202,10 @@ impl Shard {
             EngineEvent::WorkerFailed { message } => internal(&message),
         };
         self.observe(event);
+    }
+
+    fn target_name(&self) -> String {
+        self.trial.plan_in_use().map_or_else(String::new, |plan| plan.target.name.clone())
     }
 
     fn finding(&mut self, finding: Finding) {

@@ -36,7 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Shard {
     child: Child,
     directory: TempDir,
-    address: String,
+    /// Where it listens.
+    pub address: String,
     tls: Arc<ClientConfig>,
     /// What this client presents.
     pub token: String,

@@ -222,7 +222,7 @@ fn assert_counters_are_logged(shard: &Shard) {
 }
 
 #[tokio::test]
-async fn a_lost_target_disarms_the_shard() {
+async fn a_lost_target_disarms_the_shard_until_it_is_back() {
     let mut redis = RedisServer::start(&[]);
     let shard = Shard::start(None).await;
     shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
@@ -232,6 +232,9 @@ async fn a_lost_target_disarms_the_shard() {
     assert!(state.preparation.connected < 4, "{state:?}");
     let refused = shard.start_at(1, 1, shard.clock().await + SECOND).await.unwrap_err().1;
     assert_eq!(refused.body.code, RefusalCode::WrongPhase);
+    redis.restart();
+    let snapshot = shard.run(1).await;
+    assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 use hyper::body::Bytes;
 use hyper::{Method, StatusCode};
 use redisbench_wire::{Detail, RefusalCode, ShardPhase, WIRE_VERSION, limits, path};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
 
 use crate::client::{INCARNATION, RUN, Shard, command};
 use crate::plans::plan;
@@ -36,6 +38,19 @@ async fn strangers_learn_nothing() {
     shard.token = right;
     assert_eq!(shard.state().await.body.phase, ShardPhase::Idle);
     assert!(!shard.log().contains(&shard.token));
+}
+
+#[tokio::test]
+async fn silent_strangers_do_not_keep_a_conductor_out() {
+    let shard = Shard::start(None).await;
+    // More than the shard serves at a time.
+    let mut strangers = Vec::new();
+    for _ in 0..80 {
+        strangers.push(TcpStream::connect(&shard.address).await.unwrap());
+    }
+    assert_eq!(shard.state().await.body.phase, ShardPhase::Idle);
+    let hung_up = strangers[0].read(&mut [0; 16]).await;
+    assert!(matches!(hung_up, Ok(0) | Err(_)), "{hung_up:?}");
 }
 
 #[tokio::test]

@@ -165,6 +165,15 @@ async fn node_that_announces_a_closed_port() {
 }
 
 #[tokio::test]
+async fn server_without_room_for_the_keys() {
+    let redis = RedisServer::start(&["--maxmemory", "1mb"]);
+    let mut plan = plan(&redis.endpoint());
+    plan.workload.value_bytes = 10_000;
+    let failure = failure_of(&plan, None).await;
+    assert_told(&failure, FailureReason::PreloadFailed, &["cart", "OOM", "maxmemory"]);
+}
+
+#[tokio::test]
 async fn more_connections_than_open_files() {
     let redis = RedisServer::start(&[]);
     let plan = ShardPlan { connections: u32::MAX, ..plan(&redis.endpoint()) };

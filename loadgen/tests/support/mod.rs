@@ -17,8 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct RedisServer {
     child: Child,
     port: u16,
-    password: Option<String>,
-    _directory: TempDir,
+    arguments: Vec<String>,
+    directory: TempDir,
 }
 
 impl Drop for RedisServer {
@@ -38,29 +38,22 @@ impl RedisServer {
     fn try_start(arguments: &[&str]) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let port = free_port();
-        let mut child = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-            .arg("--dir")
-            .arg(directory.path())
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("redis-server is not installed: apt-get install redis-server");
-        let mut log = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        while log.read_line(&mut line).unwrap() > 0 {
-            if line.contains("Ready to accept connections") {
-                // The rest of the log must go somewhere, or the server blocks on a full pipe.
-                std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-                let password = arguments.iter().position(|argument| *argument == "--requirepass");
-                let password = password.map(|position| arguments[position + 1].to_owned());
-                return Some(Self { child, port, password, _directory: directory });
-            }
-            line.clear();
-        }
-        let _ = child.wait();
-        None
+        let child = spawn(port, &directory, arguments)?;
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        Some(Self { child, port, arguments, directory })
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again on its port, without its keys.
+    pub fn restart(&mut self) {
+        self.kill();
+        let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
+        self.child = spawn(self.port, &self.directory, &arguments).expect("the port was taken meanwhile");
     }
 
     /// Where it listens.
@@ -75,7 +68,8 @@ impl RedisServer {
 
     /// A connection as the server's administrator.
     pub fn connection(&self) -> redis::Connection {
-        let login = self.password.as_ref().map_or(String::new(), |password| format!(":{password}@"));
+        let mut arguments = self.arguments.iter().skip_while(|argument| *argument != "--requirepass");
+        let login = arguments.nth(1).map_or(String::new(), |password| format!(":{password}@"));
         redis::Client::open(format!("redis://{login}{}", self.endpoint())).unwrap().get_connection().unwrap()
     }
 
@@ -93,12 +87,31 @@ impl RedisServer {
         let line = stats.lines().find_map(|line| line.strip_prefix(&prefix));
         line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
     }
+}
 
-    /// Ends it at once, as a crash would.
-    pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+/// Starts a redis-server and waits until it is ready; none if it ends before.
+fn spawn(port: u16, directory: &TempDir, arguments: &[&str]) -> Option<Child> {
+    let mut child = Command::new("redis-server")
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        .arg("--dir")
+        .arg(directory.path())
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("redis-server is not installed: apt-get install redis-server");
+    let mut log = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while log.read_line(&mut line).unwrap() > 0 {
+        if line.contains("Ready to accept connections") {
+            // The rest of the log must go somewhere, or the server blocks on a full pipe.
+            std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+            return Some(child);
+        }
+        line.clear();
     }
+    let _ = child.wait();
+    None
 }
 
 /// A Redis Cluster of primaries only.
