@@ -1,5 +1,6 @@
 //! What a worker counts. One recording per worker, written by its thread alone; merging them into a snapshot is pure.
 #![forbid(unsafe_code)]
+#![allow(clippy::cast_possible_truncation, reason = "points and workers are bounded by the contract")]
 
 mod merge;
 mod series;

@@ -1,6 +1,7 @@
 //! Which requests a worker takes, and when an open loop's are due. Exact: no rounding error adds up, however long the
 //! run.
 #![forbid(unsafe_code)]
+#![allow(clippy::cast_possible_truncation, reason = "2^64 ns are 584 years")]
 
 const SECOND: u64 = 1_000_000_000;
 

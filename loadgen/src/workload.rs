@@ -1,6 +1,7 @@
 //! What request k is: its operation, its key and its value, as functions of (seed, k) alone. Read-only once built, so
 //! that workers share one copy.
 #![forbid(unsafe_code)]
+#![allow(clippy::cast_possible_truncation, reason = "results are below a bound of their own type")]
 
 mod keys;
 mod mix;

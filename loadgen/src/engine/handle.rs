@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -235,12 +236,16 @@ fn spawn_worker(
 ) -> std::io::Result<WorkerHandle> {
     let waker = Arc::new(Waker::new()?);
     let (mailbox, mail) = Mailbox::new(Arc::clone(&waker));
+    let events = common.events.clone();
     let worker = Worker::new(common, seat, topology, connections, &waker, mail)?;
     let (id, told_id) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name(format!("worker-{}", seat.worker)).spawn(move || {
         // The other end waits for it.
         let _ = id.send(sys::thread_id());
-        worker.run();
+        if catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
+            let message = format!("worker {} panicked, see stderr", seat.worker);
+            let _ = events.try_send(EngineEvent::WorkerFailed { message });
+        }
     })?;
     let id = told_id.recv().map_err(|_| std::io::Error::other("the thread ended at once"))?;
     Ok(WorkerHandle { mailbox, thread: Some(thread), id })

@@ -1,5 +1,6 @@
 //! The system calls of the engine that the standard library has no safe form of. All of this crate's unsafe code is
 //! here.
+#![allow(clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "the kernel's types, in ranges that it keeps")]
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};

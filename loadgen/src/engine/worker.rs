@@ -55,6 +55,7 @@ pub(super) struct Common {
     pub wanted: AtomicU32,
 }
 
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct Worker {
     common: Arc<Common>,

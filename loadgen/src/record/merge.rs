@@ -208,6 +208,7 @@ fn add_optional(mine: &mut Option<Histogram<u64>>, its: Option<&Histogram<u64>>)
 
 impl Recording {
     /// Collapses what a live snapshot does not show, so that less is copied between threads.
+    #[must_use]
     pub fn summary(&self, detail: Detail) -> Self {
         if detail == Detail::Full {
             return self.clone();

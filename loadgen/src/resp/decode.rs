@@ -69,13 +69,13 @@ impl Decoder {
             if self.skip > 0 && !self.skip_body(input)? {
                 return Ok(None);
             }
-            if self.wanted == 0 {
-                if let Some(reply) = self.reply.take() {
-                    if !std::mem::take(&mut self.aside) {
-                        return Ok(Some(reply));
-                    }
-                    continue;
+            if self.wanted == 0
+                && let Some(reply) = self.reply.take()
+            {
+                if !std::mem::take(&mut self.aside) {
+                    return Ok(Some(reply));
                 }
+                continue;
             }
             if input.is_empty() {
                 return Ok(None);

@@ -6,7 +6,7 @@ pub(super) const VALUES: u64 = 3;
 pub(super) const SLOTS: u64 = 4;
 pub(super) const POOL: u64 = 5;
 
-/// The step of SplitMix64: 2^64 over the golden ratio, odd.
+/// The step of `SplitMix64`: 2^64 over the golden ratio, odd.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// An unlimited sequence of random 64-bit numbers, addressed by index. Streams of one seed are independent.
@@ -34,7 +34,7 @@ impl Stream {
     }
 }
 
-/// The finalizer of SplitMix64 (variant 13 of Stafford's): every bit of the input flips every bit of the output with a
+/// The finalizer of `SplitMix64` (variant 13 of Stafford's): every bit of the input flips every bit of the output with a
 /// probability of about one half.
 #[inline]
 fn mix(mut x: u64) -> u64 {

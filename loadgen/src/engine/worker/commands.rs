@@ -99,7 +99,7 @@ impl Worker {
         }
         if let Some(run) = &mut self.run {
             run.aborted = true;
-            run.ends = run.ends.min(self.now).max(run.measure_from.min(self.now));
+            run.ends = run.ends.min(self.now);
             run.outstanding = 0;
         }
         self.end();

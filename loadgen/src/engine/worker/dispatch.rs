@@ -4,7 +4,7 @@ use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
 use crate::cluster::UNCOVERED;
-use crate::engine::connection::{Resend, Sent, Waiting};
+use crate::engine::connection::{Connection, Link, Resend, Sent, Waiting};
 use crate::engine::pipeline::{Class, Request};
 use crate::engine::run::{Run, Source};
 use crate::engine::sys;
@@ -42,9 +42,10 @@ impl Worker {
     }
 
     fn begin_load(&mut self) {
+        let usable = self.connections.iter().filter(|connection| connection.link != Link::Retired).count();
         let Some(run) = &mut self.run else { return };
         run.stage = if self.now >= run.measure_from { Stage::Measuring } else { Stage::Warmup };
-        run.tokens = (self.connections.len() * run.window) as u64;
+        run.tokens = (usable * run.window) as u64;
         run.cpu_before = sys::thread_cpu_nanoseconds();
         self.fill_all();
     }
@@ -188,7 +189,7 @@ impl Worker {
                 run.spend(if open_loop { 0 } else { fresh }, sent);
                 self.recording.sent_bytes += self.encode_buffer.len() as u64;
             }
-            if run.first_send == 0 {
+            if run.first_send == 0 && run.is_active() {
                 run.first_send = sent;
             }
         }
@@ -290,10 +291,10 @@ impl Worker {
     fn route(&mut self, waiting: Waiting) {
         let Some(request) = self.request(waiting) else { return };
         let node = self.node_of(&request);
-        if self.nodes[node].waiting.is_empty() {
-            if let Some(connection) = self.connection_of(node) {
-                return self.stage(connection, request);
-            }
+        if self.nodes[node].waiting.is_empty()
+            && let Some(connection) = self.connection_of(node)
+        {
+            return self.stage(connection, request);
         }
         self.nodes[node].waiting.push_back(waiting);
     }
@@ -419,7 +420,7 @@ impl Worker {
 
 /// Drops what a closed loop staged but may not send any more.
 #[inline]
-fn limit(connection: &mut crate::engine::connection::Connection, run: &Run, class: Option<Class>) {
+fn limit(connection: &mut Connection, run: &Run, class: Option<Class>) {
     let most = match (class, run.quota) {
         (None, _) => 0,
         (Some(Class::Measured), Some(quota)) => quota as usize,

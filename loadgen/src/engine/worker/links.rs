@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
+use redisbench_wire::limits;
+
 use super::Worker;
 use crate::cluster::Topology;
 use crate::engine::api::{ConnectFailure, EngineEvent};
@@ -36,16 +38,19 @@ impl Worker {
         index as u16
     }
 
-    /// The server at `address`, added if it is new.
-    pub(super) fn node_at(&mut self, address: SocketAddr) -> u16 {
+    /// The server at `address`, added if it is new. None if there are too many already.
+    pub(super) fn node_at(&mut self, address: SocketAddr) -> Option<u16> {
         if let Some(known) = self.nodes.iter().position(|node| node.address == address) {
             self.revive(known);
-            return known as u16;
+            return Some(known as u16);
+        }
+        if self.nodes.len() >= limits::NODES {
+            return None;
         }
         let label = address.to_string();
         let count = self.share();
         self.common.wanted.fetch_add(count, Relaxed);
-        self.add_node(&label, address, &label, count)
+        Some(self.add_node(&label, address, &label, count))
     }
 
     /// Connections that a server gets which came later.

@@ -8,7 +8,7 @@ use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
 use crate::cluster::Redirect;
-use crate::engine::api::EngineEvent;
+use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Link, Resend, Sent};
 use crate::engine::pipeline::{Class, Request};
 use crate::engine::sys;
@@ -163,10 +163,10 @@ impl Worker {
             return;
         }
         let text = self.connections[index].decoder.error_text().to_vec();
-        if self.slots.is_some() {
-            if let Some(redirect) = Redirect::parse(&text) {
-                return self.redirected(index, request, redirect);
-            }
+        if self.slots.is_some()
+            && let Some(redirect) = Redirect::parse(&text)
+        {
+            return self.redirected(index, request, redirect);
         }
         let text = String::from_utf8_lossy(&text);
         let kind = text.split(' ').next().filter(|word| !word.is_empty()).unwrap_or("ERR");
@@ -226,7 +226,7 @@ impl Worker {
             Redirect::Ask { slot, address } => (true, slot, address),
         };
         let answered_by = self.nodes[node as usize].address;
-        let target = resolve(address, answered_by).map(|address| self.node_at(address));
+        let target = resolve(address, answered_by).and_then(|address| self.node_at(address));
         if !asking {
             self.topology_stale = true;
             if let (Some(target), Some(slots)) = (target, &mut self.slots) {
@@ -242,7 +242,7 @@ impl Worker {
     pub(super) fn broken(&mut self, index: usize, error: &io::Error) {
         let link = self.connections[index].link;
         if matches!(link, Link::Connecting { .. } | Link::Greeting { .. }) {
-            return self.failed_to_connect(index, crate::engine::api::ConnectFailure::Broken, &error.to_string());
+            return self.failed_to_connect(index, ConnectFailure::Broken, &error.to_string());
         }
         self.lost(index, "ConnectionReset", &error.to_string());
     }
@@ -251,7 +251,7 @@ impl Worker {
     pub(super) fn lost(&mut self, index: usize, kind: &str, why: &str) {
         let link = self.connections[index].link;
         if matches!(link, Link::Connecting { .. } | Link::Greeting { .. }) {
-            return self.failed_to_connect(index, crate::engine::api::ConnectFailure::Broken, why);
+            return self.failed_to_connect(index, ConnectFailure::Broken, why);
         }
         if link != Link::Ready {
             return;
