@@ -82,7 +82,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 let step = Step::of(shard, epoch, attempt)?;
                 let calls = Arc::clone(&self.calls);
                 Some(async move {
-                    jitter(&endpoint, step.after_failures).await;
+                    spread_retry(&endpoint, step.after_failures).await;
                     (index, step.take(calls.as_ref(), &endpoint, trial).await)
                 })
             })
@@ -238,13 +238,12 @@ impl Step {
     }
 }
 
-/// Spreads the retries of shards that fail together. Up to half a second: a round waits for its slowest.
-async fn jitter(endpoint: &Endpoint, failures: u32) {
+/// Spreads the retries of shards that failed together, by their index. At most half a second: a round waits for its
+/// slowest.
+async fn spread_retry(endpoint: &Endpoint, failures: u32) {
     if failures > 0 {
-        let most = 100 * u64::from(failures.min(5));
-        let wait = rand::random_range(0..=most);
         tracing::debug!(shard = endpoint.shard, failures, "calling again");
-        sleep(Duration::from_millis(wait)).await;
+        sleep(Duration::from_millis(100) * failures.min(5) * (endpoint.shard % 16) / 16).await;
     }
 }
 

@@ -229,6 +229,13 @@ impl FakeShards {
         *self.shard(shard) = FakeShard { incarnation: format!("pod-{shard}-again"), ..FakeShard::new(shard) };
     }
 
+    /// Whether the shard would send requests now or later.
+    pub fn has_load(&self, shard: u32) -> bool {
+        let shard = self.shard(shard);
+        let now = u64::try_from((self.origin.elapsed() + shard.clock_offset).as_nanos()).unwrap();
+        shard.phase(now) == ShardPhase::Running
+    }
+
     /// The accepted start of `shard`, since the fakes were made.
     pub fn true_start(&self, shard: u32) -> Duration {
         let shard = self.shard(shard);

@@ -14,8 +14,9 @@ use hyper_util::service::TowerToHyperService;
 use redisbench_wire::{Answer, ClockReading, Detail, Refusal, RefusalCode, WIRE_VERSION, limits, path};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::conductor::client::{CallTimeouts, ShardClient};
@@ -183,6 +184,23 @@ async fn nobody_listening_is_unreachable() {
     let endpoint = Endpoint { shard: 0, incarnation: "pod".into(), address, host: String::new() };
     let how = unreachable(client().clock(&endpoint).await.unwrap_err());
     assert!(matches!(how, Unreachable::Connection(_)), "{how:?}");
+}
+
+#[tokio::test]
+async fn a_dial_into_the_void_is_told_apart() {
+    let listener = TcpSocket::new_v4().unwrap();
+    listener.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let listener = listener.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    // Nobody accepts: once the queue is full the kernel drops what arrives, as a NetworkPolicy does.
+    let mut queued = Vec::new();
+    while let Ok(stream) = timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
+        queued.push(stream.unwrap());
+    }
+    let timeouts = CallTimeouts { dial: Duration::from_millis(200), ..CallTimeouts::default() };
+    let client = ShardClient::new(RUN, &credential(RUN), timeouts).unwrap();
+    let endpoint = Endpoint { shard: 0, incarnation: "pod".into(), address, host: String::new() };
+    assert_eq!(unreachable(client.clock(&endpoint).await.unwrap_err()), Unreachable::DialTimedOut(address));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod barrier;
 mod fake;
 mod https;
 mod running;
+mod simulation;
 mod taking_over;
 
 use std::sync::{Arc, Mutex};
@@ -15,11 +16,12 @@ use redisbench_wire::plan::{
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use self::fake::FakeShards;
 use super::{
     ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Failure, Journal, JournalError, OnLost, Outcome,
-    Progress, ShardPresence, StartRecord, conduct,
+    Progress, ShardPresence, StartRecord, conduct, reason,
 };
 
 pub use self::fake::bare_snapshot as snapshot;
@@ -66,13 +68,13 @@ fn plan(shard: u32, shards: u32) -> ShardPlan {
 /// A journal that keeps its records for the test to see.
 #[derive(Default)]
 struct Records {
-    records: Mutex<Vec<StartRecord>>,
+    records: Mutex<Vec<(StartRecord, Instant)>>,
     refuse: Mutex<Option<JournalError>>,
 }
 
 impl Journal for Arc<Records> {
     async fn record_start(&self, record: StartRecord) -> Result<(), JournalError> {
-        self.records.lock().unwrap().push(record);
+        self.records.lock().unwrap().push((record, Instant::now()));
         self.refuse.lock().unwrap().clone().map_or(Ok(()), Err)
     }
 }
@@ -139,8 +141,20 @@ impl Rig {
         .await;
     }
 
+    /// Makes the rig that of a successor. The wall clock does not follow virtual time, so the record is put as far into
+    /// the past as virtual time has passed since.
+    fn succeed(&mut self) {
+        self.config.epoch += 1;
+        self.config.resume = self.journal.records.lock().unwrap().last().map(|(record, at)| StartRecord {
+            start_at_unix_nanoseconds: record.start_at_unix_nanoseconds
+                - u64::try_from(at.elapsed().as_nanos()).unwrap(),
+            ..*record
+        });
+        self.progress = watch::Sender::default();
+    }
+
     fn attempts(&self) -> Vec<u32> {
-        self.journal.records.lock().unwrap().iter().map(|record| record.attempt).collect()
+        self.journal.records.lock().unwrap().iter().map(|(record, _)| record.attempt).collect()
     }
 }
 

@@ -13,10 +13,8 @@ async fn kill(rig: &mut Rig, when: impl FnMut(&super::Progress) -> bool) {
     rig.until(when).await;
     conducting.abort();
     assert!(conducting.await.unwrap_err().is_cancelled());
-    rig.config.epoch += 1;
-    rig.config.resume = rig.journal.records.lock().unwrap().last().copied();
-    rig.progress = tokio::sync::watch::Sender::default();
     sleep(Duration::from_secs(5)).await;
+    rig.succeed();
 }
 
 fn measuring(progress: &super::Progress) -> bool {
@@ -72,8 +70,7 @@ async fn fewer_than_all_begin_a_new_attempt() {
         sleep(Duration::from_millis(1)).await;
     }
     conducting.abort();
-    rig.config.epoch += 1;
-    rig.config.resume = rig.journal.records.lock().unwrap().last().copied();
+    rig.succeed();
     let outcome = rig.conduct().await;
     assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 2));
     assert_eq!(rig.attempts(), [1, 2]);
@@ -84,10 +81,6 @@ async fn fewer_than_all_begin_a_new_attempt() {
 async fn a_shard_replaced_meanwhile_is_lost_and_never_armed() {
     let mut rig = Rig::new(3);
     kill(&mut rig, measuring).await;
-    // The wall clock does not stand still in a test on virtual time, so the record is put into the past.
-    if let Some(resume) = &mut rig.config.resume {
-        resume.start_at_unix_nanoseconds -= 60_000_000_000;
-    }
     rig.shards.replace(1);
     rig.set_presence(1, ShardPresence::Present(rig.shards.endpoint(1)));
     let outcome = rig.conduct().await;
@@ -100,9 +93,6 @@ async fn a_shard_replaced_meanwhile_is_lost_and_never_armed() {
 async fn a_shard_that_is_silent_at_first_still_counts() {
     let mut rig = Rig::new(3);
     kill(&mut rig, measuring).await;
-    if let Some(resume) = &mut rig.config.resume {
-        resume.start_at_unix_nanoseconds -= 60_000_000_000;
-    }
     rig.shards.shard(2).reachable = false;
     let conducting = rig.spawn();
     rig.until(|progress| progress.stage == ConductStage::Running && progress.shards.unreachable == 1).await;
