@@ -235,3 +235,6 @@ fn add_error(errors: &mut Vec<ErrorTally>, error: ErrorTally) {
         None => errors.push(error),
     }
 }
+
+#[cfg(test)]
+mod tests;

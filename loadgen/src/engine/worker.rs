@@ -7,6 +7,7 @@
 mod commands;
 mod dispatch;
 mod links;
+mod send;
 mod traffic;
 
 use std::collections::VecDeque;

@@ -151,7 +151,7 @@ fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
 /// What has no outcome yet is in flight; so is what waits undrawn in the schedule.
 fn in_flight(mut tally: Tally, backlog: u64) -> Tally {
     tally.scheduled += backlog;
-    tally.in_flight = tally.scheduled - tally.succeeded - tally.errors - tally.unsent;
+    tally.in_flight = tally.scheduled.saturating_sub(tally.succeeded + tally.errors + tally.unsent);
     tally
 }
 

@@ -153,6 +153,10 @@ impl Bench {
         timeout(Duration::from_secs(5), self.engine.snapshot(Detail::Full)).await.unwrap().unwrap()
     }
 
+    pub async fn live(&self) -> Snapshot {
+        timeout(Duration::from_secs(5), self.engine.snapshot(Detail::Live)).await.unwrap().unwrap()
+    }
+
     /// Connects, preloads, runs the trial, and checks what holds of every complete trial.
     pub async fn run(&mut self) -> Snapshot {
         self.connect().await;

@@ -1,4 +1,12 @@
 //! The engine against real servers: what it counts is what they count.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::large_stack_arrays,
+    reason = "tests end at the first surprise, and their numbers are small"
+)]
 
 mod support;
 

@@ -334,3 +334,48 @@ async fn attempts_follow_each_other_on_the_same_connections() {
     assert_eq!(snapshot.attempt, 2);
     assert_reconciled(&server, &snapshot);
 }
+
+#[tokio::test]
+async fn snapshots_balance_while_the_load_runs() {
+    for load in [Load::ClosedLoop, open_loop(20_000)] {
+        let server = Server::start(&[]);
+        let mut plan = plan();
+        plan.load = load;
+        plan.warmup_nanoseconds = 50 * MILLISECOND;
+        let mut bench = Bench::new(plan, standalone(&server), 2);
+        bench.connect().await;
+        bench.start(1);
+        let mut before = bench.snapshot().await;
+        while before.stage != Stage::Done {
+            let snapshot = bench.live().await;
+            assert!(snapshot.total.balances() && snapshot.warmup.balances(), "{snapshot:?}");
+            assert!(snapshot.sequence > before.sequence && snapshot.stage >= before.stage);
+            assert!(snapshot.total.scheduled >= before.total.scheduled);
+            assert!(snapshot.total.succeeded >= before.total.succeeded);
+            assert!(
+                snapshot.operations.is_empty() && snapshot.nodes.is_empty() && snapshot.series.completed.is_empty()
+            );
+            before = snapshot;
+        }
+        assert_complete(&bench.snapshot().await);
+    }
+}
+
+#[tokio::test]
+async fn shards_together_walk_the_keys() {
+    let server = Server::start(&[]);
+    for shard in 0..2 {
+        let mut plan = plan();
+        plan.shard = shard;
+        plan.shards = 2;
+        plan.workload.operations = vec![operation("incr", 1, "INCR __key__")];
+        plan.workload.keys.count = 600;
+        plan.workload.keys.pattern = KeyPattern::Sequential;
+        plan.load = open_loop(20_000);
+        plan.bound = Bound::Requests { count: 300, max_nanoseconds: 20 * SECOND };
+        assert_eq!(run(plan, standalone(&server), 2).await.total.succeeded, 300);
+    }
+    let mut connection = server.connection();
+    let keys: u64 = redis::cmd("DBSIZE").query(&mut connection).unwrap();
+    assert_eq!((keys, server.calls("incr")), (600, 600));
+}

@@ -51,6 +51,7 @@ impl Server {
             std::thread::park_timeout(Duration::from_millis(5));
         }
         let _ = process.kill();
+        let _ = process.wait();
         panic!("redis-server does not answer");
     }
 

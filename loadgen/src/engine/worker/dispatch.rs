@@ -4,11 +4,10 @@ use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
 use crate::cluster::UNCOVERED;
-use crate::engine::connection::{Connection, Link, Resend, Sent, Waiting};
+use crate::engine::connection::{Link, Resend, Waiting};
 use crate::engine::pipeline::{Class, Request};
 use crate::engine::run::{Run, Source};
 use crate::engine::sys;
-use crate::resp;
 
 impl Worker {
     /// Moves the load on: its stage, and what can be sent now.
@@ -50,41 +49,11 @@ impl Worker {
         self.fill_all();
     }
 
-    /// Gives every connection what it has room for.
-    pub(super) fn fill_all(&mut self) {
-        for index in 0..self.connections.len() {
-            self.has_room(index);
-            self.fill(index);
-        }
-    }
-
     /// Whether requests are led to connections by queues. A closed loop of one server needs none: each connection
     /// draws for itself.
     #[inline]
-    fn uses_queues(&self) -> bool {
+    pub(super) fn uses_queues(&self) -> bool {
         self.slots.is_some() || self.run.as_ref().is_some_and(Run::is_open)
-    }
-
-    /// Keeps a connection's window full in a closed loop of one server.
-    #[inline]
-    pub(super) fn fill(&mut self, index: usize) {
-        if self.uses_queues() {
-            return;
-        }
-        while let Some(run) = &mut self.run {
-            if !run.is_active() {
-                return;
-            }
-            let connection = &mut self.connections[index];
-            for _ in 0..connection.room(run.window, run.batch) {
-                let Some(k) = run.draw() else { break };
-                let draw = run.workload.draw(k);
-                connection.pipeline.stage(Request { k, draw, due: 0, sent: 0, class: Class::Undecided, hops: 0 });
-            }
-            if connection.pipeline.staged() == 0 || !self.flush(index) {
-                return;
-            }
-        }
     }
 
     /// Notes that a connection may take requests from queues.
@@ -112,96 +81,6 @@ impl Worker {
             open.pop_front();
         }
         None
-    }
-
-    /// Adds a command to what the next send of a connection takes along.
-    #[inline]
-    pub(super) fn stage(&mut self, index: u32, request: Request) {
-        let pipeline = &mut self.connections[index as usize].pipeline;
-        if pipeline.staged() == 0 {
-            self.dirty.push(index);
-        }
-        pipeline.stage(request);
-    }
-
-    pub(super) fn flush_dirty(&mut self) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for index in dirty.drain(..) {
-            self.flush(index as usize);
-            // The next turn begins with another connection.
-            let open = &mut self.nodes[self.connections[index as usize].node as usize].open;
-            if open.front() == Some(&index) {
-                open.rotate_left(1);
-            }
-            self.has_room(index as usize);
-        }
-        self.dirty = dirty;
-    }
-
-    /// Encodes and sends what is staged on a connection. Says whether the socket may take more.
-    fn flush(&mut self, index: usize) -> bool {
-        let connection = &mut self.connections[index];
-        let mut class = None;
-        let sent = if let Some(run) = &mut self.run {
-            let mut time = self.now;
-            loop {
-                class = run.class_at(time);
-                limit(connection, run, class);
-                if connection.pipeline.staged() == 0 {
-                    return false;
-                }
-                self.encode_buffer.clear();
-                for request in connection.pipeline.staged_mut() {
-                    encode(request, Some(run), &mut self.encode_buffer);
-                }
-                let sent = sys::monotonic_nanoseconds();
-                // The border between two classes may lie between the two readings of the clock.
-                if run.class_at(sent) == class {
-                    break sent;
-                }
-                time = sent;
-            }
-        } else {
-            self.encode_buffer.clear();
-            connection.pipeline.staged_mut().for_each(|request| encode(request, None, &mut self.encode_buffer));
-            sys::monotonic_nanoseconds()
-        };
-        let mut fresh = 0;
-        let open_loop = self.run.as_ref().is_some_and(Run::is_open);
-        for request in connection.pipeline.staged_mut() {
-            request.sent = sent;
-            if let (Class::Undecided, Some(class)) = (request.class, class) {
-                request.class = class;
-                request.due = sent;
-                fresh += 1;
-                match class {
-                    Class::Measured => self.recording.scheduled(request.draw.operation),
-                    Class::Warmup => self.recording.warmup.scheduled += 1,
-                    _ => {}
-                }
-            } else if open_loop && request.hops == 0 && request.class == Class::Measured {
-                self.recording.sent(request.draw.operation, sent.saturating_sub(request.due));
-            }
-        }
-        if let Some(run) = &mut self.run {
-            run.outstanding += fresh;
-            if class == Some(Class::Measured) {
-                run.spend(if open_loop { 0 } else { fresh }, sent);
-                self.recording.sent_bytes += self.encode_buffer.len() as u64;
-            }
-            if run.first_send == 0 && run.is_active() {
-                run.first_send = sent;
-            }
-        }
-        connection.pipeline.sent();
-        match connection.send(&self.encode_buffer) {
-            Ok(Sent::All) => true,
-            Ok(Sent::Blocked) => false,
-            Err(error) => {
-                self.broken(index, &error);
-                false
-            }
-        }
     }
 
     /// Leads requests to connections: resends first, then what waits, then what is new.
@@ -415,31 +294,5 @@ impl Worker {
             },
             Source::Closed { .. } | Source::Walk { .. } => border,
         }
-    }
-}
-
-/// Drops what a closed loop staged but may not send any more.
-#[inline]
-fn limit(connection: &mut Connection, run: &Run, class: Option<Class>) {
-    let most = match (class, run.quota) {
-        (None, _) => 0,
-        (Some(Class::Measured), Some(quota)) => quota as usize,
-        _ => return,
-    };
-    let staged = connection.pipeline.staged();
-    let undecided = connection.pipeline.staged_mut().filter(|request| request.class == Class::Undecided).count();
-    // Undecided ones are behind the resends of the same send.
-    if undecided > most {
-        connection.pipeline.drop_staged(staged - (undecided - most));
-    }
-}
-
-#[inline]
-fn encode(request: &Request, run: Option<&Run>, buffer: &mut Vec<u8>) {
-    match (request.class, run) {
-        (Class::Ping, _) => resp::append_command(buffer, &[b"PING"]),
-        (Class::Asking, _) => resp::append_command(buffer, &[b"ASKING"]),
-        (_, Some(run)) => run.workload.encode(request.k, request.draw, buffer),
-        (_, None) => {}
     }
 }

@@ -112,7 +112,9 @@ fn reply() -> impl Strategy<Value = (Vec<u8>, Reply)> {
     leaf.prop_recursive(4, 32, 5, |inner| {
         prop::collection::vec(inner, 0..5).prop_map(|elements| {
             let mut bytes = format!("*{}\r\n", elements.len()).into_bytes();
-            elements.iter().for_each(|(element, _)| bytes.extend(element));
+            for (element, _) in &elements {
+                bytes.extend(element);
+            }
             (bytes, Reply::Value)
         })
     })

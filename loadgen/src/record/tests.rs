@@ -1,0 +1,186 @@
+use proptest::prelude::*;
+use redisbench_wire::Detail;
+use redisbench_wire::histogram::EncodedHistogram;
+use redisbench_wire::plan::{
+    Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, Preload, Target, Timeouts, Topology, Workload,
+};
+use redisbench_wire::snapshot::{Snapshot, Stage, Window};
+
+use super::*;
+
+fn plan(open_loop: bool) -> ShardPlan {
+    let operation =
+        |name: &str| Operation { name: name.into(), weight: 1, arguments: vec![vec![Part::Literal("PING".into())]] };
+    let open = Load::OpenLoop { rate_per_second: 1, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 1 };
+    ShardPlan {
+        run: String::new(),
+        trial: 0,
+        shard: 3,
+        shards: 4,
+        target: Target {
+            name: String::new(),
+            topology: Topology::Cluster,
+            endpoints: Vec::new(),
+            database: 0,
+            authenticate: false,
+        },
+        workload: Workload {
+            operations: vec![operation("a"), operation("b")],
+            keys: Keys { prefix: String::new(), start: 0, count: 1, width: 0, pattern: KeyPattern::Uniform },
+            value_bytes: 1,
+            seed: 1,
+        },
+        preload: Preload::None,
+        load: if open_loop { open } else { Load::ClosedLoop },
+        connections: 1,
+        pipeline: 1,
+        warmup_nanoseconds: 0,
+        bound: Bound::Duration { nanoseconds: 1_000_000_000 },
+        timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
+        breakdown: Breakdown { operation: true, node: true },
+        limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
+    }
+}
+
+fn recording(open_loop: bool, nodes: &[&str]) -> Recording {
+    let mut recording = Recording::new(&plan(open_loop));
+    for id in nodes {
+        recording.add_node(id, &format!("{id}:6379"));
+    }
+    recording
+}
+
+fn report(recording: Recording) -> WorkerReport {
+    WorkerReport {
+        recording,
+        stage: Stage::Done,
+        aborted: false,
+        window: Window {
+            start_nanoseconds: 100,
+            first_send_nanoseconds: 110,
+            measure_from_nanoseconds: 200,
+            measure_to_nanoseconds: 300,
+            drained_nanoseconds: 310,
+        },
+        backlog: 0,
+        warmup_backlog: 0,
+        preloaded_keys: 5,
+        preload_commands: 6,
+        cpu_nanoseconds: 50,
+        wall_nanoseconds: 100,
+        reconnects: 1,
+        slots: vec![("x".into(), 16000)],
+    }
+}
+
+fn merged(reports: Vec<WorkerReport>, detail: Detail) -> Snapshot {
+    let meta = Meta { sequence: 9, shard: 3, attempt: 2, taken_nanoseconds: 400, detail };
+    merge(reports, meta, Machine::default(), &["a".into(), "b".into()]).unwrap()
+}
+
+fn completion(operation: u16, node: u32, latency: u64) -> Completion {
+    Completion { operation, node, due: 1000, sent: 1000 + latency / 2, now: 1000 + latency, hops: 0 }
+}
+
+#[test]
+fn overflow_is_counted_with_its_true_maximum() {
+    let mut recording = recording(false, &["x"]);
+    for latency in [5, HIGHEST_NANOSECONDS + 7, HIGHEST_NANOSECONDS + 3] {
+        recording.scheduled(0);
+        recording.succeeded(&completion(0, 0, latency), false);
+    }
+    let snapshot = merged(vec![report(recording)], Detail::Full);
+    assert_eq!((snapshot.total.overflow, snapshot.total.overflow_max_nanoseconds), (2, HIGHEST_NANOSECONDS + 7));
+    assert_eq!(snapshot.latency.response.decode(Kind::Request).unwrap().len(), 1);
+}
+
+#[test]
+fn windows_of_workers_become_one() {
+    let worker = |dry: u64, drained: u64| {
+        let mut report = report(recording(false, &[]));
+        report.window.measure_to_nanoseconds = dry;
+        report.window.drained_nanoseconds = drained;
+        report
+    };
+    let snapshot = merged(vec![worker(280, 320), worker(260, 290), worker(u64::MAX, 0)], Detail::Full);
+    assert_eq!((snapshot.window.measure_to_nanoseconds, snapshot.window.drained_nanoseconds), (260, 320));
+    let mut running = worker(u64::MAX, 0);
+    running.stage = Stage::Measuring;
+    let snapshot = merged(vec![running, worker(u64::MAX, 320)], Detail::Full);
+    assert_eq!((snapshot.window.measure_to_nanoseconds, snapshot.window.drained_nanoseconds), (0, 0));
+    assert_eq!(snapshot.stage, Stage::Measuring);
+}
+
+#[test]
+fn nodes_are_told_apart_by_their_id() {
+    let (mut first, mut second) = (recording(false, &["x", "y"]), recording(false, &["y", "z"]));
+    first.scheduled(0);
+    first.succeeded(&completion(0, 1, 10), false);
+    second.scheduled(0);
+    second.scheduled(0);
+    second.succeeded(&completion(0, 0, 10), false);
+    second.failed(&completion(0, 1, 10), true);
+    second.redirected(0, 1);
+    let snapshot = merged(vec![report(first), report(second)], Detail::Full);
+    let nodes: Vec<_> = snapshot
+        .nodes
+        .iter()
+        .map(|node| (node.id.as_str(), node.slots, node.requests, node.errors, node.redirects))
+        .collect();
+    assert_eq!(nodes, [("x", 16000, 0, 0, 0), ("y", 0, 2, 0, 0), ("z", 0, 1, 1, 1)]);
+}
+
+#[test]
+fn what_waits_in_the_schedule_is_in_flight() {
+    let mut waiting = report(recording(true, &[]));
+    waiting.stage = Stage::Measuring;
+    (waiting.backlog, waiting.warmup_backlog) = (7, 3);
+    let snapshot = merged(vec![waiting], Detail::Live);
+    assert_eq!((snapshot.total.scheduled, snapshot.total.in_flight), (7, 7));
+    assert_eq!((snapshot.warmup.scheduled, snapshot.warmup.in_flight), (3, 3));
+}
+
+proptest! {
+    #[test]
+    fn merging_workers_is_recording_on_one(
+        requests in prop::collection::vec(
+            (0u16..2, 0u32..2, 0..HIGHEST_NANOSECONDS, 0usize..3, any::<bool>(), 0u8..10), 0..200,
+        ),
+        open_loop: bool,
+        live: bool,
+    ) {
+        let mut workers = vec![recording(open_loop, &["x", "y"]); 3];
+        let mut alone = recording(open_loop, &["x", "y"]);
+        for (operation, node, latency, worker, nil, fate) in requests {
+            for recording in [&mut workers[worker], &mut alone] {
+                recording.scheduled(operation);
+                recording.sent(operation, latency / 3);
+                match fate {
+                    0 => {
+                        recording.failed(&completion(operation, node, latency), latency % 2 == 0);
+                        recording.error(["ERR", "Timeout"][node as usize], "message");
+                    }
+                    1 => recording.unsent(operation),
+                    _ => recording.succeeded(&completion(operation, node, latency), nil),
+                }
+                recording.series.add(latency / 1000, 1);
+            }
+        }
+        let detail = if live { Detail::Live } else { Detail::Full };
+        let reports = workers.iter().map(|recording| report(recording.summary(detail))).collect();
+        let mut together = merged(reports, detail);
+        let mut single = merged(vec![report(alone.summary(detail))], detail);
+        prop_assert!(together.total.balances());
+        prop_assert_eq!(together.generator.workers, 3);
+        together.errors.sort_by(|one, other| one.kind.cmp(&other.kind));
+        single.errors.sort_by(|one, other| one.kind.cmp(&other.kind));
+        // What speaks of the workers themselves.
+        together.generator = single.generator.clone();
+        together.preloaded_keys = single.preloaded_keys;
+        together.preload_commands = single.preload_commands;
+        prop_assert_eq!(&together, &single);
+        prop_assert_eq!(together.operations.is_empty() && together.nodes.is_empty(), live);
+        let lateness = together.latency.lateness.as_ref().map(EncodedHistogram::as_str);
+        prop_assert_eq!(lateness.is_some(), open_loop && !live);
+    }
+}
