@@ -5,6 +5,7 @@ mod api;
 mod clock;
 mod descriptors;
 pub mod exit;
+mod failure;
 mod identity;
 mod plan_check;
 mod report;

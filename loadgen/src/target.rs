@@ -32,8 +32,6 @@ use crate::engine::Handshake;
 const LOOK: Duration = Duration::from_secs(15);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
-/// A stale map is looked at again only after a random part of this: all shards of a benchmark notice at once.
-const SPREAD: Duration = Duration::from_secs(1);
 
 /// What a look at the target found.
 #[derive(Debug)]
@@ -46,6 +44,26 @@ pub enum Finding {
     Failed(ShardFailure),
     /// It is what the plan says.
     Found(Found),
+}
+
+/// Why a cluster's map is looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// A node said that a slot is elsewhere.
+    Moved,
+    /// A node cannot be reached.
+    NodeGone,
+}
+
+impl Again {
+    /// How long to wait before. Random, because all shards of a benchmark notice at once; and longer while a node is
+    /// gone, because each look that finds the old map is followed by another.
+    fn pause(self) -> Duration {
+        match self {
+            Self::Moved => jitter(Duration::from_secs(1)),
+            Self::NodeGone => Duration::from_secs(1) + jitter(Duration::from_secs(2)),
+        }
+    }
 }
 
 /// What the engine needs to know of the target.
@@ -78,10 +96,11 @@ pub async fn search_again(
     plan: Arc<ShardPlan>,
     credentials: PathBuf,
     known: Arc<Topology>,
+    why: Again,
     findings: mpsc::Sender<Finding>,
 ) {
     let mut pause = FIRST_PAUSE;
-    sleep(jitter(SPREAD)).await;
+    sleep(why.pause()).await;
     loop {
         let finding = look_in_time(&plan, &credentials, Some(&known)).await;
         if matches!(finding, Finding::Found(_)) {

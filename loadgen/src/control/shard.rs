@@ -9,7 +9,7 @@ use std::time::Duration;
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode, ShardFailure,
-    ShardState, StartRequest, limits,
+    ShardPhase, ShardState, StartRequest,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -20,10 +20,10 @@ use super::clock::timer_at;
 use super::exit::Exit;
 use super::identity::Identity;
 use super::trial::{Action, Event, Trial, refusal};
-use super::{descriptors, report};
+use super::{descriptors, failure, report};
 use crate::cluster::Topology;
-use crate::engine::{ConnectFailure, Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
-use crate::target::{self, Finding, Found};
+use crate::engine::{Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
+use crate::target::{self, Again, Finding, Found};
 
 /// Progress of a handful of workers; more is dropped by the engine.
 const EVENTS: usize = 256;
@@ -82,6 +82,8 @@ pub struct Shard {
     /// Looks at the target until it is found to be what the plan says, or again when its map is stale.
     search: Option<Search>,
     topology: Option<Arc<Topology>>,
+    /// The phase that the log told last.
+    logged: ShardPhase,
     exit: Option<Exit>,
 }
 
@@ -113,13 +115,23 @@ impl Shard {
     /// A shard without a plan.
     pub fn new(settings: Settings) -> Self {
         let trial = Trial::new(&settings.identity.run, settings.identity.index, monotonic_nanoseconds());
-        Self { settings, trial, engine: None, engine_events: None, search: None, topology: None, exit: None }
+        Self {
+            settings,
+            trial,
+            engine: None,
+            engine_events: None,
+            search: None,
+            topology: None,
+            logged: ShardPhase::Idle,
+            exit: None,
+        }
     }
 
     /// Runs until the shard has to end. `terminated` resolves when the process is asked to.
     pub async fn run(mut self, mut calls: mpsc::Receiver<Call>, terminated: impl Future<Output = ()>) -> Exit {
         let mut terminated = std::pin::pin!(terminated);
         loop {
+            self.log_phase();
             if let Some(exit) = self.exit.take() {
                 self.last_word(&exit).await;
                 return exit;
@@ -187,7 +199,9 @@ impl Shard {
         let event = match event {
             EngineEvent::Connected { ready, wanted } => Event::Connected { ready, wanted },
             EngineEvent::ConnectFailed { reason, message } => {
-                Event::Obstacle(connect_failure(reason, &message, &self.target_name()))
+                // A replica may have taken over from a node that is gone, and nobody else would tell.
+                self.search_again(Again::NodeGone);
+                Event::Obstacle(failure::of_connecting(reason, &message, &self.target_name()))
             }
             EngineEvent::ConnectionLost { message } => return info!(message, "a connection broke"),
             EngineEvent::PreloadProgress { keys } => Event::Preloading { keys },
@@ -195,11 +209,11 @@ impl Shard {
             EngineEvent::PreloadFailed { message } => {
                 let target = self.target_name();
                 let message = format!("target {target}: preloading its keys stopped: {message}");
-                Event::Failed(ShardFailure { reason: FailureReason::PreloadFailed, message: limits::message(&message) })
+                Event::Failed(failure::of(FailureReason::PreloadFailed, &message))
             }
-            EngineEvent::TopologyStale => return self.search_again(),
+            EngineEvent::TopologyStale => return self.search_again(Again::Moved),
             EngineEvent::Finished { attempt, .. } => Event::LoadEnded { attempt },
-            EngineEvent::WorkerFailed { message } => internal(&message),
+            EngineEvent::WorkerFailed { message } => Event::Failed(failure::of(FailureReason::Internal, &message)),
         };
         self.observe(event);
     }
@@ -221,11 +235,13 @@ impl Shard {
     fn found(&mut self, found: Found) {
         let Some(plan) = self.search.take().map(|search| search.plan.clone()) else { return };
         let topology = Arc::new(found.topology);
-        self.topology = Some(topology.clone());
+        let before = self.topology.replace(topology.clone());
         if let Some(engine) = &self.engine {
-            info!(nodes = topology.nodes.len(), "the target's map is renewed");
+            if before.as_ref() != Some(&topology) {
+                info!(nodes = topology.nodes.len(), "the target's map has changed");
+            }
             if let Err(error) = engine.update_topology(&topology) {
-                self.observe(internal(&describe(&error)));
+                self.observe(Event::Failed(failure::of_engine(&error)));
             }
             return;
         }
@@ -244,22 +260,25 @@ impl Shard {
                 self.engine_events = Some(events);
                 self.observe(Event::TargetReady);
             }
-            Err(error) => self.observe(Event::Failed(engine_failure(&error))),
+            Err(error) => self.observe(Event::Failed(failure::of_engine(&error))),
         }
     }
 
     fn observe(&mut self, event: Event) {
-        let before = self.trial.state().phase;
         let actions = self.trial.observe(monotonic_nanoseconds(), event);
-        let after = self.trial.state();
-        if after.phase != before {
-            if let Some(failure) = after.failure {
-                warn!(reason = ?failure.reason, message = failure.message, "the trial failed");
-            } else {
-                info!(from = ?before, to = ?after.phase, "the phase changed");
-            }
-        }
         self.perform(actions);
+    }
+
+    fn log_phase(&mut self) {
+        let ShardState { phase, failure, .. } = self.trial.state();
+        if phase == std::mem::replace(&mut self.logged, phase) {
+            return;
+        }
+        if let Some(ShardFailure { reason, message }) = failure {
+            warn!(?reason, message, "the trial failed");
+        } else {
+            info!(?phase, "the phase changed");
+        }
     }
 
     fn perform(&mut self, actions: Vec<Action>) {
@@ -284,7 +303,7 @@ impl Shard {
                 }
             };
             if let Err(error) = done {
-                return self.observe(Event::Failed(engine_failure(&error)));
+                return self.observe(Event::Failed(failure::of_engine(&error)));
             }
         }
     }
@@ -303,14 +322,16 @@ impl Shard {
     }
 
     /// One look at a time: a stale map that is being replaced already is not looked at again.
-    fn search_again(&mut self) {
+    fn search_again(&mut self, why: Again) {
         if self.search.is_some() || !self.trial.wants_target() {
             return;
         }
-        if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone()) {
+        if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone())
+            && known.slots.is_some()
+        {
             let credentials = self.settings.target_credentials.clone();
-            let search = Search::begin(&plan, |sender| target::search_again(plan.clone(), credentials, known, sender));
-            self.search = Some(search);
+            let look = |sender| target::search_again(plan.clone(), credentials, known, why, sender);
+            self.search = Some(Search::begin(&plan, look));
         }
     }
 
@@ -363,38 +384,4 @@ async fn until(deadline: Option<u64>) {
         Some(deadline) => sleep_until(timer_at(deadline)).await,
         None => pending().await,
     }
-}
-
-fn internal(message: &str) -> Event {
-    Event::Failed(ShardFailure { reason: FailureReason::Internal, message: limits::message(message) })
-}
-
-fn engine_failure(error: &EngineError) -> ShardFailure {
-    let reason = match error {
-        EngineError::BadPlan(_) => FailureReason::BadPlan,
-        EngineError::Start(_) => FailureReason::Resources,
-        EngineError::Unreachable | EngineError::Encode(_) => FailureReason::Internal,
-    };
-    ShardFailure { reason, message: limits::message(&describe(error)) }
-}
-
-/// The error and its sources in one line.
-fn describe(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
-}
-
-/// What a connection that cannot be made becomes if that lasts.
-fn connect_failure(reason: ConnectFailure, message: &str, target: &str) -> ShardFailure {
-    let failure = match reason {
-        ConnectFailure::HandshakeRefused => return target::refused_handshake(target, message),
-        ConnectFailure::Resources => FailureReason::Resources,
-        ConnectFailure::Refused | ConnectFailure::TimedOut | ConnectFailure::Broken => FailureReason::Unreachable,
-    };
-    ShardFailure { reason: failure, message: limits::message(&format!("target {target}: {message}")) }
 }

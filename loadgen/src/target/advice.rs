@@ -51,7 +51,9 @@ pub fn refused_handshake(target: &str, message: &str) -> ShardFailure {
     } else {
         (FailureReason::Unreachable, "check spec.targets[0]")
     };
-    failure(reason, &format!("target {target}: {}: {advice}", limits::message(message)))
+    // The advice must survive the cut of the whole message.
+    let said: String = message.chars().take(120).collect();
+    failure(reason, &format!("target {target}: {said}: {advice}"))
 }
 
 /// No endpoint could be asked; `last` is what happened at one of them.
@@ -67,8 +69,9 @@ pub fn not_resolved(target: &str, endpoint: &str, problem: &str) -> ShardFailure
     failure(
         FailureReason::NameNotResolved,
         &format!(
-            "no endpoint's name of target {target} could be resolved: {endpoint}: {problem}; check \
-             spec.targets[0].endpoints (from another namespace: service.namespace.svc)"
+            "target {target}: {endpoint} could not be resolved: {}: check spec.targets[0].endpoints (a Service in \
+             another namespace is name.namespace.svc)",
+            problem.trim_start_matches("failed to lookup address information: ")
         ),
     )
 }

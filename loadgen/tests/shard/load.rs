@@ -163,7 +163,7 @@ async fn a_moved_slot_is_seen_in_the_map() {
             let _: () = node.ask(&["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &heir]);
         }
     }
-    eventually("the map is renewed", async || shard.log().contains("the target's map is renewed").then_some(())).await;
+    eventually("the map is renewed", async || shard.log().contains("the target's map has changed").then_some(())).await;
     shard.abort(AbortThen::Stop).await.unwrap();
     shard.phase(ShardPhase::Finished).await;
     let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
@@ -171,6 +171,28 @@ async fn a_moved_slot_is_seen_in_the_map() {
     assert!(snapshot.total.redirected > 0 && snapshot.total.errors == 0, "{:?}", snapshot.errors);
     let slots = |id: &str| snapshot.nodes.iter().find(|node| node.id == id).map(|node| node.slots);
     assert_eq!(slots(&heir), Some(8192 + 100), "{:?}", snapshot.nodes);
+}
+
+#[tokio::test]
+async fn a_replica_takes_over_under_load() {
+    let mut cluster = RedisCluster::start(3);
+    cluster.add_replica(0);
+    let heir: String = cluster.nodes[3].ask(&["CLUSTER", "MYID"]);
+    let shard = Shard::start(None).await;
+    // The only endpoint is the node that will be gone.
+    shard.plan(1, &endless(clustered(&cluster.nodes[0].endpoint()))).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let begin = shard.clock().await + SECOND / 10;
+    shard.start_at(1, 1, begin).await.unwrap();
+    eventually("the load runs", async || (cluster.nodes[0].calls("get") > 0).then_some(())).await;
+    cluster.nodes[0].kill();
+    eventually("the replica is under load", async || (cluster.nodes[3].calls("get") > 0).then_some(())).await;
+    shard.abort(AbortThen::Stop).await.unwrap();
+    shard.phase(ShardPhase::Finished).await;
+    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    assert_balanced(&snapshot);
+    let successor = snapshot.nodes.iter().find(|node| node.id == heir);
+    assert!(successor.is_some_and(|node| node.requests > 0 && node.slots > 0), "{:?}", snapshot.nodes);
 }
 
 #[tokio::test]

@@ -84,7 +84,18 @@ async fn user_without_permission() {
     assert_told(&failure, FailureReason::AuthenticationFailed, &["does not allow user reader", "select"]);
 }
 
+/// Each of these is waited for until the shard's patience of 20 s ends, so they wait together.
 #[tokio::test]
+async fn what_lasts_becomes_a_failure() {
+    tokio::join!(
+        closed_port(),
+        unknown_name(),
+        cluster_without_all_slots(),
+        more_connections_than_clients(),
+        node_that_announces_a_closed_port()
+    );
+}
+
 async fn closed_port() {
     let endpoint = format!("127.0.0.1:{}", free_port());
     let failure = failure_of(&plan(&endpoint), None).await;
@@ -92,7 +103,6 @@ async fn closed_port() {
     assert_told(&failure, FailureReason::Unreachable, &parts);
 }
 
-#[tokio::test]
 async fn unknown_name() {
     let failure = failure_of(&plan("no-such-host.invalid:6379"), None).await;
     assert_told(&failure, FailureReason::NameNotResolved, &["no-such-host.invalid:6379", "spec.targets[0].endpoints"]);
@@ -112,7 +122,6 @@ async fn standalone_wanted_cluster_found() {
     assert_told(&failure, FailureReason::WrongTopology, &["is a node of a cluster: set spec.targets[0].type: Cluster"]);
 }
 
-#[tokio::test]
 async fn cluster_without_all_slots() {
     let node = RedisServer::start(&["--cluster-enabled", "yes"]);
     let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", "0", "16000"]);
@@ -147,7 +156,6 @@ async fn database_that_is_not_there() {
     assert_told(&failure, FailureReason::WrongTopology, &["has no database 2", "spec.targets[0].database"]);
 }
 
-#[tokio::test]
 async fn more_connections_than_clients() {
     let redis = RedisServer::start(&["--maxclients", "10"]);
     let failure = failure_of(&ShardPlan { connections: 40, ..plan(&redis.endpoint()) }, None).await;
@@ -155,7 +163,6 @@ async fn more_connections_than_clients() {
     assert_told(&failure, FailureReason::Unreachable, &parts);
 }
 
-#[tokio::test]
 async fn node_that_announces_a_closed_port() {
     let closed = free_port().to_string();
     let node = RedisServer::start(&["--cluster-enabled", "yes", "--cluster-announce-port", &closed]);

@@ -114,7 +114,10 @@ fn spawn(port: u16, directory: &TempDir, arguments: &[&str]) -> Option<Child> {
     None
 }
 
-/// A Redis Cluster of primaries only.
+/// A node that is gone for half a second is replaced.
+const CLUSTER: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "500"];
+
+/// A Redis Cluster, at first of primaries only.
 pub struct RedisCluster {
     /// Its nodes, in the order of their slots.
     pub nodes: Vec<RedisServer>,
@@ -123,7 +126,7 @@ pub struct RedisCluster {
 impl RedisCluster {
     /// Starts `primaries` nodes and gives each its part of the slots.
     pub fn start(primaries: usize) -> Self {
-        let nodes: Vec<_> = (0..primaries).map(|_| RedisServer::start(&["--cluster-enabled", "yes"])).collect();
+        let nodes: Vec<_> = (0..primaries).map(|_| RedisServer::start(CLUSTER)).collect();
         let port = nodes[0].port.to_string();
         for (index, node) in nodes.iter().enumerate() {
             let first = (16384 * index / primaries).to_string();
@@ -141,6 +144,24 @@ impl RedisCluster {
         };
         wait_until("the cluster is formed", || nodes.iter().all(formed));
         Self { nodes }
+    }
+
+    /// Adds a replica of node `primary` and waits until it follows it.
+    pub fn add_replica(&mut self, primary: usize) {
+        let replica = RedisServer::start(CLUSTER);
+        let id: String = self.nodes[primary].ask(&["CLUSTER", "MYID"]);
+        let port = self.nodes[primary].port.to_string();
+        let _: () = replica.ask(&["CLUSTER", "MEET", "127.0.0.1", &port]);
+        let followed =
+            || redis::cmd("CLUSTER").arg("REPLICATE").arg(&id).query::<()>(&mut replica.connection()).is_ok();
+        wait_until("the replica knows its primary", followed);
+        let in_step = || replica.ask::<String>(&["INFO", "replication"]).contains("master_link_status:up");
+        wait_until("the replica is in step", in_step);
+        self.nodes.push(replica);
+        let known = format!("cluster_known_nodes:{}", self.nodes.len());
+        wait_until("all nodes know the replica", || {
+            self.nodes.iter().all(|node| node.ask::<String>(&["CLUSTER", "INFO"]).contains(&known))
+        });
     }
 
     /// How often all nodes together have executed `command`.

@@ -1,0 +1,61 @@
+//! The engine's errors as failures of the trial.
+
+use std::error::Error;
+
+use redisbench_wire::{FailureReason, ShardFailure, limits};
+
+use crate::engine::{ConnectFailure, EngineError};
+use crate::target;
+
+/// A failure with a message of bounded length.
+pub fn of(reason: FailureReason, message: &str) -> ShardFailure {
+    ShardFailure { reason, message: limits::message(message) }
+}
+
+/// The engine could not do what it was asked.
+pub fn of_engine(error: &EngineError) -> ShardFailure {
+    let reason = match error {
+        EngineError::BadPlan(_) => FailureReason::BadPlan,
+        EngineError::Start(_) => FailureReason::Resources,
+        EngineError::Unreachable | EngineError::Encode(_) => FailureReason::Internal,
+    };
+    of(reason, &describe(error))
+}
+
+/// What a connection that cannot be made becomes if that lasts.
+pub fn of_connecting(reason: ConnectFailure, message: &str, target: &str) -> ShardFailure {
+    let reason = match reason {
+        ConnectFailure::HandshakeRefused => return target::refused_handshake(target, message),
+        ConnectFailure::Resources => FailureReason::Resources,
+        ConnectFailure::Refused | ConnectFailure::TimedOut | ConnectFailure::Broken => FailureReason::Unreachable,
+    };
+    of(reason, &format!("target {target}: {message}"))
+}
+
+/// The error and its sources in one line.
+fn describe(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told() {
+        let failure = of_engine(&EngineError::Start(std::io::Error::other("no more threads")));
+        assert_eq!(failure.reason, FailureReason::Resources);
+        assert_eq!(failure.message, "failed to start a worker: no more threads");
+    }
+
+    #[test]
+    fn long_messages_are_cut() {
+        assert_eq!(of(FailureReason::Internal, &"x".repeat(1000)).message.len(), limits::MESSAGE_BYTES);
+    }
+}
