@@ -155,6 +155,7 @@ impl ShardClient {
         let foreign = |what: &str, got: &str, wanted: &str| {
             Err(Unreachable::Foreign(format!("{what} is {}, not {wanted}", limits::message(got))))
         };
+        // There is no version before this one yet whose shards could still be running.
         if answer.wire != WIRE_VERSION {
             return foreign("wire version", &answer.wire.to_string(), &WIRE_VERSION.to_string());
         }

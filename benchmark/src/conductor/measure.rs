@@ -160,6 +160,15 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 
     fn all_over(&self) -> Result<Measured, Stop> {
+        let stopped =
+            self.shards.iter().filter(|shard| shard.snapshot.as_ref().is_some_and(|kept| kept.aborted)).count();
+        if stopped > 0 {
+            let message = format!(
+                "{stopped} of {} shards had been stopped before their end when this conductor took over",
+                self.shards.len()
+            );
+            return Err(Stop::Failed(Failure::new(reason::STOPPED_EARLY, message)));
+        }
         if self.shards.iter().any(|shard| shard.standing == Standing::Finished) {
             return Ok(Measured::ToTheEnd);
         }

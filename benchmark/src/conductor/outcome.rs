@@ -66,6 +66,8 @@ pub mod reason {
     pub const START_MISSED: &str = "StartMissed";
     /// No shard delivered its final snapshot in time.
     pub const TRIAL_TIMED_OUT: &str = "TrialTimedOut";
+    /// Shards had been stopped before their end, by a conductor that did not live to say why.
+    pub const STOPPED_EARLY: &str = "StoppedEarly";
     /// A shard holds another plan of this trial.
     pub const PLAN_CONFLICT: &str = "PlanConflict";
 }

@@ -61,13 +61,11 @@ async fn havoc(mut random: StdRng, shards: Arc<FakeShards>, presence: watch::Sen
 async fn conduct(rig: &mut Rig, random: &mut StdRng) -> Outcome {
     for _ in 0..random.random_range(0..3) {
         let mut conducting = rig.spawn();
-        match timeout(seconds(random, 90), &mut conducting).await {
-            Ok(outcome) => return outcome.unwrap(),
-            Err(_) => {
-                conducting.abort();
-                let _ = conducting.await;
-            }
+        if let Ok(outcome) = timeout(seconds(random, 90), &mut conducting).await {
+            return outcome.unwrap();
         }
+        conducting.abort();
+        let _ = conducting.await;
         sleep(seconds(random, 20)).await;
         rig.succeed();
     }
@@ -102,8 +100,8 @@ fn check(rig: &Rig, outcome: &Outcome) {
         }
     }
     let live = rig.progress.borrow().live.clone();
-    if outcome.start_at_unix_nanoseconds.is_some() && live.is_some() {
-        assert_eq!(live.unwrap().total.succeeded, sum);
+    if let (Some(_), Some(live)) = (outcome.start_at_unix_nanoseconds, live) {
+        assert_eq!(live.total.succeeded, sum);
     }
     match &outcome.ending {
         Ending::Completed => {

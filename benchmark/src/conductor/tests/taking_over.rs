@@ -149,3 +149,17 @@ async fn a_start_that_was_never_recorded_for_us_is_given_up() {
     assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 2), "never an attempt that a shard knows");
     assert_eq!(succeeded(&outcome), [60_000; 2]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_was_begun_is_no_completed_trial() {
+    let mut rig = Rig::new(2);
+    kill(&mut rig, measuring).await;
+    // The predecessor stopped the shards, and died before it could say so.
+    rig.control.send_modify(|control| control.abort = true);
+    assert_eq!(rig.conduct().await.ending, Ending::Aborted);
+    rig.control.send_modify(|control| control.abort = false);
+    rig.succeed();
+    let outcome = rig.conduct().await;
+    assert_eq!(failure(&outcome).reason, "StoppedEarly");
+    assert!(outcome.shards.iter().all(|shard| shard.snapshot.is_some()), "what was measured is kept");
+}
