@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// What the API server holds a duration against. Stricter judgement, such as a range, is validation's.
-pub const DURATION_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$";
+pub const DURATION_PATTERN: &str = r"^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$";
 
 /// A duration as Go writes it: `500ms`, `60s`, `1m30s`, `1.5h`. Kept as the text that the user wrote, so that reading
 /// an object never fails because of it; [`GoDuration::parse`] judges it.

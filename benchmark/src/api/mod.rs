@@ -1,16 +1,26 @@
 //! The API `redisbench.dev/v1alpha1`: types, the schema that the API server holds objects against, and the validation
 //! that the operator and the command line share.
 
+mod command;
 mod crd;
 mod duration;
+mod endpoint;
+mod labels;
+mod problem;
 mod rules;
+mod schema;
 pub mod spec;
 pub mod status;
 mod template;
+mod validate;
+mod validated;
 
 pub use crd::{chart_crd_template, crd_yaml, custom_resource_definition};
 pub use duration::{DurationError, GoDuration};
+pub use problem::Problem;
 pub use rules::NAME_LENGTH;
 pub use spec::{RedisBenchmark, RedisBenchmarkSpec};
 pub use status::RedisBenchmarkStatus;
 pub use template::ShardTemplate;
+pub use validate::{read, validate};
+pub use validated::{Bound, Shards, Validated};

@@ -43,6 +43,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "",
+        rule: "!self.metadata.name.contains('.')",
+        message: "metadata.name may have no dots: the host names of pods begin with it",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "",
         rule: "!has(oldSelf.spec.abort) || !oldSelf.spec.abort || (has(self.spec.abort) && self.spec.abort)",
         message: "spec.abort cannot be taken back: create another benchmark",
         expression: None,
@@ -74,6 +81,20 @@ pub(super) const RULES: &[Rule] = &[
         message: "database must be 0 for type Cluster, which has no other",
         expression: None,
         field: Some(".database"),
+    },
+    Rule {
+        at: "spec.targets.[]",
+        rule: "self.type != 'Standalone' || self.endpoints.size() == 1",
+        message: "endpoints must have exactly one entry for type Standalone: of several, only one could be loaded",
+        expression: None,
+        field: Some(".endpoints"),
+    },
+    Rule {
+        at: "spec",
+        rule: "self.workload.keys.pattern.type != 'Partitioned' || self.workload.keys.count >= self.shards.count",
+        message: "workload.keys.count must be at least shards.count for pattern Partitioned: every shard needs one",
+        expression: None,
+        field: Some(".workload"),
     },
     Rule {
         at: "spec.workload.values.size",

@@ -88,8 +88,8 @@ pub struct TargetSpec {
     /// `Standalone` is one server, `Cluster` is Redis Cluster. A target that is something else fails the run.
     #[serde(rename = "type")]
     pub kind: TargetType,
-    /// Where it listens, as `host:port`, 1 to 32 of them; IPv6 in brackets. Of a Standalone the first is used; of a
-    /// Cluster any that answers tells about the others.
+    /// Where it listens, as `host:port`; IPv6 in brackets. One for a Standalone; up to 32 for a Cluster, of which any that
+    /// answers tells about the others.
     #[schemars(
         length(min = 1, max = 32),
         inner(length(min = 3, max = 262), pattern(ENDPOINT_PATTERN)),

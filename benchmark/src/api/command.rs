@@ -1,0 +1,217 @@
+//! Reads `spec.workload.operations[].command`: arguments with quotes, and what stands for the key and the value.
+
+use redisbench_wire::plan::Part;
+
+/// Commands that change what a connection is, or have another number of replies than one. After one of them, replies
+/// could no more be told apart.
+const OF_THE_CONNECTION: &[&str] = &[
+    "ASKING",
+    "AUTH",
+    "DISCARD",
+    "EXEC",
+    "HELLO",
+    "MONITOR",
+    "MULTI",
+    "PSUBSCRIBE",
+    "PSYNC",
+    "PUNSUBSCRIBE",
+    "QUIT",
+    "READONLY",
+    "READWRITE",
+    "REPLCONF",
+    "RESET",
+    "SELECT",
+    "SSUBSCRIBE",
+    "SUBSCRIBE",
+    "SUNSUBSCRIBE",
+    "SYNC",
+    "UNSUBSCRIBE",
+    "UNWATCH",
+    "WATCH",
+];
+
+/// Why a text is no command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// Nothing but spaces.
+    #[error("is empty: write a command, such as GET __key__")]
+    Empty,
+    /// A quote without its other half.
+    #[error("has a quote that is not closed: add the closing {0}")]
+    OpenQuote(char),
+    /// Something follows a closing quote.
+    #[error("has a closing quote without a space after it: quote the whole argument")]
+    AfterQuote,
+    /// A backslash that means nothing.
+    #[error("has an unknown \\{0} in double quotes: there are \\\" \\\\ \\n \\r \\t")]
+    UnknownEscape(char),
+    /// Two underscores around a word that is no placeholder.
+    #[error("has the unknown placeholder {0}: there are __key__ and __data__")]
+    UnknownPlaceholder(String),
+    /// The first argument is not plain text.
+    #[error("does not begin with the name of a command: placeholders come after it")]
+    NameNotPlain,
+    /// Its replies could not be told from those of other requests.
+    #[error("is {0}, which changes the connection or has no single reply, and cannot be part of a load")]
+    OfTheConnection(String),
+}
+
+/// The arguments of a command, the first being its name.
+///
+/// # Errors
+/// When it is none, or one that cannot be part of a load.
+pub fn parse(text: &str) -> Result<Vec<Vec<Part>>, CommandError> {
+    let arguments: Vec<Vec<Part>> =
+        split(text)?.iter().map(|argument| placeholders(argument)).collect::<Result<_, _>>()?;
+    let name = match arguments.first().map(Vec::as_slice) {
+        None => return Err(CommandError::Empty),
+        Some([Part::Literal(name)]) if !name.is_empty() => name.to_ascii_uppercase(),
+        Some(_) => return Err(CommandError::NameNotPlain),
+    };
+    let changes_replies = name == "CLIENT"
+        && matches!(arguments.get(1).map(Vec::as_slice), Some([Part::Literal(sub)]) if sub.eq_ignore_ascii_case("reply"));
+    if changes_replies || OF_THE_CONNECTION.contains(&name.as_str()) {
+        return Err(CommandError::OfTheConnection(name));
+    }
+    Ok(arguments)
+}
+
+/// Splits at spaces outside of quotes.
+fn split(text: &str) -> Result<Vec<String>, CommandError> {
+    let mut arguments = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let (argument, after) = match first {
+            '"' | '\'' => quoted(first, &rest[1..])?,
+            _ => {
+                let (argument, after) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
+                (argument.to_owned(), after)
+            }
+        };
+        if after.starts_with(|c: char| !c.is_whitespace()) {
+            return Err(CommandError::AfterQuote);
+        }
+        arguments.push(argument);
+        rest = after.trim_start();
+    }
+    Ok(arguments)
+}
+
+/// The argument up to the closing `quote`, and what follows that.
+fn quoted(quote: char, text: &str) -> Result<(String, &str), CommandError> {
+    let mut argument = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            _ if character == quote => return Ok((argument, &text[at + 1..])),
+            '\\' if quote == '"' => argument.push(match characters.next().map(|(_, escaped)| escaped) {
+                Some(escaped @ ('"' | '\\')) => escaped,
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('t') => '\t',
+                Some(other) => return Err(CommandError::UnknownEscape(other)),
+                None => break,
+            }),
+            _ => argument.push(character),
+        }
+    }
+    Err(CommandError::OpenQuote(quote))
+}
+
+fn placeholders(argument: &str) -> Result<Vec<Part>, CommandError> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut rest = argument;
+    while let Some(at) = rest.find("__") {
+        let word = &rest[at + 2..];
+        let letters = word.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(word.len());
+        let part = match (&word[..letters], word[letters..].starts_with("__")) {
+            (_, false) | ("", _) => None,
+            ("key", true) => Some(Part::Key),
+            ("data", true) => Some(Part::Data),
+            (other, true) => return Err(CommandError::UnknownPlaceholder(format!("__{other}__"))),
+        };
+        let Some(part) = part else {
+            // One character further: of three underscores the last two may begin a placeholder.
+            literal.push_str(&rest[..=at]);
+            rest = &rest[at + 1..];
+            continue;
+        };
+        literal.push_str(&rest[..at]);
+        if !literal.is_empty() {
+            parts.push(Part::Literal(std::mem::take(&mut literal)));
+        }
+        parts.push(part);
+        rest = &word[letters + 2..];
+    }
+    literal.push_str(rest);
+    if !literal.is_empty() || parts.is_empty() {
+        parts.push(Part::Literal(literal));
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text(text: &str) -> Part {
+        Part::Literal(text.into())
+    }
+
+    #[test]
+    fn plain_commands() {
+        assert_eq!(parse(" GET  __key__ "), Ok(vec![vec![text("GET")], vec![Part::Key]]));
+        assert_eq!(parse("SET __key__ __data__"), Ok(vec![vec![text("SET")], vec![Part::Key], vec![Part::Data]]));
+        assert_eq!(parse("ping"), Ok(vec![vec![text("ping")]]));
+    }
+
+    #[test]
+    fn quotes() {
+        let parsed = parse(r#"HSET __key__ '{"a": "\n"}' "b \"\\\n\r\t" "" 'x __data__'"#).unwrap();
+        assert_eq!(parsed[2], [text(r#"{"a": "\n"}"#)]);
+        assert_eq!(parsed[3], [text("b \"\\\n\r\t")]);
+        assert_eq!(parsed[4], [text("")]);
+        assert_eq!(parsed[5], [text("x "), Part::Data]);
+        assert_eq!(parse("SET a 'b"), Err(CommandError::OpenQuote('\'')));
+        assert_eq!(parse("SET a \"b\\"), Err(CommandError::OpenQuote('"')));
+        assert_eq!(parse("SET a 'b'c"), Err(CommandError::AfterQuote));
+        assert_eq!(parse(r#"SET a "\x00""#), Err(CommandError::UnknownEscape('x')));
+        // In the middle of an argument a quote is a letter.
+        assert_eq!(parse("ECHO it's").unwrap()[1], [text("it's")]);
+    }
+
+    #[test]
+    fn placeholders_within_arguments() {
+        assert_eq!(parse("GET a:__key__:b").unwrap()[1], [text("a:"), Part::Key, text(":b")]);
+        assert_eq!(parse("GET ___key___").unwrap()[1], [text("_"), Part::Key, text("_")]);
+        assert_eq!(parse("GET __key____data__").unwrap()[1], [Part::Key, Part::Data]);
+        for plain in ["__", "____", "_key_", "__init", "a__b c__".split(' ').next().unwrap_or(""), "__KEY__"] {
+            assert_eq!(parse(&format!("GET {plain}")).unwrap()[1], [text(plain)]);
+        }
+        assert_eq!(parse("GET __field__"), Err(CommandError::UnknownPlaceholder("__field__".into())));
+    }
+
+    #[test]
+    fn what_cannot_be_part_of_a_load() {
+        assert_eq!(parse("  "), Err(CommandError::Empty));
+        assert_eq!(parse("'' a"), Err(CommandError::NameNotPlain));
+        assert_eq!(parse("__key__"), Err(CommandError::NameNotPlain));
+        assert_eq!(parse("subscribe news"), Err(CommandError::OfTheConnection("SUBSCRIBE".into())));
+        assert_eq!(parse("client reply off"), Err(CommandError::OfTheConnection("CLIENT".into())));
+        assert!(parse("CLIENT GETNAME").is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(command in r#"[\PC"'\\_ keydat]{0,40}"#) {
+            let _ = parse(&command);
+        }
+
+        #[test]
+        fn single_quotes_keep_everything(argument in r#"[ -&(-\^`-~]{0,40}"#) {
+            prop_assert_eq!(parse(&format!("ECHO '{argument}'")).unwrap()[1].clone(), vec![text(&argument)]);
+        }
+    }
+}

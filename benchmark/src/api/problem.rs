@@ -1,0 +1,31 @@
+use std::fmt;
+
+/// What is wrong with one field of a manifest, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The path of the field, such as `spec.load.connections`.
+    pub field: String,
+    /// What stands there; empty if nothing does. Long values are cut.
+    pub value: String,
+    /// What is wrong, and the way out.
+    pub message: String,
+}
+
+impl Problem {
+    pub(super) fn new(field: impl Into<String>, value: impl fmt::Display, message: impl Into<String>) -> Self {
+        let value = value.to_string();
+        let shown: String = value.chars().take(60).collect();
+        let value = if shown.len() < value.len() { format!("{shown}...") } else { value };
+        Self { field: field.into(), value, message: message.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.value.is_empty() {
+            write!(formatter, "{}: {}", self.field, self.message)
+        } else {
+            write!(formatter, "{}: {}: {}", self.field, self.value, self.message)
+        }
+    }
+}

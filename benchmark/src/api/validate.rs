@@ -1,0 +1,371 @@
+//! Judges a spec: everything that the schema and the rules of the API server say, and what those cannot. The operator
+//! and the command line run the same, and get all problems at once.
+
+use std::time::Duration;
+
+use redisbench_wire::plan;
+use serde_json::Value;
+
+use super::command;
+use super::crd;
+use super::duration::GoDuration;
+use super::problem::Problem;
+use super::rules::NAME_LENGTH;
+use super::schema;
+use super::spec::{
+    BreakdownKind, KeyPatternType, KeysSpec, LoadSpec, LoadType, OperationSpec, PreloadMode, RedisBenchmarkSpec,
+    ShardsSpec, TargetSpec, TargetType, ValueSizeSpec, WorkloadSpec,
+};
+use super::validated::{Bound, Shards, Validated};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+/// The longest measurement: a series of throughput holds no more.
+const LONGEST: Duration = Duration::from_secs(48 * 3600);
+
+/// Checks the spec of a benchmark called `name`.
+///
+/// # Errors
+/// Everything that is wrong with it, in the order of the fields.
+pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<Problem>> {
+    let mut problems = Vec::new();
+    check_name(name, &mut problems);
+    match serde_json::to_value(spec) {
+        Ok(value) => schema::check(&crd::schema()["properties"]["spec"], &value, "spec", &mut problems),
+        Err(error) => problems.push(Problem::new("spec", "", format!("cannot be written as JSON: {error}"))),
+    }
+    let target = spec.targets.first().map(|target| check_target(target, &mut problems));
+    let workload = check_workload(spec, &mut problems);
+    let load = check_load(&spec.load, &mut problems);
+    let bound = check_bound(&spec.load, &mut problems);
+    let shards = check_shards(&spec.shards, &mut problems);
+    let durations = Durations { problems: &mut problems, within: "spec.load" };
+    let (warmup, timeouts) = check_times(&spec.load, durations);
+    // Two fields are compared only once each is right by itself: else one mistake would show as three.
+    if problems.is_empty() {
+        check_across(spec, bound, &mut problems);
+    }
+    let (Some(target), Some(load), Some(bound), true) = (target, load, bound, problems.is_empty()) else {
+        problems.sort_by(|a, b| a.field.cmp(&b.field));
+        problems.dedup();
+        return Err(problems);
+    };
+    Ok(Validated {
+        target,
+        credentials: spec.targets.first().and_then(|target| target.auth.as_ref()).map(|auth| auth.secret_ref.clone()),
+        workload,
+        preload: match spec.preload.mode {
+            PreloadMode::None => plan::Preload::None,
+            PreloadMode::Always => plan::Preload::Always,
+            PreloadMode::FillMissing => plan::Preload::FillMissing,
+        },
+        load,
+        connections: spec.load.connections,
+        pipeline: spec.load.pipeline,
+        warmup,
+        bound,
+        timeouts,
+        breakdown: plan::Breakdown {
+            operation: spec.measurement.breakdown.contains(&BreakdownKind::Operation),
+            node: spec.measurement.breakdown.contains(&BreakdownKind::Node),
+        },
+        shards,
+        ttl_after_finished: spec.ttl_seconds_after_finished.map(|seconds| Duration::from_secs(seconds.into())),
+    })
+}
+
+fn check_name(name: &str, problems: &mut Vec<Problem>) {
+    if name.len() > NAME_LENGTH {
+        let message = format!("must have at most {NAME_LENGTH} characters: the names of pods begin with it");
+        problems.push(Problem::new("metadata.name", name, message));
+    } else if !schema::is_label(name) {
+        let message = "must be lower-case letters, digits and -, with a letter or digit at both ends";
+        problems.push(Problem::new("metadata.name", format!("{name:?}"), message));
+    }
+}
+
+fn check_target(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::Target {
+    let cluster = target.kind == TargetType::Cluster;
+    if cluster && target.database != 0 {
+        let message = "must be 0 for type Cluster, which has no other";
+        problems.push(Problem::new("spec.targets[0].database", target.database, message));
+    }
+    if !cluster && target.endpoints.len() > 1 {
+        let message = "must have exactly one entry for type Standalone: of several, only one could be loaded";
+        problems.push(Problem::new("spec.targets[0].endpoints", target.endpoints.join(", "), message));
+    }
+    plan::Target {
+        name: target.name.clone(),
+        topology: if cluster { plan::Topology::Cluster } else { plan::Topology::Standalone },
+        endpoints: target.endpoints.clone(),
+        database: target.database,
+        authenticate: target.auth.is_some(),
+    }
+}
+
+fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> plan::Workload {
+    let WorkloadSpec { operations, keys, values, seed } = &spec.workload;
+    let cluster = spec.targets.iter().any(|target| target.kind == TargetType::Cluster);
+    plan::Workload {
+        operations: operations
+            .iter()
+            .enumerate()
+            .map(|(index, operation)| check_operation(operation, index, cluster, problems))
+            .collect(),
+        keys: check_keys(keys, problems),
+        value_bytes: check_value_size(&values.size, problems),
+        seed: *seed,
+    }
+}
+
+fn check_operation(
+    operation: &OperationSpec,
+    index: usize,
+    cluster: bool,
+    problems: &mut Vec<Problem>,
+) -> plan::Operation {
+    let field = format!("spec.workload.operations[{index}].command");
+    let arguments = command::parse(&operation.command).unwrap_or_else(|error| {
+        problems.push(Problem::new(&field, &operation.command, error.to_string()));
+        Vec::new()
+    });
+    let keys = arguments.iter().filter(|argument| argument.contains(&plan::Part::Key)).count();
+    if cluster && keys > 1 {
+        let message = format!("has __key__ in {keys} arguments, and may have it in one only for type Cluster");
+        problems.push(Problem::new(field, &operation.command, message));
+    }
+    plan::Operation { name: operation.name.clone(), weight: operation.weight, arguments }
+}
+
+fn check_keys(keys: &KeysSpec, problems: &mut Vec<Problem>) -> plan::Keys {
+    let largest = keys.start.saturating_add(keys.count.saturating_sub(1));
+    let digits = largest.checked_ilog10().unwrap_or(0) + 1;
+    if keys.width != 0 && keys.width < digits {
+        let message = format!(
+            "is too small for the largest number {largest}: set it to {digits} or more, or to 0 for as many as needed"
+        );
+        problems.push(Problem::new("spec.workload.keys.width", keys.width, message));
+    }
+    plan::Keys {
+        prefix: keys.prefix.clone(),
+        start: keys.start,
+        count: keys.count,
+        width: keys.width,
+        pattern: match keys.pattern.kind {
+            KeyPatternType::Uniform => plan::KeyPattern::Uniform,
+            KeyPatternType::Sequential => plan::KeyPattern::Sequential,
+            KeyPatternType::Partitioned => plan::KeyPattern::Partitioned,
+        },
+    }
+}
+
+fn check_value_size(size: &ValueSizeSpec, problems: &mut Vec<Problem>) -> u32 {
+    if let Some(fixed) = &size.fixed {
+        return fixed.bytes;
+    }
+    let message = "must be set for type Fixed, such as fixed: {bytes: 100}";
+    problems.push(Problem::new("spec.workload.values.size.fixed", "", message));
+    0
+}
+
+fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<plan::Load> {
+    let field = "spec.load.openLoop";
+    match (load.kind, &load.open_loop) {
+        (LoadType::ClosedLoop, None) => Some(plan::Load::ClosedLoop),
+        (LoadType::ClosedLoop, Some(_)) => {
+            let message = "must not be set for type ClosedLoop: remove it, or set type to OpenLoop";
+            problems.push(Problem::new(field, "", message));
+            None
+        }
+        (LoadType::OpenLoop, None) => {
+            let message = "must be set for type OpenLoop, such as openLoop: {rate: 10000}";
+            problems.push(Problem::new(field, "", message));
+            None
+        }
+        (LoadType::OpenLoop, Some(open)) => {
+            let mut durations = Durations { problems, within: field };
+            Some(plan::Load::OpenLoop {
+                rate_per_second: open.rate,
+                pacing_grid_nanoseconds: nanoseconds(durations.between(
+                    "pacingGrid",
+                    &open.pacing_grid,
+                    Duration::ZERO,
+                    100 * MILLISECOND,
+                )),
+                unsent_after_nanoseconds: nanoseconds(durations.between(
+                    "unsentAfter",
+                    &open.unsent_after,
+                    MILLISECOND,
+                    10 * MINUTE,
+                )),
+            })
+        }
+    }
+}
+
+fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<Bound> {
+    if load.max_duration.is_some() && load.requests.is_none() {
+        let message = "goes with requests only: remove it, or set requests instead of duration";
+        problems.push(Problem::new("spec.load.maxDuration", load.max_duration.as_ref()?, message));
+    }
+    let mut durations = Durations { problems, within: "spec.load" };
+    match (&load.duration, load.requests) {
+        (Some(duration), None) => Some(Bound::Duration(durations.between("duration", duration, SECOND, LONGEST))),
+        (None, Some(count)) => {
+            let limit = load.max_duration.as_ref();
+            let at_most = limit.map_or(HOUR, |limit| durations.between("maxDuration", limit, SECOND, LONGEST));
+            Some(Bound::Requests { count, at_most })
+        }
+        (duration, _) => {
+            let found = if duration.is_some() { "both are set" } else { "none is set" };
+            let message = format!("exactly one of duration and requests must be set; {found}");
+            problems.push(Problem::new("spec.load", "", message));
+            None
+        }
+    }
+}
+
+fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Duration, plan::Timeouts) {
+    let warmup = durations.between("warmup", &load.warmup, Duration::ZERO, HOUR);
+    let mut timeout = |name, duration| nanoseconds(durations.between(name, duration, MILLISECOND, 10 * MINUTE));
+    let timeouts = plan::Timeouts {
+        connect_nanoseconds: timeout("timeouts.connect", &load.timeouts.connect),
+        request_nanoseconds: timeout("timeouts.request", &load.timeouts.request),
+    };
+    (warmup, timeouts)
+}
+
+fn check_shards(shards: &ShardsSpec, problems: &mut Vec<Problem>) -> Shards {
+    for (field, labels) in [("labels", &shards.template.labels), ("nodeSelector", &shards.template.node_selector)] {
+        for (key, value) in labels {
+            super::labels::check(&format!("spec.shards.template.{field}"), key, Some(value), problems);
+        }
+    }
+    for key in shards.template.annotations.keys() {
+        super::labels::check("spec.shards.template.annotations", key, None, problems);
+    }
+    let mut durations = Durations { problems, within: "spec.shards" };
+    Shards {
+        count: shards.count,
+        on_lost: shards.on_lost,
+        placement: shards.placement,
+        max_start_skew: durations.between("maxStartSkew", &shards.max_start_skew, MILLISECOND, MINUTE),
+        prepare_timeout: durations.between("prepareTimeout", &shards.prepare_timeout, 10 * SECOND, 24 * HOUR),
+        collect_timeout: durations.between("collectTimeout", &shards.collect_timeout, 5 * SECOND, HOUR),
+        template: shards.template.clone(),
+    }
+}
+
+/// What takes more than one part of the spec to judge.
+fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut Vec<Problem>) {
+    let shards = u64::from(spec.shards.count);
+    let per_shard = |what: &str, have: u64| {
+        let field = format!("spec.{what}");
+        let message = format!("must be at least shards.count, which is {shards}: every shard needs one");
+        (have != 0 && have < shards).then(|| Problem::new(field, have, message))
+    };
+    problems.extend(per_shard("load.connections", spec.load.connections.into()));
+    problems.extend(spec.load.requests.and_then(|requests| per_shard("load.requests", requests)));
+    if spec.workload.keys.pattern.kind == KeyPatternType::Partitioned {
+        problems.extend(per_shard("workload.keys.count", spec.workload.keys.count));
+    }
+    let (Some(open), LoadType::OpenLoop, Some(bound)) = (&spec.load.open_loop, spec.load.kind, bound) else { return };
+    let (rate, longest) = (u128::from(open.rate), bound.longest());
+    let due = rate * longest.as_nanos() / SECOND.as_nanos();
+    match bound {
+        Bound::Duration(_) if due < u128::from(shards) && rate > 0 => {
+            let message = format!(
+                "makes {due} requests in {}, fewer than shards.count, which is {shards}: raise it or duration",
+                GoDuration::from(longest)
+            );
+            problems.push(Problem::new("spec.load.openLoop.rate", open.rate, message));
+        }
+        Bound::Requests { count, .. } if due < u128::from(count) && rate > 0 => {
+            let message = format!(
+                "would take {} s at {rate} requests per second, longer than maxDuration, which is {}: raise that",
+                u128::from(count) / rate,
+                GoDuration::from(longest)
+            );
+            problems.push(Problem::new("spec.load.requests", count, message));
+        }
+        _ => {}
+    }
+}
+
+/// Judges the durations below one field.
+struct Durations<'a> {
+    problems: &'a mut Vec<Problem>,
+    within: &'static str,
+}
+
+impl Durations<'_> {
+    fn between(&mut self, name: &str, text: &GoDuration, least: Duration, most: Duration) -> Duration {
+        match text.parse() {
+            Ok(duration) if (least..=most).contains(&duration) => return duration,
+            // The schema's pattern has said it already.
+            Err(super::DurationError::Malformed) => {}
+            Ok(_) | Err(super::DurationError::TooLong) => {
+                let message = format!("must be from {} to {}", GoDuration::from(least), GoDuration::from(most));
+                self.problems.push(Problem::new(format!("{}.{name}", self.within), text, message));
+            }
+        }
+        least
+    }
+}
+
+/// All durations of a spec are bounded far below what 64 bits hold.
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Reads the object of a manifest file as strictly as `kubectl` does: unknown fields are problems. Defaults are filled
+/// in; a status in the file is passed over.
+///
+/// # Errors
+/// Everything that the API server's schema would refuse.
+pub fn read(object: &Value) -> Result<super::RedisBenchmark, Vec<Problem>> {
+    let mut problems = Vec::new();
+    for (field, wanted) in [("apiVersion", "redisbench.dev/v1alpha1"), ("kind", "RedisBenchmark")] {
+        let found = object[field].as_str().unwrap_or_default();
+        if found != wanted {
+            problems.push(Problem::new(field, found, format!("must be {wanted}")));
+        }
+    }
+    for field in object.as_object().into_iter().flat_map(serde_json::Map::keys) {
+        if !["apiVersion", "kind", "metadata", "spec", "status"].contains(&field.as_str()) {
+            problems.push(Problem::new(field, "", "unknown field; there are apiVersion, kind, metadata, spec"));
+        }
+    }
+    if object["spec"].is_object() {
+        schema::check(&crd::schema()["properties"]["spec"], &object["spec"], "spec", &mut problems);
+    } else {
+        problems.push(Problem::new("spec", "", "is required: it says what to measure"));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut object = object.clone();
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+    drop_nulls(&mut object);
+    serde_json::from_value(object).map_err(|error| vec![Problem::new("spec", "", error.to_string())])
+}
+
+/// To Kubernetes a null is the same as nothing, so that a default comes in.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|_, value| !value.is_null());
+            object.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(values) => values.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;
