@@ -142,7 +142,7 @@ async fn a_slot_on_its_way_is_followed_with_asking() {
 #[tokio::test]
 async fn a_redirect_without_end_is_an_error() {
     let cluster = Cluster::start();
-    // Importing without ASKING's target knowing: the source asks, the target moves back.
+    // Its next owner does not know of it and points back.
     let mut plan = cluster_plan();
     plan.workload.keys.prefix = "{moving}:".into();
     plan.bound = Bound::Requests { count: 50, max_nanoseconds: 20 * SECOND };

@@ -13,4 +13,5 @@ mod support;
 mod cluster;
 mod harness;
 mod hostile;
+mod rooms;
 mod standalone;

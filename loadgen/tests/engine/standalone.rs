@@ -379,3 +379,15 @@ async fn shards_together_walk_the_keys() {
     let keys: u64 = redis::cmd("DBSIZE").query(&mut connection).unwrap();
     assert_eq!((keys, server.calls("incr")), (600, 600));
 }
+
+#[tokio::test]
+async fn connections_at_rest_are_pinged_and_the_trial_does_not_count_it() {
+    let server = Server::start(&[]);
+    let mut bench = Bench::new(plan(), standalone(&server), 1);
+    bench.connect().await;
+    eventually("a ping on each connection", || (server.calls("ping") >= 2).then_some(()));
+    bench.start(1);
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert_reconciled(&server, &snapshot);
+}

@@ -40,6 +40,7 @@ impl Worker {
             Command::Start { start, attempt, together } => {
                 self.abort();
                 self.fresh_recording();
+                self.reconnects = 0;
                 self.recording.series.begin(start);
                 let (plan, trial) = (&self.common.plan, Arc::clone(&self.common.trial));
                 self.run = Some(Run::trial(plan, self.seat, trial, start, attempt, together));

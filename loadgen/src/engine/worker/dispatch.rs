@@ -232,7 +232,8 @@ impl Worker {
     /// Counts the slots that have come, and takes them from the schedule.
     pub(super) fn take_backlog(&mut self) -> Vec<Waiting> {
         let Some(run) = &mut self.run else { return Vec::new() };
-        let (active, end) = (std::mem::replace(&mut run.stage, Stage::Measuring), self.now.min(run.ends - 1));
+        let (active, end) =
+            (std::mem::replace(&mut run.stage, Stage::Measuring), self.now.min(run.ends.saturating_sub(1)));
         let mut backlog = Vec::new();
         while let Some(slot) = self.next_slot(end) {
             self.take_slot();

@@ -84,6 +84,7 @@ impl Worker {
                     break sent;
                 }
                 time = sent;
+                self.now = sent;
             }
         } else {
             self.encode_buffer.clear();
