@@ -6,5 +6,7 @@ pub mod engine;
 pub mod record;
 pub mod resp;
 pub mod schedule;
+#[cfg(test)]
+mod sample;
 mod target;
 pub mod workload;

@@ -91,3 +91,51 @@ impl Credential {
 fn read(path: &Path) -> Result<Vec<u8>, CredentialError> {
     std::fs::read(path).map_err(|source| CredentialError::Read { path: path.to_owned(), source })
 }
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
+    use rustls::pki_types::PrivatePkcs8KeyDer;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// As a conductor derives it: Ed25519 from a seed, in PKCS#8 version 1, which has no public key.
+    fn directory() -> TempDir {
+        let mut key =
+            vec![0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+        key.extend([7; 32]);
+        let key = KeyPair::from_pkcs8_der_and_sign_algo(&PrivatePkcs8KeyDer::from(key), &PKCS_ED25519).unwrap();
+        let certificate = CertificateParams::new(["shard".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+        write("token", "a-token\n");
+        write("tls.crt", &certificate.pem());
+        write("tls.key", &key.serialize_pem());
+        directory
+    }
+
+    #[test]
+    fn reads_what_a_conductor_derives() {
+        let credential = Credential::read(directory().path()).unwrap();
+        assert!(credential.token.matches("Bearer a-token"));
+        assert!(!format!("{:?}", credential.token).contains("a-token"));
+    }
+
+    #[test]
+    fn names_the_file_that_cannot_be_used() {
+        let refused = |name: &str, text: Option<&str>| {
+            let directory = directory();
+            let path = directory.path().join(name);
+            match text {
+                Some(text) => std::fs::write(path, text).unwrap(),
+                None => std::fs::remove_file(path).unwrap(),
+            }
+            Credential::read(directory.path()).unwrap_err().to_string()
+        };
+        assert!(refused("token", None).contains("token"));
+        assert!(refused("token", Some(" \n")).ends_with("it is empty"));
+        assert!(refused("tls.key", Some("no PEM")).contains("failed to read PEM from"));
+        assert!(refused("tls.crt", Some("")).contains("tls.crt"));
+    }
+}

@@ -43,21 +43,57 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
 }
 
 fn check_operation(operation: &Operation) -> Result<(), String> {
-    let name = &operation.name;
-    require(operation.weight > 0, || format!("operation {name} has weight 0"))?;
-    require(command(operation).is_some_and(|command| !command.is_empty()), || {
-        format!("operation {name} does not begin with the name of a command")
-    })
-}
-
-/// The name of the operation's command, if it stands there literally.
-pub fn command(operation: &Operation) -> Option<String> {
-    operation.arguments.first()?.iter().try_fold(String::new(), |name, part| match part {
-        Part::Literal(text) => Some(name + text),
-        Part::Key | Part::Data => None,
-    })
+    let Operation { name, weight, arguments } = operation;
+    let literal = |part: &Part| matches!(part, Part::Literal(text) if !text.is_empty());
+    let command = arguments.first().is_some_and(|command| !command.is_empty() && command.iter().all(literal));
+    require(*weight > 0, || format!("operation {name} has weight 0"))?;
+    require(command, || format!("operation {name} does not begin with the name of a command"))
 }
 
 fn require(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(message()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::plan;
+
+    #[test]
+    fn a_good_plan_passes() {
+        assert_eq!(check(&plan()), Ok(()));
+    }
+
+    #[test]
+    fn each_fault_is_named() {
+        type Spoil = fn(&mut ShardPlan);
+        let faults: [(Spoil, &str); 14] = [
+            (|plan| plan.shard = 3, "shard 3 of 3 shards"),
+            (|plan| plan.connections = 0, "connections is 0"),
+            (|plan| plan.pipeline = 0, "pipeline is 0"),
+            (|plan| plan.target.endpoints.clear(), "target.endpoints is empty"),
+            (|plan| (plan.target.topology, plan.target.database) = (Topology::Cluster, 1), "target.database is 1"),
+            (|plan| plan.workload.keys.count = 0, "workload.keys.count is 0"),
+            (|plan| plan.workload.keys.start = u64::MAX, "beyond 64 bits"),
+            (|plan| plan.workload.value_bytes = u32::MAX, "workload.valueBytes is 4294967295"),
+            (|plan| plan.workload.operations.clear(), "has 0 entries"),
+            (|plan| plan.workload.operations[0].weight = 0, "operation get has weight 0"),
+            (|plan| plan.workload.operations[0].arguments[0] = vec![Part::Key], "the name of a command"),
+            (
+                |plan| {
+                    plan.load =
+                        Load::OpenLoop { rate_per_second: 0, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 1 };
+                },
+                "load.ratePerSecond is 0",
+            ),
+            (|plan| plan.bound = Bound::Requests { count: 1, max_nanoseconds: 0 }, "bound: "),
+            (|plan| plan.timeouts.request_nanoseconds = 0, "a timeout is 0"),
+        ];
+        for (spoil, part) in faults {
+            let mut plan = plan();
+            spoil(&mut plan);
+            let message = check(&plan).unwrap_err();
+            assert!(message.contains(part), "{message}");
+        }
+    }
 }

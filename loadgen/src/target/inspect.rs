@@ -21,8 +21,6 @@ use crate::engine::Handshake;
 /// Connecting to one address, whatever the plan allows: others are waiting.
 const CONNECT_AT_MOST: Duration = Duration::from_secs(5);
 
-type Checked<T> = Result<T, Finding>;
-
 /// Looks at the target. `known` are the nodes of an earlier look; they are asked if the endpoints do not answer.
 pub async fn look(plan: &ShardPlan, credentials: Option<&Credentials>, known: Option<&Topology>) -> Finding {
     let target = &plan.target;
@@ -50,23 +48,32 @@ pub async fn look(plan: &ShardPlan, credentials: Option<&Credentials>, known: Op
             let look = Look { plan, credentials, endpoint: &endpoint, address };
             match look.connect_and_inspect(connect_limit).await {
                 Ok(found) => return Finding::Found(found),
-                Err(Unanswered::Silent(what)) => last = Some(advice::unreachable(&target.name, text, &what)),
-                Err(Unanswered::Judged(finding)) => return finding,
+                Err(End::Judged(finding)) => return finding,
+                Err(End::Trouble(Trouble::Refused(said))) => return look.refused(&Trouble::Refused(said)),
+                Err(End::Trouble(Trouble::Silent(what))) => {
+                    last = Some(advice::unreachable(&target.name, text, &what));
+                }
             }
         }
     }
     Finding::Obstacle(last.unwrap_or_else(|| advice::unreachable(&target.name, "none", "the list is empty")))
 }
 
-/// Why one address gave no target.
-enum Unanswered {
-    /// It did not answer: another may.
-    Silent(String),
-    /// It answered, and that decides.
+/// Why a look at one address ended early.
+enum End {
+    /// A question was not answered, or refused.
+    Trouble(Trouble),
+    /// An answer decided.
     Judged(Finding),
 }
 
-impl From<Finding> for Unanswered {
+impl From<Trouble> for End {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+impl From<Finding> for End {
     fn from(finding: Finding) -> Self {
         Self::Judged(finding)
     }
@@ -80,68 +87,43 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    async fn connect_and_inspect(&self, limit: Duration) -> Result<Found, Unanswered> {
-        let mut client = match Client::connect(self.address, limit).await {
-            Ok(client) => client,
-            Err(trouble) => return Err(self.judge(trouble)),
-        };
-        match self.inspect(&mut client).await {
-            Ok(found) => Ok(found?),
-            Err(trouble) => Err(self.judge(trouble)),
+    async fn connect_and_inspect(&self, limit: Duration) -> Result<Found, End> {
+        let client = &mut Client::connect(self.address, limit).await?;
+        if let Some(credentials) = self.credentials {
+            client.ask(&credentials.command()).await?;
         }
+        self.check_facts(&Facts::ask(client).await?)?;
+        let topology = match self.target().topology {
+            Kind::Standalone => self.standalone(client).await?,
+            Kind::Cluster => self.cluster(client).await?,
+        };
+        if let Some(problem) = commands::check(client, &self.plan.workload).await? {
+            let message = format!("target {}: {problem}: check spec.workload.operations", self.target().name);
+            return Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message)).into());
+        }
+        let handshake = self.handshake(client).await?;
+        Ok(Found { topology, handshake })
     }
 
     fn target(&self) -> &Target {
         &self.plan.target
     }
 
-    /// The outer error is a question that was not answered, the inner one an answer that does not fit.
-    async fn inspect(&self, client: &mut Client) -> Result<Checked<Found>, Trouble> {
-        if let Some(credentials) = self.credentials {
-            client.ask(&credentials.command()).await?;
-        }
-        let facts = Facts::ask(client).await?;
-        if let Err(finding) = self.check_facts(&facts) {
-            return Ok(Err(finding));
-        }
-        let topology = match self.target().topology {
-            Kind::Standalone => {
-                if let Err(finding) = self.select(client).await? {
-                    return Ok(Err(finding));
-                }
-                self.standalone()
-            }
-            Kind::Cluster => match self.cluster(client).await? {
-                Ok(topology) => topology,
-                Err(finding) => return Ok(Err(finding)),
-            },
-        };
-        if let Some(problem) = commands::check(client, &self.plan.workload).await? {
-            let message = format!("target {}: {problem}: check spec.workload.operations", self.target().name);
-            return Ok(Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message))));
-        }
-        let handshake = self.handshake(client).await?;
-        Ok(Ok(Found { topology, handshake }))
-    }
-
-    /// What an unanswered or refused question means.
-    fn judge(&self, trouble: Trouble) -> Unanswered {
+    /// What a refused question means.
+    fn refused(&self, trouble: &Trouble) -> Finding {
         let name = &self.target().name;
-        if let Trouble::Silent(what) = trouble {
-            return Unanswered::Silent(what);
-        }
-        Unanswered::Judged(match trouble.code() {
+        match trouble.code() {
             "LOADING" | "BUSY" | "MASTERDOWN" => {
                 Finding::Waiting(format!("target {name} is not ready yet: {}", trouble.text()))
             }
             _ if trouble.text().contains("max number of clients") => {
                 Finding::Obstacle(advice::refused_handshake(name, trouble.text()))
             }
-            _ => Finding::Failed(advice::refused_credentials(name, self.credentials, &trouble)),
-        })
+            _ => Finding::Failed(advice::refused_credentials(name, self.credentials, trouble)),
+        }
     }
 
-    fn check_facts(&self, facts: &Facts) -> Checked<()> {
+    fn check_facts(&self, facts: &Facts) -> Result<(), Finding> {
         let name = &self.target().name;
         if facts.is("loading", "1") {
             let left = facts.get("loading_eta_seconds").map_or(String::new(), |left| format!(", about {left} s left"));
@@ -152,69 +134,70 @@ impl Look<'_> {
                 "target {name} ({}) is a node of a cluster: set spec.targets[0].type: Cluster",
                 self.endpoint
             ))),
-            Kind::Cluster if facts.is("cluster_enabled", "0") => Err(wrong_topology(&format!(
-                "target {name} ({}) is not a cluster: set spec.targets[0].type: Standalone",
-                self.endpoint
-            ))),
+            Kind::Cluster if facts.is("cluster_enabled", "0") => Err(self.not_a_cluster()),
             _ => Ok(()),
         }
     }
 
-    async fn select(&self, client: &mut Client) -> Result<Checked<()>, Trouble> {
+    async fn standalone(&self, client: &mut Client) -> Result<Topology, End> {
         let database = self.target().database;
-        if database == 0 {
-            return Ok(Ok(()));
+        if database != 0
+            && let Err(trouble) = client.ask(redis::cmd("SELECT").arg(database)).await
+        {
+            if trouble.code() != "ERR" {
+                return Err(trouble.into());
+            }
+            let message = format!(
+                "target {} has no database {database}: check spec.targets[0].database (it said: {})",
+                self.target().name,
+                trouble.text()
+            );
+            return Err(wrong_topology(&message).into());
         }
-        match client.ask(redis::cmd("SELECT").arg(database)).await {
-            Ok(_) => Ok(Ok(())),
-            Err(Trouble::Refused(said)) if said.starts_with("ERR") => Ok(Err(wrong_topology(&format!(
-                "target {} has no database {database}: check spec.targets[0].database (it said: {said})",
-                self.target().name
-            )))),
-            Err(trouble) => Err(trouble),
-        }
-    }
-
-    fn standalone(&self) -> Topology {
         let label = self.endpoint.to_string();
-        Topology { nodes: vec![NodeAddress { id: label.clone(), address: self.address, label }], slots: None }
+        Ok(Topology { nodes: vec![NodeAddress { id: label.clone(), address: self.address, label }], slots: None })
     }
 
-    async fn cluster(&self, client: &mut Client) -> Result<Checked<Topology>, Trouble> {
+    async fn cluster(&self, client: &mut Client) -> Result<Topology, End> {
         let name = &self.target().name;
         let answer = match client.ask(redis::cmd("CLUSTER").arg("SLOTS")).await {
             // INFO may be forbidden to the user; this says the same.
-            Err(Trouble::Refused(said)) if said.contains("cluster support disabled") => {
-                return Ok(Err(wrong_topology(&format!(
-                    "target {name} ({}) is not a cluster: set spec.targets[0].type: Standalone",
-                    self.endpoint
-                ))));
+            Err(trouble) if trouble.text().contains("cluster support disabled") => {
+                return Err(self.not_a_cluster().into());
             }
             answer => answer?,
         };
-        let Some(map) = SlotMap::read(&answer, self.endpoint) else {
-            return Ok(Err(wrong_topology(&format!("target {name}: its answer to CLUSTER SLOTS was not understood"))));
-        };
+        let map = SlotMap::read(&answer, self.endpoint)
+            .ok_or_else(|| wrong_topology(&format!("target {name}: its answer to CLUSTER SLOTS was not understood")))?;
         let uncovered = map.uncovered();
         if uncovered > 0 {
             // A cluster that is being formed gets there.
-            return Ok(Err(Finding::Obstacle(advice::wrong_topology(&format!(
+            let message = format!(
                 "target {name}: {uncovered} of 16384 slots have no primary: repair the cluster, or wait until it is \
                  formed"
-            )))));
+            );
+            return Err(Finding::Obstacle(advice::wrong_topology(&message)).into());
         }
         let mut nodes = Vec::with_capacity(map.primaries.len());
         for primary in map.primaries {
             let label = primary.endpoint.to_string();
-            match primary.endpoint.resolve().await.as_deref() {
-                Ok([address, ..]) => nodes.push(NodeAddress { id: primary.id, address: *address, label }),
-                Ok([]) => return Ok(Err(Finding::Obstacle(advice::not_resolved(name, &label, "no address")))),
-                Err(error) => {
-                    return Ok(Err(Finding::Obstacle(advice::not_resolved(name, &label, &client::name(error)))));
-                }
-            }
+            let addresses = primary
+                .endpoint
+                .resolve()
+                .await
+                .map_err(|error| Finding::Obstacle(advice::not_resolved(name, &label, &client::name(&error))))?;
+            // A name that resolves has an address.
+            nodes.extend(addresses.first().map(|address| NodeAddress { id: primary.id, address: *address, label }));
         }
-        Ok(Ok(Topology { nodes, slots: Some(map.slots) }))
+        Ok(Topology { nodes, slots: Some(map.slots) })
+    }
+
+    fn not_a_cluster(&self) -> Finding {
+        wrong_topology(&format!(
+            "target {} ({}) is not a cluster: set spec.targets[0].type: Standalone",
+            self.target().name,
+            self.endpoint
+        ))
     }
 
     /// What every connection of the engine says first. The name is left out where the user may not set it.

@@ -2,17 +2,13 @@
 
 use std::net::Ipv4Addr;
 
-use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, Target, Timeouts, Topology as Kind,
-    Workload,
-};
+use redisbench_wire::plan::{Target, Topology as Kind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::*;
-
-const SECOND: u64 = 1_000_000_000;
+use crate::sample;
 
 /// A server that greets with the first text, if any, and answers each command by its name from the rest.
 struct Script {
@@ -48,38 +44,9 @@ impl Script {
 }
 
 fn plan(topology: Kind, endpoints: &[&str]) -> ShardPlan {
-    ShardPlan {
-        run: "run".into(),
-        trial: 0,
-        shard: 0,
-        shards: 1,
-        target: Target {
-            name: "cart".into(),
-            topology,
-            endpoints: endpoints.iter().map(|endpoint| (*endpoint).to_owned()).collect(),
-            database: 0,
-            authenticate: false,
-        },
-        workload: Workload {
-            operations: vec![Operation {
-                name: "get".into(),
-                weight: 1,
-                arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
-            }],
-            keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
-            value_bytes: 1,
-            seed: 1,
-        },
-        preload: Preload::None,
-        load: Load::ClosedLoop,
-        connections: 1,
-        pipeline: 1,
-        warmup_nanoseconds: 0,
-        bound: Bound::Duration { nanoseconds: SECOND },
-        timeouts: Timeouts { connect_nanoseconds: SECOND, request_nanoseconds: SECOND },
-        breakdown: Breakdown { operation: false, node: false },
-        limits: Limits { trial_nanoseconds: SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
-    }
+    let endpoints = endpoints.iter().map(|endpoint| (*endpoint).to_owned()).collect();
+    let plan = sample::plan();
+    ShardPlan { target: Target { topology, endpoints, ..plan.target.clone() }, ..plan }
 }
 
 async fn look_at(topology: Kind, endpoints: &[&str]) -> Finding {

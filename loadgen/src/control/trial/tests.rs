@@ -1,50 +1,11 @@
 use proptest::prelude::*;
-use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, ShardPlan, Target, Timeouts, Topology, Workload,
-};
 
 use super::progress::{IDLE_LIMIT_NANOSECONDS, PATIENCE_NANOSECONDS};
 use super::*;
-
-const SECOND: u64 = 1_000_000_000;
+use crate::sample::{SECOND, plan};
 
 fn plan_of(trial: u32) -> ShardPlan {
-    ShardPlan {
-        run: "run".into(),
-        trial,
-        shard: 1,
-        shards: 3,
-        target: Target {
-            name: "cart".into(),
-            topology: Topology::Standalone,
-            endpoints: vec!["redis:6379".into()],
-            database: 0,
-            authenticate: false,
-        },
-        workload: Workload {
-            operations: vec![Operation {
-                name: "get".into(),
-                weight: 1,
-                arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
-            }],
-            keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
-            value_bytes: 100,
-            seed: 1,
-        },
-        preload: Preload::Always,
-        load: Load::ClosedLoop,
-        connections: 4,
-        pipeline: 1,
-        warmup_nanoseconds: 0,
-        bound: Bound::Duration { nanoseconds: SECOND },
-        timeouts: Timeouts { connect_nanoseconds: SECOND, request_nanoseconds: SECOND },
-        breakdown: Breakdown { operation: true, node: true },
-        limits: Limits {
-            trial_nanoseconds: 60 * SECOND,
-            armed_nanoseconds: 600 * SECOND,
-            finished_nanoseconds: 500 * SECOND,
-        },
-    }
+    ShardPlan { trial, ..plan() }
 }
 
 fn put(plan: ShardPlan, epoch: u64) -> PlanRequest {

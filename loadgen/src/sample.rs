@@ -1,0 +1,49 @@
+//! A plan for unit tests to start from.
+
+use redisbench_wire::plan::{
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Topology,
+    Workload,
+};
+
+/// One second in nanoseconds.
+pub const SECOND: u64 = 1_000_000_000;
+
+/// Shard 1 of 3 in trial 0 of run `run`: a closed loop of GET with preload.
+pub fn plan() -> ShardPlan {
+    ShardPlan {
+        run: "run".into(),
+        trial: 0,
+        shard: 1,
+        shards: 3,
+        target: Target {
+            name: "cart".into(),
+            topology: Topology::Standalone,
+            endpoints: vec!["redis:6379".into()],
+            database: 0,
+            authenticate: false,
+        },
+        workload: Workload {
+            operations: vec![Operation {
+                name: "get".into(),
+                weight: 1,
+                arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
+            }],
+            keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
+            value_bytes: 100,
+            seed: 1,
+        },
+        preload: Preload::Always,
+        load: Load::ClosedLoop,
+        connections: 4,
+        pipeline: 1,
+        warmup_nanoseconds: 0,
+        bound: Bound::Duration { nanoseconds: SECOND },
+        timeouts: Timeouts { connect_nanoseconds: SECOND, request_nanoseconds: SECOND },
+        breakdown: Breakdown { operation: true, node: true },
+        limits: Limits {
+            trial_nanoseconds: 60 * SECOND,
+            armed_nanoseconds: 600 * SECOND,
+            finished_nanoseconds: 500 * SECOND,
+        },
+    }
+}
