@@ -4,5 +4,9 @@
 pub mod api;
 pub mod conductor;
 pub mod credential;
+pub mod merge;
 pub mod people;
+pub mod plan;
 pub mod report;
+pub mod stats;
+pub mod verdict;

@@ -2,6 +2,7 @@
 
 pub mod conditions;
 mod ending;
+mod finished;
 mod live;
 
 use jiff::Timestamp;
@@ -9,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use crate::api::RedisBenchmarkSpec;
 use crate::api::status::TrialStatus;
+pub use finished::Finished;
 
 /// What a status speaks of, and when.
 #[derive(Clone, Copy, Debug)]

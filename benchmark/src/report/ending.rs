@@ -1,11 +1,33 @@
 //! The status of a run that is over.
 
-use super::Subject;
 use super::conditions::{Conditions, Truth, condition, reason};
+use super::{Finished, Subject};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{Phase, Verdict, VerdictValue};
+use crate::conductor::Ending;
 
 impl Subject<'_> {
+    /// The trial is over: phase, result and conditions. Gives the reason in `CamelCase` and the message that the
+    /// conditions carry; none, and nothing changed, if another conductor has taken over.
+    pub fn over(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) -> Option<(String, String)> {
+        let (phase, why, message) = match &finished.ending {
+            Ending::Completed => (Phase::Succeeded, reason::SUCCEEDED, measured(finished)),
+            Ending::Aborted => (Phase::Aborted, reason::ABORTED, "aborted; what was measured until then is kept".into()),
+            Ending::Failed(failure) => (Phase::Failed, failure.reason.as_str(), failure.message.clone()),
+            Ending::Superseded => return None,
+        };
+        status.phase = phase;
+        status.progress = None;
+        status.trial = finished.trial.clone().or(status.trial.take());
+        status.result.clone_from(&finished.result);
+        status.verdict.clone_from(&finished.verdict);
+        status.synchronization = finished.synchronization.or(status.synchronization);
+        status.shards = Some(finished.shards);
+        status.summary = Some(finished.summary.clone());
+        self.ended(status, why, &message);
+        Some((why.to_owned(), message))
+    }
+
     /// Sets all conditions of a terminal phase, which `status` already has together with its verdict. `why` is the
     /// reason in `CamelCase`, `message` is for people.
     pub fn ended(&self, status: &mut RedisBenchmarkStatus, why: &str, message: &str) {
@@ -31,6 +53,17 @@ impl Subject<'_> {
             .set(condition::RECONCILING, false, finished, "the benchmark is over")
             .set(condition::STALLED, failed, obstacle, if failed { message } else { "nothing hinders it" });
     }
+}
+
+/// The result in a sentence.
+fn measured(finished: &Finished) -> String {
+    let summary = &finished.summary;
+    let mut parts = vec!["measured to the end".to_owned()];
+    parts.extend(summary.rate.iter().cloned());
+    parts.extend(summary.p99.iter().map(|p99| format!("p99 {p99}")));
+    parts.extend(summary.errors.iter().map(|errors| format!("errors {errors}")));
+    parts.extend(summary.verdict.iter().map(|verdict| format!("verdict {verdict}")));
+    parts.join(", ")
 }
 
 /// The condition Valid, from the verdict.

@@ -1,0 +1,256 @@
+//! Many shards' snapshots as one measurement: counts are added, histograms bucket by bucket, quantiles never.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
+use redisbench_wire::plan::{Bound, Load, ShardPlan};
+use redisbench_wire::snapshot::{ErrorTally, Latency, Snapshot, Tally};
+
+use crate::conductor::Outcome;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What all shards measured together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Merged {
+    /// All measured requests.
+    pub total: Measured,
+    /// The warm-up's requests.
+    pub warmup: Tally,
+    /// Keys that preloads wrote or found.
+    pub preloaded_keys: u64,
+    /// Commands that preloads sent and that were answered.
+    pub preload_commands: u64,
+    /// What lost shards would have sent after they were last heard.
+    pub unknown: u64,
+    /// Per operation, in the plan's order.
+    pub operations: Vec<OperationMeasured>,
+    /// Per Redis node, in the order of their addresses.
+    pub nodes: Vec<NodeMeasured>,
+    /// By kind, the most frequent first.
+    pub errors: Vec<ErrorTally>,
+    /// Succeeded requests over time.
+    pub pace: Pace,
+}
+
+/// One set of requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Where they went.
+    pub tally: Tally,
+    /// Response time of those that succeeded.
+    pub response: Histogram<u64>,
+    /// Service time of those that succeeded; none in a closed loop.
+    pub service: Option<Histogram<u64>>,
+    /// Response time of those that were answered with an error.
+    pub error_replies: Option<Histogram<u64>>,
+}
+
+/// One operation's requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationMeasured {
+    /// Its name.
+    pub name: String,
+    /// Its requests.
+    pub measured: Measured,
+    /// Replies that were nil.
+    pub nil_replies: u64,
+}
+
+/// What one Redis node answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeMeasured {
+    /// Its id in a cluster, else its address.
+    pub id: String,
+    /// `host:port`.
+    pub address: String,
+    /// Slots it owned at the end.
+    pub slots: u32,
+    /// Requests whose last answer it gave.
+    pub requests: u64,
+    /// Of these, errors.
+    pub errors: u64,
+    /// Redirects it answered with.
+    pub redirects: u64,
+    /// Service time of successful requests.
+    pub service: Histogram<u64>,
+}
+
+/// Succeeded requests over the common window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// The time during which all shards were measuring, in nanoseconds.
+    pub window_nanoseconds: u64,
+    /// Per second over that time.
+    pub mean: u64,
+    /// In its slowest whole second.
+    pub slowest: u64,
+    /// In its fastest whole second.
+    pub fastest: u64,
+}
+
+/// Merges the snapshots of `outcome`; none if there is not a single one.
+///
+/// # Errors
+/// When a histogram is not what the contract says.
+pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, HistogramError> {
+    let snapshots: Vec<&Snapshot> = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
+    if snapshots.is_empty() {
+        return Ok(None);
+    }
+    let mut warmup = Tally::default();
+    for snapshot in &snapshots {
+        warmup.add(&snapshot.warmup);
+    }
+    Ok(Some(Merged {
+        total: measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?,
+        warmup,
+        preloaded_keys: snapshots.iter().map(|snapshot| snapshot.preloaded_keys).sum(),
+        preload_commands: snapshots.iter().map(|snapshot| snapshot.preload_commands).sum(),
+        unknown: outcome.shards.iter().zip(plans).filter(|(shard, _)| shard.lost.is_some()).map(unknown).sum(),
+        operations: operations(&snapshots)?,
+        nodes: nodes(&snapshots)?,
+        errors: errors(&snapshots),
+        pace: pace(&snapshots),
+    }))
+}
+
+fn measured<'a>(parts: impl Iterator<Item = (&'a Tally, &'a Latency)>) -> Result<Measured, HistogramError> {
+    let mut sum =
+        Measured { tally: Tally::default(), response: Kind::Request.empty(), service: None, error_replies: None };
+    for (tally, latency) in parts {
+        sum.tally.add(tally);
+        add(&mut sum.response, &latency.response, Kind::Request)?;
+        add_optional(&mut sum.service, latency.service.as_ref())?;
+        add_optional(&mut sum.error_replies, latency.error_replies.as_ref())?;
+    }
+    Ok(sum)
+}
+
+fn add(sum: &mut Histogram<u64>, encoded: &EncodedHistogram, kind: Kind) -> Result<(), HistogramError> {
+    sum.add(encoded.decode(kind)?).map_err(|_| HistogramError::Malformed("counts beyond its bounds"))
+}
+
+fn add_optional(sum: &mut Option<Histogram<u64>>, encoded: Option<&EncodedHistogram>) -> Result<(), HistogramError> {
+    match encoded {
+        Some(encoded) => add(sum.get_or_insert_with(|| Kind::Request.empty()), encoded, Kind::Request),
+        None => Ok(()),
+    }
+}
+
+fn operations(snapshots: &[&Snapshot]) -> Result<Vec<OperationMeasured>, HistogramError> {
+    // A lost shard's live snapshot has no operations; the longest list has them all, in the plan's order.
+    let names = snapshots.iter().map(|snapshot| &snapshot.operations).max_by_key(|operations| operations.len());
+    let names = names.into_iter().flatten().map(|operation| operation.name.as_str());
+    names
+        .map(|name| {
+            let parts = snapshots.iter().flat_map(|snapshot| &snapshot.operations).filter(|part| part.name == name);
+            Ok(OperationMeasured {
+                name: name.to_owned(),
+                measured: measured(parts.clone().map(|part| (&part.tally, &part.latency)))?,
+                nil_replies: parts.map(|part| part.nil_replies).sum(),
+            })
+        })
+        .collect()
+}
+
+fn nodes(snapshots: &[&Snapshot]) -> Result<Vec<NodeMeasured>, HistogramError> {
+    let mut nodes = BTreeMap::<(&str, &str), NodeMeasured>::new();
+    for part in snapshots.iter().flat_map(|snapshot| &snapshot.nodes) {
+        let node = nodes.entry((&part.address, &part.id)).or_insert_with(|| NodeMeasured {
+            id: part.id.clone(),
+            address: part.address.clone(),
+            slots: 0,
+            requests: 0,
+            errors: 0,
+            redirects: 0,
+            service: Kind::Node.empty(),
+        });
+        node.slots = node.slots.max(part.slots);
+        node.requests += part.requests;
+        node.errors += part.errors;
+        node.redirects += part.redirects;
+        add(&mut node.service, &part.service, Kind::Node)?;
+    }
+    Ok(nodes.into_values().collect())
+}
+
+fn errors(snapshots: &[&Snapshot]) -> Vec<ErrorTally> {
+    let mut kinds = BTreeMap::<&str, ErrorTally>::new();
+    for part in snapshots.iter().flat_map(|snapshot| &snapshot.errors) {
+        let kind = kinds.entry(&part.kind).or_insert_with(|| ErrorTally { count: 0, ..part.clone() });
+        kind.count += part.count;
+    }
+    let mut errors: Vec<ErrorTally> = kinds.into_values().collect();
+    errors.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.kind.cmp(&b.kind)));
+    errors
+}
+
+/// What a lost shard would have sent after it was last heard. Unknowable in a closed loop that ends by time.
+fn unknown((shard, plan): (&crate::conductor::ShardOutcome, &ShardPlan)) -> u64 {
+    let heard = shard.snapshot.as_ref().map_or(0, |snapshot| snapshot.total.scheduled);
+    let planned = match (plan.bound, plan.load) {
+        (Bound::Requests { count, .. }, _) => count,
+        (Bound::Duration { nanoseconds }, Load::OpenLoop { rate_per_second, .. }) => {
+            let from = u128::from(plan.warmup_nanoseconds);
+            let until = from + u128::from(nanoseconds);
+            due_before(plan, rate_per_second, until) - due_before(plan, rate_per_second, from)
+        }
+        (Bound::Duration { .. }, Load::ClosedLoop) => heard,
+    };
+    planned.saturating_sub(heard)
+}
+
+/// How many of the shard's requests are due before `nanoseconds` after the start.
+fn due_before(plan: &ShardPlan, rate: u64, nanoseconds: u128) -> u64 {
+    // Request k is due at k / rate: those before are k < nanoseconds * rate.
+    let all = (nanoseconds * u128::from(rate)).div_ceil(u128::from(SECOND));
+    let (shard, shards) = (u128::from(plan.shard), u128::from(plan.shards));
+    u64::try_from(all.saturating_sub(shard).div_ceil(shards)).unwrap_or(u64::MAX)
+}
+
+/// Completions in the common window, from whole points of the series.
+fn pace(snapshots: &[&Snapshot]) -> Pace {
+    let since_start = |snapshot: &Snapshot, instant: u64| instant.saturating_sub(snapshot.window.start_nanoseconds);
+    let from = snapshots.iter().map(|s| since_start(s, s.window.measure_from_nanoseconds)).max().unwrap_or(0);
+    let until = |snapshot: &Snapshot| match snapshot.window.measure_to_nanoseconds {
+        0 => since_start(snapshot, snapshot.taken_nanoseconds),
+        end => since_start(snapshot, end.min(snapshot.taken_nanoseconds)),
+    };
+    let to = snapshots.iter().map(|snapshot| until(snapshot)).min().unwrap_or(0);
+    let window = to.saturating_sub(from);
+    let interval = snapshots.iter().map(|snapshot| snapshot.series.interval_nanoseconds).max().unwrap_or(0);
+    let points = if interval == 0 { Vec::new() } else { common_points(snapshots, interval, from, to) };
+    let covered = points.len() as u64 * interval;
+    let mean = if covered > 0 {
+        per_second(points.iter().sum(), covered)
+    } else {
+        per_second(snapshots.iter().map(|snapshot| snapshot.total.succeeded).sum(), window)
+    };
+    let per_whole_second = usize::try_from(SECOND.checked_div(interval).unwrap_or(1)).unwrap_or(1).max(1);
+    let seconds = points.chunks_exact(per_whole_second).map(|second| second.iter().sum::<u64>());
+    let seconds: Vec<u64> = seconds.map(|count| per_second(count, per_whole_second as u64 * interval)).collect();
+    Pace {
+        window_nanoseconds: window,
+        mean,
+        slowest: seconds.iter().copied().min().unwrap_or(mean),
+        fastest: seconds.iter().copied().max().unwrap_or(mean),
+    }
+}
+
+fn common_points(snapshots: &[&Snapshot], interval: u64, from: u64, to: u64) -> Vec<u64> {
+    let (first, end) = (from.div_ceil(interval), to / interval);
+    (first..end)
+        .map(|point| {
+            let at = usize::try_from(point).unwrap_or(usize::MAX);
+            snapshots.iter().map(|snapshot| snapshot.series.completed.get(at).copied().unwrap_or(0)).sum()
+        })
+        .collect()
+}
+
+/// Rounded to the nearest.
+fn per_second(count: u64, nanoseconds: u64) -> u64 {
+    let nanoseconds = u128::from(nanoseconds.max(1));
+    u64::try_from((u128::from(count) * u128::from(SECOND) + nanoseconds / 2) / nanoseconds).unwrap_or(u64::MAX)
+}

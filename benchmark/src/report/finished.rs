@@ -1,0 +1,267 @@
+//! What a trial came to, as a status has it.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
+use redisbench_wire::plan::{Load, ShardPlan};
+use redisbench_wire::snapshot::Tally;
+
+use super::trial;
+use crate::api::Validated;
+use crate::api::status::{
+    Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, NodeResult, OperationResult, PreloadResult, Requests,
+    ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, Throughput, TrialResult, TrialStatus, Truncated,
+    Verdict,
+};
+use crate::conductor::{self, Ending, Outcome};
+use crate::merge::{Measured, Merged, NodeMeasured, merge};
+use crate::verdict::verdict;
+use crate::{people, stats};
+
+/// The most entries of a list in a status.
+const LISTED: usize = 32;
+
+/// A trial that is over, as it is reported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// How it ended.
+    pub ending: Ending,
+    /// The trial; none if it never started.
+    pub trial: Option<TrialStatus>,
+    /// What was measured; none if nothing was.
+    pub result: Option<TrialResult>,
+    /// What the result is worth; none without one.
+    pub verdict: Option<Verdict>,
+    /// How well the shards measured together; none if it never started.
+    pub synchronization: Option<Synchronization>,
+    /// For people.
+    pub summary: Summary,
+    /// Shards by state.
+    pub shards: ShardCounts,
+}
+
+impl Finished {
+    /// Merges and judges `outcome`.
+    ///
+    /// # Errors
+    /// When a shard's histogram is not what the contract says.
+    pub fn of(spec: &Validated, plans: &[ShardPlan], outcome: &Outcome) -> Result<Self, HistogramError> {
+        let started = outcome.start_at_unix_nanoseconds.is_some();
+        let merged = if started { merge(plans, outcome)? } else { None };
+        let shards = counts(outcome);
+        let verdict = merged.as_ref().map(|merged| verdict(spec, outcome, merged));
+        let mut summary =
+            Summary { shards: Some(format!("{}/{}", shards.finished, shards.desired)), ..Summary::default() };
+        let result = match &merged {
+            Some(merged) => Some(result(spec, outcome, merged)?),
+            None => None,
+        };
+        if let (Some(result), Some(verdict)) = (&result, &verdict) {
+            summarize(&mut summary, result, verdict);
+        }
+        Ok(Self {
+            ending: outcome.ending.clone(),
+            trial: started.then(|| trial(outcome.attempt, outcome.start_at_unix_nanoseconds)),
+            synchronization: merged.as_ref().map(|merged| synchronization(outcome, merged)),
+            result,
+            verdict,
+            summary,
+            shards,
+        })
+    }
+}
+
+fn summarize(summary: &mut Summary, result: &TrialResult, verdict: &Verdict) {
+    let requests = &result.requests;
+    let response = &result.response_time;
+    let beyond = response.beyond.iter().find(|beyond| beyond.quantile == "p99");
+    summary.rate = Some(people::rate(result.throughput.achieved_per_second));
+    summary.p99 = match (response.p99_nanoseconds, beyond) {
+        (Some(p99), _) => Some(people::latency(p99)),
+        (None, Some(beyond)) => Some(format!("> {}", people::latency(beyond.more_than_nanoseconds))),
+        (None, None) => None,
+    };
+    summary.errors = Some(people::share(requests.errors + requests.unsent, requests.scheduled));
+    summary.verdict = Some(format!("{:?}", verdict.value));
+}
+
+fn counts(outcome: &Outcome) -> ShardCounts {
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let whole = outcome.shards.iter().filter(|shard| shard.snapshot.is_some() && !shard.partial);
+    ShardCounts {
+        desired: number(outcome.shards.len()),
+        finished: number(whole.count()),
+        lost: number(outcome.lost().count()),
+        ..ShardCounts::default()
+    }
+}
+
+fn synchronization(outcome: &Outcome, merged: &Merged) -> Synchronization {
+    let micros = |time: Option<Duration>| time.map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    Synchronization {
+        start_skew_microseconds: micros(outcome.start_skew),
+        clock_uncertainty_microseconds: micros(outcome.clock_uncertainty),
+        common_window_milliseconds: merged.pace.window_nanoseconds / 1_000_000,
+    }
+}
+
+fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialResult, HistogramError> {
+    let tally = &merged.total.tally;
+    let target = match spec.load {
+        Load::OpenLoop { rate_per_second, .. } => Some(rate_per_second),
+        Load::ClosedLoop => None,
+    };
+    let mut requests = requests(tally);
+    requests.scheduled += merged.unknown;
+    requests.unknown = merged.unknown;
+    let per_second = |bytes: u64| {
+        let window = u128::from(merged.pace.window_nanoseconds.max(1));
+        u64::try_from(u128::from(bytes) * 1_000_000_000 / window).unwrap_or(u64::MAX)
+    };
+    let mut truncated = Truncated::default();
+    let shards = shards(outcome)?;
+    Ok(TrialResult {
+        requests,
+        throughput: Throughput {
+            target_per_second: target,
+            achieved_per_second: merged.pace.mean,
+            min_per_second: merged.pace.slowest,
+            max_per_second: merged.pace.fastest,
+        },
+        bandwidth: Bandwidth {
+            sent_bytes_per_second: per_second(tally.sent_bytes),
+            received_bytes_per_second: per_second(tally.received_bytes),
+        },
+        response_time: stats::response_time(&merged.total),
+        response_time_of_succeeded: (tally.succeeded < tally.scheduled)
+            .then(|| stats::response_time_of_succeeded(&merged.total)),
+        service_time: merged.total.service.as_ref().map(stats::plain),
+        histogram: Some(EncodedHistogramStatus {
+            encoding: "HdrV2DeflateBase64".to_owned(),
+            data: EncodedHistogram::encode(&merged.total.response)?.as_str().to_owned(),
+        }),
+        operations: listed(operations(merged), &mut truncated.operations),
+        nodes: listed(nodes(&merged.nodes), &mut truncated.nodes),
+        errors: listed(errors(merged), &mut truncated.errors),
+        shards: listed(shards, &mut truncated.shards),
+        truncated: (truncated != Truncated::default()).then_some(truncated),
+        warmup: (merged.warmup != Tally::default()).then(|| self::requests(&merged.warmup)),
+        preload: (merged.preload_commands > 0)
+            .then_some(PreloadResult { keys: merged.preloaded_keys, commands: merged.preload_commands }),
+    })
+}
+
+/// The first entries of a list, with the number of those left out.
+fn listed<T>(mut all: Vec<T>, left_out: &mut u64) -> Vec<T> {
+    *left_out = all.len().saturating_sub(LISTED) as u64;
+    all.truncate(LISTED);
+    all
+}
+
+fn requests(tally: &Tally) -> Requests {
+    Requests {
+        scheduled: tally.scheduled,
+        succeeded: tally.succeeded,
+        errors: tally.errors,
+        unsent: tally.unsent,
+        in_flight: tally.in_flight,
+        unknown: 0,
+        unanswered: tally.unanswered,
+        late: tally.late,
+        redirected: tally.redirected,
+        redirect_hops: tally.redirect_hops,
+        overflow: tally.overflow,
+    }
+}
+
+fn operations(merged: &Merged) -> Vec<OperationResult> {
+    let result = |name: &str, measured: &Measured, misses: u64| OperationResult {
+        name: name.to_owned(),
+        requests: requests(&measured.tally),
+        hits: measured.tally.succeeded.saturating_sub(misses),
+        misses,
+        response_time: stats::response_time(measured),
+        service_time: measured.service.as_ref().map(stats::plain),
+    };
+    merged.operations.iter().map(|part| result(&part.name, &part.measured, part.nil_replies)).collect()
+}
+
+/// The busiest first, should there be too many.
+fn nodes(nodes: &[NodeMeasured]) -> Vec<NodeResult> {
+    let sum: u64 = nodes.iter().map(|node| node.requests).sum();
+    let imbalance = |requests: u64| {
+        let percent = u128::from(requests) * 100 * nodes.len() as u128 / u128::from(sum.max(1));
+        u64::try_from(percent).unwrap_or(u64::MAX)
+    };
+    let mut results: Vec<NodeResult> = nodes
+        .iter()
+        .map(|node| NodeResult {
+            id: node.id.clone(),
+            address: node.address.clone(),
+            slots: node.slots,
+            requests: node.requests,
+            errors: node.errors,
+            redirects: node.redirects,
+            service_time: stats::plain(&node.service),
+            imbalance_percent: imbalance(node.requests),
+        })
+        .collect();
+    if results.len() > LISTED {
+        results.sort_by_key(|node| Reverse((node.errors, node.requests)));
+    }
+    results
+}
+
+fn errors(merged: &Merged) -> Vec<ErrorResult> {
+    let result = |error: &redisbench_wire::snapshot::ErrorTally| ErrorResult {
+        kind: error.kind.clone(),
+        count: error.count,
+        first_message: error.first_message.clone(),
+    };
+    merged.errors.iter().map(result).collect()
+}
+
+/// Those in trouble first, should there be too many.
+fn shards(outcome: &Outcome) -> Result<Vec<ShardResult>, HistogramError> {
+    let first = outcome.shards.iter().filter_map(first_send).min();
+    let mut results = outcome.shards.iter().map(|outcome| shard(outcome, first)).collect::<Result<Vec<_>, _>>()?;
+    if results.len() > LISTED {
+        results.sort_by_key(|shard| {
+            Reverse((shard.state == ShardOutcome::Lost, shard.requests.errors, shard.p99_nanoseconds))
+        });
+    }
+    Ok(results)
+}
+
+/// The shard's first send after its start instant.
+fn first_send(outcome: &conductor::ShardOutcome) -> Option<u64> {
+    let window = outcome.snapshot.as_ref()?.window;
+    let sent = window.first_send_nanoseconds;
+    (sent > 0).then(|| sent.saturating_sub(window.start_nanoseconds))
+}
+
+fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>) -> Result<ShardResult, HistogramError> {
+    let generator = outcome.snapshot.as_ref().map(|snapshot| snapshot.generator.clone()).unwrap_or_default();
+    let latency = match &outcome.snapshot {
+        Some(snapshot) => stats::response_time(&Measured {
+            tally: snapshot.total,
+            response: snapshot.latency.response.decode(Kind::Request)?,
+            service: None,
+            error_replies: snapshot.latency.error_replies.as_ref().map(|h| h.decode(Kind::Request)).transpose()?,
+        }),
+        None => Latencies::default(),
+    };
+    let after = first_send(outcome).zip(first).map_or(0, |(own, first)| own - first);
+    Ok(ShardResult {
+        index: outcome.shard,
+        node: if generator.host.is_empty() { outcome.host.clone() } else { generator.host },
+        state: if outcome.lost.is_some() { ShardOutcome::Lost } else { ShardOutcome::Finished },
+        requests: outcome.snapshot.as_ref().map(|snapshot| requests(&snapshot.total)).unwrap_or_default(),
+        p99_nanoseconds: latency.p99_nanoseconds,
+        busiest_worker_percent: generator.busiest_worker_millionths / 10_000,
+        throttled_milliseconds: generator.throttled_nanoseconds / 1_000_000,
+        reconnects: generator.reconnects,
+        start_skew_microseconds: after / 1000,
+    })
+}
