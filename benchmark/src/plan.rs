@@ -42,10 +42,9 @@ pub fn plans(spec: &Validated, run: &str) -> Vec<ShardPlan> {
 fn bound(bound: api::Bound, shard: u32, shards: u32) -> Bound {
     match bound {
         api::Bound::Duration(length) => Bound::Duration { nanoseconds: nanoseconds(length) },
-        api::Bound::Requests { count, at_most } => Bound::Requests {
-            count: part(count, shard.into(), shards.into()),
-            max_nanoseconds: nanoseconds(at_most),
-        },
+        api::Bound::Requests { count, at_most } => {
+            Bound::Requests { count: part(count, shard.into(), shards.into()), max_nanoseconds: nanoseconds(at_most) }
+        }
     }
 }
 

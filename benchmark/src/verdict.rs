@@ -57,11 +57,7 @@ fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {
 fn start_skew(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason> {
     let bound = spec.shards.max_start_skew;
     let skew = outcome.start_skew.filter(|skew| *skew > bound)?;
-    let message = format!(
-        "shards started {} apart; spec.shards.maxStartSkew allows {}",
-        time(skew),
-        time(bound)
-    );
+    let message = format!("shards started {} apart; spec.shards.maxStartSkew allows {}", time(skew), time(bound));
     reason(ReasonKind::StartSkew, VerdictValue::Degraded, message)
 }
 

@@ -26,9 +26,14 @@ pub const WORKERS: usize = 256;
 
 /// Cuts `text` to [`MESSAGE_BYTES`] at a character's edge.
 pub fn message(text: &str) -> String {
-    let mut end = text.len().min(MESSAGE_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
+    text[..edge(text, MESSAGE_BYTES)].to_owned()
+}
+
+/// The last edge between characters of `text` at or before `most` bytes.
+pub fn edge(text: &str, most: usize) -> usize {
+    let mut edge = text.len().min(most);
+    while !text.is_char_boundary(edge) {
+        edge -= 1;
     }
-    text[..end].to_owned()
+    edge
 }

@@ -12,7 +12,9 @@ impl Subject<'_> {
     pub fn over(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) -> Option<(String, String)> {
         let (phase, why, message) = match &finished.ending {
             Ending::Completed => (Phase::Succeeded, reason::SUCCEEDED, measured(finished)),
-            Ending::Aborted => (Phase::Aborted, reason::ABORTED, "aborted; what was measured until then is kept".into()),
+            Ending::Aborted => {
+                (Phase::Aborted, reason::ABORTED, "aborted; what was measured until then is kept".into())
+            }
             Ending::Failed(failure) => (Phase::Failed, failure.reason.as_str(), failure.message.clone()),
             Ending::Superseded => return None,
         };

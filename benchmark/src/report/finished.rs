@@ -15,6 +15,7 @@ use crate::api::status::{
     Verdict,
 };
 use crate::conductor::{self, Ending, Outcome};
+use crate::export::{self, FullResult};
 use crate::merge::{Measured, Merged, NodeMeasured, merge};
 use crate::verdict::verdict;
 use crate::{people, stats};
@@ -39,36 +40,75 @@ pub struct Finished {
     pub summary: Summary,
     /// Shards by state.
     pub shards: ShardCounts,
+    /// The full result: the pieces of a JSON document and their names. Empty if nothing was measured.
+    pub pieces: Vec<(String, String)>,
+}
+
+/// Why a trial that is over cannot be reported.
+#[derive(Debug, thiserror::Error)]
+pub enum FinishError {
+    /// A shard's histogram is not what the contract says.
+    #[error("failed to merge the shards' histograms")]
+    Merge(#[from] HistogramError),
+    /// The full result cannot be written as JSON.
+    #[error("failed to write the full result")]
+    Export(#[from] serde_json::Error),
 }
 
 impl Finished {
-    /// Merges and judges `outcome`.
+    /// Merges and judges `outcome` of the benchmark called `name`.
     ///
     /// # Errors
-    /// When a shard's histogram is not what the contract says.
-    pub fn of(spec: &Validated, plans: &[ShardPlan], outcome: &Outcome) -> Result<Self, HistogramError> {
-        let started = outcome.start_at_unix_nanoseconds.is_some();
-        let merged = if started { merge(plans, outcome)? } else { None };
+    /// When a shard's histogram is not what the contract says, or the full result cannot be written.
+    pub fn of(name: &str, spec: &Validated, plans: &[ShardPlan], outcome: &Outcome) -> Result<Self, FinishError> {
         let shards = counts(outcome);
-        let verdict = merged.as_ref().map(|merged| verdict(spec, outcome, merged));
-        let mut summary =
-            Summary { shards: Some(format!("{}/{}", shards.finished, shards.desired)), ..Summary::default() };
-        let result = match &merged {
-            Some(merged) => Some(result(spec, outcome, merged)?),
-            None => None,
-        };
-        if let (Some(result), Some(verdict)) = (&result, &verdict) {
-            summarize(&mut summary, result, verdict);
-        }
-        Ok(Self {
+        let started = outcome.start_at_unix_nanoseconds.is_some();
+        let mut finished = Self {
             ending: outcome.ending.clone(),
             trial: started.then(|| trial(outcome.attempt, outcome.start_at_unix_nanoseconds)),
-            synchronization: merged.as_ref().map(|merged| synchronization(outcome, merged)),
-            result,
-            verdict,
-            summary,
+            synchronization: None,
+            result: None,
+            verdict: None,
+            summary: Summary { shards: Some(format!("{}/{}", shards.finished, shards.desired)), ..Summary::default() },
             shards,
-        })
+            pieces: Vec::new(),
+        };
+        if let Some(merged) = if started { merge(plans, outcome)? } else { None } {
+            finished.measured(name, spec, plans, outcome, &merged)?;
+        }
+        Ok(finished)
+    }
+
+    fn measured(
+        &mut self,
+        name: &str,
+        spec: &Validated,
+        plans: &[ShardPlan],
+        outcome: &Outcome,
+        merged: &Merged,
+    ) -> Result<(), FinishError> {
+        let whole = result(spec, outcome, merged)?;
+        let verdict = verdict(spec, outcome, merged);
+        let synchronization = synchronization(outcome, merged);
+        let full = FullResult {
+            format: export::FORMAT,
+            benchmark: name,
+            run_id: plans.first().map_or("", |plan| &plan.run),
+            trial: self.trial.as_ref(),
+            result: &whole,
+            verdict: Some(&verdict),
+            synchronization: Some(&synchronization),
+            histograms: export::histograms(merged)?,
+            shards: export::shard_records(outcome),
+            shards_left_out: false,
+        };
+        self.pieces = full.pieces()?;
+        let result = shortened(whole);
+        summarize(&mut self.summary, &result, &verdict);
+        self.result = Some(result);
+        self.verdict = Some(verdict);
+        self.synchronization = Some(synchronization);
+        Ok(())
     }
 }
 
@@ -119,8 +159,6 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
         let window = u128::from(merged.pace.window_nanoseconds.max(1));
         u64::try_from(u128::from(bytes) * 1_000_000_000 / window).unwrap_or(u64::MAX)
     };
-    let mut truncated = Truncated::default();
-    let shards = shards(outcome)?;
     Ok(TrialResult {
         requests,
         throughput: Throughput {
@@ -141,22 +179,38 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             encoding: "HdrV2DeflateBase64".to_owned(),
             data: EncodedHistogram::encode(&merged.total.response)?.as_str().to_owned(),
         }),
-        operations: listed(operations(merged), &mut truncated.operations),
-        nodes: listed(nodes(&merged.nodes), &mut truncated.nodes),
-        errors: listed(errors(merged), &mut truncated.errors),
-        shards: listed(shards, &mut truncated.shards),
-        truncated: (truncated != Truncated::default()).then_some(truncated),
+        operations: operations(merged),
+        nodes: nodes(&merged.nodes),
+        errors: errors(merged),
+        shards: shards(outcome)?,
+        truncated: None,
         warmup: (merged.warmup != Tally::default()).then(|| self::requests(&merged.warmup)),
         preload: (merged.preload_commands > 0)
             .then_some(PreloadResult { keys: merged.preloaded_keys, commands: merged.preload_commands }),
     })
 }
 
-/// The first entries of a list, with the number of those left out.
-fn listed<T>(mut all: Vec<T>, left_out: &mut u64) -> Vec<T> {
-    *left_out = all.len().saturating_sub(LISTED) as u64;
-    all.truncate(LISTED);
-    all
+/// The result as a status holds it: the worst entries of long lists, with the number of those left out.
+fn shortened(mut result: TrialResult) -> TrialResult {
+    let mut truncated = Truncated::default();
+    truncated.operations = shorten(&mut result.operations, |_| ());
+    truncated.nodes = shorten(&mut result.nodes, |node| Reverse((node.errors, node.requests)));
+    truncated.errors = shorten(&mut result.errors, |error| Reverse(error.count));
+    truncated.shards = shorten(&mut result.shards, |shard| {
+        Reverse((shard.state == ShardOutcome::Lost, shard.requests.errors, shard.p99_nanoseconds))
+    });
+    result.truncated = (truncated != Truncated::default()).then_some(truncated);
+    result
+}
+
+/// Keeps the first entries by `key` if there are too many, and says how many are left out.
+fn shorten<T, K: Ord>(all: &mut Vec<T>, key: impl FnMut(&T) -> K) -> u64 {
+    let left_out = all.len().saturating_sub(LISTED);
+    if left_out > 0 {
+        all.sort_by_key(key);
+        all.truncate(LISTED);
+    }
+    left_out as u64
 }
 
 fn requests(tally: &Tally) -> Requests {
@@ -187,14 +241,13 @@ fn operations(merged: &Merged) -> Vec<OperationResult> {
     merged.operations.iter().map(|part| result(&part.name, &part.measured, part.nil_replies)).collect()
 }
 
-/// The busiest first, should there be too many.
 fn nodes(nodes: &[NodeMeasured]) -> Vec<NodeResult> {
     let sum: u64 = nodes.iter().map(|node| node.requests).sum();
     let imbalance = |requests: u64| {
         let percent = u128::from(requests) * 100 * nodes.len() as u128 / u128::from(sum.max(1));
         u64::try_from(percent).unwrap_or(u64::MAX)
     };
-    let mut results: Vec<NodeResult> = nodes
+    nodes
         .iter()
         .map(|node| NodeResult {
             id: node.id.clone(),
@@ -206,11 +259,7 @@ fn nodes(nodes: &[NodeMeasured]) -> Vec<NodeResult> {
             service_time: stats::plain(&node.service),
             imbalance_percent: imbalance(node.requests),
         })
-        .collect();
-    if results.len() > LISTED {
-        results.sort_by_key(|node| Reverse((node.errors, node.requests)));
-    }
-    results
+        .collect()
 }
 
 fn errors(merged: &Merged) -> Vec<ErrorResult> {
@@ -222,16 +271,9 @@ fn errors(merged: &Merged) -> Vec<ErrorResult> {
     merged.errors.iter().map(result).collect()
 }
 
-/// Those in trouble first, should there be too many.
 fn shards(outcome: &Outcome) -> Result<Vec<ShardResult>, HistogramError> {
     let first = outcome.shards.iter().filter_map(first_send).min();
-    let mut results = outcome.shards.iter().map(|outcome| shard(outcome, first)).collect::<Result<Vec<_>, _>>()?;
-    if results.len() > LISTED {
-        results.sort_by_key(|shard| {
-            Reverse((shard.state == ShardOutcome::Lost, shard.requests.errors, shard.p99_nanoseconds))
-        });
-    }
-    Ok(results)
+    outcome.shards.iter().map(|outcome| shard(outcome, first)).collect()
 }
 
 /// The shard's first send after its start instant.

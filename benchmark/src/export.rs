@@ -1,0 +1,226 @@
+//! The full result: everything that the status leaves out, as one JSON document, and its cutting into pieces that fit
+//! into ConfigMaps.
+
+use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
+use redisbench_wire::limits;
+use redisbench_wire::snapshot::Snapshot;
+use serde::Serialize;
+
+use crate::api::status::{Synchronization, TrialResult, TrialStatus, Verdict};
+use crate::conductor::{Outcome, ShardOutcome};
+use crate::merge::{Measured, Merged};
+
+/// The format of the document. A change that a reader must know of gets another number.
+pub const FORMAT: &str = "redisbench.dev/result/v1";
+
+/// The name of the document among the artifacts.
+pub const DOCUMENT: &str = "result.json";
+
+/// The most bytes of a piece: a ConfigMap holds 1 MiB, and JSON within JSON escapes every quote on its way.
+pub const PIECE_BYTES: usize = 900 << 10;
+
+/// The most pieces that are written. What is longer leaves out the shards' own snapshots, and says so.
+pub const PIECES: usize = 64;
+
+/// The full result of a trial. Times are nanoseconds, histograms HDR V2-deflate in base64.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FullResult<'a> {
+    /// [`FORMAT`].
+    pub format: &'static str,
+    /// The benchmark's name.
+    pub benchmark: &'a str,
+    /// The run's identity.
+    pub run_id: &'a str,
+    /// Which trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trial: Option<&'a TrialStatus>,
+    /// As in the status, with every entry of every list.
+    pub result: &'a TrialResult,
+    /// As in the status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<&'a Verdict>,
+    /// As in the status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub synchronization: Option<&'a Synchronization>,
+    /// The merged histograms.
+    pub histograms: Histograms,
+    /// What every shard delivered.
+    pub shards: Vec<ShardRecord<'a>>,
+    /// Set if the shards' snapshots were left out, because the document would not have fitted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shards_left_out: bool,
+}
+
+/// Every merged histogram of a trial.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Histograms {
+    /// Of all requests.
+    pub total: HistogramSet,
+    /// Per operation.
+    pub operations: Vec<NamedHistograms>,
+    /// Service time per Redis node, by its id.
+    pub nodes: Vec<NodeHistogram>,
+}
+
+/// The histograms of one set of requests.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistogramSet {
+    /// Response time of succeeded requests.
+    pub response: EncodedHistogram,
+    /// Service time of succeeded requests; only in an open loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<EncodedHistogram>,
+    /// Response time of requests that were answered with an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_replies: Option<EncodedHistogram>,
+}
+
+/// The histograms of one operation.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamedHistograms {
+    /// The operation's name.
+    pub name: String,
+    /// Its histograms.
+    #[serde(flatten)]
+    pub histograms: HistogramSet,
+}
+
+/// The histogram of one Redis node.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeHistogram {
+    /// The node's id.
+    pub id: String,
+    /// Service time of succeeded requests.
+    pub service: EncodedHistogram,
+}
+
+/// What one shard delivered.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardRecord<'a> {
+    /// Its index.
+    pub index: u32,
+    /// The process that delivered: the pod's UID.
+    pub incarnation: &'a str,
+    /// The machine that it ran on.
+    pub host: &'a str,
+    /// Why it is lost, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<&'a str>,
+    /// Whether the snapshot is not the final one.
+    pub partial: bool,
+    /// Its last snapshot: the final one, unless `partial`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<&'a Snapshot>,
+}
+
+/// The histograms of `merged`, encoded.
+///
+/// # Errors
+/// When one cannot be encoded.
+pub fn histograms(merged: &Merged) -> Result<Histograms, HistogramError> {
+    let operations = merged
+        .operations
+        .iter()
+        .map(|operation| Ok(NamedHistograms { name: operation.name.clone(), histograms: set(&operation.measured)? }));
+    let nodes = merged
+        .nodes
+        .iter()
+        .map(|node| Ok(NodeHistogram { id: node.id.clone(), service: EncodedHistogram::encode(&node.service)? }));
+    Ok(Histograms {
+        total: set(&merged.total)?,
+        operations: operations.collect::<Result<_, HistogramError>>()?,
+        nodes: nodes.collect::<Result<_, HistogramError>>()?,
+    })
+}
+
+fn set(measured: &Measured) -> Result<HistogramSet, HistogramError> {
+    Ok(HistogramSet {
+        response: EncodedHistogram::encode(&measured.response)?,
+        service: measured.service.as_ref().map(EncodedHistogram::encode).transpose()?,
+        error_replies: measured.error_replies.as_ref().map(EncodedHistogram::encode).transpose()?,
+    })
+}
+
+/// What every shard of `outcome` delivered.
+pub fn shard_records(outcome: &Outcome) -> Vec<ShardRecord<'_>> {
+    outcome.shards.iter().map(ShardRecord::from).collect()
+}
+
+impl<'a> From<&'a ShardOutcome> for ShardRecord<'a> {
+    fn from(outcome: &'a ShardOutcome) -> Self {
+        Self {
+            index: outcome.shard,
+            incarnation: &outcome.incarnation,
+            host: &outcome.host,
+            lost: outcome.lost.as_deref(),
+            partial: outcome.partial,
+            snapshot: outcome.snapshot.as_ref(),
+        }
+    }
+}
+
+impl FullResult<'_> {
+    /// The document in pieces, named in their order: `result.json`, or `result.json.000` and so on, which joined are
+    /// the document.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn pieces(mut self) -> Result<Vec<(String, String)>, serde_json::Error> {
+        let mut document = serde_json::to_string(&self)?;
+        if document.len() > PIECE_BYTES * PIECES {
+            self.shards.clear();
+            self.shards_left_out = true;
+            document = serde_json::to_string(&self)?;
+        }
+        Ok(pieces(&document, PIECE_BYTES))
+    }
+}
+
+/// Cuts `document` at characters' edges into pieces of at most `most` bytes, which must hold any character.
+fn pieces(document: &str, most: usize) -> Vec<(String, String)> {
+    let mut rest = document;
+    let mut cut = Vec::new();
+    while rest.len() > most {
+        let (piece, after) = rest.split_at(limits::edge(rest, most));
+        cut.push(piece);
+        rest = after;
+    }
+    cut.push(rest);
+    let alone = cut.len() == 1;
+    let name = |index: usize| if alone { DOCUMENT.to_owned() } else { format!("{DOCUMENT}.{index:03}") };
+    cut.into_iter().enumerate().map(|(index, piece)| (name(index), piece.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_fits_is_one_piece() {
+        assert_eq!(pieces("abcd", 4), [("result.json".to_owned(), "abcd".to_owned())]);
+        assert_eq!(pieces("", 4), [("result.json".to_owned(), String::new())]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_in_order() {
+        let expected = [("result.json.000", "abcd"), ("result.json.001", "e")];
+        assert_eq!(pieces("abcde", 4), expected.map(|(name, piece)| (name.to_owned(), piece.to_owned())));
+    }
+
+    proptest! {
+        #[test]
+        fn joined_pieces_are_the_document(document in "\\PC{0,200}", most in 4_usize..50) {
+            let pieces = pieces(&document, most);
+            prop_assert!(pieces.iter().all(|(_, piece)| piece.len() <= most));
+            prop_assert!(pieces.is_sorted_by_key(|(name, _)| name));
+            prop_assert_eq!(pieces.into_iter().map(|(_, piece)| piece).collect::<String>(), document);
+        }
+    }
+}
