@@ -13,12 +13,12 @@ NAME = "rel-redisbench-operator"
 
 # What the operator calls. A verb that is not here is a verb it does not need.
 WORK = {
-    ("redisbench.dev", "redisbenchmarks"): {"get", "list", "watch", "patch", "delete"},
+    ("redisbench.dev", "redisbenchmarks"): {"get", "list", "watch", "delete"},
     ("redisbench.dev", "redisbenchmarks/status"): {"patch"},
     ("batch", "jobs"): {"get", "list", "watch", "create", "patch", "delete"},
-    ("", "pods"): {"get", "list", "watch", "delete"},
+    ("", "pods"): {"list", "watch", "delete"},
     ("", "secrets"): {"create", "delete"},
-    ("", "configmaps"): {"get", "create", "patch", "delete"},
+    ("", "configmaps"): {"get", "create", "patch"},
     ("events.k8s.io", "events"): {"list", "create", "patch"},
 }
 
