@@ -15,7 +15,7 @@ pub use merge::{Machine, Meta, WorkerReport, merge};
 pub use series::Completions;
 
 /// Sent later than this after the due time is late.
-const LATE_NANOSECONDS: u64 = 1_000_000;
+pub(crate) const LATE_NANOSECONDS: u64 = 1_000_000;
 
 /// One finished request, as the recording needs to know it.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,6 @@ pub struct Completion {
 /// Everything that one worker measured in one attempt.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    open_loop: bool,
     /// One per operation, or one for all without that breakdown.
     operations: Vec<OperationRecord>,
     nodes: Option<Vec<NodeRecord>>,
@@ -90,7 +89,6 @@ impl Recording {
         let open_loop = matches!(plan.load, Load::OpenLoop { .. });
         let operations = if plan.breakdown.operation { plan.workload.operations.len() } else { 1 };
         Self {
-            open_loop,
             operations: vec![OperationRecord::new(open_loop); operations],
             nodes: plan.breakdown.node.then(Vec::new),
             lateness: open_loop.then(|| Kind::Request.empty()),
@@ -196,17 +194,13 @@ impl Recording {
 
     /// Keeps the kind of an error and the first message of that kind.
     #[cold]
-    pub fn error(&mut self, kind: &str, message: &str) {
+    pub fn error(&mut self, kind: &str, message: impl FnOnce() -> String) {
         if let Some(tally) = self.errors.iter_mut().find(|tally| tally.kind == kind) {
             tally.count += 1;
             return;
         }
-        // The last place is kept for all the rest.
-        let kind = if self.errors.len() + 1 < limits::ERROR_KINDS { kind } else { OTHER };
-        add_error(
-            &mut self.errors,
-            ErrorTally { kind: kind.into(), count: 1, first_message: limits::message(message) },
-        );
+        let error = ErrorTally { kind: kind.into(), count: 1, first_message: limits::message(&message()) };
+        add_error(&mut self.errors, error);
     }
 
     /// A node answered with a redirect.
@@ -217,21 +211,18 @@ impl Recording {
             nodes[node as usize].redirects += 1;
         }
     }
-
-    /// The measured requests of all operations.
-    pub fn total(&self) -> Tally {
-        let mut total = Tally::default();
-        self.operations.iter().for_each(|record| total.add(&record.tally));
-        total
-    }
 }
 
 const OTHER: &str = "Other";
 
-/// Adds to the tally of the same kind, or as a new kind.
-fn add_error(errors: &mut Vec<ErrorTally>, error: ErrorTally) {
-    match errors.iter_mut().find(|tally| tally.kind == error.kind) {
-        Some(tally) => tally.count += error.count,
+/// Adds to the tally of the same kind, or as a new kind. The last place is kept for all the rest.
+fn add_error(errors: &mut Vec<ErrorTally>, mut error: ErrorTally) {
+    let known = |errors: &[ErrorTally], kind: &str| errors.iter().position(|tally| tally.kind == kind);
+    if known(errors, &error.kind).is_none() && errors.len() + 1 >= limits::ERROR_KINDS {
+        OTHER.clone_into(&mut error.kind);
+    }
+    match known(errors, &error.kind) {
+        Some(index) => errors[index].count += error.count,
         None => errors.push(error),
     }
 }

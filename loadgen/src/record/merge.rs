@@ -216,7 +216,6 @@ impl Recording {
         let mut whole = self.operations[0].clone();
         self.operations[1..].iter().for_each(|record| whole.absorb(record));
         Self {
-            open_loop: self.open_loop,
             operations: vec![whole],
             nodes: None,
             lateness: None,

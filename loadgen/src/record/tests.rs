@@ -131,6 +131,19 @@ fn nodes_are_told_apart_by_their_id() {
 }
 
 #[test]
+fn kinds_of_errors_stay_bounded_in_the_merge() {
+    let of = |prefix: &str| {
+        let mut recording = recording(false, &[]);
+        (0..100).for_each(|kind| recording.error(&format!("{prefix}{kind}"), || "message".into()));
+        report(recording)
+    };
+    let errors = merged(vec![of("A"), of("B")], Detail::Live).errors;
+    assert_eq!(errors.len(), limits::ERROR_KINDS);
+    assert_eq!(errors.iter().map(|error| error.count).sum::<u64>(), 200);
+    assert_eq!(errors.iter().filter(|error| error.kind == OTHER).count(), 1);
+}
+
+#[test]
 fn what_waits_in_the_schedule_is_in_flight() {
     let mut waiting = report(recording(true, &[]));
     waiting.stage = Stage::Measuring;
@@ -158,7 +171,7 @@ proptest! {
                 match fate {
                     0 => {
                         recording.failed(&completion(operation, node, latency), latency % 2 == 0);
-                        recording.error(["ERR", "Timeout"][node as usize], "message");
+                        recording.error(["ERR", "Timeout"][node as usize], || "message".into());
                     }
                     1 => recording.unsent(operation),
                     _ => recording.succeeded(&completion(operation, node, latency), nil),

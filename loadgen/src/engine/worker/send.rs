@@ -5,6 +5,7 @@ use crate::engine::connection::{Connection, Sent};
 use crate::engine::pipeline::{Class, Request};
 use crate::engine::run::Run;
 use crate::engine::sys;
+use crate::record::LATE_NANOSECONDS;
 use crate::resp;
 
 impl Worker {
@@ -104,8 +105,13 @@ impl Worker {
                     Class::Warmup => self.recording.warmup.scheduled += 1,
                     _ => {}
                 }
-            } else if open_loop && request.hops == 0 && request.class == Class::Measured {
-                self.recording.sent(request.draw.operation, sent.saturating_sub(request.due));
+            } else if open_loop && request.hops == 0 {
+                let late = sent.saturating_sub(request.due);
+                match request.class {
+                    Class::Measured => self.recording.sent(request.draw.operation, late),
+                    Class::Warmup => self.recording.warmup.late += u64::from(late > LATE_NANOSECONDS),
+                    _ => {}
+                }
             }
         }
         if let Some(run) = &mut self.run {

@@ -183,7 +183,7 @@ impl Worker {
                 let completion = self.completion(node, request);
                 self.recording.failed(&completion, answered);
                 let label = &self.nodes[node as usize].label;
-                self.recording.error(kind, &format!("{message} ({label})"));
+                self.recording.error(kind, || format!("{message} ({label})"));
             }
             Class::Warmup => {
                 self.recording.warmup.errors += 1;
