@@ -20,8 +20,8 @@ use tracing::{debug, warn};
 /// A conductor needs one connection; the rest leaves room for its successor and for strays.
 const CONNECTIONS: usize = 64;
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// Also how long a connection may be idle between two calls: longer than the slowest snapshot interval.
-const HEADER: Duration = Duration::from_secs(60);
+/// Also how long a connection may be idle between two calls: longer than a conductor keeps one.
+const HEADER: Duration = Duration::from_secs(75);
 /// How long answers under way may take once the shard ends.
 const GOODBYE: Duration = Duration::from_secs(2);
 /// A pause after a failed accept, which fails again at once when descriptors have run out.

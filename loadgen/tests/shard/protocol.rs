@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::client::{INCARNATION, RUN, Shard, command};
 use crate::plans::plan;
-use crate::support::free_port;
+use crate::support::ClosedPort;
 
 #[tokio::test]
 async fn answers_say_who_answers() {
@@ -83,7 +83,8 @@ async fn what_cannot_be_read_is_refused() {
 #[tokio::test]
 async fn the_highest_epoch_rules() {
     let shard = Shard::start(None).await;
-    let endpoint = format!("127.0.0.1:{}", free_port());
+    let closed = ClosedPort::take();
+    let endpoint = closed.endpoint();
     assert_eq!(shard.plan(7, &plan(&endpoint)).await.unwrap().body.epoch, 7);
     let (status, refused) = shard.plan(6, &plan(&endpoint)).await.unwrap_err();
     assert_eq!((status, refused.body.code), (StatusCode::CONFLICT, RefusalCode::StaleEpoch));
@@ -96,7 +97,8 @@ async fn the_highest_epoch_rules() {
 #[tokio::test]
 async fn another_plan_is_a_conflict() {
     let shard = Shard::start(None).await;
-    let mut plan = plan(&format!("127.0.0.1:{}", free_port()));
+    let closed = ClosedPort::take();
+    let mut plan = plan(&closed.endpoint());
     let state = shard.plan(1, &plan).await.unwrap().body;
     assert_eq!((state.phase, state.plan_hash), (ShardPhase::Preparing, Some(plan.hash())));
     assert_eq!(shard.plan(1, &plan).await.unwrap().body.plan_hash, Some(plan.hash()));
@@ -110,7 +112,8 @@ async fn another_plan_is_a_conflict() {
 #[tokio::test]
 async fn waiting_is_told() {
     let shard = Shard::start(None).await;
-    let endpoint = format!("127.0.0.1:{}", free_port());
+    let closed = ClosedPort::take();
+    let endpoint = closed.endpoint();
     shard.plan(1, &plan(&endpoint)).await.unwrap();
     let waiting =
         crate::client::eventually("an obstacle is told", async || shard.state().await.body.preparation.waiting_for);

@@ -5,7 +5,7 @@ use redisbench_wire::{FailureReason, ShardFailure, ShardPhase};
 
 use crate::client::Shard;
 use crate::plans::{authenticated, clustered, operation, plan};
-use crate::support::{RedisCluster, RedisServer, free_port};
+use crate::support::{ClosedPort, RedisCluster, RedisServer};
 
 const PASSWORD: &str = "correct-horse";
 
@@ -97,7 +97,8 @@ async fn what_lasts_becomes_a_failure() {
 }
 
 async fn closed_port() {
-    let endpoint = format!("127.0.0.1:{}", free_port());
+    let port = ClosedPort::take();
+    let endpoint = port.endpoint();
     let failure = failure_of(&plan(&endpoint), None).await;
     let parts = ["cart", endpoint.as_str(), "connection refused", "spec.targets[0].endpoints", "times in 20 s"];
     assert_told(&failure, FailureReason::Unreachable, &parts);
@@ -164,7 +165,8 @@ async fn more_connections_than_clients() {
 }
 
 async fn node_that_announces_a_closed_port() {
-    let closed = free_port().to_string();
+    let port = ClosedPort::take();
+    let closed = port.number().to_string();
     let node = RedisServer::start(&["--cluster-enabled", "yes", "--cluster-announce-port", &closed]);
     let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
     let failure = failure_of(&clustered(&node.endpoint()), None).await;

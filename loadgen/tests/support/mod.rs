@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 /// More than a loaded machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -170,8 +171,30 @@ impl RedisCluster {
     }
 }
 
-/// A port that nobody listens on.
-pub fn free_port() -> u16 {
+/// A port that nobody listens on, nor can while this lives.
+pub struct ClosedPort(TcpSocket);
+
+impl ClosedPort {
+    /// Takes one.
+    pub fn take() -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        Self(socket)
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u16 {
+        self.0.local_addr().unwrap().port()
+    }
+
+    /// `host:port`.
+    pub fn endpoint(&self) -> String {
+        self.0.local_addr().unwrap().to_string()
+    }
+}
+
+/// A port that nobody listens on at present.
+fn free_port() -> u16 {
     // A cluster's bus listens 10000 above, which has to be a port too.
     loop {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
