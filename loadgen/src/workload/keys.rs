@@ -67,17 +67,31 @@ impl KeySpace {
         self.width
     }
 
-    /// Writes `number` over `digits`, padded with zeros.
+    /// Writes `number` over the end of `digits`, which hold zeros so far.
     #[inline]
     pub(super) fn write(mut number: u64, digits: &mut [u8]) {
-        for pair in digits.rchunks_exact_mut(2) {
-            let two = (number % 100) as u8;
-            pair[0] = b'0' + two / 10;
-            pair[1] = b'0' + two % 10;
+        for pair in digits.rchunks_mut(2) {
+            if number == 0 {
+                return;
+            }
+            let two = PAIRS[(number % 100) as usize];
             number /= 100;
-        }
-        if digits.len() % 2 == 1 {
-            digits[0] = b'0' + (number % 10) as u8;
+            match pair {
+                [tens, ones] => (*tens, *ones) = (two[0], two[1]),
+                [ones] => *ones = two[1],
+                _ => {}
+            }
         }
     }
 }
+
+/// The digits of 0 to 99.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + number as u8 / 10, b'0' + number as u8 % 10];
+        number += 1;
+    }
+    pairs
+};

@@ -87,7 +87,7 @@ impl Template {
             SlotRule::Any => None,
             SlotRule::Fixed(slot) => Some(*slot),
             SlotRule::Number { before, after } => {
-                let mut digits = [0; DIGITS];
+                let mut digits = [b'0'; DIGITS];
                 let digits = &mut digits[..keys.width()];
                 KeySpace::write(number, digits);
                 Some(crc16(crc16(*before, digits), after) % SLOTS as u16)

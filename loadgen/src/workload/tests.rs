@@ -175,7 +175,7 @@ proptest! {
     #[test]
     fn numbers_are_written_as_they_are_printed(number: u64, width in 1usize..33) {
         let width = width.max(number.checked_ilog10().unwrap_or(0) as usize + 1);
-        let mut digits = vec![b'x'; width];
+        let mut digits = vec![b'0'; width];
         KeySpace::write(number, &mut digits);
         prop_assert_eq!(String::from_utf8(digits).unwrap(), format!("{number:0width$}"));
     }
