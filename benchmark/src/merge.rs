@@ -22,8 +22,6 @@ pub struct Merged {
     pub preloaded_keys: u64,
     /// Commands that preloads sent and that were answered.
     pub preload_commands: u64,
-    /// What lost shards would have sent after they were last heard.
-    pub unknown: u64,
     /// Per operation, in the plan's order.
     pub operations: Vec<OperationMeasured>,
     /// Per Redis node, in the order of their addresses.
@@ -39,6 +37,8 @@ pub struct Merged {
 pub struct Measured {
     /// Where they went.
     pub tally: Tally,
+    /// What lost shards would have sent after they were last heard; not in the tally. 0 for parts of the total.
+    pub unknown: u64,
     /// Response time of those that succeeded.
     pub response: Histogram<u64>,
     /// Service time of those that succeeded; none in a closed loop.
@@ -103,12 +103,13 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
     for snapshot in &snapshots {
         warmup.add(&snapshot.warmup);
     }
+    let mut total = measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?;
+    total.unknown = outcome.shards.iter().zip(plans).filter(|(shard, _)| shard.lost.is_some()).map(unknown).sum();
     Ok(Some(Merged {
-        total: measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?,
+        total,
         warmup,
         preloaded_keys: snapshots.iter().map(|snapshot| snapshot.preloaded_keys).sum(),
         preload_commands: snapshots.iter().map(|snapshot| snapshot.preload_commands).sum(),
-        unknown: outcome.shards.iter().zip(plans).filter(|(shard, _)| shard.lost.is_some()).map(unknown).sum(),
         operations: operations(&snapshots)?,
         nodes: nodes(&snapshots)?,
         errors: errors(&snapshots),
@@ -117,8 +118,13 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
 }
 
 fn measured<'a>(parts: impl Iterator<Item = (&'a Tally, &'a Latency)>) -> Result<Measured, HistogramError> {
-    let mut sum =
-        Measured { tally: Tally::default(), response: Kind::Request.empty(), service: None, error_replies: None };
+    let mut sum = Measured {
+        tally: Tally::default(),
+        unknown: 0,
+        response: Kind::Request.empty(),
+        service: None,
+        error_replies: None,
+    };
     for (tally, latency) in parts {
         sum.tally.add(tally);
         add(&mut sum.response, &latency.response, Kind::Request)?;
@@ -210,8 +216,12 @@ fn due_before(plan: &ShardPlan, rate: u64, nanoseconds: u128) -> u64 {
     u64::try_from(all.saturating_sub(shard).div_ceil(shards)).unwrap_or(u64::MAX)
 }
 
-/// Completions in the common window, from whole points of the series.
+/// Completions in the common window, from whole points of the series. A lost shard's live snapshot has none: the window
+/// and the rate are those of the others, unless there are no others.
 fn pace(snapshots: &[&Snapshot]) -> Pace {
+    let with_series: Vec<&Snapshot> =
+        snapshots.iter().copied().filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
+    let snapshots = if with_series.is_empty() { snapshots } else { &with_series };
     let since_start = |snapshot: &Snapshot, instant: u64| instant.saturating_sub(snapshot.window.start_nanoseconds);
     let from = snapshots.iter().map(|s| since_start(s, s.window.measure_from_nanoseconds)).max().unwrap_or(0);
     let until = |snapshot: &Snapshot| match snapshot.window.measure_to_nanoseconds {

@@ -17,7 +17,7 @@ pub fn response_time(measured: &Measured) -> Latencies {
         // Both have the bounds of their kind, so the sum does.
         let _ = answered.add(errors);
     }
-    let censored = tally.unanswered + tally.unsent + tally.in_flight;
+    let censored = tally.unanswered + tally.unsent + tally.in_flight + measured.unknown;
     latencies(&answered, tally.overflow, tally.overflow_max_nanoseconds, censored)
 }
 
@@ -48,7 +48,9 @@ fn latencies(answered: &Histogram<u64>, overflow: u64, overflow_max: u64, censor
     let mut values = [None; QUANTILES.len()];
     for (value, (name, quantile)) in values.iter_mut().zip(QUANTILES) {
         let rank = rank(known + censored, quantile);
-        if rank <= answered.len() {
+        // With a share of 1 - q or more without an answer, q lies where nothing is known.
+        let knowable = censored == 0 || whole(censored) < whole(known + censored) - share(known + censored, quantile);
+        if knowable && rank <= answered.len() {
             *value = at_rank(answered, rank);
         } else {
             let more_than_nanoseconds = if rank <= known { answered.max() } else { max };
@@ -68,9 +70,17 @@ fn latencies(answered: &Histogram<u64>, overflow: u64, overflow_max: u64, censor
     }
 }
 
+fn whole(count: u64) -> u128 {
+    u128::from(count) * u128::from(WHOLE)
+}
+
+fn share(count: u64, hundredths_of_percent: u64) -> u128 {
+    u128::from(count) * u128::from(hundredths_of_percent)
+}
+
 /// The smallest rank, from 1, at which at least this share of `count` is reached. Exact: no floats.
 fn rank(count: u64, hundredths_of_percent: u64) -> u64 {
-    let rank = (u128::from(count) * u128::from(hundredths_of_percent)).div_ceil(u128::from(WHOLE));
+    let rank = share(count, hundredths_of_percent).div_ceil(u128::from(WHOLE));
     u64::try_from(rank).unwrap_or(u64::MAX).max(1)
 }
 

@@ -153,8 +153,8 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
         Load::ClosedLoop => None,
     };
     let mut requests = requests(tally);
-    requests.scheduled += merged.unknown;
-    requests.unknown = merged.unknown;
+    requests.scheduled += merged.total.unknown;
+    requests.unknown = merged.total.unknown;
     let per_second = |bytes: u64| {
         let window = u128::from(merged.pace.window_nanoseconds.max(1));
         u64::try_from(u128::from(bytes) * 1_000_000_000 / window).unwrap_or(u64::MAX)
@@ -288,6 +288,7 @@ fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>) -> Result<ShardR
     let latency = match &outcome.snapshot {
         Some(snapshot) => stats::response_time(&Measured {
             tally: snapshot.total,
+            unknown: 0,
             response: snapshot.latency.response.decode(Kind::Request)?,
             service: None,
             error_replies: snapshot.latency.error_replies.as_ref().map(|h| h.decode(Kind::Request)).transpose()?,
