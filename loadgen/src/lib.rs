@@ -5,8 +5,8 @@ pub mod control;
 pub mod engine;
 pub mod record;
 pub mod resp;
-pub mod schedule;
 #[cfg(test)]
 mod sample;
+pub mod schedule;
 mod target;
 pub mod workload;
