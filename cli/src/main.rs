@@ -1,2 +1,90 @@
-//! Placeholder.
-fn main() {}
+//! `kubectl redisbench`: runs, follows and validates benchmarks, with a cluster or without.
+
+mod arguments;
+mod child;
+mod credentials;
+mod interrupt;
+mod local;
+mod manifest;
+mod progress;
+mod render;
+mod run;
+mod throwaway;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use redisbench_benchmark::api::RedisBenchmarkStatus;
+use redisbench_benchmark::api::status::{Phase, VerdictValue};
+use tracing_subscriber::EnvFilter;
+
+use arguments::{Arguments, Command};
+
+/// Complete, and not Invalid.
+const GOOD: u8 = 0;
+/// Invalid, Failed or Aborted; or this program could not do its work.
+const BAD: u8 = 1;
+/// A bad manifest or wrong usage.
+const USAGE: u8 = 2;
+
+// One thread: the kernel ends child processes with the thread that started them, and the machine's processors are for
+// the load.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    log_if_asked();
+    // Named, because a process with two providers in its dependency tree has no default. It is set once, here.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let outcome = match Arguments::parse().command {
+        Command::Validate(arguments) => Ok(validate::validate(&arguments)),
+        Command::Local(arguments) => Box::pin(local::local(&arguments)).await,
+        Command::Run(arguments) => Box::pin(run::run(&arguments)).await,
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(BAD)
+        }
+    }
+}
+
+/// What the conductor does goes to standard error if `REDISBENCH_LOG` has a filter, such as `debug`.
+fn log_if_asked() {
+    if let Ok(filter) = EnvFilter::try_from_env("REDISBENCH_LOG") {
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    }
+}
+
+/// The exit code that a finished benchmark deserves.
+fn exit_code(status: Option<&RedisBenchmarkStatus>) -> u8 {
+    let invalid = |status: &RedisBenchmarkStatus| {
+        status.verdict.as_ref().is_none_or(|verdict| verdict.value == VerdictValue::Invalid)
+    };
+    match status {
+        Some(status) if status.phase == Phase::Succeeded && !invalid(status) => GOOD,
+        _ => BAD,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redisbench_benchmark::api::status::{LimitedBy, Verdict};
+
+    use super::*;
+
+    #[test]
+    fn only_a_complete_result_that_is_not_invalid_is_good() {
+        let code = |phase: Phase, verdict: Option<VerdictValue>| {
+            let verdict = verdict.map(|value| Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown });
+            exit_code(Some(&RedisBenchmarkStatus { phase, verdict, ..RedisBenchmarkStatus::default() }))
+        };
+        assert_eq!(code(Phase::Succeeded, Some(VerdictValue::Valid)), GOOD);
+        assert_eq!(code(Phase::Succeeded, Some(VerdictValue::Degraded)), GOOD);
+        assert_eq!(code(Phase::Succeeded, Some(VerdictValue::Invalid)), BAD);
+        assert_eq!(code(Phase::Succeeded, None), BAD);
+        assert_eq!(code(Phase::Failed, None), BAD);
+        assert_eq!(code(Phase::Aborted, Some(VerdictValue::Valid)), BAD);
+        assert_eq!(exit_code(None), BAD);
+    }
+}

@@ -1,0 +1,18 @@
+//! What the target asks for before it serves.
+
+use std::fmt;
+
+/// A user's name and password. Printed nowhere, `Debug` included.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// None is the server's default user.
+    pub username: Option<String>,
+    /// Its password.
+    pub password: String,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Credentials(..)")
+    }
+}

@@ -1,0 +1,203 @@
+//! `local`: a benchmark without a cluster. The same plan, conductor, merge, verdict and status as the operator's; only
+//! the shards are child processes.
+
+mod order;
+mod secrets;
+mod shards;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::Phase;
+use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
+use redisbench_benchmark::conductor::{
+    ConductorConfig, Control, Journal, JournalError, Outcome, Progress, ShardPresence, StartRecord, conduct, release,
+};
+use redisbench_benchmark::credential::RunCredential;
+use redisbench_benchmark::plan;
+use redisbench_benchmark::report::{Finished, Subject};
+use redisbench_wire::plan::Topology;
+use tokio::sync::watch;
+
+use crate::arguments::LocalArguments;
+use crate::interrupt::Interrupts;
+use crate::progress::Display;
+use crate::throwaway::{Shape, Throwaway, ThrowawayError};
+use crate::{BAD, USAGE, exit_code, render, validate};
+use order::Order;
+use shards::{Setting, Shards};
+
+/// There is one conductor only: this process.
+const EPOCH: u64 = 1;
+/// The spec is not edited while it runs.
+const GENERATION: i64 = 1;
+/// How often the display moves even if nothing changes.
+const TICK: Duration = Duration::from_millis(500);
+/// Shards that were released exit at once.
+const RELEASE: Duration = Duration::from_secs(5);
+
+/// Runs the benchmark and prints its result.
+///
+/// # Errors
+/// When something beside the benchmark fails: the throwaway server, the load generator, standard output.
+pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
+    let order = match order::read(arguments) {
+        Ok(order) => order,
+        Err(problems) => {
+            validate::report(&arguments.file, &problems);
+            return Ok(USAGE);
+        }
+    };
+    let interrupts = Interrupts::listen().context("failed to listen for signals")?;
+    let mut display = Display::new();
+    for skipped in &order.skipped {
+        display.note(&format!("{skipped} is not needed without a cluster: skipped"));
+    }
+    let benchmark = tokio::select! {
+        benchmark = perform(arguments, order, &interrupts, &mut display) => benchmark?,
+        // Dropping the work ends every child.
+        () = interrupts.second() => {
+            eprintln!("interrupted twice: stopped, nothing was kept");
+            return Ok(BAD);
+        }
+    };
+    display.clear();
+    render::print(&benchmark, arguments.output)?;
+    Ok(exit_code(benchmark.status.as_ref()))
+}
+
+async fn perform(
+    arguments: &LocalArguments,
+    mut order: Order,
+    interrupts: &Interrupts,
+    display: &mut Display,
+) -> anyhow::Result<RedisBenchmark> {
+    let program = shards::find_load_generator(arguments.loadgen.as_deref())?;
+    let throwaway = if arguments.with_redis {
+        tokio::select! {
+            throwaway = start_throwaway(&mut order, display) => Some(throwaway?),
+            () = interrupts.first() => anyhow::bail!("interrupted before the benchmark began"),
+        }
+    } else {
+        None
+    };
+    let benchmark = measure(&program, order, interrupts, display).await;
+    if let Some(throwaway) = throwaway {
+        throwaway.stop().await;
+    }
+    benchmark
+}
+
+/// Starts a server of the target's kind, and makes the target mean it.
+async fn start_throwaway(order: &mut Order, display: &Display) -> Result<Throwaway, ThrowawayError> {
+    let shape = match order.validated.target.topology {
+        Topology::Standalone => Shape::Standalone,
+        Topology::Cluster => Shape::Cluster,
+    };
+    let throwaway = Throwaway::start(shape, order.credentials.as_ref()).await?;
+    let endpoints = throwaway.endpoints();
+    let target = &order.validated.target;
+    let (meant, written) = (endpoints.join(", "), target.endpoints.join(", "));
+    display.note(&format!("target {}: a throwaway {shape} at {meant}, in place of {written}", target.name));
+    order.redirect(endpoints);
+    Ok(throwaway)
+}
+
+async fn measure(
+    program: &Path,
+    order: Order,
+    interrupts: &Interrupts,
+    display: &mut Display,
+) -> anyhow::Result<RedisBenchmark> {
+    let run = uuid::Uuid::now_v7().to_string();
+    let plans = plan::plans(&order.validated, &run);
+    let credential = RunCredential::derive(&rand::random(), &run)?;
+    let mut benchmark = order.object(&run, Timestamp::now());
+    let setting = Setting {
+        program,
+        run: &run,
+        count: order.validated.shards.count,
+        workers: order.workers(),
+        credential: &credential,
+        target: order.credentials.as_ref(),
+    };
+    let shards = Shards::start(&setting).await?;
+    let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);
+    let config = ConductorConfig {
+        epoch: EPOCH,
+        limits: order.limits(),
+        on_lost: order.on_lost(),
+        plans: plans.clone(),
+        resume: None,
+    };
+    let outcome = follow(&mut benchmark, config, Arc::clone(&calls), shards.presence(), interrupts, display).await;
+    outcome.unacknowledged().for_each(|shard| shards.stop_one(shard.shard));
+    // Shards that do not go by themselves are stopped below.
+    let _ = tokio::time::timeout(RELEASE, release(EPOCH, calls, shards.presence())).await;
+    let ended = shards.stop().await;
+    let finished = Finished::of(order.name(), &order.validated, &plans, &outcome)?;
+    let mut status = benchmark.status.take().unwrap_or_default();
+    subject(&benchmark, Timestamp::now()).over(&mut status, &finished);
+    let failed = status.phase == Phase::Failed;
+    benchmark.status = Some(status);
+    if failed {
+        for shard in ended {
+            display.note(&format!("shard {} ended with {}; it said:\n{}", shard.shard, shard.status, shard.last_words));
+        }
+    }
+    Ok(benchmark)
+}
+
+/// Conducts, and shows how it goes.
+async fn follow(
+    benchmark: &mut RedisBenchmark,
+    config: ConductorConfig,
+    calls: Arc<ShardClient>,
+    presence: watch::Receiver<Vec<ShardPresence>>,
+    interrupts: &Interrupts,
+    display: &mut Display,
+) -> Outcome {
+    let (publish, mut progress) = watch::channel(Progress::default());
+    let (order, control) = watch::channel(Control::default());
+    let mut conducting = std::pin::pin!(conduct(config, calls, NoJournal, presence.clone(), control, publish));
+    let mut tick = tokio::time::interval(TICK);
+    let mut aborting = false;
+    loop {
+        tokio::select! {
+            outcome = &mut conducting => return outcome,
+            _ = progress.changed() => {}
+            _ = tick.tick() => {}
+            () = interrupts.first(), if !aborting => {
+                aborting = true;
+                display.note("aborting: what was measured so far is kept; Ctrl-C again stops at once");
+                order.send_replace(Control { abort: true });
+            }
+        }
+        show(benchmark, &progress.borrow_and_update(), &presence.borrow(), display);
+    }
+}
+
+fn show(benchmark: &mut RedisBenchmark, progress: &Progress, presence: &[ShardPresence], display: &mut Display) {
+    let now = Timestamp::now();
+    let mut status = benchmark.status.take().unwrap_or_default();
+    subject(benchmark, now).running(&mut status, progress, presence);
+    benchmark.status = Some(status);
+    display.show(benchmark, now);
+}
+
+fn subject(benchmark: &RedisBenchmark, now: Timestamp) -> Subject<'_> {
+    Subject { spec: &benchmark.spec, generation: Some(GENERATION), now }
+}
+
+/// Nothing survives this process, so nobody could take over.
+struct NoJournal;
+
+impl Journal for NoJournal {
+    async fn record_start(&self, _record: StartRecord) -> Result<(), JournalError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! What the command line asks for: the manifest, overridden where asked, checked, with the target's credentials.
+
+use std::num::NonZero;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use redisbench_benchmark::api::spec::OnLost;
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus, Validated};
+use redisbench_benchmark::conductor::{self, ConductorLimits};
+use redisbench_benchmark::report::Subject;
+
+use super::GENERATION;
+use super::secrets;
+use crate::arguments::LocalArguments;
+use crate::credentials::Credentials;
+use crate::manifest::{self, Problem};
+
+/// A benchmark that can be run here.
+#[derive(Debug)]
+pub struct Order {
+    /// What was asked for.
+    pub benchmark: RedisBenchmark,
+    /// The same, checked.
+    pub validated: Validated,
+    /// What the target asks for, if it does.
+    pub credentials: Option<Credentials>,
+    /// What else stands in the file, and is not for us.
+    pub skipped: Vec<String>,
+}
+
+/// Reads and checks what `arguments` ask for.
+///
+/// # Errors
+/// Everything that is wrong with the manifest or its Secrets.
+pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
+    let manifest = manifest::load(&arguments.file)?;
+    let mut benchmark = manifest.benchmark;
+    if let Some(shards) = arguments.shards {
+        benchmark.spec.shards.count = shards;
+    }
+    let validated = manifest::validate(&benchmark)?;
+    let credentials = match &validated.credentials {
+        Some(reference) => {
+            Some(secrets::resolve(reference, &manifest.secrets, &arguments.secret).map_err(|problem| vec![problem])?)
+        }
+        None => None,
+    };
+    Ok(Order { benchmark, validated, credentials, skipped: manifest.skipped })
+}
+
+impl Order {
+    /// The benchmark's name.
+    pub fn name(&self) -> &str {
+        self.benchmark.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Makes the target mean the servers at `endpoints`.
+    pub fn redirect(&mut self, endpoints: Vec<String>) {
+        self.validated.target.endpoints.clone_from(&endpoints);
+        if let Some(target) = self.benchmark.spec.targets.first_mut() {
+            target.endpoints = endpoints;
+        }
+    }
+
+    /// Threads of each shard: the machine's processors are shared by the shards, and a throwaway server needs some too.
+    pub fn workers(&self) -> u32 {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let share = u32::try_from(processors).unwrap_or(u32::MAX) / (self.validated.shards.count + 1);
+        share.max(1)
+    }
+
+    /// What the conductor gives up on.
+    pub fn limits(&self) -> ConductorLimits {
+        let shards = &self.validated.shards;
+        ConductorLimits {
+            prepare: shards.prepare_timeout,
+            collect: shards.collect_timeout,
+            max_start_skew: shards.max_start_skew,
+        }
+    }
+
+    /// What the conductor does when a shard is lost.
+    pub fn on_lost(&self) -> conductor::OnLost {
+        match self.validated.shards.on_lost {
+            OnLost::Invalidate => conductor::OnLost::Invalidate,
+            OnLost::Abort => conductor::OnLost::Abort,
+            OnLost::Restart => conductor::OnLost::Restart,
+        }
+    }
+
+    /// The object as the API server would have it once the run `run` has begun.
+    pub fn object(&self, run: &str, now: Timestamp) -> RedisBenchmark {
+        let mut benchmark = self.benchmark.clone();
+        let metadata = &mut benchmark.metadata;
+        metadata.namespace.get_or_insert_with(|| "default".to_owned());
+        metadata.uid = Some(run.to_owned());
+        metadata.generation = Some(GENERATION);
+        metadata.creation_timestamp = Some(Time(now));
+        let subject = Subject { spec: &self.benchmark.spec, generation: Some(GENERATION), now };
+        let status = benchmark.status.insert(RedisBenchmarkStatus::default());
+        status.observed_generation = Some(GENERATION);
+        status.run_id = Some(run.to_owned());
+        status.conductor_epoch = Some(super::EPOCH);
+        subject.preparing(status, "shards are being started");
+        benchmark
+    }
+}

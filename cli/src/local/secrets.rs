@@ -1,0 +1,154 @@
+//! The target's credentials, from the manifest or from a directory, as a cluster would mount them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::Secret;
+use redisbench_benchmark::api::spec::SecretRef;
+
+use crate::credentials::Credentials;
+use crate::manifest::Problem;
+
+const REFERENCE: &str = "spec.targets[0].auth.secretRef";
+/// Kubernetes' own bound of a Secret.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// Finds what `reference` names: in `directories` (`--secret NAME=DIR`), else among the manifest's `secrets`.
+///
+/// # Errors
+/// When the Secret or one of its keys is not there, or is no text.
+pub fn resolve(
+    reference: &SecretRef,
+    secrets: &[Secret],
+    directories: &[(String, PathBuf)],
+) -> Result<Credentials, Problem> {
+    let directory = directories.iter().find(|(name, _)| *name == reference.name);
+    let secret = secrets.iter().find(|secret| secret.metadata.name.as_ref() == Some(&reference.name));
+    let read = |field: &str, key: &str| {
+        let field = format!("{REFERENCE}.{field}");
+        let bytes = match (directory, secret) {
+            (Some((_, directory)), _) => from_directory(directory, key),
+            (None, Some(secret)) => from_document(secret, key),
+            (None, None) => {
+                return Err(Problem::field(
+                    &format!("{REFERENCE}.name"),
+                    format!(
+                        "there is no Secret {0:?} here; put it into the file or name a directory: --secret {0}=DIR",
+                        reference.name
+                    ),
+                ));
+            }
+        };
+        let bytes = bytes.map_err(|message| Problem::field(&field, message))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Problem::field(&field, format!("key {key:?} of Secret {:?} is no text", reference.name)))?;
+        // A file made with an editor or `echo` ends with a line break that is no part of the password.
+        Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+    };
+    let username = reference.username_key.as_deref().map(|key| read("usernameKey", key)).transpose()?;
+    Ok(Credentials { username, password: read("passwordKey", &reference.password_key)? })
+}
+
+fn from_directory(directory: &Path, key: &str) -> Result<Vec<u8>, String> {
+    let path = directory.join(key);
+    let unreadable = |error: io::Error| format!("{} cannot be read: {error}", path.display());
+    let metadata = fs::metadata(&path).map_err(unreadable)?;
+    if metadata.len() > LARGEST_FILE {
+        return Err(format!("{} is larger than 1 MiB", path.display()));
+    }
+    fs::read(&path).map_err(unreadable)
+}
+
+/// `stringData` wins over `data`, as on the API server.
+fn from_document(secret: &Secret, key: &str) -> Result<Vec<u8>, String> {
+    let text = secret.string_data.as_ref().and_then(|data| data.get(key)).map(|text| text.clone().into_bytes());
+    let bytes = || secret.data.as_ref().and_then(|data| data.get(key)).map(|bytes| bytes.0.clone());
+    text.or_else(bytes).ok_or_else(|| {
+        let name = secret.metadata.name.as_deref().unwrap_or_default();
+        let strings = secret.string_data.iter().flat_map(BTreeMap::keys);
+        let mut known: Vec<&str> =
+            strings.chain(secret.data.iter().flat_map(BTreeMap::keys)).map(String::as_str).collect();
+        known.sort_unstable();
+        known.dedup();
+        format!("Secret {name:?} has no key {key:?}; it has: {}", known.join(", "))
+    })
+}
+
+/// Writes `files` into a new directory that only this user may read.
+///
+/// # Errors
+/// When the directory exists or cannot be written.
+pub fn write_private(directory: &Path, files: &[(&str, &str)]) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(directory)?;
+    for (name, content) in files {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(directory.join(name))?;
+        file.write_all(content.as_bytes())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn reference(username_key: Option<&str>) -> SecretRef {
+        let username_key = username_key.map(str::to_owned);
+        SecretRef { name: "s".into(), username_key, password_key: "password".into() }
+    }
+
+    fn secret() -> Secret {
+        serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "s"},
+            "data": {"password": "b2xk", "user": "Ym9i"},
+            "stringData": {"password": "new\n"},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn from_the_manifest() {
+        let credentials = resolve(&reference(Some("user")), &[secret()], &[]).unwrap();
+        assert_eq!((credentials.username.as_deref(), credentials.password.as_str()), (Some("bob"), "new"));
+        let credentials = resolve(&reference(None), &[secret()], &[]).unwrap();
+        assert_eq!(credentials.username, None);
+    }
+
+    #[test]
+    fn a_directory_wins() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("password"), "from a file\n").unwrap();
+        let directories = [("s".to_owned(), directory.path().to_owned())];
+        let credentials = resolve(&reference(None), &[secret()], &directories).unwrap();
+        assert_eq!(credentials.password, "from a file");
+        let problem = resolve(&reference(Some("user")), &[secret()], &directories).unwrap_err();
+        assert_eq!(problem.field, "spec.targets[0].auth.secretRef.usernameKey");
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let problem = resolve(&reference(None), &[], &[]).unwrap_err();
+        assert_eq!(
+            problem.to_string(),
+            "spec.targets[0].auth.secretRef.name: there is no Secret \"s\" here; put it into the file or name a \
+             directory: --secret s=DIR"
+        );
+        let problem = resolve(&reference(Some("username")), &[secret()], &[]).unwrap_err();
+        assert!(problem.message.ends_with("has no key \"username\"; it has: password, user"), "{problem}");
+        assert!(!problem.message.contains("new"));
+    }
+
+    #[test]
+    fn only_the_user_may_read() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("private");
+        write_private(&directory, &[("a", "1")]).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&directory), mode(&directory.join("a"))), (0o700, 0o600));
+        assert!(write_private(&directory, &[]).is_err());
+    }
+}

@@ -1,0 +1,268 @@
+//! Shards as child processes of this program.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use redisbench_benchmark::conductor::{Endpoint, ShardPresence};
+use redisbench_benchmark::credential::RunCredential;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::secrets::write_private;
+use crate::child::{Child, describe};
+use crate::credentials::Credentials;
+
+/// Between two looks for the file with the port.
+const LOOK: Duration = Duration::from_millis(10);
+/// The load generator stops at once on SIGTERM.
+const STOP: Duration = Duration::from_secs(3);
+
+/// Why a shard could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ShardsError {
+    /// The load generator is not there.
+    #[error("failed to find redisbench-loadgen beside this program or on PATH; build it or name it with --loadgen")]
+    NoLoadGenerator,
+    /// The files that a shard reads could not be written.
+    #[error("failed to write the files of shard {shard}")]
+    Files {
+        /// Its index.
+        shard: u32,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The process could not be started.
+    #[error("failed to start shard {shard}: {}", program.display())]
+    Start {
+        /// Its index.
+        shard: u32,
+        /// What was to be started.
+        program: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// What all shards of a run have in common.
+#[derive(Debug)]
+pub struct Setting<'a> {
+    /// The load generator.
+    pub program: &'a Path,
+    /// The run's identity.
+    pub run: &'a str,
+    /// How many shards.
+    pub count: u32,
+    /// Threads of each.
+    pub workers: u32,
+    /// What proves conductor and shards to each other.
+    pub credential: &'a RunCredential,
+    /// What the target asks for, if it does.
+    pub target: Option<&'a Credentials>,
+}
+
+/// A process that ended otherwise than it was told to.
+#[derive(Debug)]
+pub struct Ended {
+    /// The shard's index.
+    pub shard: u32,
+    /// How it ended.
+    pub status: String,
+    /// The last lines that it printed.
+    pub last_words: String,
+}
+
+/// Running shards. All of them end with this value.
+#[derive(Debug)]
+pub struct Shards {
+    presence: watch::Receiver<Vec<ShardPresence>>,
+    watchers: JoinSet<Option<Ended>>,
+    stop: Vec<CancellationToken>,
+    _directory: TempDir,
+}
+
+impl Shards {
+    /// Starts the shards. Whether they come to serve is for [`Shards::presence`] to tell.
+    ///
+    /// # Errors
+    /// When their files cannot be written, or a process cannot be started.
+    pub async fn start(setting: &Setting<'_>) -> Result<Self, ShardsError> {
+        let directory = tempfile::Builder::new()
+            .prefix("redisbench-local-")
+            .tempdir()
+            .map_err(|source| ShardsError::Files { shard: 0, source })?;
+        let absent = ShardPresence::Absent { why: None };
+        let (sender, presence) = watch::channel(vec![absent; setting.count as usize]);
+        let mut watchers = JoinSet::new();
+        let mut stop = Vec::new();
+        let host = host_name();
+        for shard in 0..setting.count {
+            let place = directory.path().join(shard.to_string());
+            let arguments = prepare(setting, shard, &host, &place)?;
+            let child = Child::start(setting.program, &arguments.words, b"")
+                .await
+                .map_err(|source| ShardsError::Start { shard, program: setting.program.to_owned(), source })?;
+            let endpoint = Endpoint {
+                shard,
+                incarnation: arguments.incarnation,
+                address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+                host: host.clone(),
+            };
+            let token = CancellationToken::new();
+            watchers.spawn(watch_shard(child, endpoint, arguments.address_file, sender.clone(), token.clone()));
+            stop.push(token);
+        }
+        Ok(Self { presence, watchers, stop, _directory: directory })
+    }
+
+    /// What is known of each shard's process.
+    pub fn presence(&self) -> watch::Receiver<Vec<ShardPresence>> {
+        self.presence.clone()
+    }
+
+    /// Ends the process of one shard, if it still runs.
+    pub fn stop_one(&self, shard: u32) {
+        if let Some(token) = self.stop.get(shard as usize) {
+            token.cancel();
+        }
+    }
+
+    /// Ends all processes that still run, waits for them, and tells of those that had ended otherwise than they should.
+    pub async fn stop(mut self) -> Vec<Ended> {
+        self.stop.iter().for_each(CancellationToken::cancel);
+        let mut ended = Vec::new();
+        while let Some(watched) = self.watchers.join_next().await {
+            ended.extend(watched.ok().flatten());
+        }
+        ended.sort_by_key(|ended| ended.shard);
+        ended
+    }
+}
+
+struct Prepared {
+    words: Vec<String>,
+    incarnation: String,
+    address_file: PathBuf,
+}
+
+fn prepare(setting: &Setting<'_>, shard: u32, host: &str, place: &Path) -> Result<Prepared, ShardsError> {
+    let failed = |source| ShardsError::Files { shard, source };
+    let credential = setting.credential;
+    let identity = place.join("identity");
+    let target = place.join("target");
+    let address_file = place.join("port");
+    write_private(place, &[]).map_err(failed)?;
+    write_private(
+        &identity,
+        &[
+            ("token", credential.token_text()),
+            ("tls.crt", credential.certificate_pem()),
+            ("tls.key", credential.private_key_pem()),
+        ],
+    )
+    .map_err(failed)?;
+    let incarnation = uuid::Uuid::new_v4().to_string();
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    let mut words: Vec<String> = [
+        ["--run", setting.run],
+        ["--index", &shard.to_string()],
+        ["--incarnation", &incarnation],
+        ["--host", host],
+        ["--listen", "127.0.0.1:0"],
+        ["--identity", &path(&identity)],
+        ["--workers", &setting.workers.to_string()],
+        ["--port-file", &path(&address_file)],
+    ]
+    .concat()
+    .into_iter()
+    .map(str::to_owned)
+    .collect();
+    words.insert(0, "shard".to_owned());
+    if let Some(credentials) = setting.target {
+        let mut files = vec![("password", credentials.password.as_str())];
+        files.extend(credentials.username.as_deref().map(|username| ("username", username)));
+        write_private(&target, &files).map_err(failed)?;
+        words.extend(["--target-credentials".to_owned(), path(&target)]);
+    }
+    Ok(Prepared { words, incarnation, address_file })
+}
+
+async fn watch_shard(
+    mut child: Child,
+    mut endpoint: Endpoint,
+    address_file: PathBuf,
+    presence: watch::Sender<Vec<ShardPresence>>,
+    stop: CancellationToken,
+) -> Option<Ended> {
+    let shard = endpoint.shard;
+    let publish = |state: ShardPresence| presence.send_modify(|all| all[shard as usize] = state);
+    let serving = async {
+        endpoint.address = listening_address(&address_file).await;
+        publish(ShardPresence::Present(endpoint));
+        std::future::pending().await
+    };
+    let ended = tokio::select! {
+        ended = child.wait() => ended,
+        () = stop.cancelled() => {
+            child.stop(STOP).await;
+            publish(ShardPresence::Gone { why: "stopped".to_owned(), replaced: false });
+            return None;
+        }
+        never = serving => never,
+    };
+    let status = match ended {
+        Ok(status) if status.success() => {
+            publish(ShardPresence::Done);
+            return None;
+        }
+        Ok(status) => describe(status),
+        Err(error) => error.to_string(),
+    };
+    let last_words = child.last_words().await;
+    let why = match last_words.lines().last() {
+        Some(line) => format!("{status}; it said: {line}"),
+        None => status.clone(),
+    };
+    publish(ShardPresence::Gone { why, replaced: false });
+    Some(Ended { shard, status, last_words })
+}
+
+/// Waits for the load generator to say where it listens: the file appears whole.
+async fn listening_address(file: &Path) -> SocketAddr {
+    loop {
+        if let Ok(text) = tokio::fs::read_to_string(file).await
+            && let Ok(address) = text.trim().parse()
+        {
+            return address;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The load generator: `asked`, or the one beside this program, or the one on `PATH`.
+///
+/// # Errors
+/// When there is none.
+pub fn find_load_generator(asked: Option<&Path>) -> Result<PathBuf, ShardsError> {
+    const NAME: &str = "redisbench-loadgen";
+    if let Some(asked) = asked {
+        return Ok(asked.to_owned());
+    }
+    // As a kubectl plugin this program is often a link to where both live.
+    let own = std::env::current_exe().and_then(std::fs::canonicalize).ok();
+    let beside = own.as_deref().and_then(Path::parent).map(|directory| directory.join(NAME));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    beside
+        .into_iter()
+        .chain(std::env::split_paths(&path).map(|directory| directory.join(NAME)))
+        .find(|candidate| candidate.is_file())
+        .ok_or(ShardsError::NoLoadGenerator)
+}
+
+/// The machine's name, or none where the kernel has none to tell.
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
+}

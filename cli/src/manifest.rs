@@ -1,0 +1,215 @@
+//! A manifest: a file with one RedisBenchmark, the Secrets it needs, and what else the user keeps there.
+
+mod documents;
+
+use std::fmt;
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::Secret;
+use redisbench_benchmark::api::{self, RedisBenchmark, Validated};
+use serde_json::Value;
+
+const API_GROUP: &str = "redisbench.dev";
+const API_VERSION: &str = "redisbench.dev/v1alpha1";
+const KIND: &str = "RedisBenchmark";
+
+/// What is wrong with a manifest, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The field's path, such as `spec.load.connections`; empty if it is the file as such.
+    pub field: String,
+    /// What is wrong, and the way out.
+    pub message: String,
+}
+
+impl Problem {
+    /// A problem of the field at `path`.
+    pub fn field(path: &str, message: String) -> Self {
+        Self { field: path.to_owned(), message }
+    }
+
+    /// A problem of the file.
+    pub fn file(message: String) -> Self {
+        Self { field: String::new(), message }
+    }
+}
+
+impl From<api::Problem> for Problem {
+    fn from(problem: api::Problem) -> Self {
+        let api::Problem { field, value, message } = problem;
+        Self { field, message: if value.is_empty() { message } else { format!("{value}: {message}") } }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.field.is_empty() {
+            formatter.write_str(&self.message)
+        } else {
+            write!(formatter, "{}: {}", self.field, self.message)
+        }
+    }
+}
+
+/// A manifest that could be read. Whether its benchmark makes sense is for the validation to say.
+#[derive(Clone)]
+pub struct Manifest {
+    /// The benchmark.
+    pub benchmark: RedisBenchmark,
+    /// The benchmark as it was written, without defaults.
+    pub document: Value,
+    /// The Secrets beside it.
+    pub secrets: Vec<Secret>,
+    /// What else stands in the file and is not for us, as `Kind name`.
+    pub skipped: Vec<String>,
+}
+
+impl fmt::Debug for Manifest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The Secrets' own Debug would print what is in them.
+        formatter.debug_struct("Manifest").field("benchmark", &self.benchmark).finish_non_exhaustive()
+    }
+}
+
+/// Reads the manifest in `file`; `-` is standard input.
+///
+/// # Errors
+/// Everything that is wrong with the file, as far as it could be read.
+pub fn load(file: &Path) -> Result<Manifest, Vec<Problem>> {
+    let text = documents::read(file).map_err(|problem| vec![problem])?;
+    parse(&text)
+}
+
+/// Reads a manifest from `text`.
+///
+/// # Errors
+/// Everything that is wrong with it, as far as it could be read.
+pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut benchmarks = Vec::new();
+    let mut secrets = Vec::new();
+    let mut skipped = Vec::new();
+    for document in documents::split(text).map_err(|problem| vec![problem])? {
+        let [version, kind] = ["apiVersion", "kind"].map(|field| document[field].as_str().unwrap_or_default());
+        match (version, kind) {
+            (API_VERSION, KIND) => benchmarks.extend(read_benchmark(document, &mut problems)),
+            ("v1", "Secret") => secrets.extend(read_secret(document, &mut problems)),
+            ("" | API_VERSION, _) | (_, "" | KIND) => problems.push(unknown_type(version, kind)),
+            _ if version.split('/').next() == Some(API_GROUP) => problems.push(unknown_type(version, kind)),
+            (_, kind) => skipped.push(format!("{kind} {}", document["metadata"]["name"].as_str().unwrap_or_default())),
+        }
+    }
+    if problems.is_empty() && benchmarks.len() != 1 {
+        let message = format!("must hold one {KIND} ({API_VERSION}), has {}", benchmarks.len());
+        problems.push(Problem::file(message));
+    }
+    match benchmarks.pop() {
+        Some((benchmark, document)) if problems.is_empty() => Ok(Manifest { benchmark, document, secrets, skipped }),
+        _ => Err(problems),
+    }
+}
+
+fn unknown_type(version: &str, kind: &str) -> Problem {
+    let message =
+        format!("apiVersion {version:?} with kind {kind:?} is not known here; this program reads {API_VERSION} {KIND}");
+    Problem::file(message)
+}
+
+fn read_benchmark(document: Value, problems: &mut Vec<Problem>) -> Option<(RedisBenchmark, Value)> {
+    let before = problems.len();
+    if document["metadata"]["name"].as_str().is_none_or(str::is_empty) {
+        problems.push(Problem::field("metadata.name", "is required".to_owned()));
+    }
+    match api::read(&document) {
+        Ok(benchmark) if problems.len() == before => return Some((benchmark, document)),
+        Ok(_) => {}
+        Err(found) => problems.extend(found.into_iter().map(Problem::from)),
+    }
+    None
+}
+
+fn read_secret(document: Value, problems: &mut Vec<Problem>) -> Option<Secret> {
+    // The reader's own words could quote what is secret.
+    serde_json::from_value(document)
+        .map_err(|_| {
+            let message = "a Secret cannot be read: data must be base64 and stringData text, each under its key";
+            problems.push(Problem::file(message.to_owned()));
+        })
+        .ok()
+}
+
+/// Checks a benchmark as the operator does.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn validate(benchmark: &RedisBenchmark) -> Result<Validated, Vec<Problem>> {
+    let name = benchmark.metadata.name.as_deref().unwrap_or_default();
+    api::validate(&benchmark.spec, name).map_err(|problems| problems.into_iter().map(Problem::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINIMAL: &str = "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {name: a}
+spec:
+  targets: [{name: redis, type: Standalone, endpoints: ['redis:6379']}]
+  workload: {operations: [{name: get, command: GET __key__}]}
+  load: {type: ClosedLoop, duration: 10s}
+";
+
+    fn problems(text: &str) -> Vec<String> {
+        parse(text).unwrap_err().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn minimal_manifest_gets_its_defaults() {
+        let manifest = parse(MINIMAL).unwrap();
+        assert_eq!(manifest.benchmark.metadata.name.as_deref(), Some("a"));
+        assert_eq!(manifest.benchmark.spec.shards.count, 1);
+        assert!(manifest.secrets.is_empty() && manifest.skipped.is_empty());
+    }
+
+    #[test]
+    fn secrets_are_kept_and_strangers_skipped() {
+        let text = format!(
+            "{MINIMAL}---\napiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{password: hunter2}}\n\
+             ---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: redis}}\n"
+        );
+        let manifest = parse(&text).unwrap();
+        assert_eq!(manifest.secrets.len(), 1);
+        assert_eq!(manifest.skipped, ["Deployment redis"]);
+        assert!(!format!("{manifest:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn exactly_one_benchmark() {
+        assert_eq!(problems(""), ["must hold one RedisBenchmark (redisbench.dev/v1alpha1), has 0"]);
+        assert_eq!(
+            problems(&format!("{MINIMAL}---{MINIMAL}")),
+            ["must hold one RedisBenchmark (redisbench.dev/v1alpha1), has 2"]
+        );
+    }
+
+    #[test]
+    fn newer_version_is_refused() {
+        let text = MINIMAL.replace("v1alpha1", "v2");
+        assert_eq!(
+            problems(&text),
+            ["apiVersion \"redisbench.dev/v2\" with kind \"RedisBenchmark\" is not known here; \
+              this program reads redisbench.dev/v1alpha1 RedisBenchmark"]
+        );
+    }
+
+    #[test]
+    fn schema_problems_come_all_at_once() {
+        let text = MINIMAL.replace("name: a", "name: ''").replace("duration: 10s", "duration: 10s, conections: 3");
+        let problems = problems(&text);
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert_eq!(problems[0], "metadata.name: is required");
+        assert_eq!(problems[1], "spec.load.conections: unknown field; did you mean connections?");
+    }
+}

@@ -1,0 +1,75 @@
+//! From a file of YAML to its documents.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::Problem;
+
+/// The API server takes objects of 1.5 MiB; a file may hold a few.
+const LARGEST_FILE: u64 = 8 << 20;
+
+/// Reads `file`, or standard input for `-`, whole.
+///
+/// # Errors
+/// When it cannot be read, is too large or is not text.
+pub fn read(file: &Path) -> Result<String, Problem> {
+    let mut text = String::new();
+    let unreadable = |error: std::io::Error| Problem::file(format!("cannot be read: {error}"));
+    let bounded = LARGEST_FILE + 1;
+    let length = if file == Path::new("-") {
+        std::io::stdin().lock().take(bounded).read_to_string(&mut text)
+    } else {
+        std::fs::File::open(file).map_err(unreadable)?.take(bounded).read_to_string(&mut text)
+    }
+    .map_err(unreadable)?;
+    if length as u64 > LARGEST_FILE {
+        return Err(Problem::file(format!("is larger than {} MiB", LARGEST_FILE >> 20)));
+    }
+    Ok(text)
+}
+
+/// Splits `text` into its documents. Empty ones are left out.
+///
+/// # Errors
+/// When a document is not YAML, or has keys that JSON cannot have.
+pub fn split(text: &str) -> Result<Vec<Value>, Problem> {
+    let mut documents = Vec::new();
+    for document in serde_yaml::Deserializer::from_str(text) {
+        // By way of a YAML value, which refuses a key that is there twice.
+        let value =
+            serde_yaml::Value::deserialize(document).map_err(|error| Problem::file(format!("is not YAML: {error}")))?;
+        let value = serde_json::to_value(value)
+            .map_err(|error| Problem::file(format!("holds YAML that JSON cannot hold: {error}")))?;
+        if !value.is_null() {
+            documents.push(value);
+        }
+    }
+    Ok(documents)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn several_documents() {
+        let documents = split("---\na: 1\n---\n# nothing\n---\nc: [x]\n").unwrap();
+        assert_eq!(documents, [json!({"a": 1}), json!({"c": ["x"]})]);
+    }
+
+    #[test]
+    fn a_key_twice_is_refused() {
+        assert!(split("a: 1\na: 2\n").unwrap_err().message.contains("duplicate"));
+    }
+
+    #[test]
+    fn broken_text_names_the_place() {
+        let problem = split("a: [1\nb: 2\n").unwrap_err();
+        assert!(problem.message.contains("line"), "{}", problem.message);
+    }
+}

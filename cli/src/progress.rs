@@ -1,0 +1,194 @@
+//! Live progress on standard error: a bar on a terminal, else a line now and then. Works from the object alone, so that
+//! `local` and `run` show the same.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::Timestamp;
+use redisbench_benchmark::api::status::Phase;
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus};
+use redisbench_benchmark::people;
+use redisbench_benchmark::report::conditions::{condition, find};
+
+/// Between two lines where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Shows how a benchmark comes along.
+#[derive(Debug)]
+pub struct Display {
+    bar: Option<ProgressBar>,
+    shown: Option<Line>,
+}
+
+/// What was last printed, and when.
+#[derive(Debug)]
+struct Line {
+    phase: Phase,
+    text: String,
+    at: Timestamp,
+}
+
+impl Display {
+    /// A display on standard error.
+    pub fn new() -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
+            // The template is a constant; the plain style is a fine answer should it ever be wrong.
+            let style = ProgressStyle::with_template("{bar:24.green/dim} {wide_msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            bar.set_style(style.progress_chars("━━─"));
+            bar
+        });
+        Self { bar, shown: None }
+    }
+
+    /// Shows `benchmark` as it is at `now`. May be called as often as one likes.
+    pub fn show(&mut self, benchmark: &RedisBenchmark, now: Timestamp) {
+        let Some(status) = &benchmark.status else { return };
+        let line = line(&benchmark.spec, status, now);
+        if let Some(bar) = &self.bar {
+            bar.set_position(status.progress.map_or(0, |progress| progress.percent.into()));
+            bar.set_message(line);
+        } else if self.is_due(status.phase, &line, now) {
+            eprintln!("{line}");
+            self.shown = Some(Line { phase: status.phase, text: line, at: now });
+        }
+    }
+
+    /// Prints a remark above the bar.
+    pub fn note(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Takes the bar away, to ask or to end.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn is_due(&self, phase: Phase, text: &str, now: Timestamp) -> bool {
+        self.shown.as_ref().is_none_or(|shown| {
+            let age = Duration::try_from(now.duration_since(shown.at)).unwrap_or_default();
+            shown.phase != phase || (age >= LINE_INTERVAL && shown.text != text)
+        })
+    }
+}
+
+/// One line: phase, rate, p99, errors, time; or what is waited for.
+fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> String {
+    let mut parts = vec![format!("{:?}", status.phase)];
+    let progress = status.progress.unwrap_or_default();
+    match status.phase {
+        Phase::Running => {
+            parts.push(format!("{} %", progress.percent));
+            parts.push(people::rate(progress.achieved_per_second));
+            parts.extend(progress.p99_nanoseconds.map(|p99| format!("p99 {}", people::latency(p99))));
+            let errors = status.summary.as_ref().and_then(|summary| summary.errors.as_ref());
+            parts.extend(errors.map(|errors| format!("errors {errors}")));
+            parts.extend(time(spec, status, now));
+        }
+        Phase::Pending | Phase::Preparing => {
+            let doing = find(status, condition::RECONCILING).filter(|doing| doing.status == "True");
+            let counts = status.shards.map(|shards| format!("{} of {} shards are armed", shards.armed, shards.desired));
+            parts.extend(doing.map(|doing| doing.message.clone()).or(counts));
+            if progress.percent > 0 {
+                parts.push(format!("preload {} %", progress.percent));
+            }
+        }
+        Phase::Suspended | Phase::Collecting | Phase::Succeeded | Phase::Failed | Phase::Aborted => {}
+    }
+    if let Some(shards) = status.shards {
+        let troubles = [(shards.lost, "lost"), (shards.unreachable, "unreachable")];
+        let troubles = troubles.into_iter().filter(|(number, _)| *number > 0);
+        parts.extend(troubles.map(|(number, word)| format!("{number} of {} shards {word}", shards.desired)));
+    }
+    parts.join("   ")
+}
+
+/// How long it has run, and how long it shall.
+fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> Option<String> {
+    let start = status.trial.as_ref()?.start_at.as_ref()?.0;
+    let elapsed = Duration::try_from(now.duration_since(start)).unwrap_or_default();
+    let warmup = spec.load.warmup.parse().unwrap_or_default();
+    let planned = spec.load.duration.as_ref().and_then(|duration| duration.parse().ok()).map(|length| length + warmup);
+    let elapsed_text = people::seconds(elapsed);
+    Some(match planned {
+        _ if elapsed < warmup => format!("{elapsed_text}, warming up"),
+        Some(planned) => format!("{elapsed_text} of {}", people::seconds(planned)),
+        None => elapsed_text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use redisbench_benchmark::api::status::{Progress, ShardCounts, Summary, TrialStatus};
+
+    use super::*;
+    use crate::manifest::parse;
+
+    const MANIFEST: &str = "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {name: a}
+spec:
+  targets: [{name: redis, type: Standalone, endpoints: ['redis:6379']}]
+  workload: {operations: [{name: get, command: GET __key__}]}
+  load: {type: ClosedLoop, duration: 1m, warmup: 5s}
+";
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn running() -> RedisBenchmarkStatus {
+        let start_at = Some(serde_json::from_value(serde_json::json!("1970-01-01T00:01:40.000000Z")).unwrap());
+        RedisBenchmarkStatus {
+            phase: Phase::Running,
+            trial: Some(TrialStatus { index: 0, of: 1, attempt: 1, start_at }),
+            progress: Some(Progress { percent: 30, achieved_per_second: 5000, p99_nanoseconds: Some(1_450_000) }),
+            summary: Some(Summary { errors: Some("0 (0 %)".to_owned()), ..Summary::default() }),
+            shards: Some(ShardCounts { desired: 2, running: 2, ..ShardCounts::default() }),
+            ..RedisBenchmarkStatus::default()
+        }
+    }
+
+    #[test]
+    fn running_says_rate_latency_errors_and_time() {
+        let spec = parse(MANIFEST).unwrap().benchmark.spec;
+        let mut status = running();
+        assert_eq!(
+            line(&spec, &status, at(120)),
+            "Running   30 %   5.00k/s   p99 1.45 ms   errors 0 (0 %)   20s of 1m05s"
+        );
+        status.shards = Some(ShardCounts { desired: 2, running: 1, lost: 1, ..ShardCounts::default() });
+        assert_eq!(
+            line(&spec, &status, at(102)),
+            "Running   30 %   5.00k/s   p99 1.45 ms   errors 0 (0 %)   2s, warming up   1 of 2 shards lost"
+        );
+    }
+
+    #[test]
+    fn preparing_says_what_is_waited_for() {
+        let spec = parse(MANIFEST).unwrap().benchmark.spec;
+        let mut status = running();
+        status.phase = Phase::Preparing;
+        status.shards = Some(ShardCounts { desired: 2, armed: 1, ..ShardCounts::default() });
+        assert_eq!(line(&spec, &status, at(0)), "Preparing   1 of 2 shards are armed   preload 30 %");
+    }
+
+    #[test]
+    fn lines_come_with_a_new_phase_or_with_news_after_a_while() {
+        let shown = Line { phase: Phase::Running, text: "a".to_owned(), at: at(100) };
+        let display = Display { bar: None, shown: Some(shown) };
+        assert!(!display.is_due(Phase::Running, "b", at(102)));
+        assert!(display.is_due(Phase::Running, "b", at(103)));
+        assert!(!display.is_due(Phase::Running, "a", at(200)));
+        assert!(display.is_due(Phase::Collecting, "a", at(100)));
+        assert!(Display { bar: None, shown: None }.is_due(Phase::Pending, "", at(0)));
+    }
+}

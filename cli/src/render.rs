@@ -1,0 +1,49 @@
+//! A finished benchmark as text: a table for people, or the object itself. Works from the object alone, so that `local`
+//! and `run` print the same.
+
+mod grid;
+mod paint;
+mod result;
+mod setup;
+
+use std::io::{self, IsTerminal as _, Write};
+
+use anyhow::Context as _;
+use redisbench_benchmark::api::RedisBenchmark;
+
+use crate::arguments::Output;
+pub use paint::Paint;
+
+/// Prints `benchmark` to standard output.
+///
+/// # Errors
+/// When standard output cannot be written, or the object cannot be serialised.
+pub fn print(benchmark: &RedisBenchmark, output: Output) -> anyhow::Result<()> {
+    let text = match output {
+        Output::Table => table(benchmark, Paint::for_stream(io::stdout().is_terminal())),
+        Output::Json => {
+            let mut text = serde_json::to_string_pretty(benchmark).context("failed to write the object as JSON")?;
+            text.push('\n');
+            text
+        }
+        Output::Yaml => serde_yaml::to_string(benchmark).context("failed to write the object as YAML")?,
+    };
+    io::stdout().write_all(text.as_bytes()).context("failed to write to standard output")
+}
+
+/// The table for people: what matters most comes first.
+pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
+    let mut text = setup::headline(benchmark, paint);
+    text.push_str(&setup::setup(benchmark, paint));
+    let status = benchmark.status.as_ref();
+    if let Some(measured) = status.and_then(|status| status.result.as_ref()) {
+        text.push_str(&result::sections(benchmark, measured, paint));
+    }
+    if let Some(status) = status {
+        text.push_str(&setup::artifacts(status, paint));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

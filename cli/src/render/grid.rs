@@ -1,0 +1,111 @@
+//! Aligned columns.
+
+use super::paint::{Paint, Style};
+
+/// Between two columns.
+const GAP: &str = "   ";
+
+/// Rows of cells: the first column is aligned to the left, the others to the right, or to the left where asked.
+#[derive(Debug, Default)]
+pub struct Grid {
+    rows: Vec<Vec<Cell>>,
+    left: Vec<usize>,
+}
+
+/// A piece of text with a style.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// Text in a style.
+    pub fn styled(text: impl Into<String>, style: Style) -> Self {
+        Self { text: text.into(), style }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), style: Style::Plain }
+    }
+}
+
+impl Grid {
+    /// A grid whose first row is `title` and the heads of the columns.
+    pub fn new(title: &str, heads: &[&str]) -> Self {
+        let mut row = vec![Cell::styled(title, Style::Bold)];
+        row.extend(heads.iter().map(|&head| Cell::styled(head, Style::Dim)));
+        Self { rows: vec![row], left: vec![0] }
+    }
+
+    /// Aligns `column` to the left.
+    pub fn left(mut self, column: usize) -> Self {
+        self.left.push(column);
+        self
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// The grid as lines, with an empty one before it.
+    pub fn text(&self, paint: Paint) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| self.rows.iter().filter_map(|row| row.get(column)).map(width).max().unwrap_or(0))
+            .collect();
+        let mut text = String::from("\n");
+        for row in &self.rows {
+            let mut line = String::new();
+            // What would only pad the end of the line is left out.
+            let last = row.iter().rposition(|cell| !cell.text.is_empty()).unwrap_or(0);
+            for (column, cell) in row.iter().enumerate().take(last + 1) {
+                let padding = " ".repeat(widths[column] - width(cell));
+                let painted = paint.apply(cell.style, &cell.text);
+                if column > 0 {
+                    line.push_str(GAP);
+                }
+                match (self.left.contains(&column), column == last) {
+                    (true, true) => line.push_str(&painted),
+                    (true, false) => line.push_str(&(painted + &padding)),
+                    (false, _) => line.push_str(&(padding + &painted)),
+                }
+            }
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn width(cell: &Cell) -> usize {
+    cell.text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let mut grid = Grid::new("Title", &["a", "long head", "text"]).left(3);
+        grid.row(["x", "1.00 µs", "2", "first"]);
+        grid.row(["yyyyyyy", "", "22", ""]);
+        let expected = "
+Title           a   long head   text
+x         1.00 µs           2   first
+yyyyyyy                    22
+";
+        assert_eq!(grid.text(Paint::none()), expected);
+    }
+
+    #[test]
+    fn colour_does_not_move_columns() {
+        let mut grid = Grid::new("T", &["a"]);
+        grid.row([Cell::styled("x", Style::Bad), Cell::from("100")]);
+        assert_eq!(grid.text(Paint::always()), "\n\x1b[1mT\x1b[0m     \x1b[2ma\x1b[0m\n\x1b[1;31mx\x1b[0m   100\n");
+    }
+}

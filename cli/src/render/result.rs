@@ -1,0 +1,229 @@
+//! What was measured.
+
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::spec::TargetType;
+use redisbench_benchmark::api::status::{Latencies, Requests, ShardOutcome, TrialResult};
+
+use super::grid::{Cell, Grid};
+use super::paint::{Paint, Style};
+use redisbench_benchmark::people::{bandwidth, count, latency, rate};
+
+/// Below this the busiest worker leaves its processor idle now and then; above it, it is likely the limit.
+const BUSY_PERCENT: u32 = 90;
+
+/// All tables of a result, in the order of interest.
+pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) -> String {
+    let mut text = latencies(result).text(paint);
+    text.push_str(&throughput(result).text(paint));
+    text.push_str(&requests(result).text(paint));
+    if !result.errors.is_empty() {
+        text.push_str(&errors(result).text(paint));
+    }
+    // The one node of a standalone target would only repeat the total.
+    let standalone = benchmark.spec.targets.iter().all(|target| target.kind == TargetType::Standalone);
+    if !result.nodes.is_empty() && !standalone {
+        text.push_str(&nodes(result).text(paint));
+    }
+    if !result.shards.is_empty() {
+        text.push_str(&shards(result).text(paint));
+    }
+    text.push_str(&beside(result, paint));
+    text
+}
+
+fn latencies(result: &TrialResult) -> Grid {
+    let mut grid = Grid::new("Latency", &["p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"]);
+    grid.row(latency_row("response time", &result.response_time));
+    for operation in &result.operations {
+        grid.row(latency_row(&format!("  {}", operation.name), &operation.response_time));
+    }
+    if let Some(succeeded) = &result.response_time_of_succeeded {
+        grid.row(latency_row("  of succeeded only", succeeded));
+    }
+    if let Some(service) = &result.service_time {
+        grid.row(latency_row("service time", service));
+        for operation in &result.operations {
+            if let Some(service) = &operation.service_time {
+                grid.row(latency_row(&format!("  {}", operation.name), service));
+            }
+        }
+    }
+    grid
+}
+
+fn latency_row(name: &str, latencies: &Latencies) -> Vec<Cell> {
+    let mut row = vec![Cell::from(name)];
+    let quantiles = [
+        ("p50", latencies.p50_nanoseconds),
+        ("p90", latencies.p90_nanoseconds),
+        ("p99", latencies.p99_nanoseconds),
+        ("p999", latencies.p999_nanoseconds),
+        ("p9999", latencies.p9999_nanoseconds),
+    ];
+    for (name, value) in quantiles {
+        row.push(quantile(latencies, name, value));
+    }
+    row.push(known(latencies.max_nanoseconds));
+    row.push(known(latencies.mean_nanoseconds));
+    row
+}
+
+fn quantile(latencies: &Latencies, name: &str, value: Option<u64>) -> Cell {
+    match latencies.beyond.iter().find(|beyond| beyond.quantile == name) {
+        Some(beyond) => Cell::styled(format!("> {}", latency(beyond.more_than_nanoseconds)), Style::Bad),
+        None => known(value),
+    }
+}
+
+fn known(nanoseconds: Option<u64>) -> Cell {
+    nanoseconds.map_or_else(|| Cell::from("-"), |nanoseconds| Cell::from(latency(nanoseconds)))
+}
+
+fn throughput(result: &TrialResult) -> Grid {
+    let throughput = &result.throughput;
+    let target = throughput.target_per_second;
+    let mut heads = vec!["achieved", "slowest second", "fastest second", "sent", "received"];
+    let mut row = vec![
+        Cell::from(rate(throughput.achieved_per_second)),
+        Cell::from(rate(throughput.min_per_second)),
+        Cell::from(rate(throughput.max_per_second)),
+        Cell::from(bandwidth(result.bandwidth.sent_bytes_per_second)),
+        Cell::from(bandwidth(result.bandwidth.received_bytes_per_second)),
+    ];
+    if let Some(target) = target {
+        heads.insert(0, "target");
+        row.insert(0, Cell::from(rate(target)));
+    }
+    row.insert(0, Cell::from("succeeded"));
+    let mut grid = Grid::new("Throughput", &heads);
+    grid.row(row);
+    grid
+}
+
+fn requests(result: &TrialResult) -> Grid {
+    let all = &result.requests;
+    let with_hits = result.operations.iter().any(|operation| operation.misses > 0);
+    // The heads spell the sum that holds in every row.
+    let mut heads = vec!["scheduled", "= succeeded", "+ errors", "+ unsent"];
+    for (head, value) in [("+ in flight", all.in_flight), ("+ unknown", all.unknown)] {
+        if value > 0 {
+            heads.push(head);
+        }
+    }
+    heads.push("sent late");
+    if all.redirected > 0 {
+        heads.push("redirected");
+    }
+    if with_hits {
+        heads.extend(["hits", "misses"]);
+    }
+    let mut grid = Grid::new("Requests", &heads);
+    grid.row(request_row("total", all, all));
+    for operation in &result.operations {
+        let mut row = request_row(&format!("  {}", operation.name), &operation.requests, all);
+        if with_hits {
+            row.extend([Cell::from(count(operation.hits)), Cell::from(count(operation.misses))]);
+        }
+        grid.row(row);
+    }
+    grid
+}
+
+fn request_row(name: &str, requests: &Requests, all: &Requests) -> Vec<Cell> {
+    let mut row = vec![Cell::from(name)];
+    row.extend([requests.scheduled, requests.succeeded].map(|value| Cell::from(count(value))));
+    row.extend([requests.errors, requests.unsent].map(|value| wrong_unless_zero(count(value), value)));
+    for (value, total) in [(requests.in_flight, all.in_flight), (requests.unknown, all.unknown)] {
+        if total > 0 {
+            row.push(wrong_unless_zero(count(value), value));
+        }
+    }
+    row.push(Cell::from(count(requests.late)));
+    if all.redirected > 0 {
+        row.push(Cell::from(count(requests.redirected)));
+    }
+    row
+}
+
+fn wrong_unless_zero(text: String, value: u64) -> Cell {
+    Cell::styled(text, if value == 0 { Style::Plain } else { Style::Bad })
+}
+
+fn errors(result: &TrialResult) -> Grid {
+    let mut grid = Grid::new("Errors", &["count", "first message"]).left(2);
+    for error in &result.errors {
+        grid.row([error.kind.clone(), count(error.count), error.first_message.clone()]);
+    }
+    grid
+}
+
+fn nodes(result: &TrialResult) -> Grid {
+    let heads = ["slots", "requests", "of mean", "errors", "redirects", "p50", "p99", "max"];
+    let mut grid = Grid::new("Nodes (service time)", &heads);
+    for node in &result.nodes {
+        let service = &node.service_time;
+        grid.row([
+            Cell::from(node.address.as_str()),
+            Cell::from(count(node.slots.into())),
+            Cell::from(count(node.requests)),
+            Cell::from(format!("{} %", node.imbalance_percent)),
+            wrong_unless_zero(count(node.errors), node.errors),
+            Cell::from(count(node.redirects)),
+            known(service.p50_nanoseconds),
+            known(service.p99_nanoseconds),
+            known(service.max_nanoseconds),
+        ]);
+    }
+    grid
+}
+
+fn shards(result: &TrialResult) -> Grid {
+    let heads = ["on", "requests", "errors", "p99", "started after", "busiest worker", "throttled", "reconnects"];
+    let mut grid = Grid::new("Shards", &heads).left(1);
+    for shard in &result.shards {
+        let (name, style) = match shard.state {
+            ShardOutcome::Finished => (shard.index.to_string(), Style::Plain),
+            ShardOutcome::Lost => (format!("{} (lost)", shard.index), Style::Bad),
+        };
+        let busy = if shard.busiest_worker_percent < BUSY_PERCENT { Style::Plain } else { Style::Doubtful };
+        grid.row([
+            Cell::styled(name, style),
+            Cell::from(shard.node.as_str()),
+            Cell::from(count(shard.requests.scheduled)),
+            wrong_unless_zero(count(shard.requests.errors), shard.requests.errors),
+            known(shard.p99_nanoseconds),
+            Cell::from(latency(shard.start_skew_microseconds.saturating_mul(1000))),
+            Cell::styled(format!("{} %", shard.busiest_worker_percent), busy),
+            Cell::from(latency(shard.throttled_milliseconds.saturating_mul(1_000_000))),
+            Cell::from(count(shard.reconnects)),
+        ]);
+    }
+    grid
+}
+
+/// What stands beside the result: lists cut short, warm-up, preload.
+fn beside(result: &TrialResult, paint: Paint) -> String {
+    let mut notes = Vec::new();
+    if let Some(truncated) = &result.truncated {
+        let left_out = [
+            (truncated.operations, "operations"),
+            (truncated.nodes, "nodes"),
+            (truncated.errors, "kinds of error"),
+            (truncated.shards, "shards"),
+        ];
+        for (number, name) in left_out.into_iter().filter(|(number, _)| *number > 0) {
+            notes.push(format!("{} more {name} are in the artifacts only.", count(number)));
+        }
+    }
+    if let Some(preload) = result.preload.filter(|preload| preload.commands > 0) {
+        notes.push(format!("Preload: {} keys, counted nowhere above.", count(preload.keys)));
+    }
+    if let Some(warmup) = result.warmup.filter(|warmup| warmup.scheduled > 0) {
+        let (scheduled, errors) = (count(warmup.scheduled), count(warmup.errors));
+        notes.push(format!("Warm-up: {scheduled} requests with {errors} errors, counted nowhere above."));
+    }
+    if notes.is_empty() {
+        return String::new();
+    }
+    format!("\n{}\n", notes.iter().map(|note| paint.apply(Style::Dim, note)).collect::<Vec<_>>().join("\n"))
+}

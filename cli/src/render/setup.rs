@@ -1,0 +1,127 @@
+//! What was asked for, and what came of it.
+
+use std::fmt::Write as _;
+
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::RedisBenchmarkStatus;
+use redisbench_benchmark::api::spec::{LoadSpec, LoadType};
+use redisbench_benchmark::api::status::{LimitedBy, Phase, VerdictValue};
+
+use super::paint::{Paint, Style};
+use redisbench_benchmark::people::{count, latency, rate};
+
+/// The first lines: verdict, rate, p99, errors, and why it is not better.
+pub fn headline(benchmark: &RedisBenchmark, paint: Paint) -> String {
+    let name = benchmark.metadata.name.as_deref().unwrap_or_default();
+    let Some(status) = &benchmark.status else { return format!("{}\n", paint.apply(Style::Bold, name)) };
+    let verdict = status.verdict.as_ref();
+    let (word, style) = outcome(status);
+    let mut line = format!("{}   {}", paint.apply(Style::Bold, name), paint.apply(style, &word));
+    if let Some(summary) = status.summary.as_ref().filter(|_| status.result.is_some()) {
+        for (label, value) in [("", &summary.rate), ("p99 ", &summary.p99), ("errors ", &summary.errors)] {
+            if let Some(value) = value {
+                let _ = write!(line, "   {label}{}", paint.apply(Style::Bold, value));
+            }
+        }
+    }
+    line.push('\n');
+    if let Some(failed) = status.conditions.iter().find(|condition| condition.type_ == "Failed")
+        && failed.status == "True"
+    {
+        let _ = writeln!(line, "  {}: {}", paint.apply(Style::Bad, &failed.reason), failed.message);
+    }
+    for reason in verdict.iter().flat_map(|verdict| &verdict.reasons) {
+        let name = paint.apply(verdict_style(reason.severity), &format!("{:?}", reason.reason));
+        let _ = writeln!(line, "  {name}: {}", reason.message);
+    }
+    if let Some(verdict) = verdict.filter(|_| status.result.is_some()) {
+        let _ = writeln!(line, "  {}", paint.apply(Style::Dim, limited_by(verdict.limited_by)));
+    }
+    line
+}
+
+fn outcome(status: &RedisBenchmarkStatus) -> (String, Style) {
+    match (status.phase, status.verdict.as_ref()) {
+        (Phase::Succeeded, Some(verdict)) => (format!("{:?}", verdict.value), verdict_style(verdict.value)),
+        (phase @ (Phase::Failed | Phase::Aborted), _) => (format!("{phase:?}"), Style::Bad),
+        (phase, _) => (format!("{phase:?}"), Style::Bold),
+    }
+}
+
+fn verdict_style(value: VerdictValue) -> Style {
+    match value {
+        VerdictValue::Valid => Style::Good,
+        VerdictValue::Degraded => Style::Doubtful,
+        VerdictValue::Invalid => Style::Bad,
+    }
+}
+
+fn limited_by(limit: LimitedBy) -> &'static str {
+    match limit {
+        LimitedBy::Rate => "limited by the rate that was asked for: it was met",
+        LimitedBy::Unknown => "limited by: unknown, the evidence does not decide",
+    }
+}
+
+/// Target, load and shards, a line each.
+pub fn setup(benchmark: &RedisBenchmark, paint: Paint) -> String {
+    let spec = &benchmark.spec;
+    let mut text = String::from("\n");
+    for target in &spec.targets {
+        let endpoints = target.endpoints.join(", ");
+        push(&mut text, paint, "target", &format!("{}: {:?} at {endpoints}", target.name, target.kind));
+    }
+    push(&mut text, paint, "load", &load(&spec.load));
+    push(&mut text, paint, "shards", &shards(benchmark));
+    text
+}
+
+fn push(text: &mut String, paint: Paint, label: &str, value: &str) {
+    let _ = writeln!(text, "{}  {value}", paint.apply(Style::Dim, &format!("{label:<6}")));
+}
+
+fn load(load: &LoadSpec) -> String {
+    let loop_ = match (&load.open_loop, load.kind) {
+        (Some(open), LoadType::OpenLoop) => format!("open loop at {}", rate(open.rate)),
+        (_, LoadType::OpenLoop) => "open loop".to_owned(),
+        (_, LoadType::ClosedLoop) => "closed loop".to_owned(),
+    };
+    let bound = match (&load.duration, load.requests) {
+        (Some(duration), _) => format!(" for {}", duration.as_str()),
+        (None, Some(requests)) => format!(" of {} requests", count(requests)),
+        (None, None) => String::new(),
+    };
+    let connections = format!("{} connections x {} in flight", count(load.connections.into()), load.pipeline);
+    format!("{loop_}{bound} after {} of warm-up, {connections}", load.warmup.as_str())
+}
+
+fn shards(benchmark: &RedisBenchmark) -> String {
+    let status = benchmark.status.as_ref();
+    let mut text = count(benchmark.spec.shards.count.into());
+    if let Some(shards) = status.and_then(|status| status.shards) {
+        text = format!("{} of {} finished", shards.finished, shards.desired);
+        for (number, word) in [(shards.lost, "lost"), (shards.unreachable, "unreachable")] {
+            if number > 0 {
+                let _ = write!(text, ", {number} {word}");
+            }
+        }
+    }
+    if let Some(together) = status.and_then(|status| status.synchronization) {
+        let [skew, clocks] = [together.start_skew_microseconds, together.clock_uncertainty_microseconds]
+            .map(|microseconds| latency(microseconds.saturating_mul(1000)));
+        let window = latency(together.common_window_milliseconds.saturating_mul(1_000_000));
+        let _ = write!(text, "; started within {skew} (clocks known to {clocks}), measured together for {window}");
+    }
+    text
+}
+
+/// Where the whole result is.
+pub fn artifacts(status: &RedisBenchmarkStatus, paint: Paint) -> String {
+    let mut maps: Vec<&str> = status.artifacts.iter().map(|artifact| artifact.config_map.as_str()).collect();
+    maps.dedup();
+    if maps.is_empty() {
+        return String::new();
+    }
+    let text = format!("Everything, every histogram included, is in the ConfigMaps: {}", maps.join(", "));
+    format!("{}\n", paint.apply(Style::Dim, &text))
+}

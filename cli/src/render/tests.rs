@@ -1,0 +1,138 @@
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::Beyond;
+use serde_json::json;
+
+use super::*;
+
+fn latencies(scale: u64) -> serde_json::Value {
+    json!({
+        "meanNanoseconds": 120_000 * scale, "p50Nanoseconds": 110_000 * scale, "p90Nanoseconds": 180_000 * scale,
+        "p99Nanoseconds": 310_000 * scale, "p999Nanoseconds": 900_000 * scale, "p9999Nanoseconds": 2_100_000 * scale,
+        "maxNanoseconds": 4_400_000 * scale,
+    })
+}
+
+fn requests(scheduled: u64, errors: u64) -> serde_json::Value {
+    json!({"scheduled": scheduled, "succeeded": scheduled - errors, "errors": errors, "unsent": 0, "late": 3,
+        "redirected": 0})
+}
+
+fn benchmark() -> RedisBenchmark {
+    let operation = |name: &str, scheduled: u64, errors: u64, misses: u64| {
+        json!({"name": name, "requests": requests(scheduled, errors), "hits": scheduled - errors - misses,
+            "misses": misses, "responseTime": latencies(1), "serviceTime": latencies(1)})
+    };
+    let shard = |index: u32| {
+        json!({"index": index, "node": "host", "state": "Finished", "requests": requests(25_000, index.into()),
+            "p99Nanoseconds": 310_000, "busiestWorkerPercent": 12 + 80 * index, "throttledMilliseconds": 0,
+            "reconnects": 0, "startSkewMicroseconds": 12 * index})
+    };
+    serde_json::from_value(json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": "quickstart"},
+        "spec": {
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
+            "workload": {"operations": [
+                {"name": "get", "weight": 80, "command": "GET __key__"},
+                {"name": "set", "weight": 20, "command": "SET __key__ __data__"},
+            ]},
+            "load": {"type": "OpenLoop", "openLoop": {"rate": 5000}, "connections": 8, "pipeline": 4, "warmup": "2s",
+                "duration": "10s"},
+            "shards": {"count": 2},
+        },
+        "status": {
+            "phase": "Succeeded",
+            "summary": {"rate": "5.00k/s", "p99": "310 µs", "errors": "1 (0.002 %)", "shards": "2/2",
+                "verdict": "Degraded"},
+            "shards": {"desired": 2, "armed": 0, "running": 0, "finished": 2, "lost": 0, "unreachable": 0},
+            "synchronization": {"startSkewMicroseconds": 12, "clockUncertaintyMicroseconds": 40,
+                "commonWindowMilliseconds": 9_990},
+            "result": {
+                "requests": requests(50_000, 1),
+                "throughput": {"targetPerSecond": 5000, "achievedPerSecond": 5000, "minPerSecond": 4987,
+                    "maxPerSecond": 5012},
+                "bandwidth": {"sentBytesPerSecond": 310_000, "receivedBytesPerSecond": 480_000},
+                "responseTime": latencies(1),
+                "serviceTime": latencies(1),
+                "operations": [operation("get", 40_012, 0, 2), operation("set", 9_988, 1, 0)],
+                "nodes": [],
+                "errors": [{"kind": "OOM", "count": 1, "firstMessage": "OOM command not allowed"}],
+                "shards": [shard(0), shard(1)],
+                "warmup": requests(10_000, 0),
+                "preload": {"keys": 10_000, "commands": 10_000},
+            },
+            "verdict": {"value": "Degraded", "limitedBy": "Rate", "reasons": [
+                {"reason": "Errors", "severity": "Degraded", "message": "1 of 50,000 requests failed"},
+            ]},
+        },
+    }))
+    .unwrap()
+}
+
+#[test]
+fn table_of_a_whole_result() {
+    let expected = include_str!("table.golden.txt");
+    let shown = table(&benchmark(), Paint::none());
+    assert_eq!(shown, expected, "\n{shown}");
+}
+
+#[test]
+fn censored_quantile_shows_its_bound() {
+    let mut benchmark = benchmark();
+    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
+    result.response_time.p999_nanoseconds = None;
+    let beyond = Beyond { quantile: "p999".to_owned(), more_than_nanoseconds: 1_000_000_000 };
+    result.response_time.beyond.push(beyond);
+    let shown = table(&benchmark, Paint::none());
+    let line = shown.lines().find(|line| line.starts_with("response time")).unwrap();
+    assert!(line.contains("310 µs   > 1.00 s   2.10 ms"), "{line}");
+}
+
+#[test]
+fn failure_comes_first_and_has_no_numbers() {
+    let mut benchmark = benchmark();
+    let status = benchmark.status.as_mut().unwrap();
+    status.phase = redisbench_benchmark::api::status::Phase::Failed;
+    status.result = None;
+    status.verdict = None;
+    status.conditions = vec![
+        serde_json::from_value(json!({
+            "type": "Failed", "status": "True", "reason": "AuthenticationFailed",
+            "message": "shard 0: WRONGPASS; check the Secret redis-auth", "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }))
+        .unwrap(),
+    ];
+    let shown = table(&benchmark, Paint::none());
+    let mut lines = shown.lines();
+    assert_eq!(lines.next(), Some("quickstart   Failed"));
+    assert_eq!(lines.next(), Some("  AuthenticationFailed: shard 0: WRONGPASS; check the Secret redis-auth"));
+    assert!(!shown.contains("Latency"));
+}
+
+#[test]
+fn what_an_aborted_run_lacks_is_in_the_sum() {
+    let mut benchmark = benchmark();
+    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
+    result.requests.in_flight = 7;
+    result.requests.succeeded -= 7;
+    let shown = table(&benchmark, Paint::none());
+    assert!(shown.contains("= succeeded   + errors   + unsent   + in flight   sent late"), "{shown}");
+    assert!(
+        shown.contains("total         50,000        49,992          1          0             7           3"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn nodes_are_for_clusters() {
+    let mut benchmark = benchmark();
+    let node = json!({"id": "3c5f", "address": "10.0.0.1:6379", "slots": 5461, "requests": 16_667, "errors": 0,
+        "redirects": 2, "serviceTime": latencies(1), "imbalancePercent": 101});
+    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
+    result.nodes = vec![serde_json::from_value(node).unwrap()];
+    assert!(!table(&benchmark, Paint::none()).contains("10.0.0.1"));
+    benchmark.spec.targets[0].kind = redisbench_benchmark::api::spec::TargetType::Cluster;
+    let shown = table(&benchmark, Paint::none());
+    assert!(shown.contains("10.0.0.1:6379          5,461     16,667     101 %"), "{shown}");
+}

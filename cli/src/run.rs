@@ -1,0 +1,93 @@
+//! `run`: a benchmark on a cluster, followed to its end.
+
+mod apply;
+mod follow;
+
+use anyhow::Context as _;
+use kube::config::{Config, KubeConfigOptions};
+use kube::{Api, Client};
+use redisbench_benchmark::api::RedisBenchmark;
+
+use crate::arguments::RunArguments;
+use crate::interrupt::Interrupts;
+use crate::manifest::{self, Problem};
+use crate::progress::Display;
+use crate::{BAD, USAGE, exit_code, render, validate};
+use apply::ApplyError;
+use follow::End;
+
+/// Applies the manifest, follows the benchmark, and prints its result.
+///
+/// # Errors
+/// When the cluster cannot be reached or refuses for another reason than the manifest.
+pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
+    let read = manifest::load(&arguments.file);
+    let manifest = match read.and_then(|manifest| manifest::validate(&manifest.benchmark).map(|_| manifest)) {
+        Ok(manifest) => manifest,
+        Err(problems) => return Ok(refuse(arguments, &problems)),
+    };
+    let (client, default_namespace) = connect(arguments.context.as_deref()).await?;
+    let namespace = match namespace(arguments, &manifest.benchmark, &default_namespace) {
+        Ok(namespace) => namespace,
+        Err(problem) => return Ok(refuse(arguments, &[problem])),
+    };
+    let interrupts = Interrupts::listen().context("failed to listen for signals")?;
+    let display = Display::new();
+    for skipped in &manifest.skipped {
+        display.note(&format!("{skipped} is not applied: only the RedisBenchmark and Secrets are"));
+    }
+    let api: Api<RedisBenchmark> = Api::namespaced(client.clone(), &namespace);
+    let applied = match apply::apply(&client, &api, &namespace, &manifest).await {
+        Ok(applied) => applied,
+        Err(ApplyError::Refused(problems)) => return Ok(refuse(arguments, &problems)),
+        Err(error) => return Err(error.into()),
+    };
+    let name = applied.metadata.name.clone().unwrap_or_default();
+    display.note(&format!("redisbenchmark/{name} in namespace {namespace}"));
+    match follow::follow(&api, &name, &interrupts, display).await? {
+        End::Finished(benchmark) => {
+            render::print(&benchmark, arguments.output)?;
+            Ok(exit_code(benchmark.status.as_ref()))
+        }
+        End::NotAccepted(message) => Ok(refuse(arguments, &[Problem::file(format!("not accepted: {message}"))])),
+        End::Deleted => {
+            eprintln!("redisbenchmark/{name} was deleted");
+            Ok(BAD)
+        }
+        End::Left => {
+            eprintln!("left: redisbenchmark/{name} goes on; see kubectl -n {namespace} get redisbenchmark {name}");
+            Ok(BAD)
+        }
+    }
+}
+
+fn refuse(arguments: &RunArguments, problems: &[Problem]) -> u8 {
+    validate::report(&arguments.file, problems);
+    USAGE
+}
+
+async fn connect(context: Option<&str>) -> anyhow::Result<(Client, String)> {
+    let config = match context {
+        Some(_) => {
+            let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+            Config::from_kubeconfig(&options).await.context("failed to read the kubeconfig")?
+        }
+        None => {
+            Config::infer().await.context("failed to find a cluster; set KUBECONFIG, or use local to run without")?
+        }
+    };
+    let namespace = config.default_namespace.clone();
+    Ok((Client::try_from(config).context("failed to set up the connection to the cluster")?, namespace))
+}
+
+/// The namespace to run in: as with kubectl, two different wishes are a mistake.
+fn namespace(arguments: &RunArguments, benchmark: &RedisBenchmark, default: &str) -> Result<String, Problem> {
+    match (arguments.namespace.as_deref(), benchmark.metadata.namespace.as_deref()) {
+        (Some(asked), Some(written)) if asked != written => Err(Problem::field(
+            "metadata.namespace",
+            format!("is {written:?}, but --namespace asks for {asked:?}; leave one of them out"),
+        )),
+        (Some(namespace), _) | (None, Some(namespace)) => Ok(namespace.to_owned()),
+        (None, None) => Ok(default.to_owned()),
+    }
+}

@@ -1,0 +1,114 @@
+//! Bringing a manifest to the API server.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::Phase;
+use serde_json::Value;
+
+use crate::manifest::{Manifest, Problem};
+
+/// Owns the fields that this program applies.
+pub const FIELD_MANAGER: &str = "kubectl-redisbench";
+
+/// Why nothing was applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The manifest must be changed.
+    #[error("the manifest was refused")]
+    Refused(Vec<Problem>),
+    /// The cluster has no such kind.
+    #[error("the cluster does not know RedisBenchmarks; install the chart redisbench-operator first")]
+    NotInstalled,
+    /// The API server did not do it.
+    #[error("failed to {what}")]
+    Api {
+        /// What was tried.
+        what: &'static str,
+        /// The cause.
+        source: kube::Error,
+    },
+}
+
+/// Applies the Secrets and the benchmark.
+///
+/// # Errors
+/// When the manifest is refused, a finished benchmark has its name, or the API server fails.
+pub async fn apply(
+    client: &Client,
+    api: &Api<RedisBenchmark>,
+    namespace: &str,
+    manifest: &Manifest,
+) -> Result<RedisBenchmark, ApplyError> {
+    let name = manifest.benchmark.metadata.name.as_deref().unwrap_or_default();
+    let present =
+        api.get_opt(name).await.map_err(|source| ApplyError::Api { what: "look for the benchmark", source })?;
+    if let Some(problem) = present.as_ref().and_then(|present| finished(present, name, namespace)) {
+        return Err(ApplyError::Refused(vec![problem]));
+    }
+    let mut parameters = PatchParams::apply(FIELD_MANAGER);
+    parameters.field_validation = Some(kube::api::ValidationDirective::Strict);
+    for secret in &manifest.secrets {
+        let home = secret.metadata.namespace.as_deref().unwrap_or(namespace);
+        let name = secret.metadata.name.as_deref().unwrap_or_default();
+        Api::<Secret>::namespaced(client.clone(), home)
+            .patch(name, &parameters, &Patch::Apply(secret))
+            .await
+            .map_err(|source| refused(source, "apply a Secret"))?;
+    }
+    api.patch(name, &parameters, &Patch::Apply(body(&manifest.document)))
+        .await
+        .map_err(|source| refused(source, "apply the benchmark"))
+}
+
+/// The document as the user wrote it, so that defaults stay the API server's; without what is not the user's to say.
+fn body(document: &Value) -> Value {
+    let mut body = document.clone();
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("status");
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+            metadata.remove("resourceVersion");
+        }
+    }
+    body
+}
+
+fn finished(present: &RedisBenchmark, name: &str, namespace: &str) -> Option<Problem> {
+    let phase: Phase = present.status.as_ref().map(|status| status.phase)?;
+    phase.is_terminal().then(|| {
+        Problem::field(
+            "metadata.name",
+            format!(
+                "{name:?} has run before and is {phase:?}; delete it (kubectl -n {namespace} delete redisbenchmark \
+                 {name}) or choose another name"
+            ),
+        )
+    })
+}
+
+fn refused(error: kube::Error, what: &'static str) -> ApplyError {
+    match &error {
+        kube::Error::Api(status) if matches!(status.code, 400 | 422) => {
+            ApplyError::Refused(vec![Problem::file(format!("refused by the API server: {}", status.message))])
+        }
+        kube::Error::Api(status) if status.code == 404 && status.message.starts_with("404 page") => {
+            ApplyError::NotInstalled
+        }
+        _ => ApplyError::Api { what, source: error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn applies_what_the_user_wrote() {
+        let document = json!({"metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"x": 1}, "status": {}});
+        assert_eq!(body(&document), json!({"metadata": {"name": "a"}, "spec": {"x": 1}}));
+    }
+}

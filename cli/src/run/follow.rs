@@ -1,0 +1,191 @@
+//! Following a benchmark on the cluster to its end.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::watch_object;
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::RedisBenchmarkStatus;
+use redisbench_benchmark::report::conditions::{condition, find};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::apply::FIELD_MANAGER;
+use crate::interrupt::Interrupts;
+use crate::progress::Display;
+
+/// How often the display moves even if nothing changes.
+const TICK: Duration = Duration::from_millis(500);
+/// An operator that runs has answered by then.
+const OPERATOR_ANSWERS: Duration = Duration::from_secs(15);
+
+/// How the following ended.
+#[derive(Debug)]
+pub enum End {
+    /// The benchmark is over.
+    Finished(Box<RedisBenchmark>),
+    /// The operator refuses the spec.
+    NotAccepted(String),
+    /// Someone deleted it.
+    Deleted,
+    /// The user no longer wants to follow.
+    Left,
+}
+
+/// Follows the benchmark `name`. The first interrupt asks whether to abort it, the second leaves.
+///
+/// # Errors
+/// When the benchmark cannot be aborted. A watch that breaks is made again.
+pub async fn follow(
+    api: &Api<RedisBenchmark>,
+    name: &str,
+    interrupts: &Interrupts,
+    mut display: Display,
+) -> anyhow::Result<End> {
+    let mut changes = pin!(watch_object(api.clone(), name).default_backoff());
+    let mut tick = tokio::time::interval(TICK);
+    let begun = tokio::time::Instant::now();
+    let mut benchmark: Option<RedisBenchmark> = None;
+    let mut asked = false;
+    let mut watching = true;
+    let mut wondered = false;
+    loop {
+        tokio::select! {
+            change = changes.next() => match change {
+                Some(Ok(Some(present))) => {
+                    watching = true;
+                    if let Some(end) = end(&present) {
+                        display.clear();
+                        return Ok(end);
+                    }
+                    benchmark = Some(present);
+                }
+                Some(Ok(None)) if benchmark.is_some() => return Ok(End::Deleted),
+                Some(Ok(None)) => {}
+                Some(Err(error)) => {
+                    if std::mem::take(&mut watching) {
+                        display.note(&format!("lost sight of the cluster, trying again: {error}"));
+                    }
+                }
+                None => anyhow::bail!("the watch ended"),
+            },
+            _ = tick.tick() => {}
+            () = interrupts.first(), if !asked => {
+                asked = true;
+                display.clear();
+                match wants_abort(interrupts).await {
+                    Some(true) => abort(api, name).await?,
+                    Some(false) => {}
+                    None => return Ok(End::Left),
+                }
+                display = Display::new();
+            }
+            () = interrupts.second() => {
+                display.clear();
+                return Ok(End::Left);
+            }
+        }
+        match &benchmark {
+            Some(benchmark) if benchmark.status.is_some() => display.show(benchmark, Timestamp::now()),
+            _ if !wondered && begun.elapsed() >= OPERATOR_ANSWERS => {
+                wondered = true;
+                display.note(
+                    "no operator has taken it up yet; is redisbench-operator running, and watching this namespace?",
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether `benchmark` is over for whoever follows it.
+fn end(benchmark: &RedisBenchmark) -> Option<End> {
+    let status: &RedisBenchmarkStatus = benchmark.status.as_ref()?;
+    if status.phase.is_terminal() {
+        return Some(End::Finished(Box::new(benchmark.clone())));
+    }
+    let accepted = find(status, condition::ACCEPTED)?;
+    // What was said of an earlier generation is mended by this one, perhaps.
+    let present = accepted.observed_generation == benchmark.metadata.generation;
+    (accepted.status == "False" && present).then(|| End::NotAccepted(accepted.message.clone()))
+}
+
+/// Asks on a terminal; elsewhere an interrupt is the answer. None is a second interrupt.
+async fn wants_abort(interrupts: &Interrupts) -> Option<bool> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Some(true);
+    }
+    eprint!("abort the benchmark? what was measured so far is kept [y/N] ");
+    // The question stands in the terminal with or without this.
+    let _ = io::stderr().flush();
+    let (tell, answer) = oneshot::channel();
+    // A thread of its own: the runtime would wait at its end for one that still reads.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let yes = io::stdin().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes");
+        // Nobody listens any more once the user has left.
+        let _ = tell.send(yes);
+    });
+    tokio::select! {
+        answer = answer => Some(answer.unwrap_or(false)),
+        () = interrupts.second() => {
+            eprintln!();
+            None
+        }
+    }
+}
+
+async fn abort(api: &Api<RedisBenchmark>, name: &str) -> anyhow::Result<()> {
+    let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let patch = Patch::Merge(json!({"spec": {"abort": true}}));
+    api.patch(name, &parameters, &patch).await.context("failed to abort the benchmark")?;
+    eprintln!("aborting: waiting for what was measured; Ctrl-C again leaves");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn benchmark(status: &serde_json::Value) -> RedisBenchmark {
+        serde_json::from_value(json!({
+            "apiVersion": "redisbench.dev/v1alpha1",
+            "kind": "RedisBenchmark",
+            "metadata": {"name": "a", "generation": 2},
+            "spec": {
+                "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
+                "workload": {"operations": [{"name": "get", "command": "GET __key__"}]},
+                "load": {"type": "ClosedLoop", "duration": "10s"},
+            },
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn terminal_phases_end_it() {
+        assert!(matches!(end(&benchmark(&json!({"phase": "Aborted"}))), Some(End::Finished(_))));
+        assert!(end(&benchmark(&json!({"phase": "Running"}))).is_none());
+    }
+
+    #[test]
+    fn refusal_counts_for_the_present_generation_only() {
+        let refused = |generation: i64| {
+            json!({"phase": "Pending", "conditions": [{
+                "type": "Accepted", "status": "False", "reason": "InvalidSpec", "message": "spec.load: wrong",
+                "observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]})
+        };
+        assert!(end(&benchmark(&refused(1))).is_none());
+        assert!(
+            matches!(end(&benchmark(&refused(2))), Some(End::NotAccepted(message)) if message == "spec.load: wrong")
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! One throwaway server.
+
+use std::path::Path;
+use std::time::Duration;
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, RedisError};
+
+use super::configuration::{Place, configuration};
+use super::{LOOK, PATIENCE, Shape, ThrowawayError};
+use crate::child::{Child, describe};
+use crate::credentials::Credentials;
+
+/// A server on loopback answers at once, or something is wrong with it.
+const ANSWER: Duration = Duration::from_secs(5);
+/// It has nothing to save.
+const STOP: Duration = Duration::from_secs(2);
+
+/// A running server.
+#[derive(Debug)]
+pub struct Node {
+    process: Child,
+    place: Place,
+    connection: ConnectionInfo,
+}
+
+impl Node {
+    /// Starts a server and waits until it answers.
+    ///
+    /// # Errors
+    /// When it cannot be started, ends, or does not answer in time.
+    pub async fn start(place: Place, shape: Shape, credentials: Option<&Credentials>) -> Result<Self, ThrowawayError> {
+        let text = configuration(&place, shape, credentials)?;
+        let process = Child::start(Path::new("redis-server"), &["-".to_owned()], text.as_bytes())
+            .await
+            .map_err(ThrowawayError::Start)?;
+        let mut settings = RedisConnectionInfo::default().set_skip_set_lib_name();
+        if let Some(credentials) = credentials {
+            settings = settings.set_password(&credentials.password);
+            if let Some(username) = &credentials.username {
+                settings = settings.set_username(username);
+            }
+        }
+        let address = ConnectionAddr::Tcp("127.0.0.1".to_owned(), place.ports[0]);
+        let connection = address
+            .into_connection_info()
+            .map_err(|source| ThrowawayError::Command {
+                command: "PING",
+                address: format!("127.0.0.1:{}", place.ports[0]),
+                source,
+            })?
+            .set_redis_settings(settings);
+        let mut node = Self { process, place, connection };
+        node.wait_until_serving().await?;
+        Ok(node)
+    }
+
+    /// `host:port`.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.place.ports[0])
+    }
+
+    /// The ports for clients and for the bus.
+    pub fn ports(&self) -> [u16; 2] {
+        self.place.ports
+    }
+
+    /// Runs `command` (its words separated by spaces) with `arguments` and gives the reply as text.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or answers with an error.
+    pub async fn query(&self, command: &'static str, arguments: &[&str]) -> Result<String, ThrowawayError> {
+        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        ask(self.connection.clone(), command, arguments).await?.map_err(|source| ThrowawayError::Command {
+            command,
+            address: self.address(),
+            source,
+        })
+    }
+
+    /// Repeats `command` until `met` likes the reply.
+    ///
+    /// # Errors
+    /// When the command fails, or the condition is not met in time.
+    pub async fn wait_for(
+        &self,
+        condition: &'static str,
+        command: &'static str,
+        met: impl Fn(&str) -> bool,
+    ) -> Result<(), ThrowawayError> {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let last = self.query(command, &[]).await?;
+            if met(&last) {
+                return Ok(());
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return Err(ThrowawayError::Patience { condition, last });
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Ends the server.
+    pub async fn stop(&mut self) {
+        self.process.stop(STOP).await;
+    }
+
+    async fn wait_until_serving(&mut self) -> Result<(), ThrowawayError> {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.process.ended().map_err(ThrowawayError::Start)? {
+                let output = self.process.last_words().await;
+                return Err(ThrowawayError::Ended { status: describe(status), output });
+            }
+            let Err(error) = ask(self.connection.clone(), "PING", Vec::new()).await? else { return Ok(()) };
+            if tokio::time::Instant::now() >= deadline {
+                return Err(ThrowawayError::Patience { condition: "redis-server answers", last: error.to_string() });
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+async fn ask(
+    connection: ConnectionInfo,
+    command: &'static str,
+    arguments: Vec<String>,
+) -> Result<Result<String, RedisError>, ThrowawayError> {
+    let speak = move || {
+        let mut connection = redis::Client::open(connection)?.get_connection_with_timeout(ANSWER)?;
+        connection.set_read_timeout(Some(ANSWER))?;
+        connection.set_write_timeout(Some(ANSWER))?;
+        let mut words = command.split(' ');
+        let mut command = redis::cmd(words.next().unwrap_or_default());
+        command.arg(words.collect::<Vec<_>>()).arg(arguments).query(&mut connection)
+    };
+    tokio::task::spawn_blocking(speak).await.map_err(ThrowawayError::Task)
+}

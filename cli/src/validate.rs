@@ -1,0 +1,36 @@
+//! `validate`: what is wrong with manifests.
+
+use std::path::Path;
+
+use crate::arguments::ValidateArguments;
+use crate::manifest::{self, Problem};
+use crate::{GOOD, USAGE};
+
+/// Judges every file. All problems go to standard error, a line each; what is good to standard output.
+pub fn validate(arguments: &ValidateArguments) -> u8 {
+    let mut code = GOOD;
+    for file in &arguments.file {
+        match manifest::load(file).and_then(|manifest| manifest::validate(&manifest.benchmark).map(|_| manifest)) {
+            Ok(manifest) => {
+                let name = manifest.benchmark.metadata.name.unwrap_or_default();
+                println!("{}: RedisBenchmark {name} is valid", shown(file));
+            }
+            Err(problems) => {
+                code = USAGE;
+                report(file, &problems);
+            }
+        }
+    }
+    code
+}
+
+/// Prints `problems` of `file` to standard error, a line each.
+pub fn report(file: &Path, problems: &[Problem]) {
+    for problem in problems {
+        eprintln!("{}: {problem}", shown(file));
+    }
+}
+
+fn shown(file: &Path) -> String {
+    if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
+}

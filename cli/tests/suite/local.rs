@@ -1,0 +1,178 @@
+//! `local`, end to end: this program, its shards, a real Redis.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::{Redis, Run, number, rest};
+
+fn manifest(target: &str, load: &str) -> String {
+    format!(
+        "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {{name: tiny}}
+spec:
+  targets: [{{name: redis, {target}}}]
+  workload:
+    operations:
+    - {{name: get, weight: 3, command: GET __key__}}
+    - {{name: set, weight: 1, command: SET __key__ __data__}}
+    keys: {{count: 500}}
+    values: {{size: {{type: Fixed, fixed: {{bytes: 32}}}}}}
+  preload: {{mode: Always}}
+  load: {{connections: 4, {load}}}
+  shards: {{count: 2}}
+
+"
+    )
+}
+
+const ANYWHERE: &str = "type: Standalone, endpoints: ['redis:6379']";
+const CLOSED: &str = "type: ClosedLoop, duration: 1s, warmup: 200ms";
+
+fn standalone(redis: &Redis) -> String {
+    format!("type: Standalone, endpoints: ['{}']", redis.address())
+}
+
+#[test]
+fn closed_loop_counts_what_the_server_counts() {
+    let redis = Redis::start(None);
+    let finished = Run::local(&manifest(&standalone(&redis), CLOSED), &[]).finish();
+    finished.assert_balanced();
+    let result = finished.result();
+    assert_eq!(finished.object["status"]["phase"], "Succeeded", "{}", finished.stderr);
+    assert_eq!(number(&result["requests"]["errors"]), 0);
+    assert!(number(&result["requests"]["succeeded"]) > 0);
+    assert!(result["serviceTime"].is_null(), "a closed loop has one latency");
+    // The server's count holds warm-up and preload too.
+    let warmup = number(&result["warmup"]["succeeded"]);
+    let preload = number(&result["preload"]["commands"]);
+    assert_eq!(preload, 500);
+    let asked = redis.calls("get") + redis.calls("set");
+    assert_eq!(asked, number(&result["requests"]["succeeded"]) + warmup + preload);
+    let verdict = &finished.object["status"]["verdict"]["value"];
+    assert_eq!(finished.code, Some(i32::from(verdict == "Invalid")), "{:#}", finished.object["status"]["verdict"]);
+}
+
+#[test]
+fn open_loop_schedules_rate_times_duration() {
+    let load = "type: OpenLoop, openLoop: {rate: 1000}, duration: 2s, warmup: 500ms, pipeline: 4";
+    let finished = Run::local(&manifest(ANYWHERE, load), &["--with-redis"]).finish();
+    finished.assert_balanced();
+    let result = finished.result();
+    assert_eq!(number(&result["requests"]["scheduled"]), 2000);
+    assert_eq!(number(&result["warmup"]["scheduled"]), 500);
+    assert_eq!(number(&result["throughput"]["targetPerSecond"]), 1000);
+    assert!(result["serviceTime"]["p50Nanoseconds"].is_u64());
+    assert!(finished.stderr.contains("a throwaway redis-server at 127.0.0.1:"), "{}", finished.stderr);
+    let status = &finished.object["status"];
+    assert_eq!(status["phase"], "Succeeded");
+    assert_eq!(status["shards"]["finished"], 2);
+    assert_eq!(status["trial"]["attempt"], 1);
+    assert!(status["synchronization"]["commonWindowMilliseconds"].is_u64());
+    let finished = status["conditions"].as_array().unwrap().iter().find(|c| c["type"] == "Finished").unwrap();
+    assert_eq!((&finished["status"], &finished["reason"]), (&json!("True"), &json!("Succeeded")));
+}
+
+#[test]
+fn number_of_requests_is_exact_and_shards_can_be_overridden() {
+    let load = "type: ClosedLoop, requests: 5001, maxDuration: 1m, warmup: 0s";
+    let finished = Run::local(&manifest(ANYWHERE, load), &["--with-redis", "--shards", "3"]).finish();
+    finished.assert_balanced();
+    assert_eq!(number(&finished.result()["requests"]["scheduled"]), 5001);
+    assert_eq!(finished.result()["shards"].as_array().unwrap().len(), 3);
+    assert_eq!(finished.object["spec"]["shards"]["count"], 3);
+}
+
+#[test]
+fn cluster_is_broken_down_by_node() {
+    let target = "type: Cluster, endpoints: ['redis:6379']";
+    let load = "type: OpenLoop, openLoop: {rate: 600}, duration: 2s, warmup: 500ms";
+    let manifest = manifest(target, load).replace("connections: 4", "connections: 6");
+    let finished = Run::local(&manifest, &["--with-redis"]).finish();
+    finished.assert_balanced();
+    let result = finished.result();
+    assert_eq!(number(&result["requests"]["errors"]), 0, "{:#}", result["errors"]);
+    let nodes = result["nodes"].as_array().unwrap();
+    assert_eq!(nodes.len(), 3, "{nodes:#?}");
+    let answered: u64 = nodes.iter().map(|node| number(&node["requests"])).sum();
+    assert_eq!(answered, number(&result["requests"]["scheduled"]) - number(&result["requests"]["unsent"]));
+    let slots: u64 = nodes.iter().map(|node| number(&node["slots"])).sum();
+    assert_eq!(slots, 16384);
+}
+
+fn with_secret(target: &str, load: &str, password: &str) -> String {
+    let auth = "auth: {secretRef: {name: login, usernameKey: user, passwordKey: word}}";
+    format!(
+        "{}---\napiVersion: v1\nkind: Secret\nmetadata: {{name: login}}\nstringData: {{user: default, word: {password}}}\n",
+        manifest(&format!("{target}, {auth}"), load)
+    )
+}
+
+#[test]
+fn password_is_in_no_argument_environment_or_output() {
+    const PASSWORD: &str = "correct-horse-battery";
+    let load = "type: OpenLoop, openLoop: {rate: 200}, duration: 3s, warmup: 0s";
+    let mut run = Run::local(&with_secret(ANYWHERE, load, PASSWORD), &["--with-redis"]);
+    let reader = run.wait_for_line("Running");
+    let children = run.children();
+    assert_eq!(children.len(), 3, "two shards and a server");
+    for child in children {
+        for file in ["cmdline", "environ"] {
+            let bytes = fs::read(format!("/proc/{child}/{file}")).unwrap();
+            assert!(!String::from_utf8_lossy(&bytes).contains(PASSWORD), "{file} of {child}");
+        }
+    }
+    let stderr = rest(reader);
+    let finished = run.finish();
+    assert!(!stderr.contains(PASSWORD), "{stderr}");
+    assert!(!finished.object.to_string().contains(PASSWORD));
+    assert_eq!(finished.object["status"]["phase"], "Succeeded", "{stderr}");
+}
+
+#[test]
+fn wrong_password_fails_and_says_what_to_do() {
+    let redis = Redis::start(Some("right"));
+    let finished = Run::local(&with_secret(&standalone(&redis), CLOSED, "surely-wrong"), &[]).finish();
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert_eq!(finished.object["status"]["phase"], "Failed");
+    let conditions = finished.object["status"]["conditions"].as_array().unwrap();
+    let failed = conditions.iter().find(|condition| condition["type"] == "Failed").unwrap();
+    assert_eq!((&failed["status"], &failed["reason"]), (&json!("True"), &json!("AuthenticationFailed")));
+    assert!(!finished.stderr.contains("surely-wrong"), "{}", finished.stderr);
+    assert!(!finished.object.to_string().contains("surely-wrong"));
+}
+
+#[test]
+fn interrupt_keeps_what_was_measured() {
+    let load = "type: OpenLoop, openLoop: {rate: 500}, duration: 1h, warmup: 0s";
+    let mut run = Run::local(&manifest(ANYWHERE, load), &["--with-redis"]);
+    let reader = run.wait_for_line("p99");
+    run.signal("INT");
+    let stderr = rest(reader);
+    let finished = run.finish();
+    assert_eq!(finished.code, Some(1), "{stderr}");
+    assert_eq!(finished.object["status"]["phase"], "Aborted", "{stderr}");
+    finished.assert_balanced();
+}
+
+#[test]
+fn second_interrupt_stops_at_once() {
+    let load = "type: OpenLoop, openLoop: {rate: 500}, duration: 1h, warmup: 0s";
+    let mut run = Run::local(&manifest(ANYWHERE, load), &["--with-redis"]);
+    let reader = run.wait_for_line("Running");
+    run.signal("INT");
+    run.signal("TERM");
+    let _ = rest(reader);
+    assert_eq!(run.finish().code, Some(1));
+}
+
+#[test]
+fn children_die_with_their_parent() {
+    let load = "type: OpenLoop, openLoop: {rate: 100}, duration: 1h, warmup: 0s";
+    let mut run = Run::local(&manifest(ANYWHERE, load), &["--with-redis"]);
+    let _reader = run.wait_for_line("Running");
+    assert_eq!(run.children().len(), 3);
+    run.kill();
+}

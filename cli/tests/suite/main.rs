@@ -1,0 +1,12 @@
+//! The built program, from outside. Its shards need the load generator's program beside it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy's own exception ends at test functions"
+)]
+
+mod cluster;
+mod local;
+mod support;
+mod usage;

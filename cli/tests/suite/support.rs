@@ -1,0 +1,257 @@
+//! Starting the program, and a redis-server for it.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longer than any run here; a run that takes this long hangs.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+pub fn program() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_kubectl-redisbench"))
+}
+
+/// The load generator is another package's program, so cargo does not build it for these tests.
+fn require_load_generator() {
+    let beside = program().with_file_name("redisbench-loadgen");
+    assert!(beside.is_file(), "{} is not built; run `make test-unit`, which builds it first", beside.display());
+}
+
+/// A run of `local`, in a directory for temporary files of its own.
+pub struct Run {
+    program: Program,
+    temporary: TempDir,
+}
+
+impl Run {
+    pub fn local(manifest: &str, arguments: &[&str]) -> Self {
+        require_load_generator();
+        let temporary = tempfile::tempdir().unwrap();
+        let arguments = [&["local", "-f", "-", "-o", "json"], arguments].concat();
+        let program = run_with(&arguments, manifest, &[("TMPDIR", temporary.path().to_str().unwrap())]);
+        Self { program, temporary }
+    }
+
+    /// Reads standard error until a line has `part` in it.
+    pub fn wait_for_line(&mut self, part: &str) -> BufReader<ChildStderr> {
+        self.program.wait_for_line(part)
+    }
+
+    pub fn signal(&self, name: &str) {
+        self.program.signal(name);
+    }
+
+    /// Waits for the end: exit code, the object if there is one, standard error. Nothing may be left behind.
+    pub fn finish(self) -> Finished {
+        let (code, stdout, stderr) = self.program.finish();
+        wait_for_the_end(self.temporary.path());
+        let left: Vec<_> = fs::read_dir(self.temporary.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(left.is_empty(), "{left:?}");
+        let object = if stdout.is_empty() { Value::Null } else { serde_json::from_str(&stdout).unwrap() };
+        Finished { code, object, stderr }
+    }
+
+    /// The processes of this run, the program itself apart.
+    pub fn children(&self) -> Vec<u32> {
+        processes_in(self.temporary.path())
+    }
+
+    /// Ends the program without a warning, and waits until its children have ended with it.
+    pub fn kill(mut self) {
+        self.program.0.kill().unwrap();
+        self.program.0.wait().unwrap();
+        wait_for_the_end(self.temporary.path());
+    }
+}
+
+/// A killed process takes a moment to go.
+fn wait_for_the_end(directory: &Path) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let left = processes_in(directory);
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "still running: {left:?}");
+        std::thread::yield_now();
+    }
+}
+
+pub struct Finished {
+    pub code: Option<i32>,
+    pub object: Value,
+    pub stderr: String,
+}
+
+impl Finished {
+    pub fn result(&self) -> &Value {
+        let result = &self.object["status"]["result"];
+        assert!(result.is_object(), "no result in {:#}\n{}", self.object, self.stderr);
+        result
+    }
+
+    /// Every sum that must hold in a result.
+    pub fn assert_balanced(&self) {
+        let result = self.result();
+        assert_sum(&result["requests"]);
+        for part in ["operations", "shards"] {
+            let parts = result[part].as_array().unwrap();
+            assert!(!parts.is_empty(), "{part}");
+            for part in parts {
+                assert_sum(&part["requests"]);
+            }
+            for field in ["scheduled", "succeeded", "errors", "unsent", "inFlight"] {
+                let sum: u64 = parts.iter().map(|part| number(&part["requests"][field])).sum();
+                assert_eq!(sum, number(&result["requests"][field]), "{field} over {part}");
+            }
+        }
+        let encoded: EncodedHistogram = serde_json::from_value(result["histogram"]["data"].clone()).unwrap();
+        let histogram = encoded.decode(Kind::Request).unwrap();
+        assert_eq!(histogram.len(), number(&result["requests"]["succeeded"]));
+    }
+}
+
+fn assert_sum(requests: &Value) {
+    let parts = ["succeeded", "errors", "unsent", "inFlight", "unknown"];
+    let sum: u64 = parts.iter().map(|part| number(&requests[part])).sum();
+    assert_eq!(number(&requests["scheduled"]), sum, "{requests}");
+}
+
+/// A count that is left out is 0.
+pub fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| if value.is_null() { 0 } else { panic!("{value} is no count") })
+}
+
+/// Processes that were given a path below `directory` or work there: shards and throwaway servers.
+fn processes_in(directory: &Path) -> Vec<u32> {
+    let directory = directory.to_str().unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|id: &u32| {
+            let arguments = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            let place = fs::read_link(format!("/proc/{id}/cwd")).unwrap_or_default();
+            String::from_utf8_lossy(&arguments).contains(directory) || place.starts_with(directory)
+        })
+        .collect()
+}
+
+/// A redis-server of the test's own.
+pub struct Redis {
+    child: Child,
+    port: u16,
+    password: Option<String>,
+    _directory: TempDir,
+}
+
+impl Redis {
+    pub fn start(password: Option<&str>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        if let Some(password) = password {
+            command.args(["--requirepass", password]);
+        }
+        let child = command.current_dir(directory.path()).stdout(Stdio::null()).spawn().unwrap();
+        let redis = Self { child, port, password: password.map(str::to_owned), _directory: directory };
+        let deadline = Instant::now() + PATIENCE;
+        while redis.connect().is_none() {
+            assert!(Instant::now() < deadline, "redis-server does not answer");
+            std::thread::yield_now();
+        }
+        redis
+    }
+
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    fn connect(&self) -> Option<redis::Connection> {
+        let login = self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
+        let client = redis::Client::open(format!("redis://{login}{}/", self.address())).unwrap();
+        client.get_connection_with_timeout(Duration::from_secs(5)).ok()
+    }
+
+    /// How often the server was asked for `command`, by its own count.
+    pub fn calls(&self, command: &str) -> u64 {
+        let mut connection = self.connect().unwrap();
+        let info: String = redis::cmd("INFO").arg("commandstats").query(&mut connection).unwrap();
+        let start = format!("cmdstat_{command}:calls=");
+        let line = info.lines().find_map(|line| line.strip_prefix(&start));
+        line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        // It may have ended by itself; there is nothing more to do then.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program, running.
+pub struct Program(Child);
+
+impl Program {
+    /// Reads standard error until a line has `part` in it.
+    pub fn wait_for_line(&mut self, part: &str) -> BufReader<ChildStderr> {
+        let mut reader = BufReader::new(self.0.stderr.take().unwrap());
+        let mut seen = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(reader.read_line(&mut line).unwrap() > 0, "no line has {part:?}:\n{seen}");
+            if line.contains(part) {
+                return reader;
+            }
+            seen.push_str(&line);
+        }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.0.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits for the end, and gives exit code, standard output and standard error.
+    pub fn finish(self) -> (Option<i32>, String, String) {
+        let output = self.0.wait_with_output().unwrap();
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.code(), stdout, stderr)
+    }
+}
+
+/// Starts the program with `arguments`, `input` and additions to the environment.
+pub fn run_with(arguments: &[&str], input: &str, environment: &[(&str, &str)]) -> Program {
+    let mut child = Command::new(program())
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that refuses its arguments reads no input.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    Program(child)
+}
+
+/// Runs the program to its end.
+pub fn run(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
+    run_with(arguments, input, &[]).finish()
+}
+
+/// The rest of a stream, for whoever keeps it open.
+pub fn rest(mut reader: BufReader<ChildStderr>) -> String {
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    text
+}

@@ -1,0 +1,106 @@
+//! What the program says to a bad manifest or wrong usage: exit code 2.
+
+use std::path::Path;
+
+use crate::support::run;
+
+const GOOD: &str = "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {name: tiny}
+spec:
+  targets: [{name: redis, type: Standalone, endpoints: ['redis:6379']}]
+  workload: {operations: [{name: get, command: GET __key__}]}
+  load: {type: ClosedLoop, duration: 1s}
+";
+
+fn validate(manifest: &str) -> (Option<i32>, String, String) {
+    run(&["validate", "-f", "-"], manifest)
+}
+
+#[test]
+fn good_manifest_passes() {
+    let (code, stdout, stderr) = validate(GOOD);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert_eq!(stdout, "standard input: RedisBenchmark tiny is valid\n");
+}
+
+#[test]
+fn every_example_with_a_benchmark_is_valid() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut seen = 0;
+    for example in std::fs::read_dir(examples).unwrap() {
+        let path = example.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "yaml") || path.ends_with("redis.yaml") {
+            continue;
+        }
+        let (code, _, stderr) = run(&["validate", "-f", path.to_str().unwrap()], "");
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{}", path.display());
+        seen += 1;
+    }
+    assert!(seen >= 7, "only {seen} examples");
+}
+
+#[test]
+fn each_problem_has_its_line_with_file_and_field() {
+    let bad = GOOD
+        .replace("command: GET", "weight: 0, command: GET")
+        .replace("duration: 1s", "duration: 1s, connections: 2, speed: 9")
+        .replace("metadata: {name: tiny}", "metadata: {name: tiny}\nspce: {}");
+    let (code, stdout, stderr) = validate(&bad);
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 3, "{stderr}");
+    assert!(lines.iter().all(|line| line.starts_with("standard input: ")), "{stderr}");
+    for field in ["spce: ", "spec.workload.operations[0].weight: ", "spec.load.speed: "] {
+        assert!(lines.iter().any(|line| line.contains(&format!("standard input: {field}"))), "{field} in\n{stderr}");
+    }
+}
+
+#[test]
+fn one_bad_file_among_good_ones_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let [good, bad] = ["good.yaml", "bad.yaml"].map(|name| directory.path().join(name));
+    std::fs::write(&good, GOOD).unwrap();
+    std::fs::write(&bad, GOOD.replace("duration: 1s", "duration: 1s, connections: 0")).unwrap();
+    let (code, stdout, stderr) = run(&["validate", "-f", good.to_str().unwrap(), "-f", bad.to_str().unwrap()], "");
+    assert_eq!(code, Some(2));
+    assert!(stdout.starts_with(good.to_str().unwrap()), "{stdout}");
+    assert!(stderr.starts_with(&format!("{}: spec.load.connections: ", bad.display())), "{stderr}");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_starts() {
+    let (code, stdout, stderr) = run(
+        &["local", "-f", "-", "--with-redis", "--shards", "4"],
+        &GOOD.replace("duration: 1s", "duration: 1s, connections: 3"),
+    );
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    assert!(stderr.contains("spec.load.connections"), "{stderr}");
+    let with_auth = GOOD.replace("'redis:6379']", "'redis:6379'], auth: {secretRef: {name: login}}");
+    let (code, _, stderr) = run(&["local", "-f", "-", "--with-redis"], &with_auth);
+    assert_eq!(code, Some(2));
+    assert!(
+        stderr.contains("spec.targets[0].auth.secretRef.name: ") && stderr.contains("--secret login=DIR"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn missing_files_and_wrong_arguments() {
+    let (code, _, stderr) = run(&["validate", "-f", "/does/not/exist.yaml"], "");
+    assert_eq!(code, Some(2));
+    assert!(stderr.starts_with("/does/not/exist.yaml: cannot be read: "), "{stderr}");
+    for arguments in [&["local"][..], &["validate"], &["frob"], &[], &["local", "-f", "-", "--shards", "0"]] {
+        assert_eq!(run(arguments, "").0, Some(2), "{arguments:?}");
+    }
+    let (code, stdout, _) = run(&["--version"], "");
+    assert_eq!((code, stdout.as_str()), (Some(0), concat!("kubectl-redisbench ", env!("CARGO_PKG_VERSION"), "\n")));
+}
+
+#[test]
+fn a_load_generator_that_is_not_there_is_named() {
+    let (code, _, stderr) = run(&["local", "-f", "-", "--loadgen", "/does/not/exist"], GOOD);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("/does/not/exist"), "{stderr}");
+}
