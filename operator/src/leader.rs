@@ -1,0 +1,285 @@
+//! Leader election by a Lease: one operator conducts, the others stand by.
+//!
+//! The rules are those of client-go. A holder's claim is judged by our own monotonic clock, from the moment we saw the
+//! Lease change last, so clocks that differ between machines do no harm. Every write carries the resourceVersion that
+//! was read, so two candidates cannot both win.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use tokio::time::{Instant, timeout_at};
+
+/// How long a claim stands without renewal.
+const CLAIM: Duration = Duration::from_secs(15);
+/// How often the holder renews.
+const RENEWAL: Duration = Duration::from_secs(4);
+/// A holder that did not renew for this long stops: well before anyone else may take the Lease.
+const GIVE_UP: Duration = Duration::from_secs(10);
+/// How often a candidate looks.
+const LOOK: Duration = Duration::from_secs(2);
+/// The longest that one call to the API server may take.
+const CALL: Duration = Duration::from_secs(5);
+
+/// A candidate for, or holder of, the Lease.
+pub struct Candidate {
+    api: Api<Lease>,
+    name: String,
+    identity: String,
+    seen: Option<Seen>,
+}
+
+/// The state of the Lease that another holder left, and when we first saw it.
+struct Seen {
+    resource_version: String,
+    since: Instant,
+}
+
+/// How one round of the election ended.
+enum Round {
+    /// The Lease is ours.
+    Ours,
+    /// Its holder's claim stands.
+    Others,
+    /// Someone wrote between our read and our write; the next round tells who.
+    Raced,
+}
+
+/// Why one round of the election did not work.
+#[derive(Debug, thiserror::Error)]
+enum ElectionError {
+    #[error("failed to call the API server about the Lease")]
+    Api(#[source] kube::Error),
+    #[error("failed to get an answer from the API server in time")]
+    Timeout,
+}
+
+impl Candidate {
+    /// A candidate called `identity`. The same identity takes its own Lease back at once: a restarted container need
+    /// not wait for its former self.
+    pub fn new(client: Client, namespace: &str, name: &str, identity: &str) -> Self {
+        Self {
+            api: Api::namespaced(client, namespace),
+            name: name.to_owned(),
+            identity: identity.to_owned(),
+            seen: None,
+        }
+    }
+
+    /// Returns when the API server has answered.
+    pub async fn reach(&self) {
+        while let Err(error) = timed(self.api.get_opt(&self.name)).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "failed to read the Lease");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Returns when the Lease is ours, however long that takes.
+    pub async fn acquire(&mut self) {
+        loop {
+            match self.round().await {
+                Ok(Round::Ours) => {
+                    tracing::info!(lease = self.name, identity = self.identity, "leading");
+                    return;
+                }
+                Ok(Round::Others | Round::Raced) => {}
+                Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "election round failed"),
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Renews until that has not worked for [`GIVE_UP`], or someone else holds the Lease; says which.
+    pub async fn keep(&mut self) -> &'static str {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::time::sleep(RENEWAL).await;
+            let deadline = renewed + GIVE_UP;
+            loop {
+                let tried = Instant::now();
+                match timeout_at(deadline, self.round()).await {
+                    Ok(Ok(Round::Ours)) => {
+                        renewed = tried;
+                        break;
+                    }
+                    Ok(Ok(Round::Others)) => return "another operator holds the Lease",
+                    Ok(Ok(Round::Raced)) => {}
+                    Ok(Err(error)) => {
+                        tracing::warn!(error = &error as &dyn std::error::Error, "failed to renew the Lease");
+                    }
+                    Err(_) => return "the Lease could not be renewed",
+                }
+                if timeout_at(deadline, tokio::time::sleep(LOOK)).await.is_err() {
+                    return "the Lease could not be renewed";
+                }
+            }
+        }
+    }
+
+    /// Gives the Lease back, so that a standby need not wait.
+    pub async fn release(&self) {
+        let released = timed(async {
+            let Some(mut lease) = self.api.get_opt(&self.name).await? else { return Ok(()) };
+            if holder(&lease) == Some(&self.identity) {
+                let spec = lease.spec.get_or_insert_default();
+                spec.holder_identity = None;
+                spec.lease_duration_seconds = Some(1);
+                self.api.replace(&self.name, &PostParams::default(), &lease).await?;
+            }
+            Ok(())
+        });
+        if let Err(error) = released.await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "failed to give the Lease back");
+        }
+    }
+
+    async fn round(&mut self) -> Result<Round, ElectionError> {
+        let Some(lease) = timed(self.api.get_opt(&self.name)).await? else {
+            let lease = Lease {
+                metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
+                spec: Some(self.claim(None)),
+            };
+            return won(timed(self.api.create(&PostParams::default(), &lease)).await);
+        };
+        if !self.may_take(&lease, Instant::now()) {
+            return Ok(Round::Others);
+        }
+        let claimed = Lease { spec: Some(self.claim(lease.spec.as_ref())), ..lease };
+        won(timed(self.api.replace(&self.name, &PostParams::default(), &claimed)).await)
+    }
+
+    /// Whether the Lease is free, ours, or was left unrenewed for as long as its holder promised.
+    fn may_take(&mut self, lease: &Lease, now: Instant) -> bool {
+        if holder(lease).is_none_or(|holder| *holder == self.identity) {
+            return true;
+        }
+        let resource_version = lease.metadata.resource_version.clone().unwrap_or_default();
+        match &self.seen {
+            Some(seen) if seen.resource_version == resource_version => {
+                let promised = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
+                now.duration_since(seen.since) >= Duration::from_secs(u64::try_from(promised).unwrap_or(0))
+            }
+            _ => {
+                self.seen = Some(Seen { resource_version, since: now });
+                false
+            }
+        }
+    }
+
+    fn claim(&self, former: Option<&LeaseSpec>) -> LeaseSpec {
+        let now = MicroTime(Timestamp::now());
+        let same = former.filter(|spec| spec.holder_identity.as_deref() == Some(self.identity.as_str()));
+        let transitions = former.and_then(|spec| spec.lease_transitions).unwrap_or(0);
+        LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: i32::try_from(CLAIM.as_secs()).ok(),
+            acquire_time: same.and_then(|spec| spec.acquire_time.clone()).or_else(|| Some(now.clone())),
+            renew_time: Some(now),
+            lease_transitions: Some(if same.is_some() { transitions } else { transitions.saturating_add(1) }),
+            ..LeaseSpec::default()
+        }
+    }
+}
+
+fn holder(lease: &Lease) -> Option<&String> {
+    lease.spec.as_ref()?.holder_identity.as_ref().filter(|holder| !holder.is_empty())
+}
+
+fn won(written: Result<Lease, ElectionError>) -> Result<Round, ElectionError> {
+    match written {
+        Ok(_) => Ok(Round::Ours),
+        Err(ElectionError::Api(kube::Error::Api(status))) if status.code == 409 => Ok(Round::Raced),
+        Err(error) => Err(error),
+    }
+}
+
+async fn timed<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ElectionError> {
+    tokio::time::timeout(CALL, call).await.map_err(|_| ElectionError::Timeout)?.map_err(ElectionError::Api)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::FakeServer;
+
+    const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/system/leases/operator";
+
+    fn candidate(server: &FakeServer, identity: &str) -> Candidate {
+        Candidate::new(server.client(), "system", "operator", identity)
+    }
+
+    fn held_by(server: &FakeServer) -> Option<String> {
+        server.get(PATH)?["spec"]["holderIdentity"].as_str().map(str::to_owned)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_wins_and_the_second_waits_for_the_claim_to_lapse() {
+        let server = FakeServer::default();
+        candidate(&server, "a").acquire().await;
+        assert_eq!(held_by(&server).as_deref(), Some("a"));
+        let before = Instant::now();
+        candidate(&server, "b").acquire().await;
+        assert!(before.elapsed() >= CLAIM, "{:?}", before.elapsed());
+        let lease = server.get(PATH).unwrap();
+        assert_eq!(
+            (lease["spec"]["holderIdentity"].as_str(), &lease["spec"]["leaseTransitions"]),
+            (Some("b"), &2.into())
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewed_claim_stands() {
+        let server = FakeServer::default();
+        let mut holder = candidate(&server, "a");
+        holder.acquire().await;
+        let mut other = candidate(&server, "b");
+        let acquired = tokio::time::timeout(CLAIM * 4, async { tokio::join!(holder.keep(), other.acquire()) });
+        assert!(acquired.await.is_err());
+        assert_eq!(held_by(&server).as_deref(), Some("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_restarted_holder_and_a_released_lease_need_no_wait() {
+        let server = FakeServer::default();
+        candidate(&server, "a").acquire().await;
+        let before = Instant::now();
+        candidate(&server, "a").acquire().await;
+        candidate(&server, "a").release().await;
+        assert_eq!(held_by(&server), None);
+        candidate(&server, "b").acquire().await;
+        assert_eq!(before.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_holder_that_cannot_renew_stops_before_its_claim_lapses() {
+        let server = FakeServer::default();
+        let mut holder = candidate(&server, "a");
+        holder.acquire().await;
+        server.set_broken(true);
+        let before = Instant::now();
+        assert_eq!(holder.keep().await, "the Lease could not be renewed");
+        assert!(before.elapsed() < CLAIM);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_holder_whose_lease_was_taken_stops() {
+        let server = FakeServer::default();
+        let mut holder = candidate(&server, "a");
+        holder.acquire().await;
+        let mut lease = server.get(PATH).unwrap();
+        lease["spec"]["holderIdentity"] = "b".into();
+        server.put(PATH, lease);
+        assert_eq!(holder.keep().await, "another operator holds the Lease");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_holder_gives_the_lease_back() {
+        let server = FakeServer::default();
+        candidate(&server, "a").acquire().await;
+        candidate(&server, "b").release().await;
+        assert_eq!(held_by(&server).as_deref(), Some("a"));
+    }
+}

@@ -1,0 +1,190 @@
+//! A small API server in memory for tests: objects by path, resourceVersions with conflicts, merge patches, and a list
+//! of every call.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
+use serde_json::{Value, json};
+
+/// A handle on the server; clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct FakeServer(Arc<Mutex<Contents>>);
+
+#[derive(Default)]
+struct Contents {
+    objects: BTreeMap<String, Value>,
+    version: u64,
+    calls: Vec<(Method, String)>,
+    broken: bool,
+}
+
+impl FakeServer {
+    /// A client of this server.
+    pub(crate) fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        Client::new(service, "default")
+    }
+
+    /// Puts an object at `path` as a foreign hand would.
+    pub(crate) fn put(&self, path: &str, object: impl serde::Serialize) {
+        let mut contents = self.0.lock().unwrap();
+        contents.store(path, serde_json::to_value(object).unwrap());
+    }
+
+    /// What is at `path`.
+    pub(crate) fn get(&self, path: &str) -> Option<Value> {
+        self.0.lock().unwrap().objects.get(path).cloned()
+    }
+
+    /// The paths of all objects.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.0.lock().unwrap().objects.keys().cloned().collect()
+    }
+
+    /// The calls that change something, oldest first, and forgets all calls so far.
+    pub(crate) fn take_writes(&self) -> Vec<String> {
+        let calls = std::mem::take(&mut self.0.lock().unwrap().calls);
+        calls.into_iter().filter(|(method, _)| method != Method::GET).map(|(m, path)| format!("{m} {path}")).collect()
+    }
+
+    /// From now on every call is answered with 500, or no longer.
+    pub(crate) fn set_broken(&self, broken: bool) {
+        self.0.lock().unwrap().broken = broken;
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or(Value::Null);
+        let mut contents = self.0.lock().unwrap();
+        let (status, answer) = contents.serve(&parts.method, parts.uri.path(), body);
+        Response::builder().status(status).body(Body::from(serde_json::to_vec(&answer).unwrap())).unwrap()
+    }
+}
+
+impl Contents {
+    fn serve(&mut self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
+        self.calls.push((method.clone(), path.to_owned()));
+        if self.broken {
+            return failure(StatusCode::INTERNAL_SERVER_ERROR, "Broken");
+        }
+        let (path, subresource) = match path.strip_suffix("/status") {
+            Some(path) => (path, Some("status")),
+            None => (path, None),
+        };
+        let current = self.objects.get(path).cloned();
+        let sent_version = body["metadata"]["resourceVersion"].as_str();
+        match (method.as_str(), current) {
+            ("POST", _) => {
+                let name = body["metadata"]["name"].as_str().unwrap_or_default();
+                let path = format!("{path}/{name}");
+                if self.objects.contains_key(&path) {
+                    return failure(StatusCode::CONFLICT, "AlreadyExists");
+                }
+                (StatusCode::CREATED, self.store(&path, body))
+            }
+            (_, None) => failure(StatusCode::NOT_FOUND, "NotFound"),
+            ("GET", Some(object)) => (StatusCode::OK, object),
+            ("PUT" | "PATCH", Some(object))
+                if sent_version.is_some_and(|sent| object["metadata"]["resourceVersion"] != sent) =>
+            {
+                failure(StatusCode::CONFLICT, "Conflict")
+            }
+            ("PUT", Some(_)) => (StatusCode::OK, self.store(path, body)),
+            ("PATCH", Some(mut object)) => {
+                let change = match subresource {
+                    Some(name) => json!({ name: body[name] }),
+                    None => body,
+                };
+                merge(&mut object, change);
+                (StatusCode::OK, self.store(path, object))
+            }
+            ("DELETE", Some(object)) => {
+                self.objects.remove(path);
+                (StatusCode::OK, object)
+            }
+            _ => failure(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+        }
+    }
+
+    fn store(&mut self, path: &str, mut object: Value) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.objects.insert(path.to_owned(), object.clone());
+        object
+    }
+}
+
+fn failure(status: StatusCode, reason: &str) -> (StatusCode, Value) {
+    let body = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": reason, "reason": reason, "code": status.as_u16(),
+    });
+    (status, body)
+}
+
+/// A JSON merge patch (RFC 7386).
+fn merge(object: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else {
+        *object = patch;
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (key, value) in patch {
+        if value.is_null() {
+            object.as_object_mut().unwrap().remove(&key);
+        } else {
+            merge(&mut object[key.as_str()], value);
+        }
+    }
+}
+
+/// The path of benchmark `cart` on the server.
+pub(crate) const CART: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/cart";
+
+/// A valid benchmark `cart` with two shards and a password, changed by a merge patch.
+pub(crate) fn benchmark(change: Value) -> RedisBenchmark {
+    let mut object = json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": "cart", "namespace": "perf", "uid": "u-1", "generation": 1, "resourceVersion": "1"},
+        "spec": {
+            "targets": [{
+                "name": "redis",
+                "type": "Standalone",
+                "endpoints": ["redis:6379"],
+                "auth": {"secretRef": {"name": "redis-auth", "usernameKey": "user", "passwordKey": "secret"}},
+            }],
+            "workload": {"operations": [{"name": "get", "weight": 1, "command": "GET __key__"}]},
+            "load": {
+                "type": "OpenLoop",
+                "openLoop": {"rate": 1000},
+                "connections": 4,
+                "duration": "10s",
+                "warmup": "1s",
+            },
+            "shards": {"count": 2},
+        },
+    });
+    merge(&mut object, change);
+    serde_json::from_value(object).unwrap()
+}
+
+/// The status of `benchmark`'s run `0123456789abcdef`, changed by a merge patch.
+pub(crate) fn status(change: Value) -> RedisBenchmarkStatus {
+    let mut status =
+        json!({"phase": "Preparing", "runId": "0123456789abcdef", "conductorEpoch": 1, "observedGeneration": 1});
+    merge(&mut status, change);
+    serde_json::from_value(status).unwrap()
+}
