@@ -1,0 +1,111 @@
+//! The objects of a run, from checked input: building cannot fail.
+
+mod job;
+mod pod;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use redisbench_benchmark::credential::RunCredential;
+
+pub use job::{EXIT_FATAL, JobInput, RETRIES, job};
+
+/// Label of everything that belongs to a benchmark: its name.
+pub const BENCHMARK_LABEL: &str = "redisbench.dev/benchmark";
+/// Label of everything that belongs to a run: its runId.
+pub const RUN_LABEL: &str = "redisbench.dev/run";
+/// Annotation of a Job whose shards were released and whose Secret is gone.
+pub const RELEASED_ANNOTATION: &str = "redisbench.dev/released";
+/// The name of the load generator's container.
+pub const CONTAINER: &str = "loadgen";
+/// The port of a shard's control API.
+pub const CONTROL_PORT: u16 = 7379;
+
+/// Whose objects these are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The benchmark's namespace.
+    pub namespace: String,
+    /// The benchmark's name, at most 46 characters.
+    pub benchmark: String,
+    /// The benchmark's UID.
+    pub uid: String,
+    /// The benchmark's `status.runId`.
+    pub id: String,
+}
+
+impl Run {
+    /// The name of the run's Job and Secret: they carry the end of the runId, so that a re-created benchmark never
+    /// meets the children of the one before it.
+    pub fn child_name(&self) -> String {
+        let end = self.id.len().saturating_sub(8);
+        format!("{}-{}", self.benchmark, self.id.get(end..).unwrap_or(&self.id).to_ascii_lowercase())
+    }
+
+    /// The name of the ConfigMap with piece `index` of the result.
+    pub fn artifact_name(&self, index: usize) -> String {
+        format!("{}-result-{index}", self.benchmark)
+    }
+
+    fn labels(&self) -> BTreeMap<String, String> {
+        [
+            (BENCHMARK_LABEL, self.benchmark.as_str()),
+            (RUN_LABEL, &self.id),
+            ("app.kubernetes.io/name", "redisbench"),
+            ("app.kubernetes.io/component", "shard"),
+            ("app.kubernetes.io/managed-by", "redisbench-operator"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+    }
+
+    /// Metadata of an object owned by the benchmark. It does not block the owner's deletion: that would need a right
+    /// on finalizers, and nothing here has to be gone before the benchmark is.
+    fn owned(&self, name: String) -> ObjectMeta {
+        ObjectMeta {
+            name: Some(name),
+            namespace: Some(self.namespace.clone()),
+            labels: Some(self.labels()),
+            owner_references: Some(vec![OwnerReference {
+                api_version: "redisbench.dev/v1alpha1".into(),
+                kind: "RedisBenchmark".into(),
+                name: self.benchmark.clone(),
+                uid: self.uid.clone(),
+                controller: Some(true),
+                block_owner_deletion: None,
+            }]),
+            ..ObjectMeta::default()
+        }
+    }
+}
+
+/// The Secret with the run's credential, which the shards mount.
+pub fn secret(run: &Run, credential: &RunCredential) -> Secret {
+    let files = [
+        ("token", credential.token_text()),
+        ("tls.crt", credential.certificate_pem()),
+        ("tls.key", credential.private_key_pem()),
+    ];
+    Secret {
+        metadata: run.owned(run.child_name()),
+        immutable: Some(true),
+        type_: Some("redisbench.dev/run-credential".into()),
+        data: Some(files.map(|(name, text)| (name.to_owned(), ByteString(text.as_bytes().to_vec()))).into()),
+        ..Secret::default()
+    }
+}
+
+/// The ConfigMap with one piece of the result.
+pub fn artifact(run: &Run, index: usize, name: &str, text: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: run.owned(run.artifact_name(index)),
+        data: Some([(name.to_owned(), text.to_owned())].into()),
+        ..ConfigMap::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::{
+    Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyOnPodConditionsPattern,
+    PodFailurePolicyRule,
+};
+use redisbench_benchmark::api::Validated;
+
+use super::{CONTAINER, Run, pod};
+
+/// The exit code with which a shard says that trying again would fail again.
+pub const EXIT_FATAL: i32 = 64;
+/// Retries of one shard.
+pub const RETRIES: i32 = 3;
+
+/// What the Job of a run is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct JobInput<'a> {
+    /// Whose it is.
+    pub run: &'a Run,
+    /// The checked spec.
+    pub spec: &'a Validated,
+    /// The load generator's image.
+    pub image: &'a str,
+    /// When nodes pull it.
+    pub pull_policy: &'a str,
+}
+
+/// The Indexed Job whose pods are the run's shards.
+pub fn job(input: &JobInput<'_>) -> Job {
+    let shards = i32::try_from(input.spec.shards.count).unwrap_or(i32::MAX);
+    Job {
+        metadata: input.run.owned(input.run.child_name()),
+        spec: Some(JobSpec {
+            active_deadline_seconds: i64::try_from(deadline(input.spec).as_secs()).ok(),
+            backoff_limit_per_index: Some(RETRIES),
+            completion_mode: Some("Indexed".into()),
+            completions: Some(shards),
+            parallelism: Some(shards),
+            pod_failure_policy: Some(PodFailurePolicy { rules: failure_rules() }),
+            pod_replacement_policy: Some("Failed".into()),
+            template: pod::template(input),
+            ..JobSpec::default()
+        }),
+        ..Job::default()
+    }
+}
+
+/// After this time Kubernetes ends the Job whatever happens. Longer than everything that may rightly take its time:
+/// the preload and up to two restarts have a day.
+fn deadline(spec: &Validated) -> Duration {
+    const SLACK: Duration = Duration::from_secs(24 * 3600);
+    let shards = &spec.shards;
+    shards.prepare_timeout + spec.warmup + spec.bound.longest() + shards.collect_timeout + SLACK
+}
+
+/// Never `FailJob`: one bad index must not kill shards that hold results.
+fn failure_rules() -> Vec<PodFailurePolicyRule> {
+    vec![
+        PodFailurePolicyRule {
+            action: "Ignore".into(),
+            on_pod_conditions: Some(vec![PodFailurePolicyOnPodConditionsPattern {
+                type_: "DisruptionTarget".into(),
+                status: "True".into(),
+            }]),
+            ..PodFailurePolicyRule::default()
+        },
+        PodFailurePolicyRule {
+            action: "FailIndex".into(),
+            on_exit_codes: Some(PodFailurePolicyOnExitCodesRequirement {
+                container_name: Some(CONTAINER.into()),
+                operator: "In".into(),
+                values: vec![EXIT_FATAL],
+            }),
+            ..PodFailurePolicyRule::default()
+        },
+    ]
+}

@@ -1,0 +1,219 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    Affinity, Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, KeyToPath, ObjectFieldSelector,
+    PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements,
+    SeccompProfile, SecretVolumeSource, SecurityContext, TopologySpreadConstraint, Volume, VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use redisbench_benchmark::api::spec::Placement;
+
+use super::job::JobInput;
+use super::{CONTAINER, CONTROL_PORT, RUN_LABEL, Run};
+
+const IDENTITY_VOLUME: &str = "identity";
+const IDENTITY_PATH: &str = "/etc/redisbench/identity";
+const TARGET_VOLUME: &str = "target";
+const TARGET_PATH: &str = "/etc/redisbench/target";
+const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
+/// Any user but root; the same number as the image's.
+const USER: i64 = 65532;
+/// Owner and group may read. The group is the pod's, because Secrets belong to root.
+const SECRET_MODE: i32 = 0o440;
+/// A shard stops its load as soon as it is told to end.
+const GRACE_SECONDS: i64 = 5;
+
+pub(super) fn template(input: &JobInput<'_>) -> PodTemplateSpec {
+    let user = &input.spec.shards.template;
+    // Extending puts our own last, so that they cannot be replaced.
+    let mut labels = user.labels.clone();
+    labels.extend(input.run.labels());
+    labels.insert("sidecar.istio.io/inject".into(), "false".into());
+    let mut annotations = user.annotations.clone();
+    annotations.extend(
+        [
+            ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
+            ("karpenter.sh/do-not-disrupt", "true"),
+            ("kuma.io/sidecar-injection", "disabled"),
+            ("linkerd.io/inject", "disabled"),
+            ("sidecar.istio.io/inject", "false"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned())),
+    );
+    PodTemplateSpec {
+        metadata: Some(ObjectMeta { labels: Some(labels), annotations: Some(annotations), ..ObjectMeta::default() }),
+        spec: Some(spec(input)),
+    }
+}
+
+fn spec(input: &JobInput<'_>) -> PodSpec {
+    let user = &input.spec.shards.template;
+    PodSpec {
+        affinity: affinity(input),
+        automount_service_account_token: Some(false),
+        containers: vec![container(input)],
+        dns_config: user.dns_config.clone(),
+        enable_service_links: Some(false),
+        image_pull_secrets: Some(user.image_pull_secrets.clone()).filter(|list| !list.is_empty()),
+        node_selector: Some(user.node_selector.clone()).filter(|map| !map.is_empty()),
+        priority_class_name: user.priority_class_name.clone(),
+        restart_policy: Some("Never".into()),
+        runtime_class_name: user.runtime_class_name.clone(),
+        security_context: Some(PodSecurityContext {
+            fs_group: Some(USER),
+            run_as_group: Some(USER),
+            run_as_non_root: Some(true),
+            run_as_user: Some(USER),
+            seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), localhost_profile: None }),
+            ..PodSecurityContext::default()
+        }),
+        termination_grace_period_seconds: Some(GRACE_SECONDS),
+        tolerations: Some(user.tolerations.clone()).filter(|list| !list.is_empty()),
+        topology_spread_constraints: Some(spread(input)).filter(|list| !list.is_empty()),
+        volumes: Some(volumes(input)),
+        ..PodSpec::default()
+    }
+}
+
+fn container(input: &JobInput<'_>) -> Container {
+    let mut args = vec!["shard", "--identity", IDENTITY_PATH];
+    let mut mounts = vec![(IDENTITY_VOLUME, IDENTITY_PATH)];
+    if input.spec.credentials.is_some() {
+        args.extend(["--target-credentials", TARGET_PATH]);
+        mounts.push((TARGET_VOLUME, TARGET_PATH));
+    }
+    Container {
+        name: CONTAINER.into(),
+        image: Some(input.image.to_owned()),
+        image_pull_policy: Some(input.pull_policy.to_owned()),
+        args: Some(args.into_iter().map(str::to_owned).collect()),
+        env: Some(vec![
+            EnvVar { name: "REDISBENCH_RUN".into(), value: Some(input.run.id.clone()), value_from: None },
+            field("REDISBENCH_INCARNATION", "metadata.uid"),
+            field("REDISBENCH_HOST", "spec.nodeName"),
+        ]),
+        ports: Some(vec![ContainerPort {
+            name: Some("control".into()),
+            container_port: i32::from(CONTROL_PORT),
+            ..ContainerPort::default()
+        }]),
+        resources: Some(resources(input.spec.shards.template.resources.as_ref())),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add: None }),
+            read_only_root_filesystem: Some(true),
+            ..SecurityContext::default()
+        }),
+        // What a shard logs last tells why it failed.
+        termination_message_policy: Some("FallbackToLogsOnError".into()),
+        volume_mounts: Some(
+            mounts
+                .into_iter()
+                .map(|(name, path)| VolumeMount {
+                    name: name.into(),
+                    mount_path: path.into(),
+                    read_only: Some(true),
+                    ..VolumeMount::default()
+                })
+                .collect(),
+        ),
+        ..Container::default()
+    }
+}
+
+fn field(name: &str, path: &str) -> EnvVar {
+    EnvVar {
+        name: name.into(),
+        value: None,
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector { field_path: path.into(), api_version: None }),
+            ..EnvVarSource::default()
+        }),
+    }
+}
+
+/// Requests and limits, the same unless both are given, so that a shard's speed does not depend on its neighbours.
+fn resources(given: Option<&ResourceRequirements>) -> ResourceRequirements {
+    let mut resources = given.cloned().unwrap_or_default();
+    let mut limits = resources.limits.take().unwrap_or_default();
+    let mut requests = resources.requests.take().unwrap_or_default();
+    for (name, default) in [("cpu", "1"), ("memory", "256Mi")] {
+        if !limits.contains_key(name) && !requests.contains_key(name) {
+            limits.insert(name.into(), Quantity(default.into()));
+        }
+    }
+    let given_limits = limits.clone();
+    limits.extend(requests.iter().filter(|(name, _)| !given_limits.contains_key(*name)).map(owned));
+    let given_requests = requests.clone();
+    requests.extend(limits.iter().filter(|(name, _)| !given_requests.contains_key(*name)).map(owned));
+    ResourceRequirements { limits: Some(limits), requests: Some(requests), ..resources }
+}
+
+fn owned((name, quantity): (&String, &Quantity)) -> (String, Quantity) {
+    (name.clone(), quantity.clone())
+}
+
+fn affinity(input: &JobInput<'_>) -> Option<Affinity> {
+    let user = input.spec.shards.template.affinity.clone();
+    if input.spec.shards.placement != Placement::OnePerNode {
+        return user;
+    }
+    let mut affinity = user.unwrap_or_default();
+    let anti: &mut PodAntiAffinity = affinity.pod_anti_affinity.get_or_insert_default();
+    anti.required_during_scheduling_ignored_during_execution.get_or_insert_default().push(PodAffinityTerm {
+        label_selector: Some(selector(input.run)),
+        topology_key: HOSTNAME_KEY.into(),
+        ..PodAffinityTerm::default()
+    });
+    Some(affinity)
+}
+
+fn spread(input: &JobInput<'_>) -> Vec<TopologySpreadConstraint> {
+    let mut constraints = input.spec.shards.template.topology_spread_constraints.clone();
+    for constraint in &mut constraints {
+        // A constraint without a selector counts no pods at all, which nobody means.
+        constraint.label_selector.get_or_insert_with(|| selector(input.run));
+    }
+    if constraints.is_empty() && input.spec.shards.placement == Placement::Spread {
+        constraints.push(TopologySpreadConstraint {
+            label_selector: Some(selector(input.run)),
+            max_skew: 1,
+            topology_key: HOSTNAME_KEY.into(),
+            when_unsatisfiable: "ScheduleAnyway".into(),
+            ..TopologySpreadConstraint::default()
+        });
+    }
+    constraints
+}
+
+fn selector(run: &Run) -> LabelSelector {
+    LabelSelector {
+        match_labels: Some(BTreeMap::from([(RUN_LABEL.to_owned(), run.id.clone())])),
+        match_expressions: None,
+    }
+}
+
+fn volumes(input: &JobInput<'_>) -> Vec<Volume> {
+    let mut volumes = vec![secret_volume(IDENTITY_VOLUME, input.run.child_name(), None)];
+    if let Some(secret_ref) = &input.spec.credentials {
+        let mut items = vec![(secret_ref.password_key.clone(), "password")];
+        items.extend(secret_ref.username_key.clone().map(|key| (key, "username")));
+        let items = items.into_iter().map(|(key, path)| KeyToPath { key, path: path.into(), mode: None }).collect();
+        volumes.push(secret_volume(TARGET_VOLUME, secret_ref.name.clone(), Some(items)));
+    }
+    volumes
+}
+
+fn secret_volume(name: &str, secret: String, items: Option<Vec<KeyToPath>>) -> Volume {
+    Volume {
+        name: name.into(),
+        secret: Some(SecretVolumeSource {
+            secret_name: Some(secret),
+            default_mode: Some(SECRET_MODE),
+            items,
+            optional: None,
+        }),
+        ..Volume::default()
+    }
+}

@@ -1,0 +1,177 @@
+use k8s_openapi::api::batch::v1::Job;
+use redisbench_benchmark::api::validate;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::benchmark;
+
+fn run() -> Run {
+    Run { namespace: "perf".into(), benchmark: "cart".into(), uid: "u-1".into(), id: "0123456789ABCDEF".into() }
+}
+
+fn job_of(change: Value) -> Value {
+    let benchmark = benchmark(change);
+    let spec = validate(&benchmark.spec, "cart").unwrap();
+    let job: Job = job(&JobInput { run: &run(), spec: &spec, image: "loadgen:1", pull_policy: "Never" });
+    serde_json::to_value(job).unwrap()
+}
+
+fn at<'a>(job: &'a Value, pointer: &str) -> &'a Value {
+    job.pointer(&format!("/spec/template/spec{pointer}")).unwrap_or(&Value::Null)
+}
+
+#[test]
+fn children_are_named_by_the_end_of_the_run() {
+    assert_eq!(run().child_name(), "cart-89abcdef");
+    assert_eq!(Run { id: "abc".into(), ..run() }.child_name(), "cart-abc");
+    assert_eq!(run().artifact_name(2), "cart-result-2");
+}
+
+#[test]
+fn the_job_is_the_settled_one() {
+    let job = job_of(json!({}));
+    assert_eq!(job["metadata"]["name"], "cart-89abcdef");
+    let owner = &job["metadata"]["ownerReferences"][0];
+    assert_eq!((&owner["uid"], &owner["controller"]), (&json!("u-1"), &json!(true)));
+    let spec = &job["spec"];
+    for (field, value) in [
+        ("completionMode", json!("Indexed")),
+        ("completions", json!(2)),
+        ("parallelism", json!(2)),
+        ("backoffLimitPerIndex", json!(3)),
+        ("podReplacementPolicy", json!("Failed")),
+        // 10 min, 1 s, 10 s, 2 min, and a day.
+        ("activeDeadlineSeconds", json!(600 + 1 + 10 + 120 + 86_400)),
+    ] {
+        assert_eq!(spec[field], value, "{field}");
+    }
+    let rules = &spec["podFailurePolicy"]["rules"];
+    assert_eq!(rules[0]["action"], "Ignore");
+    assert_eq!(rules[0]["onPodConditions"], json!([{"type": "DisruptionTarget", "status": "True"}]));
+    assert_eq!(rules[1]["action"], "FailIndex");
+    assert_eq!(rules[1]["onExitCodes"], json!({"containerName": "loadgen", "operator": "In", "values": [64]}));
+    assert_eq!(rules.as_array().unwrap().len(), 2);
+    let template = &spec["template"];
+    assert_eq!(template["metadata"]["labels"][BENCHMARK_LABEL], "cart");
+    assert_eq!(template["metadata"]["labels"][RUN_LABEL], "0123456789ABCDEF");
+    let annotations = &template["metadata"]["annotations"];
+    assert_eq!(annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"], "false");
+    assert_eq!(annotations["karpenter.sh/do-not-disrupt"], "true");
+    for (pointer, value) in [
+        ("/restartPolicy", json!("Never")),
+        ("/automountServiceAccountToken", json!(false)),
+        ("/enableServiceLinks", json!(false)),
+        ("/containers/0/image", json!("loadgen:1")),
+        ("/containers/0/imagePullPolicy", json!("Never")),
+        ("/containers/0/ports/0", json!({"name": "control", "containerPort": 7379})),
+        ("/containers/0/env/0", json!({"name": "REDISBENCH_RUN", "value": "0123456789ABCDEF"})),
+        ("/containers/0/env/1/valueFrom/fieldRef/fieldPath", json!("metadata.uid")),
+        ("/containers/0/env/2/valueFrom/fieldRef/fieldPath", json!("spec.nodeName")),
+    ] {
+        assert_eq!(*at(&job, pointer), value, "{pointer}");
+    }
+}
+
+/// The rules of the Pod Security profile `restricted`.
+#[test]
+fn pods_are_restricted() {
+    let job = job_of(json!({}));
+    let pod = at(&job, "");
+    for field in ["hostNetwork", "hostPID", "hostIPC", "serviceAccountName"] {
+        assert!(pod.get(field).is_none(), "{field}");
+    }
+    let all = &pod["securityContext"];
+    assert_eq!((&all["runAsNonRoot"], &all["seccompProfile"]["type"]), (&json!(true), &json!("RuntimeDefault")));
+    assert!(all["runAsUser"].as_i64() > Some(0));
+    let container = &pod["containers"][0]["securityContext"];
+    assert_eq!(container["allowPrivilegeEscalation"], false);
+    assert_eq!(container["readOnlyRootFilesystem"], true);
+    assert_eq!(container["capabilities"], json!({"drop": ["ALL"]}));
+    for volume in pod["volumes"].as_array().unwrap() {
+        assert!(volume["secret"].is_object(), "{volume}");
+    }
+}
+
+#[test]
+fn credentials_are_mounted_and_nowhere_else() {
+    let job = job_of(json!({}));
+    assert_eq!(
+        at(&job, "/volumes/1/secret"),
+        &json!({"secretName": "redis-auth", "defaultMode": 0o440, "items": [
+            {"key": "secret", "path": "password"}, {"key": "user", "path": "username"}]})
+    );
+    assert_eq!(at(&job, "/volumes/0/secret/secretName"), "cart-89abcdef");
+    assert_eq!(
+        at(&job, "/containers/0/args"),
+        &json!(["shard", "--identity", "/etc/redisbench/identity", "--target-credentials", "/etc/redisbench/target"])
+    );
+    let without = job_of(json!({"spec": {"targets": [
+        {"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}]}}));
+    assert_eq!(at(&without, "/containers/0/args"), &json!(["shard", "--identity", "/etc/redisbench/identity"]));
+    assert_eq!(at(&without, "/volumes").as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn the_secret_holds_what_the_shard_reads_and_the_job_nothing_of_it() {
+    let credential = RunCredential::derive(&[7; 32], "u-1/r").unwrap();
+    let secret = secret(&run(), &credential);
+    let names: Vec<&String> = secret.data.as_ref().unwrap().keys().collect();
+    assert_eq!(names, ["tls.crt", "tls.key", "token"]);
+    assert_eq!(secret.metadata.name.as_deref(), Some("cart-89abcdef"));
+    assert!(!job_of(json!({})).to_string().contains(credential.token_text()));
+}
+
+#[test]
+fn placement() {
+    let place = |placement: &str| job_of(json!({"spec": {"shards": {"placement": placement}}}));
+    let (spread, one, any) = (place("Spread"), place("OnePerNode"), place("Any"));
+    let constraint = at(&spread, "/topologySpreadConstraints/0");
+    assert_eq!(constraint["whenUnsatisfiable"], "ScheduleAnyway");
+    assert_eq!(constraint["labelSelector"]["matchLabels"][RUN_LABEL], "0123456789ABCDEF");
+    let term = at(&one, "/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/0");
+    assert_eq!(term["topologyKey"], "kubernetes.io/hostname");
+    assert_eq!(term["labelSelector"]["matchLabels"][RUN_LABEL], "0123456789ABCDEF");
+    assert!(at(&one, "/topologySpreadConstraints").is_null());
+    assert!(at(&any, "/topologySpreadConstraints").is_null() && at(&any, "/affinity").is_null());
+}
+
+#[test]
+fn requests_are_limits_unless_both_are_given() {
+    let resources = |given: Value| {
+        let job = job_of(json!({"spec": {"shards": {"template": {"resources": given}}}}));
+        let resources = at(&job, "/containers/0/resources").clone();
+        (resources["requests"].clone(), resources["limits"].clone())
+    };
+    let default = json!({"cpu": "1", "memory": "256Mi"});
+    assert_eq!(resources(json!({})), (default.clone(), default));
+    let two = json!({"cpu": "2", "memory": "256Mi"});
+    assert_eq!(resources(json!({"limits": {"cpu": "2"}})), (two.clone(), two.clone()));
+    assert_eq!(resources(json!({"requests": {"cpu": "2"}})), (two.clone(), two.clone()));
+    let four = json!({"cpu": "4", "memory": "256Mi"});
+    assert_eq!(resources(json!({"requests": {"cpu": "2"}, "limits": {"cpu": "4"}})), (two, four));
+}
+
+#[test]
+fn the_template_adds_and_cannot_replace_ours() {
+    let job = job_of(json!({"spec": {"shards": {"template": {
+        "labels": {"team": "a"},
+        "annotations": {"note": "b", "karpenter.sh/do-not-disrupt": "false"},
+        "nodeSelector": {"pool": "load"},
+        "tolerations": [{"key": "load", "operator": "Exists"}],
+        "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+        "priorityClassName": "high",
+        "imagePullSecrets": [{"name": "pull"}],
+    }}}}));
+    let metadata = &job["spec"]["template"]["metadata"];
+    assert_eq!((&metadata["labels"]["team"], &metadata["labels"][BENCHMARK_LABEL]), (&json!("a"), &json!("cart")));
+    assert_eq!(metadata["annotations"]["note"], "b");
+    assert_eq!(metadata["annotations"]["karpenter.sh/do-not-disrupt"], "true");
+    assert_eq!(at(&job, "/nodeSelector/pool"), "load");
+    assert_eq!(at(&job, "/tolerations/0/key"), "load");
+    assert_eq!(at(&job, "/topologySpreadConstraints/0/topologyKey"), "zone");
+    let selector = at(&job, "/topologySpreadConstraints/0/labelSelector/matchLabels");
+    assert_eq!(selector[RUN_LABEL], "0123456789ABCDEF");
+    assert!(at(&job, "/topologySpreadConstraints/1").is_null());
+    assert_eq!(at(&job, "/priorityClassName"), "high");
+    assert_eq!(at(&job, "/imagePullSecrets/0/name"), "pull");
+}
