@@ -1,0 +1,131 @@
+//! What there is of a run: the only reads of reconciling, most of them from caches that watches keep fresh.
+
+mod pods;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::ListParams;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Api, Client, ResourceExt as _};
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::conductor::ShardPresence;
+
+use super::build::{RUN_LABEL, Run};
+use super::decide::{ConductView, Observed};
+use crate::conduct::Conduct;
+
+pub use pods::JobView;
+
+/// How long the caches may take to fill.
+const FILL: Duration = Duration::from_secs(30);
+/// The longest that one call to the API server may take.
+const CALL: Duration = Duration::from_secs(5);
+/// What hinders shards is looked up at most this often.
+const OBSTACLE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Where reads come from.
+pub struct Reads {
+    /// For what no cache holds.
+    pub client: Client,
+    /// The Jobs of benchmarks.
+    pub jobs: Store<Job>,
+    /// Their pods.
+    pub pods: Store<Pod>,
+}
+
+/// The caches did not fill in time.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to list Jobs and Pods within {} s; may the operator list and watch them?", FILL.as_secs())]
+pub struct NotFilled;
+
+impl Reads {
+    /// Waits until the caches hold what there is.
+    ///
+    /// # Errors
+    /// When they do not fill.
+    pub async fn filled(&self) -> Result<(), NotFilled> {
+        let filled = async { tokio::try_join!(self.jobs.wait_until_ready(), self.pods.wait_until_ready()) };
+        match tokio::time::timeout(FILL, filled).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(NotFilled),
+        }
+    }
+
+    /// What there is of `run`, and tells `conduct` where its shards are.
+    pub async fn observe(
+        &self,
+        benchmark: &RedisBenchmark,
+        run: &Run,
+        conduct: Option<&Conduct>,
+        now: Timestamp,
+    ) -> Observed {
+        let key = ObjectRef::new(&run.child_name()).within(&run.namespace);
+        let job = self.jobs.get(&key).filter(|job| job.owner_references().iter().any(|owner| owner.uid == run.uid));
+        let of_run = |pod: &Pod| {
+            pod.metadata.namespace.as_deref() == Some(&run.namespace) && pod.labels().get(RUN_LABEL) == Some(&run.id)
+        };
+        let pods = self.pods.state_filter(of_run);
+        let pods: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
+        let view = job.as_deref().map(JobView::of);
+        let recorded = benchmark.status.as_ref().and_then(|status| status.trial.as_ref()?.start_at.as_ref()).is_some();
+        let conduct_view = conduct.map(Conduct::view);
+        let started =
+            recorded || matches!(&conduct_view, Some(ConductView::Running(p)) if p.start_at_unix_nanoseconds.is_some());
+        let mut presence = pods::presence(benchmark.spec.shards.count, view.as_ref(), &pods, started);
+        if let (Some(job), Some(conduct)) = (&job, conduct)
+            && !started
+            && let Some((kind, name)) = pods::puzzle(job, &pods, &presence, now)
+        {
+            let why = self.obstacle(conduct, &run.namespace, kind, &name).await;
+            for shard in &mut presence {
+                if let ShardPresence::Absent { why: unknown @ None } = shard {
+                    unknown.clone_from(&why);
+                }
+            }
+        }
+        if let Some(conduct) = conduct {
+            conduct.set_presence(presence.clone());
+        }
+        Observed { job: view, presence, conduct: conduct_view, ..Observed::default() }
+    }
+
+    /// The name of the pod with this UID.
+    pub fn pod_name(&self, uid: &str) -> Option<String> {
+        self.pods.find(|pod| pod.metadata.uid.as_deref() == Some(uid)).map(|pod| pod.name_any())
+    }
+
+    async fn obstacle(&self, conduct: &Conduct, namespace: &str, kind: &str, name: &str) -> Option<String> {
+        if let Some(known) = conduct.recent_obstacle(OBSTACLE_INTERVAL) {
+            return known;
+        }
+        let found = match tokio::time::timeout(CALL, self.warning(namespace, kind, name)).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "failed to ask for events of {kind} {name}");
+                None
+            }
+            Err(_) => None,
+        };
+        conduct.note_obstacle(found.clone());
+        found
+    }
+
+    /// The newest warning about an object, as `reason: note`.
+    async fn warning(&self, namespace: &str, kind: &str, name: &str) -> Result<Option<String>, kube::Error> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let fields = format!("regarding.kind={kind},regarding.name={name},type=Warning");
+        let found = events.list(&ListParams::default().fields(&fields).limit(50)).await?;
+        let newest = found.items.into_iter().max_by_key(seen_last);
+        Ok(newest.and_then(|event| Some(pods::quote(event.reason.as_deref()?, event.note.as_deref()))))
+    }
+}
+
+fn seen_last(event: &Event) -> Option<Timestamp> {
+    let series = event.series.as_ref().map(|series| series.last_observed_time.0);
+    let classic = event.deprecated_last_timestamp.as_ref().map(|time| time.0);
+    series.or(classic).or_else(|| event.event_time.as_ref().map(|time| time.0))
+}

@@ -1,0 +1,228 @@
+//! Where shards are, as their Job and pods tell.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
+use kube::ResourceExt as _;
+use redisbench_benchmark::conductor::{Endpoint, ShardPresence};
+
+use crate::controller::build::{CONTROL_PORT, EXIT_FATAL, RELEASED_ANNOTATION, RETRIES};
+
+/// The label with a pod's index in an Indexed Job.
+const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
+/// The annotation with how often an index failed before this pod.
+const FAILURES_ANNOTATION: &str = "batch.kubernetes.io/job-index-failure-count";
+/// How long a pod may be on its way before the events are asked what hinders it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The run's Job, as far as decisions need it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobView {
+    /// Its UID, by which its pods know it.
+    pub uid: String,
+    /// It is being deleted.
+    pub deleting: bool,
+    /// No pod of it will run any more, and why.
+    pub ended: Option<String>,
+    /// Its shards were released, and its Secret is gone.
+    pub released: bool,
+}
+
+impl JobView {
+    /// Reads what matters.
+    pub fn of(job: &Job) -> Self {
+        let conditions = job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let ended = conditions.iter().find(|condition| {
+            condition.status == "True" && matches!(condition.type_.as_str(), "Complete" | "Failed" | "FailureTarget")
+        });
+        Self {
+            uid: job.uid().unwrap_or_default(),
+            deleting: job.metadata.deletion_timestamp.is_some(),
+            ended: ended.map(|condition| match &condition.message {
+                Some(message) => format!("its Job is over: {}: {message}", condition.type_),
+                None => format!("its Job is over: {}", condition.type_),
+            }),
+            released: job.annotations().contains_key(RELEASED_ANNOTATION),
+        }
+    }
+}
+
+/// Where every shard of `count` is, from the pods of `job`. Without a Job, shards were never there, or, if the run had
+/// started, are gone for good.
+pub fn presence(count: u32, job: Option<&JobView>, pods: &[&Pod], started: bool) -> Vec<ShardPresence> {
+    let Some(job) = job else {
+        let none = if started {
+            ShardPresence::Gone { why: "its Job was deleted".into(), replaced: false }
+        } else {
+            ShardPresence::Absent { why: None }
+        };
+        return vec![none; count as usize];
+    };
+    let mut newest: Vec<Option<&Pod>> = vec![None; count as usize];
+    for pod in pods.iter().filter(|pod| belongs(pod, &job.uid)) {
+        let index = pod.labels().get(INDEX_LABEL).and_then(|index| index.parse::<usize>().ok());
+        if let Some(slot) = index.and_then(|index| newest.get_mut(index))
+            && slot.is_none_or(|former| is_newer(pod, former))
+        {
+            *slot = Some(pod);
+        }
+    }
+    newest
+        .into_iter()
+        .enumerate()
+        .map(|(shard, pod)| match pod {
+            Some(pod) => of_pod(u32::try_from(shard).unwrap_or(u32::MAX), job, pod),
+            None => match &job.ended {
+                Some(why) => ShardPresence::Gone { why: why.clone(), replaced: false },
+                None => ShardPresence::Absent { why: None },
+            },
+        })
+        .collect()
+}
+
+fn belongs(pod: &Pod, job: &str) -> bool {
+    pod.owner_references().iter().any(|owner| owner.uid == job && owner.controller == Some(true))
+}
+
+/// A pod that can still run wins over one that cannot, then the younger one.
+fn is_newer(pod: &Pod, former: &Pod) -> bool {
+    let rank = |pod: &Pod| {
+        let over = matches!(phase(pod), "Failed") || pod.metadata.deletion_timestamp.is_some();
+        (!over, pod.creation_timestamp().map(|time| time.0))
+    };
+    rank(pod) > rank(former)
+}
+
+fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Pending")
+}
+
+fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
+    let gone = |what: String, retried: bool| ShardPresence::Gone {
+        why: format!("pod {}{}: {what}", pod.name_any(), on_node(pod)),
+        replaced: retried && job.ended.is_none() && !job.deleting,
+    };
+    match phase(pod) {
+        "Succeeded" => return ShardPresence::Done,
+        "Failed" => {
+            let disrupted = pod.metadata.deletion_timestamp.is_some() || condition(pod, "DisruptionTarget").is_some();
+            return gone(failure(pod), disrupted || will_retry(pod));
+        }
+        _ => {}
+    }
+    if pod.metadata.deletion_timestamp.is_some() {
+        return gone("was deleted".into(), true);
+    }
+    let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()?.parse::<IpAddr>().ok());
+    match (phase(pod), address, container(pod).and_then(|status| status.state.as_ref())) {
+        // The container has ended, and the pod's phase will say so in a moment.
+        (_, _, Some(state)) if state.terminated.is_some() => gone(failure(pod), will_retry(pod)),
+        // Of a pod whose node does not answer nothing new is known: it may well run.
+        ("Running" | "Unknown", Some(address), _) => ShardPresence::Present(Endpoint {
+            shard,
+            incarnation: pod.uid().unwrap_or_default(),
+            address: SocketAddr::new(address, CONTROL_PORT),
+            host: node(pod).to_owned(),
+        }),
+        _ => ShardPresence::Absent { why: hindrance(pod) },
+    }
+}
+
+/// Three retries of an index, none after the exit code that says trying again is of no use.
+fn will_retry(pod: &Pod) -> bool {
+    let failures = pod.annotations().get(FAILURES_ANNOTATION).and_then(|count| count.parse::<i32>().ok()).unwrap_or(0);
+    terminated(pod).is_none_or(|end| end.exit_code != EXIT_FATAL) && failures < RETRIES
+}
+
+fn node(pod: &Pod) -> &str {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default()
+}
+
+fn on_node(pod: &Pod) -> String {
+    match node(pod) {
+        "" => String::new(),
+        node => format!(" on node {node}"),
+    }
+}
+
+fn container(pod: &Pod) -> Option<&ContainerStatus> {
+    pod.status.as_ref()?.container_statuses.as_ref()?.first()
+}
+
+fn terminated(pod: &Pod) -> Option<&ContainerStateTerminated> {
+    container(pod)?.state.as_ref()?.terminated.as_ref()
+}
+
+/// What ended a pod, as Kubernetes words it.
+fn failure(pod: &Pod) -> String {
+    if let Some(end) = terminated(pod) {
+        let reason = end.reason.as_deref().filter(|reason| *reason != "Error");
+        let said = end.message.as_deref().and_then(|message| message.trim().lines().last()).unwrap_or_default();
+        return match (reason, said) {
+            (Some(reason), _) => format!("{reason}, exit code {}", end.exit_code),
+            (None, "") => format!("exit code {}", end.exit_code),
+            (None, said) => format!("exit code {}: {}", end.exit_code, redisbench_wire::limits::message(said)),
+        };
+    }
+    let status = pod.status.as_ref();
+    match status.and_then(|status| Some((status.reason.as_deref()?, status.message.as_deref().unwrap_or_default()))) {
+        Some((reason, "")) => reason.to_owned(),
+        Some((reason, message)) => format!("{reason}: {message}"),
+        None => "failed".into(),
+    }
+}
+
+fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a k8s_openapi::api::core::v1::PodCondition> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
+}
+
+/// What keeps a pod from running, if its status tells.
+fn hindrance(pod: &Pod) -> Option<String> {
+    let waiting = container(pod).and_then(|status| status.state.as_ref()?.waiting.as_ref());
+    if let Some((waiting, reason)) = waiting.and_then(|waiting| Some((waiting, waiting.reason.as_deref()?)))
+        && !matches!(reason, "ContainerCreating" | "PodInitializing")
+    {
+        return Some(quote(reason, waiting.message.as_deref()));
+    }
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let unscheduled =
+        conditions.iter().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
+    Some(quote(unscheduled.reason.as_deref()?, unscheduled.message.as_deref()))
+}
+
+pub(super) fn quote(reason: &str, message: Option<&str>) -> String {
+    match message {
+        Some(message) if !message.is_empty() => format!("{reason}: {message}"),
+        _ => reason.to_owned(),
+    }
+}
+
+/// The object whose events may tell why a shard does not come: a pod that waits for its volumes, or the Job that
+/// cannot make its pods. None while all is going well, or where the pod's status tells already.
+pub fn puzzle(job: &Job, pods: &[&Pod], presence: &[ShardPresence], now: Timestamp) -> Option<(&'static str, String)> {
+    let old = |created: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
+        created.is_some_and(|time| now.duration_since(time.0) >= PATIENCE.try_into().unwrap_or_default())
+    };
+    if !presence.iter().any(|shard| matches!(shard, ShardPresence::Absent { why: None })) {
+        return None;
+    }
+    let stuck = pods.iter().find(|pod| {
+        phase(pod) == "Pending"
+            && pod.metadata.deletion_timestamp.is_none()
+            && hindrance(pod).is_none()
+            && old(pod.creation_timestamp())
+    });
+    if let Some(pod) = stuck {
+        return Some(("Pod", pod.name_any()));
+    }
+    let missing = pods.len() < presence.len() && old(job.creation_timestamp());
+    missing.then(|| ("Job", job.name_any()))
+}
+
+#[cfg(test)]
+#[path = "pods_tests.rs"]
+mod tests;

@@ -1,0 +1,150 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn job() -> JobView {
+    JobView { uid: "job".into(), ..JobView::default() }
+}
+
+/// A pod of the Job for `index`, changed by `change`.
+fn pod(index: u32, name: &str, status: &Value) -> Value {
+    json!({
+        "metadata": {
+            "name": name, "namespace": "perf", "uid": format!("uid-{name}"),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {INDEX_LABEL: index.to_string()},
+            "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "name": "cart", "uid": "job", "controller": true}],
+        },
+        "spec": {"nodeName": "n1", "containers": []},
+        "status": status,
+    })
+}
+
+fn running(index: u32, name: &str, address: &str) -> Value {
+    pod(
+        index,
+        name,
+        &json!({"phase": "Running", "podIP": address, "containerStatuses": [container(&json!({"running": {}}))]}),
+    )
+}
+
+fn failed(index: u32, name: &str, code: i32, reason: &str) -> Value {
+    let end = json!({"terminated": {"exitCode": code, "reason": reason, "message": "a\nlast words\n"}});
+    pod(index, name, &json!({"phase": "Failed", "containerStatuses": [container(&end)]}))
+}
+
+fn container(state: &Value) -> Value {
+    json!({"name": "loadgen", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state})
+}
+
+fn seen(count: u32, job: &JobView, pods: &[Value]) -> Vec<ShardPresence> {
+    let pods: Vec<Pod> = pods.iter().map(|pod| serde_json::from_value(pod.clone()).unwrap()).collect();
+    presence(count, Some(job), &pods.iter().collect::<Vec<_>>(), true)
+}
+
+fn gone(why: &str, replaced: bool) -> ShardPresence {
+    ShardPresence::Gone { why: why.into(), replaced }
+}
+
+#[test]
+fn running_pods_are_dialled_by_their_address() {
+    let expected = |shard, incarnation: &str, address: &str| {
+        ShardPresence::Present(Endpoint {
+            shard,
+            incarnation: incarnation.into(),
+            address: address.parse().unwrap(),
+            host: "n1".into(),
+        })
+    };
+    assert_eq!(
+        seen(3, &job(), &[running(1, "b", "fd00::1"), running(0, "a", "10.0.0.1")]),
+        [
+            expected(0, "uid-a", "10.0.0.1:7379"),
+            expected(1, "uid-b", "[fd00::1]:7379"),
+            ShardPresence::Absent { why: None }
+        ]
+    );
+}
+
+#[test]
+fn pods_of_another_job_are_not_ours() {
+    let mut foreign = running(0, "a", "10.0.0.1");
+    foreign["metadata"]["ownerReferences"][0]["uid"] = "other".into();
+    assert_eq!(seen(1, &job(), &[foreign]), [ShardPresence::Absent { why: None }]);
+}
+
+#[test]
+fn what_keeps_pods_from_running_is_quoted() {
+    let unschedulable = pod(
+        0,
+        "a",
+        &json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]}),
+    );
+    let waiting = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}});
+    let image = pod(1, "b", &json!({"phase": "Pending", "containerStatuses": [container(&waiting)]}));
+    let creating = json!({"waiting": {"reason": "ContainerCreating"}});
+    let creating = pod(2, "c", &json!({"phase": "Pending", "containerStatuses": [container(&creating)]}));
+    let why = |why: Option<&str>| ShardPresence::Absent { why: why.map(str::to_owned) };
+    assert_eq!(
+        seen(3, &job(), &[unschedulable, image, creating]),
+        [why(Some("Unschedulable: 0/3 nodes")), why(Some("ImagePullBackOff: no such image")), why(None)]
+    );
+}
+
+#[test]
+fn what_ended_a_pod_is_told_and_whether_another_comes() {
+    assert_eq!(
+        seen(3, &job(), &[failed(0, "a", 75, "Error"), failed(1, "b", 64, "Error"), failed(2, "c", 137, "OOMKilled")]),
+        [
+            gone("pod a on node n1: exit code 75: last words", true),
+            gone("pod b on node n1: exit code 64: last words", false),
+            gone("pod c on node n1: OOMKilled, exit code 137", true),
+        ]
+    );
+    let mut third_retry = failed(0, "a", 1, "Error");
+    third_retry["metadata"]["annotations"] = json!({FAILURES_ANNOTATION: "3"});
+    assert_eq!(seen(1, &job(), &[third_retry]), [gone("pod a on node n1: exit code 1: last words", false)]);
+    let over = JobView { ended: Some("its Job is over: Failed".into()), ..job() };
+    assert_eq!(
+        seen(2, &over, &[failed(0, "a", 75, "Error")]),
+        [gone("pod a on node n1: exit code 75: last words", false), gone("its Job is over: Failed", false)]
+    );
+}
+
+#[test]
+fn a_pod_that_is_being_deleted_is_gone_and_its_replacement_counts() {
+    let mut deleted = running(0, "a", "10.0.0.1");
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into();
+    assert_eq!(seen(1, &job(), &[deleted.clone()]), [gone("pod a on node n1: was deleted", true)]);
+    let replacement = running(0, "b", "10.0.0.2");
+    let seen = seen(1, &job(), &[replacement, deleted, failed(0, "c", 1, "Error")]);
+    assert!(matches!(&seen[0], ShardPresence::Present(shard) if shard.incarnation == "uid-b"), "{seen:?}");
+}
+
+#[test]
+fn released_shards_are_done() {
+    assert_eq!(seen(1, &job(), &[pod(0, "a", &json!({"phase": "Succeeded"}))]), [ShardPresence::Done]);
+}
+
+#[test]
+fn without_a_job_shards_were_never_there_or_are_gone() {
+    assert_eq!(presence(1, None, &[], false), [ShardPresence::Absent { why: None }]);
+    assert_eq!(presence(1, None, &[], true), [gone("its Job was deleted", false)]);
+}
+
+#[test]
+fn only_what_is_late_and_unexplained_is_a_puzzle() {
+    let job: Job =
+        serde_json::from_value(json!({"metadata": {"name": "cart", "creationTimestamp": "2026-01-01T00:00:00Z"}}))
+            .unwrap();
+    let pod: Pod = serde_json::from_value(pod(0, "a", &json!({"phase": "Pending"}))).unwrap();
+    let absent = [ShardPresence::Absent { why: None }];
+    let (soon, late): (Timestamp, Timestamp) =
+        ("2026-01-01T00:00:09Z".parse().unwrap(), "2026-01-01T00:00:10Z".parse().unwrap());
+    assert_eq!(puzzle(&job, &[&pod], &absent, soon), None);
+    assert_eq!(puzzle(&job, &[&pod], &absent, late), Some(("Pod", "a".into())));
+    assert_eq!(puzzle(&job, &[], &absent, late), Some(("Job", "cart".into())));
+    assert_eq!(puzzle(&job, &[], &[ShardPresence::Done], late), None);
+}
