@@ -1,0 +1,344 @@
+//! What to do about a benchmark: a pure function of its spec and status, of what there is, and of the time.
+
+mod ending;
+mod live;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use redisbench_benchmark::api::status::{Phase, TrialStatus};
+use redisbench_benchmark::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
+use redisbench_benchmark::conductor::{Progress, ShardPresence, StartRecord};
+use redisbench_benchmark::report;
+use redisbench_benchmark::report::conditions::{Conditions, condition, find, reason};
+
+use super::observe::JobView;
+use super::status::is_urgent;
+use crate::conduct::{Ended, Finished};
+
+/// Status is written at most this often for numbers alone.
+pub const STATUS_INTERVAL: Duration = Duration::from_secs(5);
+/// How long released shards may take to exit before their Job is deleted.
+pub const RELEASE_LIMIT: Duration = Duration::from_secs(30);
+/// How long a result that cannot be written to ConfigMaps holds up the end.
+pub const ARTIFACTS_LIMIT: Duration = Duration::from_secs(60);
+/// A running benchmark is looked at this often even if nothing seems to happen.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// The benchmark that is decided about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// What the user wants.
+    pub spec: &'a RedisBenchmarkSpec,
+    /// What was reported so far.
+    pub status: &'a RedisBenchmarkStatus,
+    /// The spec's generation.
+    pub generation: Option<i64>,
+    /// Everything that is wrong with the spec; none if it is valid.
+    pub problems: Option<&'a str>,
+}
+
+impl Subject<'_> {
+    fn report(&self, now: Timestamp) -> report::Subject<'_> {
+        report::Subject { spec: self.spec, generation: self.generation, now }
+    }
+}
+
+/// What there is.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// The run's Job; none if there is none, or it is not ours.
+    pub job: Option<JobView>,
+    /// Where every shard is.
+    pub presence: Vec<ShardPresence>,
+    /// The conducting task in this process.
+    pub conduct: Option<ConductView>,
+    /// How long ago the status was last written by this process.
+    pub since_write: Option<Duration>,
+    /// Why what was decided last time could not be done, as reason and message.
+    pub failure: Option<(&'static str, String)>,
+    /// A runId for a run that begins now.
+    pub fresh_run_id: String,
+}
+
+/// A conducting task, as far as decisions need it.
+#[derive(Clone, Debug)]
+pub enum ConductView {
+    /// It conducts.
+    Running(Box<Progress>),
+    /// The trial is over.
+    Ended {
+        /// What it came to.
+        ended: Ended,
+        /// Since when.
+        since: Duration,
+        /// Why the full result could not be written, if that was tried.
+        artifacts_failure: Option<String>,
+        /// All shards have exited, or were given up.
+        released: bool,
+    },
+}
+
+/// What to do, in this order: `before`, the status, `after`, the events.
+#[derive(Debug, Default)]
+pub struct Decision {
+    /// What the status will speak of.
+    pub before: Vec<Action>,
+    /// The status to write, if it differs.
+    pub status: RedisBenchmarkStatus,
+    /// What needs the status to be durable.
+    pub after: Vec<Action>,
+    /// What to tell people.
+    pub notices: Vec<Notice>,
+    /// When to look again if nothing happens before.
+    pub requeue: Option<Duration>,
+}
+
+/// A change to the world.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Write the full result to ConfigMaps.
+    WriteArtifacts(Arc<Finished>),
+    /// Create the run's Secret and Job, if they are not there.
+    CreateChildren,
+    /// Begin to conduct.
+    Conduct {
+        /// The epoch that the status now has.
+        epoch: u64,
+        /// The start that an earlier conductor recorded.
+        resume: Option<StartRecord>,
+    },
+    /// Stop conducting and forget the task.
+    StopConducting,
+    /// Stop the load, keeping what was measured.
+    Abort,
+    /// Let the shards go: the result is safe.
+    Release,
+    /// Delete a shard's pod, which did not stop when told to.
+    DeletePod {
+        /// The pod's UID.
+        incarnation: String,
+    },
+    /// Delete the run's Secret and Job with its pods.
+    DeleteChildren,
+    /// Delete the run's Secret and the pods that still run; keep the Job with the logs of pods that have ended.
+    RetireChildren,
+    /// Delete the benchmark: its time to live is over.
+    DeleteBenchmark,
+}
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Whether something is not as it should be.
+    pub warning: bool,
+    /// Why, in `CamelCase`.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+impl Notice {
+    fn normal(reason: &str, message: impl Into<String>) -> Self {
+        Self { warning: false, reason: reason.to_owned(), message: message.into() }
+    }
+
+    fn warning(reason: &str, message: impl Into<String>) -> Self {
+        Self { warning: true, reason: reason.to_owned(), message: message.into() }
+    }
+}
+
+/// Decides.
+pub fn decide(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
+    let mut decision = if subject.status.phase.is_terminal() {
+        ending::finished(subject, observed, now)
+    } else if subject.status.run_id.is_none() {
+        waiting(subject, observed, now)
+    } else {
+        under_way(subject, observed, now)
+    };
+    decision.status.observed_generation = subject.generation;
+    if let (Some((why, message)), false) = (&observed.failure, decision.status.phase.is_terminal()) {
+        Conditions::new(&mut decision.status, subject.generation, now).set(condition::STALLED, true, why, message);
+    }
+    hold_back(subject, observed, &mut decision);
+    decision
+}
+
+/// Numbers alone are written every [`STATUS_INTERVAL`] only.
+fn hold_back(subject: &Subject<'_>, observed: &Observed, decision: &mut Decision) {
+    let Some(wait) =
+        observed.since_write.and_then(|since| STATUS_INTERVAL.checked_sub(since)).filter(|wait| !wait.is_zero())
+    else {
+        return;
+    };
+    if decision.status != *subject.status && !is_urgent(subject.status, &decision.status) {
+        decision.status = subject.status.clone();
+        decision.requeue = Some(decision.requeue.map_or(wait, |other| other.min(wait)));
+    }
+}
+
+/// Nothing has begun: the spec may still be edited.
+fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
+    let mut decision = Decision { status: subject.status.clone(), ..Decision::default() };
+    if let Some(problems) = subject.problems {
+        return rejected(subject, decision, problems, now);
+    }
+    let was_accepted = find(subject.status, condition::ACCEPTED).is_some_and(|accepted| accepted.status == "True");
+    if !was_accepted {
+        decision.notices.push(Notice::normal(reason::ACCEPTED, "the spec is valid"));
+    }
+    Conditions::new(&mut decision.status, subject.generation, now).set(
+        condition::ACCEPTED,
+        true,
+        reason::ACCEPTED,
+        "the spec is valid",
+    );
+    if subject.spec.abort {
+        ending::without_measurement(
+            subject,
+            &mut decision,
+            Phase::Aborted,
+            reason::ABORTED,
+            "aborted before it began",
+            now,
+        );
+        return decision;
+    }
+    if subject.spec.suspend {
+        suspended(subject, &mut decision.status, now);
+        return decision;
+    }
+    decision.status.run_id = Some(observed.fresh_run_id.clone());
+    decision.status.conductor_epoch = Some(1);
+    subject.report(now).preparing(&mut decision.status, "shards are being created");
+    decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.spec.shards.count)));
+    decision.after = vec![Action::Conduct { epoch: 1, resume: None }, Action::CreateChildren];
+    decision.requeue = Some(LOOK_AGAIN);
+    decision
+}
+
+fn rejected(subject: &Subject<'_>, mut decision: Decision, problems: &str, now: Timestamp) -> Decision {
+    decision.status.phase = Phase::Pending;
+    let told = find(subject.status, condition::ACCEPTED)
+        .is_some_and(|accepted| accepted.status == "False" && accepted.message == problems);
+    if !told {
+        decision.notices.push(Notice::warning(reason::INVALID_SPEC, problems));
+    }
+    let mut conditions = Conditions::new(&mut decision.status, subject.generation, now);
+    conditions
+        .set(condition::ACCEPTED, false, reason::INVALID_SPEC, problems)
+        .set(condition::FINISHED, false, reason::INVALID_SPEC, "waits for a valid spec")
+        .set(condition::RECONCILING, false, reason::INVALID_SPEC, "waits for a valid spec")
+        .set(condition::STALLED, true, reason::INVALID_SPEC, problems);
+    decision
+}
+
+fn suspended(subject: &Subject<'_>, status: &mut RedisBenchmarkStatus, now: Timestamp) {
+    const HOW: &str = "held back by spec.suspend; set it to false to go on";
+    status.phase = Phase::Suspended;
+    status.trial = None;
+    status.shards = None;
+    status.progress = None;
+    Conditions::new(status, subject.generation, now)
+        .set(condition::FINISHED, false, reason::SUSPENDED, HOW)
+        .set(condition::RECONCILING, false, reason::SUSPENDED, HOW)
+        .set(condition::STALLED, false, reason::NO_OBSTACLE, "nothing hinders it");
+}
+
+/// The run has begun and is not over.
+fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
+    let mut decision = Decision { status: subject.status.clone(), requeue: Some(LOOK_AGAIN), ..Decision::default() };
+    let started = has_started(subject, observed);
+    let ended = matches!(observed.conduct, Some(ConductView::Ended { .. }));
+    if let (Some(problems), false) = (subject.problems, started) {
+        ending::without_measurement(subject, &mut decision, Phase::Failed, reason::INVALID_SPEC, problems, now);
+        decision.after = vec![Action::StopConducting, Action::DeleteChildren];
+        return decision;
+    }
+    if subject.status.phase == Phase::Suspended && subject.spec.abort {
+        ending::without_measurement(
+            subject,
+            &mut decision,
+            Phase::Aborted,
+            reason::ABORTED,
+            "aborted while suspended",
+            now,
+        );
+        decision.after = vec![Action::StopConducting, Action::DeleteChildren];
+        return decision;
+    }
+    // Once it measures, a suspended benchmark runs to its end; aborting wins over suspending.
+    if subject.spec.suspend && !subject.spec.abort && !started && !ended {
+        if subject.status.phase != Phase::Suspended {
+            decision
+                .notices
+                .push(Notice::normal(reason::SUSPENDED, "suspended before the start; its shards are deleted"));
+        }
+        suspended(subject, &mut decision.status, now);
+        decision.after.push(Action::StopConducting);
+        if observed.job.as_ref().is_some_and(|job| !job.deleting) {
+            decision.after.push(Action::DeleteChildren);
+        }
+        return decision;
+    }
+    match &observed.conduct {
+        None => take_over(subject, observed, started, &mut decision, now),
+        Some(ConductView::Running(progress)) => {
+            subject.report(now).running(&mut decision.status, progress, &observed.presence);
+            live::notices(subject, observed, &mut decision);
+            if subject.spec.abort {
+                decision.after.push(Action::Abort);
+            }
+            if !started && observed.job.is_none() {
+                decision.after.push(Action::CreateChildren);
+            }
+        }
+        Some(ConductView::Ended { ended, since, artifacts_failure, .. }) => {
+            ending::over(subject, ended, *since, artifacts_failure.as_deref(), &mut decision, now);
+        }
+    }
+    decision
+}
+
+/// No task conducts this run: another process did, or it was suspended.
+fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision: &mut Decision, now: Timestamp) {
+    if observed.job.as_ref().is_some_and(|job| job.deleting) && !started {
+        // The shards of before a suspension are still going; a change of the Job brings us back.
+        decision.status = subject.status.clone();
+        return;
+    }
+    let epoch = subject.status.conductor_epoch.unwrap_or(0) + 1;
+    decision.status.conductor_epoch = Some(epoch);
+    if subject.status.phase == Phase::Suspended {
+        decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.spec.shards.count)));
+    }
+    if !started {
+        subject.report(now).preparing(&mut decision.status, "shards are being created");
+    }
+    decision.after.push(Action::Conduct { epoch, resume: resume(subject.status.trial.as_ref()) });
+    if !started && observed.job.is_none() {
+        decision.after.push(Action::CreateChildren);
+    }
+}
+
+/// Whether a start was ordered, so that shards that were there may hold a measurement.
+pub fn has_started(subject: &Subject<'_>, observed: &Observed) -> bool {
+    let recorded = subject.status.trial.as_ref().is_some_and(|trial| trial.start_at.is_some());
+    let known = match &observed.conduct {
+        Some(ConductView::Running(progress)) => progress.start_at_unix_nanoseconds.is_some(),
+        _ => false,
+    };
+    recorded || known
+}
+
+/// The start that is written in a status.
+fn resume(trial: Option<&TrialStatus>) -> Option<StartRecord> {
+    let trial = trial?;
+    let nanoseconds = trial.start_at.as_ref()?.0.as_nanosecond();
+    Some(StartRecord { attempt: trial.attempt, start_at_unix_nanoseconds: u64::try_from(nanoseconds).unwrap_or(0) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! The end of a run, and what follows it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use redisbench_benchmark::api::status::{Phase, Verdict, VerdictValue};
+use redisbench_benchmark::report::conditions::{condition, find, reason};
+
+use super::{ARTIFACTS_LIMIT, Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject};
+use crate::conduct::Ended;
+
+/// After another conductor took over, this long passes before the run is taken back: that it still is ours to run is
+/// the exception.
+const SUPERSEDED_PAUSE: Duration = Duration::from_secs(15);
+
+/// The run ends without anything measured.
+pub(super) fn without_measurement(
+    subject: &Subject<'_>,
+    decision: &mut Decision,
+    phase: Phase,
+    why: &str,
+    message: &str,
+    now: Timestamp,
+) {
+    let status = &mut decision.status;
+    status.phase = phase;
+    status.progress = None;
+    let failed = phase == Phase::Failed;
+    subject.report(now).ended(status, why, message);
+    decision.notices.push(if failed { Notice::warning(why, message) } else { Notice::normal(why, message) });
+}
+
+/// The conductor is done.
+pub(super) fn over(
+    subject: &Subject<'_>,
+    ended: &Ended,
+    since: Duration,
+    artifacts_failure: Option<&str>,
+    decision: &mut Decision,
+    now: Timestamp,
+) {
+    let finished = match ended {
+        Ended::Superseded => {
+            match SUPERSEDED_PAUSE.checked_sub(since) {
+                Some(wait) => decision.requeue = Some(wait),
+                None => decision.after.push(Action::StopConducting),
+            }
+            return;
+        }
+        Ended::Over(finished) => finished,
+    };
+    let Some((why, message)) = subject.report(now).over(&mut decision.status, &finished.report) else { return };
+    match artifacts_failure.filter(|_| since >= ARTIFACTS_LIMIT) {
+        Some(failure) => {
+            let message = format!("the full result could not be kept: {failure}; the status holds its summary");
+            decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
+        }
+        // While writing fails the status is not written either, and both are tried again.
+        None if !finished.artifacts.is_empty() => {
+            decision.before.push(Action::WriteArtifacts(finished.clone()));
+            decision.status.artifacts.clone_from(&finished.artifacts);
+        }
+        None => {}
+    }
+    let warning = decision.status.phase == Phase::Failed || is_invalid(finished.report.verdict.as_ref());
+    decision.notices.push(Notice { warning, reason: why, message });
+    decision.after.push(Action::Release);
+    let unacknowledged = finished.unacknowledged.iter();
+    decision.after.extend(unacknowledged.map(|pod| Action::DeletePod { incarnation: pod.clone() }));
+    decision.requeue = Some(RELEASE_LIMIT);
+}
+
+fn is_invalid(verdict: Option<&Verdict>) -> bool {
+    verdict.is_some_and(|verdict| verdict.value == VerdictValue::Invalid)
+}
+
+/// In a terminal phase: shards are let go, children cleared away, and the benchmark too when its time is over. The
+/// status stays as it is.
+pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
+    let mut decision = Decision { status: subject.status.clone(), ..Decision::default() };
+    let finished_at = find(subject.status, condition::FINISHED).map_or(now, |finished| finished.last_transition_time.0);
+    let age = Duration::try_from(now.duration_since(finished_at)).unwrap_or_default();
+    if let Some(ttl) = subject.spec.ttl_seconds_after_finished {
+        let Some(wait) = rest(Duration::from_secs(u64::from(ttl)), age) else {
+            decision.after = vec![Action::StopConducting, Action::DeleteBenchmark];
+            return decision;
+        };
+        decision.requeue = Some(wait);
+    }
+    let releasing = match &observed.conduct {
+        Some(ConductView::Ended { released, .. }) => !released,
+        Some(ConductView::Running(_)) | None => false,
+    };
+    let Some(_) = observed.job.as_ref().filter(|job| !job.deleting && !job.released) else {
+        decision.after.push(Action::StopConducting);
+        return decision;
+    };
+    if let Some(wait) = rest(RELEASE_LIMIT, age).filter(|_| releasing) {
+        decision.after.push(Action::Release);
+        decision.requeue = Some(decision.requeue.map_or(wait, |other| other.min(wait)));
+        return decision;
+    }
+    decision.after.push(Action::StopConducting);
+    decision.after.push(match subject.status.phase {
+        Phase::Failed => Action::RetireChildren,
+        _ => Action::DeleteChildren,
+    });
+    decision
+}
+
+/// What is left of `limit` after `age`; none if nothing is.
+fn rest(limit: Duration, age: Duration) -> Option<Duration> {
+    limit.checked_sub(age).filter(|rest| !rest.is_zero())
+}

@@ -1,0 +1,425 @@
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::{
+    Artifact, LimitedBy, ReasonKind, ShardCounts, Summary, TrialResult, Verdict, VerdictReason, VerdictValue,
+};
+use redisbench_benchmark::conductor::{self, ConductStage, Ending, Failure};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{benchmark, status};
+
+const NOW: &str = "2026-01-01T01:00:00Z";
+
+/// Decides about a benchmark with this spec and status, and checks what must always hold.
+fn decide_on(benchmark: &RedisBenchmark, status: &RedisBenchmarkStatus, observed: &Observed) -> Decision {
+    decide_with(benchmark, status, observed, None)
+}
+
+fn decide_with(
+    benchmark: &RedisBenchmark,
+    status: &RedisBenchmarkStatus,
+    observed: &Observed,
+    problems: Option<&str>,
+) -> Decision {
+    let subject = Subject { spec: &benchmark.spec, status, generation: Some(1), problems };
+    let decision = decide(&subject, observed, NOW.parse().unwrap());
+    for condition in &decision.status.conditions {
+        assert!(!condition.message.is_empty() && !condition.reason.is_empty(), "{condition:?}");
+    }
+    // What was written is not written again.
+    let again = Subject { status: &decision.status, ..subject };
+    if !decision.status.phase.is_terminal() && observed.conduct.is_some() {
+        assert_eq!(decide(&again, observed, NOW.parse().unwrap()).status, decision.status);
+    }
+    decision
+}
+
+fn idle() -> Observed {
+    Observed { fresh_run_id: "fresh".into(), ..Observed::default() }
+}
+
+fn job() -> JobView {
+    JobView { uid: "job".into(), ..JobView::default() }
+}
+
+fn conducting(stage: ConductStage) -> Observed {
+    let started = stage != ConductStage::Preparing;
+    let progress = Progress {
+        stage,
+        attempt: u32::from(started),
+        start_at_unix_nanoseconds: started.then_some(1_767_229_200_123_456_000),
+        shards: conductor::ShardCounts { desired: 2, armed: 1, ..conductor::ShardCounts::default() },
+        ..Progress::default()
+    };
+    Observed { job: Some(job()), conduct: Some(ConductView::Running(Box::new(progress))), ..idle() }
+}
+
+fn finished(ending: Ending) -> Arc<Finished> {
+    let report = report::Finished {
+        ending,
+        trial: Some(report::trial(1, Some(1_767_229_200_000_000_000))),
+        result: Some(TrialResult::default()),
+        verdict: Some(Verdict {
+            value: VerdictValue::Invalid,
+            reasons: vec![VerdictReason {
+                reason: ReasonKind::ShardLost,
+                severity: VerdictValue::Invalid,
+                message: "shard 1 was lost".into(),
+            }],
+            limited_by: LimitedBy::Unknown,
+        }),
+        synchronization: None,
+        summary: Summary { shards: Some("1/2".into()), ..Summary::default() },
+        shards: ShardCounts { desired: 2, finished: 1, lost: 1, ..ShardCounts::default() },
+        pieces: vec![("result.json".into(), "{}".into())],
+    };
+    let name = "result.json".to_owned();
+    Arc::new(Finished {
+        report,
+        artifacts: vec![Artifact { name, config_map: "cart-result-0".into() }],
+        unacknowledged: vec!["uid-b".into()],
+        bytes: [("sent", 1), ("received", 2)],
+    })
+}
+
+fn over(ended: Ended, since: Duration, failure: Option<&str>) -> Observed {
+    let view = ConductView::Ended { ended, since, artifacts_failure: failure.map(str::to_owned), released: false };
+    Observed { job: Some(job()), conduct: Some(view), ..idle() }
+}
+
+fn truth<'a>(decision: &'a Decision, kind: &str) -> (&'a str, &'a str) {
+    find(&decision.status, kind).map_or(("", ""), |found| (&found.status, &found.reason))
+}
+
+fn reasons(decision: &Decision) -> Vec<&str> {
+    decision.notices.iter().map(|notice| notice.reason.as_str()).collect()
+}
+
+fn none() -> RedisBenchmarkStatus {
+    RedisBenchmarkStatus::default()
+}
+
+#[test]
+fn a_valid_spec_begins_a_run() {
+    let decision = decide_on(&benchmark(json!({})), &none(), &idle());
+    let status = &decision.status;
+    assert_eq!(
+        (status.phase, status.run_id.as_deref(), status.conductor_epoch),
+        (Phase::Preparing, Some("fresh"), Some(1))
+    );
+    assert_eq!(decision.after, [Action::Conduct { epoch: 1, resume: None }, Action::CreateChildren]);
+    assert_eq!(truth(&decision, "Accepted").0, "True");
+    assert_eq!(truth(&decision, "Finished").0, "False");
+    assert_eq!(reasons(&decision), ["Accepted", "Preparing"]);
+    assert_eq!(status.summary.as_ref().unwrap().shards.as_deref(), Some("0/2"));
+}
+
+#[test]
+fn an_invalid_spec_waits_to_be_mended() {
+    let spec = benchmark(json!({}));
+    let decision = decide_with(&spec, &none(), &idle(), Some("spec.load: both"));
+    assert_eq!((decision.status.phase, decision.status.run_id.as_ref()), (Phase::Pending, None));
+    assert_eq!(truth(&decision, "Accepted"), ("False", "InvalidSpec"));
+    assert_eq!(find(&decision.status, "Accepted").unwrap().message, "spec.load: both");
+    assert_eq!(truth(&decision, "Stalled").0, "True");
+    assert!(decision.after.is_empty() && decision.requeue.is_none());
+    assert_eq!(reasons(&decision), ["InvalidSpec"]);
+    // The second look changes nothing and tells nobody.
+    let again = decide_with(&spec, &decision.status, &idle(), Some("spec.load: both"));
+    assert_eq!((&again.status, again.notices.len()), (&decision.status, 0));
+    // Mending is enough.
+    let mended = decide_on(&spec, &decision.status, &idle());
+    assert_eq!((mended.status.phase, truth(&mended, "Stalled").0), (Phase::Preparing, "False"));
+}
+
+#[test]
+fn a_suspended_benchmark_creates_nothing_until_it_is_resumed() {
+    let suspended = benchmark(json!({"spec": {"suspend": true}}));
+    let decision = decide_on(&suspended, &none(), &idle());
+    assert_eq!((decision.status.phase, decision.status.run_id.as_ref()), (Phase::Suspended, None));
+    assert_eq!((truth(&decision, "Accepted").0, truth(&decision, "Reconciling").0), ("True", "False"));
+    assert!(decision.after.is_empty());
+    let again = decide_on(&suspended, &decision.status, &idle());
+    assert_eq!((&again.status, again.notices.len()), (&decision.status, 0));
+    let resumed = decide_on(&benchmark(json!({})), &decision.status, &idle());
+    assert_eq!((resumed.status.phase, reasons(&resumed)), (Phase::Preparing, vec!["Preparing"]));
+}
+
+#[test]
+fn an_abort_before_the_run_ends_it_and_wins_over_suspend() {
+    let decision = decide_on(&benchmark(json!({"spec": {"abort": true, "suspend": true}})), &none(), &idle());
+    assert_eq!(decision.status.phase, Phase::Aborted);
+    assert_eq!((truth(&decision, "Finished"), truth(&decision, "Complete").0), (("True", "Aborted"), "False"));
+    assert!(decision.after.is_empty());
+}
+
+#[test]
+fn the_phase_follows_the_conductor() {
+    for (stage, phase) in [
+        (ConductStage::Preparing, Phase::Preparing),
+        (ConductStage::Running, Phase::Running),
+        (ConductStage::Collecting, Phase::Collecting),
+        (ConductStage::Done, Phase::Collecting),
+    ] {
+        let decision = decide_on(&benchmark(json!({})), &status(json!({})), &conducting(stage));
+        assert_eq!(decision.status.phase, phase);
+        assert_eq!(decision.status.trial.is_some(), phase != Phase::Preparing);
+        assert!(decision.after.is_empty() && decision.before.is_empty(), "{decision:?}");
+    }
+    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &conducting(ConductStage::Running));
+    assert_eq!(reasons(&decision), ["Started"]);
+    let start = decision.status.trial.as_ref().unwrap().start_at.as_ref().unwrap();
+    assert_eq!(serde_json::to_value(start).unwrap(), "2026-01-01T01:00:00.123456Z");
+}
+
+#[test]
+fn children_that_vanish_before_the_start_are_made_again_and_later_not() {
+    let mut observed = conducting(ConductStage::Preparing);
+    observed.job = None;
+    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &observed);
+    assert_eq!(decision.after, [Action::CreateChildren]);
+    let mut observed = conducting(ConductStage::Running);
+    observed.job = None;
+    assert!(decide_on(&benchmark(json!({})), &status(json!({})), &observed).after.is_empty());
+}
+
+#[test]
+fn a_run_without_a_conductor_is_taken_over() {
+    let before = status(json!({"conductorEpoch": 3}));
+    let decision = decide_on(&benchmark(json!({})), &before, &Observed { job: Some(job()), ..idle() });
+    assert_eq!(decision.status.conductor_epoch, Some(4));
+    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: None }]);
+
+    let trial = json!({"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T00:59:00.000001Z"});
+    let running = status(json!({"phase": "Running", "conductorEpoch": 3, "trial": trial}));
+    let decision = decide_on(&benchmark(json!({})), &running, &idle());
+    let resume = StartRecord { attempt: 2, start_at_unix_nanoseconds: 1_767_229_140_000_001_000 };
+    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: Some(resume) }]);
+    assert_eq!(decision.status.phase, Phase::Running);
+}
+
+#[test]
+fn suspending_before_the_start_takes_the_pods_away_and_later_waits_for_the_end() {
+    let suspended = benchmark(json!({"spec": {"suspend": true}}));
+    let decision = decide_on(&suspended, &status(json!({})), &conducting(ConductStage::Preparing));
+    assert_eq!(decision.status.phase, Phase::Suspended);
+    assert_eq!(decision.status.run_id.as_deref(), Some("0123456789abcdef"));
+    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    let gone = decide_on(&suspended, &decision.status, &idle());
+    assert_eq!((gone.after, gone.notices.len()), (vec![Action::StopConducting], 0));
+
+    let running = decide_on(&suspended, &status(json!({})), &conducting(ConductStage::Running));
+    assert_eq!(running.status.phase, Phase::Running);
+
+    let resumed = decide_on(&benchmark(json!({})), &decision.status, &idle());
+    assert_eq!(resumed.status.phase, Phase::Preparing);
+    assert_eq!(resumed.after, [Action::Conduct { epoch: 2, resume: None }, Action::CreateChildren]);
+    let mut leaving = idle();
+    leaving.job = Some(JobView { deleting: true, ..JobView::default() });
+    let waits = decide_on(&benchmark(json!({})), &decision.status, &leaving);
+    assert_eq!((waits.status.phase, waits.after), (Phase::Suspended, vec![]));
+}
+
+#[test]
+fn an_abort_goes_through_the_conductor() {
+    let aborted = benchmark(json!({"spec": {"abort": true, "suspend": true}}));
+    for stage in [ConductStage::Preparing, ConductStage::Running] {
+        let decision = decide_on(&aborted, &status(json!({})), &conducting(stage));
+        assert_eq!(decision.after, [Action::Abort], "{stage:?}");
+        assert!(!decision.status.phase.is_terminal());
+    }
+    let decision = decide_on(&aborted, &status(json!({"phase": "Suspended"})), &idle());
+    assert_eq!(decision.status.phase, Phase::Aborted);
+    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+}
+
+#[test]
+fn a_completed_run_keeps_its_result_before_the_shards_go() {
+    let finished = finished(Ending::Completed);
+    let observed = over(Ended::Over(finished.clone()), Duration::ZERO, None);
+    let decision = decide_on(&benchmark(json!({})), &status(json!({"phase": "Collecting"})), &observed);
+    assert_eq!(decision.before, [Action::WriteArtifacts(finished.clone())]);
+    assert_eq!(decision.after, [Action::Release, Action::DeletePod { incarnation: "uid-b".into() }]);
+    let status = &decision.status;
+    assert_eq!(status.phase, Phase::Succeeded);
+    assert_eq!((status.result.is_some(), status.artifacts.len(), status.progress), (true, 1, None));
+    assert_eq!(status.summary.as_ref().unwrap().shards.as_deref(), Some("1/2"));
+    assert_eq!(truth(&decision, "Finished"), ("True", "Succeeded"));
+    assert_eq!((truth(&decision, "Complete").0, truth(&decision, "Failed").0), ("True", "False"));
+    assert_eq!(truth(&decision, "Valid"), ("False", "Invalid"));
+    assert!(find(status, "Valid").unwrap().message.contains("shard 1 was lost"));
+    assert_eq!(reasons(&decision), ["Succeeded"]);
+    assert!(decision.notices[0].warning, "an Invalid verdict is worth a warning");
+}
+
+#[test]
+fn a_failed_run_says_why() {
+    let failure = Failure { reason: "AuthenticationFailed".into(), message: "shard 0: wrong password".into() };
+    let observed = over(Ended::Over(finished(Ending::Failed(failure))), Duration::ZERO, None);
+    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &observed);
+    assert_eq!(decision.status.phase, Phase::Failed);
+    assert_eq!(truth(&decision, "Failed"), ("True", "AuthenticationFailed"));
+    assert_eq!(find(&decision.status, "Failed").unwrap().message, "shard 0: wrong password");
+    assert_eq!((truth(&decision, "Finished"), truth(&decision, "Stalled").0), (("True", "Failed"), "True"));
+    assert_eq!(reasons(&decision), ["AuthenticationFailed"]);
+}
+
+#[test]
+fn an_aborted_run_keeps_what_was_measured() {
+    let observed = over(Ended::Over(finished(Ending::Aborted)), Duration::ZERO, None);
+    let decision = decide_on(&benchmark(json!({"spec": {"abort": true}})), &status(json!({})), &observed);
+    assert_eq!((decision.status.phase, decision.status.result.is_some()), (Phase::Aborted, true));
+    assert_eq!((truth(&decision, "Complete").0, truth(&decision, "Finished")), ("False", ("True", "Aborted")));
+}
+
+#[test]
+fn a_result_that_cannot_be_kept_holds_up_the_end_for_a_while() {
+    let finished = finished(Ending::Completed);
+    let early = over(Ended::Over(finished.clone()), ARTIFACTS_LIMIT / 2, Some("quota"));
+    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &early);
+    assert_eq!(decision.before, [Action::WriteArtifacts(finished.clone())]);
+    let late = over(Ended::Over(finished), ARTIFACTS_LIMIT, Some("quota"));
+    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &late);
+    assert!(decision.before.is_empty() && decision.status.artifacts.is_empty());
+    assert_eq!(decision.status.phase, Phase::Succeeded);
+    assert_eq!(reasons(&decision), ["ArtifactsNotWritten", "Succeeded"]);
+}
+
+#[test]
+fn a_superseded_conductor_writes_nothing() {
+    let before = status(json!({"phase": "Running"}));
+    let early = decide_on(&benchmark(json!({})), &before, &over(Ended::Superseded, Duration::ZERO, None));
+    assert_eq!((early.status, early.after), (before.clone(), vec![]));
+    let late = decide_on(&benchmark(json!({})), &before, &over(Ended::Superseded, Duration::from_secs(60), None));
+    assert_eq!((late.status, late.after), (before, vec![Action::StopConducting]));
+}
+
+/// A finished status, since `NOW` minus `age` seconds.
+fn ended(phase: &str, age: i64) -> RedisBenchmarkStatus {
+    let now: Timestamp = NOW.parse().unwrap();
+    let at = Timestamp::from_second(now.as_second() - age).unwrap();
+    status(json!({"phase": phase, "conditions": [{
+        "type": "Finished", "status": "True", "reason": phase, "message": "m", "observedGeneration": 1,
+        "lastTransitionTime": at.to_string(),
+    }]}))
+}
+
+#[test]
+fn finished_runs_are_cleared_away_once_released() {
+    let done = |released: bool, phase: &str, age: i64| {
+        let view = ConductView::Ended {
+            ended: Ended::Over(finished(Ending::Completed)),
+            since: Duration::from_secs(1),
+            artifacts_failure: None,
+            released,
+        };
+        let observed = Observed { job: Some(job()), conduct: Some(view), ..idle() };
+        let before = ended(phase, age);
+        let decision = decide_on(&benchmark(json!({})), &before, &observed);
+        assert_eq!(decision.status, before, "a finished status stays as it is");
+        decision
+    };
+    let waiting = done(false, "Succeeded", 10);
+    assert_eq!((waiting.after, waiting.requeue), (vec![Action::Release], Some(Duration::from_secs(20))));
+    let clear = vec![Action::StopConducting, Action::DeleteChildren];
+    assert_eq!(done(false, "Succeeded", 30).after, clear);
+    assert_eq!(done(true, "Succeeded", 1).after, clear);
+    assert_eq!(done(true, "Aborted", 1).after, clear);
+    assert_eq!(done(true, "Failed", 1).after, [Action::StopConducting, Action::RetireChildren]);
+}
+
+#[test]
+fn a_finished_run_without_children_is_left_alone() {
+    for job in [
+        None,
+        Some(JobView { released: true, ..JobView::default() }),
+        Some(JobView { deleting: true, ..JobView::default() }),
+    ] {
+        let before = ended("Failed", 5);
+        let decision = decide_on(&benchmark(json!({})), &before, &Observed { job, ..idle() });
+        assert_eq!((decision.status, decision.requeue), (before, None));
+        assert_eq!(decision.after, [Action::StopConducting]);
+    }
+}
+
+#[test]
+fn a_finished_run_of_another_process_is_cleared_away_at_once() {
+    let decision = decide_on(&benchmark(json!({})), &ended("Succeeded", 1), &Observed { job: Some(job()), ..idle() });
+    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+}
+
+#[test]
+fn a_benchmark_goes_when_its_time_is_over() {
+    let fleeting = benchmark(json!({"spec": {"ttlSecondsAfterFinished": 60}}));
+    let early = decide_on(&fleeting, &ended("Succeeded", 20), &idle());
+    assert_eq!(early.requeue, Some(Duration::from_secs(40)));
+    let late = decide_on(&fleeting, &ended("Succeeded", 60), &idle());
+    assert_eq!(late.after, [Action::StopConducting, Action::DeleteBenchmark]);
+    let at_once = benchmark(json!({"spec": {"ttlSecondsAfterFinished": 0}}));
+    assert_eq!(decide_on(&at_once, &ended("Failed", 0), &idle()).after.last(), Some(&Action::DeleteBenchmark));
+}
+
+#[test]
+fn newer_numbers_wait_for_their_turn() {
+    let preparing = conducting(ConductStage::Preparing);
+    let written = decide_on(&benchmark(json!({})), &status(json!({})), &preparing).status;
+    let mut more = preparing;
+    if let Some(ConductView::Running(progress)) = &mut more.conduct {
+        progress.shards.armed = 2;
+    }
+    more.since_write = Some(Duration::from_secs(2));
+    let held = decide_on(&benchmark(json!({})), &written, &more);
+    assert_eq!((held.status, held.requeue), (written.clone(), Some(Duration::from_secs(3))));
+    more.since_write = Some(STATUS_INTERVAL);
+    assert_ne!(decide_on(&benchmark(json!({})), &written, &more).status, written);
+    let mut running = conducting(ConductStage::Running);
+    running.since_write = Some(Duration::ZERO);
+    assert_eq!(decide_on(&benchmark(json!({})), &written, &running).status.phase, Phase::Running);
+}
+
+#[test]
+fn a_lost_shard_is_told_at_once() {
+    let mut observed = conducting(ConductStage::Running);
+    let written = decide_on(&benchmark(json!({})), &status(json!({})), &observed).status;
+    if let Some(ConductView::Running(progress)) = &mut observed.conduct {
+        progress.shards.lost = 1;
+    }
+    observed.presence =
+        vec![ShardPresence::Done, ShardPresence::Gone { why: "pod b on node n1: was deleted".into(), replaced: true }];
+    observed.since_write = Some(Duration::ZERO);
+    let decision = decide_on(&benchmark(json!({})), &written, &observed);
+    assert_eq!(decision.status.shards.unwrap().lost, 1);
+    assert_eq!(reasons(&decision), ["ShardLost"]);
+    assert!(decision.notices[0].message.contains("shard 1: pod b on node n1: was deleted"));
+}
+
+#[test]
+fn what_a_person_must_mend_is_in_the_status() {
+    let mut observed = conducting(ConductStage::Preparing);
+    observed.failure = Some((reason::NAME_TAKEN, "Job cart-1 belongs to someone else".into()));
+    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &observed);
+    assert_eq!(truth(&decision, "Stalled"), ("True", "NameTaken"));
+    observed.failure = None;
+    let mended = decide_on(&benchmark(json!({})), &decision.status, &observed);
+    assert_eq!(truth(&mended, "Stalled").0, "False");
+}
+
+#[test]
+fn a_spec_that_a_newer_operator_refuses_fails_before_the_start_only() {
+    let spec = benchmark(json!({}));
+    let decision = decide_with(&spec, &status(json!({})), &conducting(ConductStage::Preparing), Some("no"));
+    assert_eq!((decision.status.phase, truth(&decision, "Failed").1), (Phase::Failed, "InvalidSpec"));
+    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    let running = decide_with(&spec, &status(json!({})), &conducting(ConductStage::Running), Some("no"));
+    assert_eq!(running.status.phase, Phase::Running);
+}
+
+#[test]
+fn a_changed_generation_is_acknowledged() {
+    let before: RedisBenchmarkStatus =
+        serde_json::from_value(serde_json::to_value(ended("Succeeded", 5)).unwrap()).unwrap();
+    let subject = Subject { spec: &benchmark(json!({})).spec, status: &before, generation: Some(2), problems: None };
+    let decision = decide(&subject, &idle(), NOW.parse().unwrap());
+    assert_eq!(decision.status.observed_generation, Some(2));
+    let _: Value = serde_json::to_value(&decision.status).unwrap();
+}
