@@ -1,0 +1,74 @@
+use redisbench_benchmark::api::Validated;
+use redisbench_benchmark::api::status::{Artifact, ShardCounts, Summary};
+use redisbench_benchmark::conductor::{Ending, Failure, Outcome};
+use redisbench_benchmark::report;
+use redisbench_wire::plan::ShardPlan;
+
+use super::Bytes;
+use crate::controller::build::Run;
+use crate::controller::events::chain;
+
+/// A trial that is over, with everything that its end needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// As the status and the full result have it. Its ending is never superseded.
+    pub report: report::Finished,
+    /// The pieces of the full result as the status lists them.
+    pub artifacts: Vec<Artifact>,
+    /// Incarnations of shards that did not acknowledge an abort.
+    pub unacknowledged: Vec<String>,
+    /// Bytes by direction.
+    pub bytes: Bytes,
+}
+
+impl Finished {
+    /// Merges and judges `outcome`.
+    pub fn of(run: &Run, spec: &Validated, plans: &[ShardPlan], outcome: &Outcome) -> Self {
+        let report = match report::Finished::of(&run.benchmark, spec, plans, outcome) {
+            Ok(report) => report,
+            Err(error) => {
+                let message = format!("what the shards sent cannot be used: {}", chain(&error));
+                return Self::unmeasured(plans.len(), "ResultUnusable", message);
+            }
+        };
+        let artifact = |(index, (name, _)): (usize, &(String, String))| Artifact {
+            name: name.clone(),
+            config_map: run.artifact_name(index),
+        };
+        let tallies = || outcome.shards.iter().filter_map(|shard| Some(&shard.snapshot.as_ref()?.total));
+        Self {
+            artifacts: report.pieces.iter().enumerate().map(artifact).collect(),
+            unacknowledged: outcome.unacknowledged().map(|shard| shard.incarnation.clone()).collect(),
+            bytes: [
+                ("sent", tallies().map(|tally| tally.sent_bytes).sum()),
+                ("received", tallies().map(|tally| tally.received_bytes).sum()),
+            ],
+            report,
+        }
+    }
+
+    /// When conducting `shards` broke off by a fault of the operator.
+    pub fn broken(shards: usize) -> Self {
+        let message = "the operator failed while it conducted the run; its log says how, please report it";
+        Self::unmeasured(shards, "InternalError", message.into())
+    }
+
+    fn unmeasured(shards: usize, reason: &str, message: String) -> Self {
+        let desired = u32::try_from(shards).unwrap_or(u32::MAX);
+        Self {
+            report: report::Finished {
+                ending: Ending::Failed(Failure { reason: reason.into(), message }),
+                trial: None,
+                result: None,
+                verdict: None,
+                synchronization: None,
+                summary: Summary { shards: Some(format!("0/{desired}")), ..Summary::default() },
+                shards: ShardCounts { desired, ..ShardCounts::default() },
+                pieces: Vec::new(),
+            },
+            artifacts: Vec::new(),
+            unacknowledged: Vec::new(),
+            bytes: [("sent", 0), ("received", 0)],
+        }
+    }
+}

@@ -1,0 +1,133 @@
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::Phase;
+use redisbench_benchmark::conductor::{Journal, JournalError, StartRecord};
+use redisbench_benchmark::report::trial;
+use serde_json::json;
+
+/// Tries under conflicting writes, such as a user's change of a label.
+const TRIES: usize = 5;
+/// The longest that one call to the API server may take.
+const CALL: Duration = Duration::from_secs(2);
+
+/// Writes starts into the benchmark's status.
+#[derive(Clone, Debug)]
+pub struct StatusJournal {
+    /// The benchmark's namespace.
+    pub api: Api<RedisBenchmark>,
+    /// The benchmark's name.
+    pub name: String,
+    /// Its UID: another object of the same name is another benchmark.
+    pub uid: String,
+    /// The conductor's epoch.
+    pub epoch: u64,
+}
+
+impl Journal for StatusJournal {
+    async fn record_start(&self, record: StartRecord) -> Result<(), JournalError> {
+        for _ in 0..TRIES {
+            let benchmark = timed(self.api.get(&self.name)).await.map_err(failed)?;
+            let status = benchmark.status.clone().unwrap_or_default();
+            let ours = benchmark.uid().as_deref() == Some(self.uid.as_str());
+            if !ours || status.conductor_epoch != Some(self.epoch) {
+                return Err(JournalError::Superseded);
+            }
+            if status.phase == Phase::Suspended || status.phase.is_terminal() {
+                return Err(JournalError::Failed("the benchmark was suspended or has ended".into()));
+            }
+            // The resourceVersion makes this fail if anything was decided since we read.
+            let patch = json!({
+                "metadata": {"resourceVersion": benchmark.resource_version()},
+                "status": {"trial": trial(record.attempt, Some(record.start_at_unix_nanoseconds))},
+            });
+            match timed(self.api.patch_status(&self.name, &PatchParams::default(), &Patch::Merge(patch))).await {
+                Ok(_) => return Ok(()),
+                Err(CallError::Api(kube::Error::Api(status))) if status.code == 409 => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(JournalError::Failed("the benchmark is being changed all the time".into()))
+    }
+}
+
+/// Why a call to the API server did not work.
+#[derive(Debug, thiserror::Error)]
+enum CallError {
+    #[error("failed to call the API server: {0}")]
+    Api(kube::Error),
+    #[error("failed to get an answer from the API server in time")]
+    Timeout,
+}
+
+fn failed(error: CallError) -> JournalError {
+    match error {
+        // The benchmark was deleted.
+        CallError::Api(kube::Error::Api(status)) if status.code == 404 => JournalError::Superseded,
+        other => JournalError::Failed(other.to_string()),
+    }
+}
+
+async fn timed<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, CallError> {
+    tokio::time::timeout(CALL, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Api)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{CART, FakeServer, benchmark, status};
+
+    const RECORD: StartRecord = StartRecord { attempt: 2, start_at_unix_nanoseconds: 1_767_229_200_123_456_789 };
+
+    fn world(status_change: Value) -> (FakeServer, StatusJournal) {
+        let server = FakeServer::default();
+        let mut benchmark = benchmark(json!({}));
+        benchmark.status = Some(status(status_change));
+        server.put(CART, benchmark);
+        let api = Api::namespaced(server.client(), "perf");
+        (server, StatusJournal { api, name: "cart".into(), uid: "u-1".into(), epoch: 1 })
+    }
+
+    #[tokio::test]
+    async fn a_start_is_durable_before_it_is_ordered() {
+        let (server, journal) = world(json!({}));
+        journal.record_start(RECORD).await.unwrap();
+        assert_eq!(
+            server.get(CART).unwrap()["status"]["trial"],
+            json!({"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T01:00:00.123456Z"})
+        );
+        assert_eq!(server.take_writes().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_conductor_of_before_or_of_another_benchmark_orders_nothing() {
+        let (server, journal) = world(json!({"conductorEpoch": 2}));
+        assert_eq!(journal.record_start(RECORD).await, Err(JournalError::Superseded));
+        let (_, other) = world(json!({}));
+        let other = StatusJournal { uid: "u-2".into(), ..other };
+        assert_eq!(other.record_start(RECORD).await, Err(JournalError::Superseded));
+        let deleted = StatusJournal { name: "gone".into(), ..journal };
+        assert_eq!(deleted.record_start(RECORD).await, Err(JournalError::Superseded));
+        assert!(server.take_writes().is_empty());
+    }
+
+    #[tokio::test]
+    async fn nothing_starts_that_was_suspended_or_is_over() {
+        for phase in ["Suspended", "Aborted"] {
+            let (server, journal) = world(json!({"phase": phase}));
+            assert!(matches!(journal.record_start(RECORD).await, Err(JournalError::Failed(_))));
+            assert!(server.take_writes().is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unreachable_server_costs_the_attempt() {
+        let (server, journal) = world(json!({}));
+        server.set_broken(true);
+        assert!(matches!(journal.record_start(RECORD).await, Err(JournalError::Failed(_))));
+    }
+}
