@@ -1,0 +1,180 @@
+//! Where the numbers come from: the conductor of a running benchmark, else the status.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hdrhistogram::Histogram;
+use kube::ResourceExt as _;
+use kube::core::DeserializeGuard;
+use kube::runtime::reflector::Store;
+use redisbench_benchmark::api::status::{Latencies, TrialResult};
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
+use redisbench_benchmark::conductor::{ConductStage, LivePicture, Progress};
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+
+use super::benchmark::{Buckets, Sample};
+use crate::conduct::Conducts;
+
+const QUANTILES: [(&str, f64); 5] = [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999), ("0.9999", 0.9999)];
+
+/// What the operator knows of all benchmarks.
+pub struct Source {
+    stores: Vec<Store<DeserializeGuard<RedisBenchmark>>>,
+    conducts: Conducts,
+    /// Decoded histograms of finished benchmarks, by UID.
+    decoded: Mutex<HashMap<String, Option<Arc<Buckets>>>>,
+}
+
+impl Source {
+    /// Of the benchmarks in `stores`, one store for each watched namespace or one for all.
+    pub fn new(stores: Vec<Store<DeserializeGuard<RedisBenchmark>>>, conducts: Conducts) -> Self {
+        Self { stores, conducts, decoded: Mutex::default() }
+    }
+
+    /// Every benchmark that exists, as it is now.
+    pub fn samples(&self) -> Vec<Sample> {
+        let objects: Vec<_> = self.stores.iter().flat_map(Store::state).collect();
+        let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        let former = std::mem::take(&mut *decoded);
+        objects
+            .iter()
+            .filter_map(|object| object.0.as_ref().ok())
+            .map(|benchmark| {
+                let uid = benchmark.uid().unwrap_or_default();
+                let mut sample = self.sample(&uid, benchmark);
+                if let Some(result) = benchmark.status.as_ref().and_then(|status| status.result.as_ref()) {
+                    let buckets = former.get(&uid).cloned().unwrap_or_else(|| buckets(result));
+                    sample.response.clone_from(&buckets);
+                    decoded.insert(uid, buckets);
+                }
+                sample
+            })
+            .collect()
+    }
+
+    fn sample(&self, uid: &str, benchmark: &RedisBenchmark) -> Sample {
+        let empty = RedisBenchmarkStatus::default();
+        let status = benchmark.status.as_ref().unwrap_or(&empty);
+        let mut sample = Sample {
+            namespace: benchmark.namespace().unwrap_or_default(),
+            benchmark: benchmark.name_any(),
+            phase: status.phase,
+            target_rate: benchmark.spec.load.open_loop.as_ref().map(|open_loop| open_loop.rate),
+            shards: status.shards,
+            start_skew: status.synchronization.map(|known| known.start_skew_microseconds as f64 / 1e6),
+            clock_uncertainty: status.synchronization.map(|known| known.clock_uncertainty_microseconds as f64 / 1e6),
+            verdict: status.verdict.as_ref().map(|verdict| verdict.value),
+            bytes: self.conducts.final_bytes(uid),
+            ..Sample::default()
+        };
+        match (&status.result, self.conducts.get(uid)) {
+            (Some(result), _) => finished(&mut sample, result),
+            (None, Some(conduct)) => live(&mut sample, &conduct.progress()),
+            (None, None) => {}
+        }
+        sample
+    }
+}
+
+fn buckets(result: &TrialResult) -> Option<Arc<Buckets>> {
+    let data = &result.histogram.as_ref()?.data;
+    let encoded: EncodedHistogram = serde_json::from_value(serde_json::Value::String(data.clone())).ok()?;
+    let histogram = encoded.decode(Kind::Request).ok()?;
+    Some(Arc::new(Buckets::of(&histogram, result.requests.overflow)))
+}
+
+fn finished(sample: &mut Sample, result: &TrialResult) {
+    let requests = &result.requests;
+    sample.requests = vec![("succeeded", requests.succeeded), ("error", requests.errors), ("unsent", requests.unsent)];
+    sample.errors = result.errors.iter().map(|error| (error.kind.clone(), error.count)).collect();
+    sample.achieved_rate = Some(result.throughput.achieved_per_second);
+    sample.response_quantiles = known(&result.response_time);
+    sample.service_quantiles = result.service_time.as_ref().map(known).unwrap_or_default();
+}
+
+fn known(latencies: &Latencies) -> Vec<(&'static str, u64)> {
+    let values = [
+        latencies.p50_nanoseconds,
+        latencies.p90_nanoseconds,
+        latencies.p99_nanoseconds,
+        latencies.p999_nanoseconds,
+        latencies.p9999_nanoseconds,
+    ];
+    QUANTILES.iter().zip(values).filter_map(|((name, _), value)| Some((*name, value?))).collect()
+}
+
+fn live(sample: &mut Sample, progress: &Progress) {
+    let seconds = |time: std::time::Duration| time.as_secs_f64();
+    sample.start_skew = progress.start_skew.map(seconds);
+    sample.clock_uncertainty = progress.clock_uncertainty.map(seconds);
+    sample.snapshot_age = progress.oldest_snapshot_age.map(seconds);
+    if progress.stage != ConductStage::Preparing
+        && let Some(picture) = &progress.live
+    {
+        picture_of(sample, picture);
+    }
+}
+
+fn picture_of(sample: &mut Sample, picture: &LivePicture) {
+    let total = &picture.total;
+    sample.requests = vec![("succeeded", total.succeeded), ("error", total.errors), ("unsent", total.unsent)];
+    // As many kinds as a finished result shows.
+    sample.errors = picture.errors.iter().take(32).cloned().collect();
+    sample.bytes = vec![("sent", total.sent_bytes), ("received", total.received_bytes)];
+    sample.achieved_rate = Some(picture.achieved_per_second);
+    sample.response = Some(Arc::new(Buckets::of(&picture.response, total.overflow)));
+    sample.response_quantiles = quantiles(&picture.response);
+    sample.service_quantiles = picture.service.as_ref().map(quantiles).unwrap_or_default();
+}
+
+fn quantiles(histogram: &Histogram<u64>) -> Vec<(&'static str, u64)> {
+    if histogram.is_empty() {
+        return Vec::new();
+    }
+    QUANTILES.iter().map(|(name, quantile)| (*name, histogram.value_at_quantile(*quantile))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::runtime::reflector::store;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{benchmark, status};
+
+    #[test]
+    fn a_finished_benchmark_is_sampled_from_its_status_until_it_is_gone() {
+        let (reader, mut writer) = store();
+        let source = Source::new(vec![reader], Conducts::default());
+        let mut histogram = Kind::Request.empty();
+        histogram.record_n(1_000_000, 9).unwrap();
+        let data = EncodedHistogram::encode(&histogram).unwrap();
+        let mut finished = benchmark(json!({}));
+        let zero = json!({"scheduled": 10, "succeeded": 9, "errors": 1, "unsent": 0, "late": 0, "redirected": 0});
+        finished.status = Some(status(json!({"phase": "Succeeded", "result": {
+            "requests": zero,
+            "throughput": {"achievedPerSecond": 900, "minPerSecond": 1, "maxPerSecond": 2},
+            "bandwidth": {"sentBytesPerSecond": 1, "receivedBytesPerSecond": 2},
+            "responseTime": {"p50Nanoseconds": 1_000_000, "beyond": [{"quantile": "p99", "moreThanNanoseconds": 5}]},
+            "histogram": {"encoding": "HdrV2DeflateBase64", "data": data.as_str()},
+        }})));
+        let guarded: DeserializeGuard<RedisBenchmark> =
+            serde_json::from_value(serde_json::to_value(&finished).unwrap()).unwrap();
+        writer.apply_watcher_event(&Event::Apply(guarded.clone()));
+
+        for _ in 0..2 {
+            let samples = source.samples();
+            let sample = &samples[0];
+            assert_eq!((sample.namespace.as_str(), sample.benchmark.as_str()), ("perf", "cart"));
+            assert_eq!(sample.requests, [("succeeded", 9), ("error", 1), ("unsent", 0)]);
+            assert_eq!(sample.response.as_deref(), Some(&Buckets::of(&histogram, 0)));
+            // A quantile that is not known is left out.
+            assert_eq!(sample.response_quantiles, [("0.5", 1_000_000)]);
+            assert_eq!((sample.target_rate, sample.achieved_rate), (Some(1000), Some(900)));
+        }
+        writer.apply_watcher_event(&Event::Delete(guarded));
+        assert!(source.samples().is_empty());
+        assert!(source.decoded.lock().unwrap().is_empty());
+    }
+}
