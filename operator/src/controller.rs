@@ -1,0 +1,237 @@
+//! The reconcile driver: validate, observe, decide, apply, tell.
+
+pub mod apply;
+pub mod build;
+pub mod decide;
+pub(crate) mod events;
+mod memory;
+pub mod observe;
+mod perform;
+pub mod status;
+mod unreadable;
+pub mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::core::DeserializeGuard;
+use kube::runtime::controller::Action as Requeue;
+use kube::runtime::events::Recorder;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Client, Resource as _, ResourceExt as _};
+use redisbench_benchmark::api::{RedisBenchmark, validate};
+use redisbench_benchmark::credential::CredentialError;
+use redisbench_benchmark::report::conditions::reason;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use self::apply::ApplyError;
+use self::build::Run;
+use self::decide::{Notice, Subject, decide};
+use self::memory::Memory;
+use self::observe::{NotFilled, Reads};
+use self::perform::Performer;
+use crate::conduct::Conducts;
+use crate::metrics::OperatorMetrics;
+
+/// A benchmark, or why it could not be read.
+pub type Guarded = DeserializeGuard<RedisBenchmark>;
+
+/// The longest that one reconciliation may take.
+const RECONCILE: Duration = Duration::from_secs(120);
+
+/// What does not change while the operator runs.
+#[derive(Clone)]
+pub struct Settings {
+    /// Image of the load generator.
+    pub image: String,
+    /// When nodes pull it.
+    pub pull_policy: String,
+    /// What the credential of every run is derived from.
+    pub master_key: Arc<[u8; 32]>,
+}
+
+/// What all reconciliations share.
+#[derive(Clone)]
+pub struct Shared {
+    /// The way to the API server.
+    pub client: Client,
+    /// What does not change.
+    pub settings: Settings,
+    /// One for all, so that equal events are counted and not repeated.
+    pub recorder: Recorder,
+    /// The operator's own metrics.
+    pub metrics: OperatorMetrics,
+    /// The conducting tasks.
+    pub conducts: Conducts,
+    memory: Arc<Memory>,
+}
+
+impl Shared {
+    /// With nothing remembered yet.
+    pub fn new(
+        client: Client,
+        settings: Settings,
+        recorder: Recorder,
+        metrics: OperatorMetrics,
+        conducts: Conducts,
+    ) -> Self {
+        Self { client, settings, recorder, metrics, conducts, memory: Arc::default() }
+    }
+
+    /// The benchmark no longer exists: stops conducting it, and forgets it.
+    fn forget(&self, uid: &str) {
+        self.conducts.forget(uid);
+        self.memory.forget(uid);
+    }
+}
+
+/// What reconciling in one scope, a namespace or all of them, needs.
+pub struct Context {
+    shared: Shared,
+    reads: Reads,
+    wake: mpsc::Sender<ObjectRef<Guarded>>,
+}
+
+/// Why a reconciliation did not work.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// The caches are empty.
+    #[error(transparent)]
+    NotFilled(#[from] NotFilled),
+    /// A write did not work.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The credential of the run could not be made.
+    #[error("failed to make the run's credential")]
+    Credential(#[from] CredentialError),
+    /// It took too long.
+    #[error("failed to finish within {} s", RECONCILE.as_secs())]
+    Timeout,
+    /// A fault of the operator itself.
+    #[error("reconciling panicked; the log says where")]
+    Panicked,
+}
+
+impl ReconcileError {
+    /// The class, for metrics: one of few.
+    fn class(&self) -> &'static str {
+        match self {
+            Self::NotFilled(_) => "cache",
+            Self::Panicked => "panic",
+            Self::Credential(_) => "credential",
+            Self::Timeout | Self::Apply(ApplyError::Timeout { .. }) => "timeout",
+            Self::Apply(ApplyError::NameTaken { .. }) => "name_taken",
+            Self::Apply(ApplyError::StillDeleting { .. }) => "still_deleting",
+            Self::Apply(ApplyError::Json(_)) => "internal",
+            Self::Apply(error @ ApplyError::Api { .. }) => match error.code() {
+                Some(409) => "conflict",
+                Some(403) => "forbidden",
+                Some(429) => "throttled",
+                Some(400..=499) => "refused",
+                Some(_) => "server",
+                None => "connection",
+            },
+        }
+    }
+
+    /// What a person has to mend, if that is needed: reason and message.
+    fn for_people(&self) -> Option<(&'static str, String)> {
+        let why = match self.class() {
+            "name_taken" => reason::NAME_TAKEN,
+            "forbidden" => "Forbidden",
+            "refused" => "Refused",
+            _ => return None,
+        };
+        Some((why, events::chain(self)))
+    }
+}
+
+/// Brings one benchmark a step forward. Errors are for the metrics and for [`retry`].
+///
+/// # Errors
+/// When something could not be done; all of it is tried again.
+pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Requeue, ReconcileError> {
+    let began = Instant::now();
+    let step = async {
+        context.reads.filled().await?;
+        match &object.0 {
+            Ok(benchmark) => step(benchmark, &context).await,
+            Err(invalid) => unreadable::reject(&context.shared.client, invalid).await,
+        }
+    };
+    let result = tokio::time::timeout(RECONCILE, step).await.unwrap_or(Err(ReconcileError::Timeout));
+    context.shared.metrics.reconciled(began.elapsed(), result.as_ref().err().map(ReconcileError::class));
+    if let Err(error) = &result
+        && let (Some((why, message)), Ok(benchmark)) = (error.for_people(), &object.0)
+    {
+        let notice = Notice { warning: true, reason: why.to_owned(), message };
+        events::publish(&context.shared.recorder, &benchmark.object_ref(&()), &[notice]).await;
+    }
+    result
+}
+
+/// When to try again after `error`.
+#[expect(clippy::needless_pass_by_value, reason = "the runtime's signature")]
+pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>) -> Requeue {
+    let uid = object.meta().uid.clone().unwrap_or_default();
+    if error.class() == "conflict" {
+        // Someone was faster; the watch brings us what they wrote.
+        return Requeue::requeue(memory::jitter(Duration::from_millis(200)));
+    }
+    tracing::warn!(
+        namespace = object.meta().namespace,
+        benchmark = object.meta().name,
+        class = error.class(),
+        error = events::chain(error),
+        "reconciliation failed"
+    );
+    Requeue::requeue(context.shared.memory.failed(&uid, error.for_people()))
+}
+
+async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, ReconcileError> {
+    let shared = &context.shared;
+    let uid = benchmark.uid().unwrap_or_default();
+    if benchmark.metadata.deletion_timestamp.is_some() {
+        shared.conducts.stop(&uid);
+        return Ok(Requeue::await_change());
+    }
+    let now = Timestamp::now();
+    let status = benchmark.status.clone().unwrap_or_default();
+    let fresh_run_id = uuid::Uuid::now_v7().simple().to_string();
+    let run = Run {
+        namespace: benchmark.namespace().unwrap_or_default(),
+        benchmark: benchmark.name_any(),
+        uid: uid.clone(),
+        id: status.run_id.clone().unwrap_or_else(|| fresh_run_id.clone()),
+    };
+
+    // validate (no client)
+    let validated = validate(&benchmark.spec, &run.benchmark)
+        .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+    let problems = validated.as_ref().err().map(String::as_str);
+    let subject =
+        Subject { spec: &benchmark.spec, status: &status, generation: benchmark.metadata.generation, problems };
+
+    // observe (the only reads)
+    let conduct = shared.conducts.get(&uid);
+    let mut observed = context.reads.observe(benchmark, &run, conduct.as_deref(), now).await;
+    observed.since_write = shared.memory.since_write(&uid);
+    observed.failure = shared.memory.failure(&uid);
+    observed.fresh_run_id = fresh_run_id;
+    drop(conduct);
+
+    // decide (pure)
+    let decision = decide(&subject, &observed, now);
+
+    // apply (the only writes)
+    let performer =
+        Performer { context, benchmark, run: &run, validated: validated.as_ref().ok(), observed: &observed };
+    let put_off = performer.perform(&decision).await?;
+    shared.memory.succeeded(&uid);
+    Ok(put_off.or(decision.requeue).map_or_else(Requeue::await_change, Requeue::requeue))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! What was decided, done: the only writes of reconciling.
+//!
+//! Children are created, not patched: a child of our name that is not ours must stay as it is. Every status is written
+//! with the resourceVersion that the decision was based on, so a decision on stale facts changes nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::build::{RELEASED_ANNOTATION, Run};
+use super::status::difference;
+
+/// The longest that one call to the API server may take.
+const CALL: Duration = Duration::from_secs(15);
+
+/// Why something could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The API server refused, or could not be reached.
+    #[error("failed to {what}")]
+    Api {
+        /// What was to be done.
+        what: String,
+        /// Why it was not.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The API server did not answer.
+    #[error("failed to {what}: the API server did not answer within {} s", CALL.as_secs())]
+    Timeout {
+        /// What was to be done.
+        what: String,
+    },
+    /// An object of the name that we need is not ours.
+    #[error("{kind} {name} belongs to someone else; delete or rename it, or rename the benchmark")]
+    NameTaken {
+        /// The object's kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// An object of before is still being deleted.
+    #[error("{kind} {name} of before is still being deleted")]
+    StillDeleting {
+        /// The object's kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// Values that serialise into no JSON; not seen.
+    #[error("failed to write the status as JSON")]
+    Json(#[source] serde_json::Error),
+}
+
+impl ApplyError {
+    /// The HTTP status with which the API server refused.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Api { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => Some(status.code),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+pub(super) async fn call<T>(what: &str, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ApplyError> {
+    match tokio::time::timeout(CALL, call).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(source)) => Err(ApplyError::Api { what: what.to_owned(), source: Box::new(source) }),
+        Err(_) => Err(ApplyError::Timeout { what: what.to_owned() }),
+    }
+}
+
+/// Writes `new` if it differs from the status of `benchmark`; says whether it did.
+///
+/// # Errors
+/// Among others a conflict (409) when the benchmark was changed since it was read.
+pub async fn status(
+    client: &Client,
+    benchmark: &RedisBenchmark,
+    new: &RedisBenchmarkStatus,
+) -> Result<bool, ApplyError> {
+    let value = |status: &RedisBenchmarkStatus| serde_json::to_value(status).map_err(ApplyError::Json);
+    let old = benchmark.status.as_ref().map_or_else(|| Ok(json!({})), value)?;
+    let Some(change) = difference(&old, &value(new)?) else { return Ok(false) };
+    let patch = json!({"metadata": {"resourceVersion": benchmark.resource_version()}, "status": change});
+    let api: Api<RedisBenchmark> = Api::namespaced(client.clone(), &benchmark.namespace().unwrap_or_default());
+    let name = benchmark.name_any();
+    call("write the status", api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))).await?;
+    Ok(true)
+}
+
+/// The writes that concern one run.
+pub struct Applier<'a> {
+    /// Whose children they are.
+    pub run: &'a Run,
+    /// The way to the API server.
+    pub client: &'a Client,
+}
+
+impl Applier<'_> {
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.run.namespace)
+    }
+
+    fn is_ours(&self, object: &impl Resource) -> bool {
+        object.meta().owner_references.iter().flatten().any(|owner| owner.uid == self.run.uid)
+    }
+
+    /// Creates the run's Secret and Job, if they are not there.
+    ///
+    /// # Errors
+    /// When the API server refuses, or a name is taken.
+    pub async fn create_children(&self, secret: &Secret, job: &Job) -> Result<(), ApplyError> {
+        let params = PostParams::default();
+        match call("create the Secret of the run", self.api().create(&params, secret)).await {
+            // We may not read Secrets. The name ends in random letters of the run, so it is ours, from a try before.
+            Err(error) if error.code() == Some(409) => {}
+            other => {
+                other?;
+            }
+        }
+        self.create_ours("Job", job).await.map(drop)
+    }
+
+    /// Creates `object`, or finds that it is there and ours.
+    async fn create_ours<K>(&self, kind: &str, object: &K) -> Result<Option<K>, ApplyError>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
+    {
+        let api: Api<K> = self.api();
+        let name = object.name_any();
+        match call(&format!("create {kind} {name}"), api.create(&PostParams::default(), object)).await {
+            Ok(_) => return Ok(None),
+            Err(error) if error.code() == Some(409) => {}
+            Err(error) => return Err(error),
+        }
+        let found = call(&format!("read {kind} {name}"), api.get(&name)).await?;
+        if !self.is_ours(&found) {
+            return Err(ApplyError::NameTaken { kind: kind.to_owned(), name });
+        }
+        if found.meta().deletion_timestamp.is_some() {
+            return Err(ApplyError::StillDeleting { kind: kind.to_owned(), name });
+        }
+        Ok(Some(found))
+    }
+
+    /// Writes ConfigMaps; those of an earlier try are overwritten.
+    ///
+    /// # Errors
+    /// When the API server refuses, or a name is taken.
+    pub async fn write_artifacts(&self, pieces: &[ConfigMap]) -> Result<(), ApplyError> {
+        for piece in pieces {
+            let Some(found) = self.create_ours("ConfigMap", piece).await? else { continue };
+            if found.data == piece.data {
+                continue;
+            }
+            let name = piece.name_any();
+            let mut data: BTreeMap<&String, Option<&String>> =
+                found.data.iter().flatten().map(|(key, _)| (key, None)).collect();
+            data.extend(piece.data.iter().flatten().map(|(key, value)| (key, Some(value))));
+            let patch = json!({"metadata": {"uid": found.uid()}, "data": data});
+            let api: Api<ConfigMap> = self.api();
+            let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+            call(&format!("write ConfigMap {name}"), api.patch(&name, &params, &patch)).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the run's Secret, and its Job with all pods.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn delete_children(&self, job: &str) -> Result<(), ApplyError> {
+        self.delete_secret().await?;
+        self.delete::<Job>("Job", &self.run.child_name(), Some(job)).await
+    }
+
+    /// Deletes the run's Secret, and the pods that still run; what has ended stays, with its logs.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn retire_children(&self, job: &str) -> Result<(), ApplyError> {
+        self.delete_secret().await?;
+        let patch = json!({
+            "metadata": {"uid": job, "annotations": {RELEASED_ANNOTATION: "true"}},
+            "spec": {"suspend": true},
+        });
+        let api: Api<Job> = self.api();
+        let name = self.run.child_name();
+        let patched = call("suspend the Job", api.patch(&name, &PatchParams::default(), &Patch::Merge(patch))).await;
+        unless_gone(patched.map(drop))
+    }
+
+    async fn delete_secret(&self) -> Result<(), ApplyError> {
+        // Without its UID, which we may not read: the name is the run's own.
+        self.delete::<Secret>("Secret", &self.run.child_name(), None).await
+    }
+
+    /// Deletes a shard's pod.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn delete_pod(&self, name: &str, uid: &str) -> Result<(), ApplyError> {
+        self.delete::<Pod>("Pod", name, Some(uid)).await
+    }
+
+    /// Deletes the benchmark itself.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn delete_benchmark(&self) -> Result<(), ApplyError> {
+        self.delete::<RedisBenchmark>("RedisBenchmark", &self.run.benchmark, Some(&self.run.uid)).await
+    }
+
+    async fn delete<K>(&self, kind: &str, name: &str, uid: Option<&str>) -> Result<(), ApplyError>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let api: Api<K> = self.api();
+        let params = DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            preconditions: uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+            ..DeleteParams::default()
+        };
+        unless_gone(call(&format!("delete {kind} {name}"), api.delete(name, &params)).await.map(drop))
+    }
+}
+
+/// What is gone, or another object by now (409 for its UID), need not be deleted.
+fn unless_gone(result: Result<(), ApplyError>) -> Result<(), ApplyError> {
+    match result {
+        Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,68 @@
+//! What people are told beside the status.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::{Event, EventType, Recorder};
+
+use super::decide::Notice;
+
+/// The longest note that an event may carry.
+const NOTE_BYTES: usize = 1024;
+const CALL: Duration = Duration::from_secs(5);
+
+/// Publishes `notices` about `benchmark`. An event that cannot be published is only logged: the status says the same.
+pub async fn publish(recorder: &Recorder, benchmark: &ObjectReference, notices: &[Notice]) {
+    for notice in notices {
+        let event = Event {
+            type_: if notice.warning { EventType::Warning } else { EventType::Normal },
+            reason: notice.reason.clone(),
+            note: Some(cut(&notice.message)),
+            action: "Reconcile".into(),
+            secondary: None,
+        };
+        match tokio::time::timeout(CALL, recorder.publish(&event, benchmark)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "failed to publish an event");
+            }
+            Err(_) => tracing::warn!("failed to publish an event in time"),
+        }
+    }
+}
+
+/// An error with all its causes, each once.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        // Some errors repeat their cause in their own text.
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+fn cut(message: &str) -> String {
+    let mut end = message.len().min(NOTE_BYTES);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_notes_are_cut_between_characters() {
+        assert_eq!(cut("short"), "short");
+        let long = "é".repeat(600) + "x";
+        assert_eq!(cut(&long).len(), 1024);
+        assert_eq!(cut(&format!("x{long}")).len(), 1023);
+    }
+}

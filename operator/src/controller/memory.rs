@@ -1,0 +1,117 @@
+//! What is remembered of benchmarks from one reconciliation to the next. All of it may be forgotten: then a status is
+//! written a little early, or something is tried again a little soon.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Statuses that one operator writes for numbers alone, per second.
+const WRITES_PER_SECOND: u32 = 20;
+/// The first and the longest pause before something that failed is tried again.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+
+/// The memory of one operator.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Contents>);
+
+#[derive(Debug, Default)]
+struct Contents {
+    benchmarks: HashMap<String, Entry>,
+    second: Option<(Instant, u32)>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    written: Option<Instant>,
+    failures: u32,
+    failure: Option<(&'static str, String)>,
+}
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, Contents> {
+        // Nothing in it depends on anything else in it, so a panic elsewhere leaves nothing half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long ago the status of `uid` was written.
+    pub fn since_write(&self, uid: &str) -> Option<Duration> {
+        self.lock().benchmarks.get(uid)?.written.map(|at| at.elapsed())
+    }
+
+    /// The status of `uid` was written.
+    pub fn wrote(&self, uid: &str) {
+        self.lock().benchmarks.entry(uid.to_owned()).or_default().written = Some(Instant::now());
+    }
+
+    /// Whether one more status may be written in this second.
+    pub fn may_write(&self) -> bool {
+        let mut contents = self.lock();
+        let second = contents.second.get_or_insert_with(|| (Instant::now(), 0));
+        if second.0.elapsed() >= Duration::from_secs(1) {
+            *second = (Instant::now(), 0);
+        }
+        second.1 += 1;
+        second.1 <= WRITES_PER_SECOND
+    }
+
+    /// The failure of the last reconciliation of `uid` that a person can mend.
+    pub fn failure(&self, uid: &str) -> Option<(&'static str, String)> {
+        self.lock().benchmarks.get(uid)?.failure.clone()
+    }
+
+    /// A reconciliation of `uid` failed; says how long to wait before the next.
+    pub fn failed(&self, uid: &str, failure: Option<(&'static str, String)>) -> Duration {
+        let mut contents = self.lock();
+        let entry = contents.benchmarks.entry(uid.to_owned()).or_default();
+        let doublings = entry.failures.min(16);
+        entry.failures = entry.failures.saturating_add(1);
+        entry.failure = failure;
+        jitter(PAUSES.0.saturating_mul(1 << doublings).min(PAUSES.1))
+    }
+
+    /// A reconciliation of `uid` worked.
+    pub fn succeeded(&self, uid: &str) {
+        if let Some(entry) = self.lock().benchmarks.get_mut(uid) {
+            entry.failures = 0;
+            entry.failure = None;
+        }
+    }
+
+    /// The benchmark no longer exists.
+    pub fn forget(&self, uid: &str) {
+        self.lock().benchmarks.remove(uid);
+    }
+}
+
+/// Between half and one and a half of `pause`, so that what failed together is not tried again together.
+pub fn jitter(pause: Duration) -> Duration {
+    let random = RandomState::new().build_hasher().finish() % 1024;
+    pause / 2 + pause.saturating_mul(u32::try_from(random).unwrap_or(0)) / 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_begin_anew() {
+        let memory = Memory::default();
+        for _ in 0..40 {
+            assert!(memory.failed("a", None) <= PAUSES.1 * 3 / 2);
+        }
+        assert!(memory.failed("a", None) >= PAUSES.1 / 2);
+        memory.succeeded("a");
+        assert!(memory.failed("a", None) <= PAUSES.0 * 3 / 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn writes_are_bounded_per_second() {
+        let memory = Memory::default();
+        assert_eq!((0..100).filter(|_| memory.may_write()).count(), WRITES_PER_SECOND as usize);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(memory.may_write());
+    }
+}

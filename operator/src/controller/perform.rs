@@ -1,0 +1,152 @@
+//! A decision, carried out: in the order that makes every step safe to repeat.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, Resource as _};
+use redisbench_benchmark::api::{RedisBenchmark, Validated, spec};
+use redisbench_benchmark::conductor::{ConductorConfig, ConductorLimits, OnLost, StartRecord};
+use redisbench_benchmark::credential::RunCredential;
+
+use super::apply::{self, Applier};
+use super::build::{self, JobInput, Run};
+use super::decide::{Action, Decision, Observed};
+use super::status::is_urgent;
+use super::{Context, ReconcileError, events};
+use crate::conduct::{Finished, Score, StatusJournal};
+
+/// What a decision is carried out on.
+pub(super) struct Performer<'a> {
+    pub(super) context: &'a Context,
+    pub(super) benchmark: &'a RedisBenchmark,
+    pub(super) run: &'a Run,
+    pub(super) validated: Option<&'a Validated>,
+    pub(super) observed: &'a Observed,
+}
+
+impl Performer<'_> {
+    /// Carries out `decision`; says how soon to look again if a status was put off.
+    pub(super) async fn perform(&self, decision: &Decision) -> Result<Option<Duration>, ReconcileError> {
+        let shared = &self.context.shared;
+        for action in &decision.before {
+            self.act(action).await?;
+        }
+        let old = self.benchmark.status.clone().unwrap_or_default();
+        let changed = old != decision.status || self.benchmark.status.is_none();
+        let put_off = changed && !is_urgent(&old, &decision.status) && !shared.memory.may_write();
+        if changed && !put_off {
+            match apply::status(&shared.client, self.benchmark, &decision.status).await {
+                Ok(true) => shared.memory.wrote(&self.run.uid),
+                Ok(false) => {}
+                // Deleted meanwhile: the watch will say so.
+                Err(error) if error.code() == Some(404) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        for action in &decision.after {
+            self.act(action).await?;
+        }
+        events::publish(&shared.recorder, &self.benchmark.object_ref(&()), &decision.notices).await;
+        Ok(put_off.then_some(Duration::from_secs(1)))
+    }
+
+    async fn act(&self, action: &Action) -> Result<(), ReconcileError> {
+        let shared = &self.context.shared;
+        let applier = Applier { run: self.run, client: &shared.client };
+        let uid = &self.run.uid;
+        let job = self.observed.job.as_ref().map_or("", |job| job.uid.as_str());
+        match action {
+            Action::WriteArtifacts(finished) => self.write_artifacts(&applier, finished).await?,
+            Action::CreateChildren => self.create_children(&applier).await?,
+            Action::Conduct { epoch, resume } => self.conduct(*epoch, *resume)?,
+            Action::StopConducting => shared.conducts.stop(uid),
+            Action::Abort => {
+                if let Some(conduct) = shared.conducts.get(uid) {
+                    conduct.abort();
+                }
+            }
+            Action::Release => {
+                if let Some(conduct) = shared.conducts.get(uid) {
+                    conduct.release();
+                }
+            }
+            Action::DeletePod { incarnation } => {
+                if let Some(name) = self.context.reads.pod_name(incarnation) {
+                    applier.delete_pod(&name, incarnation).await?;
+                }
+            }
+            Action::DeleteChildren => applier.delete_children(job).await?,
+            Action::RetireChildren => applier.retire_children(job).await?,
+            Action::DeleteBenchmark => applier.delete_benchmark().await?,
+        }
+        Ok(())
+    }
+
+    fn credential(&self) -> Result<RunCredential, ReconcileError> {
+        let run = format!("{}/{}", self.run.uid, self.run.id);
+        Ok(RunCredential::derive(&self.context.shared.settings.master_key, &run)?)
+    }
+
+    async fn create_children(&self, applier: &Applier<'_>) -> Result<(), ReconcileError> {
+        // Without a valid spec nothing was decided that needs children.
+        let Some(spec) = self.validated else { return Ok(()) };
+        let settings = &self.context.shared.settings;
+        let secret = build::secret(self.run, &self.credential()?);
+        let input = JobInput { run: self.run, spec, image: &settings.image, pull_policy: &settings.pull_policy };
+        applier.create_children(&secret, &build::job(&input)).await?;
+        Ok(())
+    }
+
+    async fn write_artifacts(&self, applier: &Applier<'_>, finished: &Finished) -> Result<(), ReconcileError> {
+        let pieces = finished.report.pieces.iter().enumerate();
+        let pieces: Vec<ConfigMap> =
+            pieces.map(|(index, (name, text))| build::artifact(self.run, index, name, text)).collect();
+        let written = applier.write_artifacts(&pieces).await;
+        if let (Err(error), Some(conduct)) = (&written, self.context.shared.conducts.get(&self.run.uid)) {
+            conduct.note_artifacts_failure(events::chain(error));
+        }
+        written.map_err(ReconcileError::from)
+    }
+
+    fn conduct(&self, epoch: u64, resume: Option<StartRecord>) -> Result<(), ReconcileError> {
+        let Some(spec) = self.validated else { return Ok(()) };
+        let shared = &self.context.shared;
+        let plans = redisbench_benchmark::plan::plans(spec, &self.run.id);
+        let config = ConductorConfig {
+            epoch,
+            plans: plans.clone(),
+            limits: ConductorLimits {
+                prepare: spec.shards.prepare_timeout,
+                collect: spec.shards.collect_timeout,
+                max_start_skew: spec.shards.max_start_skew,
+            },
+            on_lost: match spec.shards.on_lost {
+                spec::OnLost::Invalidate => OnLost::Invalidate,
+                spec::OnLost::Abort => OnLost::Abort,
+                spec::OnLost::Restart => OnLost::Restart,
+            },
+            resume,
+        };
+        let (validated, run) = (spec.clone(), self.run.clone());
+        let wake = self.context.wake.clone();
+        let reference = ObjectRef::new(&self.run.benchmark).within(&self.run.namespace);
+        shared.conducts.start(Score {
+            config,
+            presence: self.observed.presence.clone(),
+            credential: self.credential()?,
+            journal: StatusJournal {
+                api: Api::namespaced(shared.client.clone(), &self.run.namespace),
+                name: self.run.benchmark.clone(),
+                uid: self.run.uid.clone(),
+                epoch,
+            },
+            finish: Box::new(move |outcome| Finished::of(&run, &validated, &plans, &outcome)),
+            // When the queue is full, reconciling comes by itself soon enough.
+            wake: Arc::new(move || drop(wake.try_send(reference.clone()))),
+            run: self.run.clone(),
+        })?;
+        Ok(())
+    }
+}

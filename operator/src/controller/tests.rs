@@ -1,0 +1,212 @@
+//! Whole reconciliations against an API server in memory.
+
+use kube::runtime::events::Reporter;
+use kube::runtime::reflector::store;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::Event;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{CART, FakeServer, benchmark, status};
+
+struct World {
+    server: FakeServer,
+    context: Arc<Context>,
+    jobs: Writer<k8s_openapi::api::batch::v1::Job>,
+    _pods: Writer<k8s_openapi::api::core::v1::Pod>,
+    _woken: mpsc::Receiver<ObjectRef<Guarded>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let server = FakeServer::default();
+        let client = server.client();
+        let (job_store, mut jobs) = store();
+        let (pod_store, mut pods) = store();
+        jobs.apply_watcher_event(&Event::InitDone);
+        pods.apply_watcher_event(&Event::InitDone);
+        let (wake, woken) = mpsc::channel(8);
+        let shared = Shared::new(
+            client.clone(),
+            Settings { image: "loadgen:1".into(), pull_policy: "Never".into(), master_key: Arc::new([1; 32]) },
+            Recorder::new(client.clone(), Reporter { controller: "test".into(), instance: Some("a".into()) }),
+            OperatorMetrics::register(&mut Registry::default()),
+            Conducts::default(),
+        );
+        let context = Context { reads: Reads { client, jobs: job_store, pods: pod_store }, shared, wake };
+        Self { server, context: Arc::new(context), jobs, _pods: pods, _woken: woken }
+    }
+
+    /// Puts the benchmark on the server.
+    fn put(&self, mut benchmark: RedisBenchmark, status: Option<Value>) {
+        benchmark.status = status.map(crate::testing::status);
+        self.server.put(CART, benchmark);
+    }
+
+    /// Reconciles what is on the server, as the watch would show it.
+    async fn reconcile(&self) -> Result<Requeue, ReconcileError> {
+        let object: Guarded = serde_json::from_value(self.server.get(CART).unwrap()).unwrap();
+        reconcile(Arc::new(object), self.context.clone()).await
+    }
+
+    /// Everything that was written, but for events.
+    fn writes(&self) -> Vec<String> {
+        self.server.take_writes().into_iter().filter(|call| !call.contains("/events")).collect()
+    }
+
+    fn condition(&self, kind: &str) -> Value {
+        let object = self.server.get(CART).unwrap();
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default()
+    }
+}
+
+const JOB: &str = "/apis/batch/v1/namespaces/perf/jobs";
+const SECRET: &str = "/api/v1/namespaces/perf/secrets";
+
+fn patch_status() -> String {
+    format!("PATCH {CART}/status")
+}
+
+#[tokio::test]
+async fn a_new_benchmark_gets_its_run_then_its_children() {
+    let world = World::new();
+    world.put(benchmark(json!({})), None);
+    world.reconcile().await.unwrap();
+    assert_eq!(world.writes(), [patch_status(), format!("POST {SECRET}"), format!("POST {JOB}")]);
+    let object = world.server.get(CART).unwrap();
+    assert_eq!(object["status"]["phase"], "Preparing");
+    let run = object["status"]["runId"].as_str().unwrap();
+    let name = format!("cart-{}", &run[run.len() - 8..]);
+    assert!(world.server.get(&format!("{JOB}/{name}")).is_some());
+    assert!(world.server.get(&format!("{SECRET}/{name}")).is_some());
+    assert!(world.context.shared.conducts.get("u-1").is_some());
+}
+
+#[tokio::test]
+async fn a_finished_benchmark_is_not_written_to() {
+    let world = World::new();
+    for phase in ["Succeeded", "Failed", "Aborted"] {
+        world.put(
+            benchmark(json!({})),
+            Some(json!({"phase": phase, "conditions": [{
+                "type": "Finished", "status": "True", "reason": phase, "message": "m", "observedGeneration": 1,
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}]})),
+        );
+        assert_eq!(world.reconcile().await.unwrap(), Requeue::await_change());
+        assert_eq!(world.server.take_writes(), Vec::<String>::new(), "{phase}");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_benchmark_is_written_to_once() {
+    for change in [json!({"spec": {"suspend": true}}), json!({"spec": {"load": {"requests": 5}}})] {
+        let world = World::new();
+        world.put(benchmark(change), None);
+        world.reconcile().await.unwrap();
+        assert_eq!(world.writes(), [patch_status()]);
+        for _ in 0..3 {
+            world.reconcile().await.unwrap();
+        }
+        assert_eq!(world.server.take_writes(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn an_invalid_spec_is_refused_in_one_step_with_a_message() {
+    let world = World::new();
+    world.put(benchmark(json!({"spec": {"load": {"connections": 1}}})), None);
+    world.reconcile().await.unwrap();
+    let accepted = world.condition("Accepted");
+    assert_eq!((&accepted["status"], &accepted["reason"]), (&json!("False"), &json!("InvalidSpec")));
+    assert!(accepted["message"].as_str().unwrap().contains("spec.load.connections"), "{accepted}");
+    assert_eq!(world.server.get(CART).unwrap()["status"]["phase"], "Pending");
+}
+
+#[tokio::test]
+async fn an_object_of_another_shape_is_refused_and_written_to_once() {
+    let world = World::new();
+    let mut object = serde_json::to_value(benchmark(json!({}))).unwrap();
+    object["spec"]["load"] = json!("fast");
+    world.server.put(CART, object);
+    world.reconcile().await.unwrap();
+    assert_eq!(world.condition("Accepted")["status"], "False");
+    assert_eq!(world.writes(), [patch_status()]);
+    world.reconcile().await.unwrap();
+    assert_eq!(world.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_decision_on_stale_facts_changes_nothing() {
+    let world = World::new();
+    world.put(benchmark(json!({})), None);
+    let stale: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
+    world.put(benchmark(json!({"spec": {"suspend": true}})), None);
+    let error = reconcile(Arc::new(stale), world.context.clone()).await.unwrap_err();
+    assert_eq!(error.class(), "conflict");
+    assert!(world.server.get(CART).unwrap()["status"].is_null());
+    assert_eq!(world.server.paths(), [CART]);
+    assert!(world.context.shared.conducts.get("u-1").is_none());
+}
+
+#[tokio::test]
+async fn a_foreign_job_of_our_name_is_never_touched() {
+    let world = World::new();
+    let path = format!("{JOB}/cart-89abcdef");
+    world.put(benchmark(json!({})), Some(json!({})));
+    world.server.put(&path, json!({"metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "foreign"}}));
+    let before = world.server.get(&path);
+    let error = world.reconcile().await.unwrap_err();
+    assert_eq!(error.class(), "name_taken");
+    assert_eq!(world.server.get(&path), before);
+    // The next look says so.
+    let object: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
+    retry(Arc::new(object), &error, world.context.clone());
+    let _ = world.reconcile().await;
+    let stalled = world.condition("Stalled");
+    assert_eq!((&stalled["status"], &stalled["reason"]), (&json!("True"), &json!("NameTaken")));
+}
+
+#[tokio::test]
+async fn children_of_a_finished_run_are_deleted_once() {
+    let mut world = World::new();
+    let job = json!({
+        "metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "j", "ownerReferences": [
+            {"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "name": "cart", "uid": "u-1"}]},
+    });
+    world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job.clone()).unwrap()));
+    world.server.put(&format!("{JOB}/cart-89abcdef"), &job);
+    world.put(benchmark(json!({})), Some(json!({"phase": "Failed"})));
+    world.reconcile().await.unwrap();
+    assert_eq!(
+        world.writes(),
+        [format!("DELETE {SECRET}/cart-89abcdef"), format!("PATCH {JOB}/cart-89abcdef")],
+        "a failed run keeps its Job with the logs of its pods"
+    );
+    let kept = world.server.get(&format!("{JOB}/cart-89abcdef")).unwrap();
+    assert_eq!(kept["spec"]["suspend"], true);
+    world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(kept).unwrap()));
+    world.reconcile().await.unwrap();
+    assert_eq!(world.writes(), Vec::<String>::new());
+
+    world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job).unwrap()));
+    world.put(benchmark(json!({})), Some(json!({"phase": "Succeeded"})));
+    world.reconcile().await.unwrap();
+    assert_eq!(world.writes(), [format!("DELETE {SECRET}/cart-89abcdef"), format!("DELETE {JOB}/cart-89abcdef")]);
+}
+
+#[tokio::test]
+async fn a_deleted_benchmark_is_conducted_no_more() {
+    let world = World::new();
+    world.put(benchmark(json!({})), None);
+    world.reconcile().await.unwrap();
+    let mut object = world.server.get(CART).unwrap();
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    world.server.put(CART, object);
+    world.server.take_writes();
+    world.reconcile().await.unwrap();
+    assert!(world.context.shared.conducts.get("u-1").is_none());
+    assert_eq!(world.server.take_writes(), Vec::<String>::new());
+    let _ = status(json!({}));
+}

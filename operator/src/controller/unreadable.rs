@@ -1,0 +1,44 @@
+//! An object that is not of this version's shape: it is refused like an invalid spec, and does not stop the others.
+
+use jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::error_boundary::InvalidObject;
+use kube::runtime::controller::Action as Requeue;
+use kube::{Api, Client};
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
+use redisbench_benchmark::report::conditions::{Conditions, condition, reason};
+use serde_json::json;
+
+use super::ReconcileError;
+use super::apply::{ApplyError, call};
+use super::status::difference;
+
+/// Sets `Accepted=False`, if it is not set with this message already.
+pub(super) async fn reject(client: &Client, invalid: &InvalidObject) -> Result<Requeue, ReconcileError> {
+    let metadata = &invalid.metadata;
+    let (Some(namespace), Some(name)) = (&metadata.namespace, &metadata.name) else {
+        return Ok(Requeue::await_change());
+    };
+    let resource = ApiResource::erase::<RedisBenchmark>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+    let found = match call("read the benchmark", api.get(name)).await {
+        Ok(found) => found,
+        Err(error) if error.code() == Some(404) => return Ok(Requeue::await_change()),
+        Err(error) => return Err(error.into()),
+    };
+    let old = found.data.get("status").cloned().unwrap_or_else(|| json!({}));
+    // Where even the status is of another shape, only the conditions are replaced.
+    let mut status: RedisBenchmarkStatus = serde_json::from_value(old.clone()).unwrap_or_default();
+    let message = format!("this operator cannot read the spec: {}; change it, or upgrade the operator", invalid.error);
+    status.observed_generation = metadata.generation;
+    Conditions::new(&mut status, metadata.generation, Timestamp::now())
+        .set(condition::ACCEPTED, false, reason::INVALID_SPEC, &message)
+        .set(condition::STALLED, true, reason::INVALID_SPEC, &message);
+    let new = serde_json::to_value(&status).map_err(ApplyError::Json)?;
+    if let Some(change) = difference(&old, &new) {
+        let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version}, "status": change});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        call("write the status", api.patch_status(name, &params, &patch)).await?;
+    }
+    Ok(Requeue::await_change())
+}

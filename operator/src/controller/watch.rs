@@ -1,0 +1,148 @@
+//! What makes reconcile run: watches of benchmarks, Jobs and pods, and the conducting tasks.
+
+use std::future::ready;
+use std::panic::AssertUnwindSafe;
+
+use futures::{FutureExt as _, Stream, StreamExt as _};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::controller::{Config, Error, ReconcileRequest, applier, trigger_self, trigger_with};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store, store};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use super::build::{BENCHMARK_LABEL, RUN_LABEL};
+use super::observe::Reads;
+use super::{Context, Guarded, ReconcileError, Shared, reconcile, retry};
+
+/// Reconciliations at the same time, of different benchmarks.
+const CONCURRENCY: u16 = 16;
+/// Wakes that wait for the reconciler. Each is a benchmark's name, and one for a benchmark that is scheduled already
+/// costs nothing.
+const WAKES: usize = 1024;
+
+/// What is watched: one namespace, or all of them.
+pub struct Scope {
+    namespace: Option<String>,
+    store: Store<Guarded>,
+    writer: Writer<Guarded>,
+}
+
+impl Scope {
+    /// Not watched yet.
+    pub fn new(namespace: Option<String>) -> Self {
+        let (store, writer) = store();
+        Self { namespace, store, writer }
+    }
+
+    /// The benchmarks in it, once it is watched.
+    pub fn store(&self) -> Store<Guarded> {
+        self.store.clone()
+    }
+
+    fn api<K>(&self, client: &Client) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced(client.clone(), namespace),
+            None => Api::all(client.clone()),
+        }
+    }
+
+    /// Watches and reconciles for ever.
+    pub async fn run(self, shared: Shared) {
+        let client = shared.client.clone();
+        let (jobs, job_writer) = store::<Job>();
+        let (pods, pod_writer) = store::<Pod>();
+        let (wake, woken) = mpsc::channel(WAKES);
+        let benchmarks = watcher(self.api::<Guarded>(&client), watcher::Config::default());
+        let queue = futures::stream::select_all([
+            related(self.api(&client), job_writer).boxed(),
+            related(self.api(&client), pod_writer).boxed(),
+            futures::stream::unfold(woken, async |mut woken| Some((Ok(woken.recv().await?), woken)))
+                .map(|item: Result<ObjectRef<Guarded>, watcher::Error>| item.map(ReconcileRequest::from))
+                .boxed(),
+        ]);
+        let store = self.store.clone();
+        let forget = Forget { namespace: self.namespace.clone(), store: store.clone(), shared: shared.clone() };
+        let own = benchmarks.default_backoff().reflect(self.writer).inspect(move |event| forget.look(event));
+        let queue = futures::stream::select(trigger_self(own.touched_objects(), ()), queue);
+        let context = Context { reads: Reads { client, jobs, pods }, shared, wake };
+        applier(
+            |object, context| {
+                // A benchmark that makes reconciling panic must not take the others along.
+                let careful = AssertUnwindSafe(reconcile(object, context)).catch_unwind();
+                careful.map(|result| result.unwrap_or(Err(ReconcileError::Panicked))).boxed()
+            },
+            retry,
+            context.into(),
+            store,
+            queue,
+            Config::default().concurrency(CONCURRENCY),
+        )
+        .for_each(|result| {
+            match result {
+                // Woken for a benchmark that is gone.
+                Ok(_) | Err(Error::ObjectNotFound(_) | Error::ReconcilerFailed(..)) => {}
+                Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "a watch failed"),
+            }
+            ready(())
+        })
+        .await;
+    }
+}
+
+/// Watches children of benchmarks, keeps them in a cache, and asks for their benchmarks to be reconciled.
+fn related<K>(
+    api: Api<K>,
+    writer: Writer<K>,
+) -> impl Stream<Item = Result<ReconcileRequest<Guarded>, watcher::Error>> + Send
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let stream = watcher(api, watcher::Config::default().labels(RUN_LABEL))
+        .default_backoff()
+        .modify(|object| object.managed_fields_mut().clear())
+        .reflect(writer)
+        .touched_objects();
+    trigger_with(stream, |object: K| {
+        let name = object.labels().get(BENCHMARK_LABEL).cloned();
+        Some(ObjectRef::<Guarded>::new(&name?).within(&object.namespace()?))
+    })
+}
+
+/// Drops what is remembered of benchmarks that no longer exist. Their conducting tasks end with it; the shards end
+/// because their pods are deleted with the benchmark.
+struct Forget {
+    namespace: Option<String>,
+    store: Store<Guarded>,
+    shared: Shared,
+}
+
+impl Forget {
+    fn look(&self, event: &Result<Event<Guarded>, watcher::Error>) {
+        match event {
+            Ok(Event::Delete(object)) => {
+                if let Some(uid) = &object.meta().uid {
+                    self.shared.forget(uid);
+                }
+            }
+            // A watch that broke may have missed deletions.
+            Ok(Event::InitDone) => {
+                let present: Vec<String> = self.store.state().iter().filter_map(|object| object.uid()).collect();
+                for uid in self.shared.conducts.of_namespace(self.namespace.as_deref()) {
+                    if !present.contains(&uid) {
+                        self.shared.forget(&uid);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! A RedisBenchmark on Kubernetes: the controller, the conducting tasks, metrics and leader election.
+
+pub mod conduct;
+pub mod controller;
+mod http;
+mod leader;
+mod metrics;
+pub mod options;
+mod run;
+mod telemetry;
+#[cfg(test)]
+mod testing;
+
+pub use run::{RunError, run};

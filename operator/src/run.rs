@@ -1,0 +1,151 @@
+//! `redisbench-operator run`: everything put together.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::future::join_all;
+use kube::Client;
+use kube::runtime::events::{Recorder, Reporter};
+use prometheus_client::registry::Registry;
+use sha2::{Digest as _, Sha256};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::conduct::Conducts;
+use crate::controller::watch::Scope;
+use crate::controller::{Settings, Shared};
+use crate::http::{Exposed, serve};
+use crate::leader::Candidate;
+use crate::metrics::{OperatorMetrics, Source, register_benchmarks};
+use crate::options::RunOptions;
+use crate::telemetry;
+
+/// The shortest master key, in bytes.
+const KEY_BYTES: usize = 32;
+
+/// Why the operator ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The master key cannot be read.
+    #[error("failed to read the master key file {}", .0.display())]
+    KeyFile(PathBuf, #[source] std::io::Error),
+    /// The master key is too short.
+    #[error("the master key file {} holds {length} bytes; at least {KEY_BYTES} random bytes are needed", .file.display())]
+    ShortKey {
+        /// Where it is.
+        file: PathBuf,
+        /// Its length.
+        length: usize,
+    },
+    /// The API server cannot be talked to.
+    #[error("failed to find out how to reach the Kubernetes API server")]
+    Client(#[source] Box<kube::Error>),
+    /// The address of the metrics cannot be listened on.
+    #[error("failed to listen on {0} for /metrics")]
+    Listen(std::net::SocketAddr, #[source] std::io::Error),
+    /// Signals cannot be received.
+    #[error("failed to listen for signals")]
+    Signal(#[source] std::io::Error),
+    /// The Lease was lost. Another operator may conduct by now, so this one must be gone.
+    #[error("stopped leading: {0}")]
+    LeaseLost(&'static str),
+    /// A part that should run for ever has ended.
+    #[error("{0} ended by itself")]
+    Ended(&'static str),
+}
+
+/// Runs the operator until it is told to end, by SIGTERM or SIGINT, or until it loses the Lease.
+///
+/// Ending stops conducting and leaves the shards as they are: the next leader takes over.
+///
+/// # Errors
+/// When it cannot start, and when it must not go on.
+pub async fn run(options: RunOptions) -> Result<(), RunError> {
+    telemetry::start(options.log_format);
+    let master_key = master_key(&options.master_key_file)?;
+    let identity = options.pod_name.clone().unwrap_or_else(host_name);
+    let client = Client::try_default().await.map_err(|error| RunError::Client(Box::new(error)))?;
+
+    let scopes: Vec<Scope> = options.scopes().into_iter().map(Scope::new).collect();
+    let conducts = Conducts::default();
+    let mut registry = Registry::default();
+    let metrics = OperatorMetrics::register(&mut registry);
+    let source = Source::new(scopes.iter().map(Scope::store).collect(), conducts.clone());
+    register_benchmarks(&mut registry, source, conducts.clone());
+    let exposed = Exposed::new(registry);
+
+    let address = options.metrics_address;
+    let listener = TcpListener::bind(address).await.map_err(|error| RunError::Listen(address, error))?;
+    let http = serve(listener, exposed.clone());
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), identity, %address, "started");
+
+    let told_to_end = told_to_end()?;
+    let mut candidate = Candidate::new(client.clone(), &options.namespace, &options.lease_name, &identity);
+    let reporter = Reporter { controller: "redisbench-operator".into(), instance: Some(identity) };
+    let shared = Shared::new(
+        client.clone(),
+        Settings { image: options.loadgen_image, pull_policy: options.loadgen_image_pull_policy, master_key },
+        Recorder::new(client, reporter),
+        metrics,
+        conducts.clone(),
+    );
+    let result = tokio::select! {
+        () = told_to_end => Ok(()),
+        _ = http => Err(RunError::Ended("the metrics server")),
+        result = lead(&mut candidate, &exposed, scopes, shared) => result,
+    };
+    // Reconciling has stopped wherever it was, which every step of it bears. Conducting stops too, before anyone else
+    // may hold the Lease.
+    conducts.stop_all();
+    if result.is_ok() {
+        candidate.release().await;
+    }
+    tracing::info!("ended");
+    result
+}
+
+/// Waits for the Lease, then reconciles as long as it is ours.
+async fn lead(
+    candidate: &mut Candidate,
+    exposed: &Exposed,
+    scopes: Vec<Scope>,
+    shared: Shared,
+) -> Result<(), RunError> {
+    candidate.reach().await;
+    exposed.set_ready();
+    candidate.acquire().await;
+    shared.metrics.set_leading(true);
+    let controllers = join_all(scopes.into_iter().map(|scope| scope.run(shared.clone())));
+    tokio::select! {
+        why = candidate.keep() => Err(RunError::LeaseLost(why)),
+        _ = controllers => Err(RunError::Ended("the controller")),
+    }
+}
+
+/// The key's file, of any length from [`KEY_BYTES`] on, as a key of fixed length.
+fn master_key(file: &Path) -> Result<Arc<[u8; 32]>, RunError> {
+    let bytes = std::fs::read(file).map_err(|error| RunError::KeyFile(file.to_owned(), error))?;
+    if bytes.len() < KEY_BYTES {
+        return Err(RunError::ShortKey { file: file.to_owned(), length: bytes.len() });
+    }
+    Ok(Arc::new(Sha256::digest(&bytes).into()))
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => format!("redisbench-operator-{}", uuid::Uuid::new_v4().simple()),
+        name => name.to_owned(),
+    }
+}
+
+fn told_to_end() -> Result<impl Future<Output = ()>, RunError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signal)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signal)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
