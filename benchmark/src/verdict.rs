@@ -37,8 +37,8 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
     Verdict { value, limited_by: limited_by(spec, merged), reasons }
 }
 
-fn reason(reason: ReasonKind, severity: VerdictValue, message: String) -> Option<VerdictReason> {
-    Some(VerdictReason { reason, severity, message: message.chars().take(1024).collect() })
+fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictReason {
+    VerdictReason { reason, severity, message: message.chars().take(1024).collect() }
 }
 
 fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {
@@ -51,14 +51,14 @@ fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {
         outcome.shards.len(),
         first.shard
     );
-    reason(ReasonKind::ShardLost, VerdictValue::Invalid, message)
+    Some(reason(ReasonKind::ShardLost, VerdictValue::Invalid, &message))
 }
 
 fn start_skew(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason> {
     let bound = spec.shards.max_start_skew;
     let skew = outcome.start_skew.filter(|skew| *skew > bound)?;
     let message = format!("shards started {} apart; spec.shards.maxStartSkew allows {}", time(skew), time(bound));
-    reason(ReasonKind::StartSkew, VerdictValue::Degraded, message)
+    Some(reason(ReasonKind::StartSkew, VerdictValue::Degraded, &message))
 }
 
 fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason> {
@@ -69,7 +69,7 @@ fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason>
         time(uncertainty),
         time(bound)
     );
-    reason(ReasonKind::ClockUncertain, VerdictValue::Degraded, message)
+    Some(reason(ReasonKind::ClockUncertain, VerdictValue::Degraded, &message))
 }
 
 fn rate_missed(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
@@ -85,7 +85,7 @@ fn rate_missed(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
         people::rate(achieved),
         people::rate(rate_per_second)
     );
-    reason(ReasonKind::RateMissed, severity, message)
+    Some(reason(ReasonKind::RateMissed, severity, &message))
 }
 
 fn errors(merged: &Merged) -> Option<VerdictReason> {
@@ -103,7 +103,7 @@ fn errors(merged: &Merged) -> Option<VerdictReason> {
         people::count(tally.scheduled),
         first.unwrap_or_default()
     );
-    reason(ReasonKind::Errors, severity, message)
+    Some(reason(ReasonKind::Errors, severity, &message))
 }
 
 fn overflow(merged: &Merged) -> Option<VerdictReason> {
@@ -116,7 +116,7 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
         people::count(tally.overflow),
         people::latency(tally.overflow_max_nanoseconds)
     );
-    reason(ReasonKind::Overflow, VerdictValue::Degraded, message)
+    Some(reason(ReasonKind::Overflow, VerdictValue::Degraded, &message))
 }
 
 /// The target rate, if it was met. For anything else the evidence of more than the counters is needed.

@@ -1,6 +1,8 @@
 //! The edges between the rooms of the workspace: `loadgen -> wire <- benchmark <- operator, cli`, and what the hot path
 //! of the load generator must not know.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -150,11 +150,10 @@ fn plain_descriptions(template: &mut Value) {
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(object) => {
-            if let Some(format) = object.get_mut("format").filter(|format| format.is_string()) {
-                match format.as_str() {
-                    Some("uint8" | "uint16" | "uint32" | "uint64") => *format = json!("int64"),
-                    _ => {}
-                }
+            if let Some(format) = object.get_mut("format")
+                && let Some("uint8" | "uint16" | "uint32" | "uint64") = format.as_str()
+            {
+                *format = json!("int64");
             }
             if let Some(Value::String(description)) = object.get_mut("description") {
                 *description = description.replace('\n', " ");

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -110,7 +110,8 @@ impl From<Duration> for GoDuration {
             ("ns", 1),
         ] {
             if rest >= unit {
-                text.push_str(&format!("{}{name}", rest / unit));
+                // Writing into a string cannot fail.
+                let _ = write!(text, "{}{name}", rest / unit);
                 rest %= unit;
             }
         }

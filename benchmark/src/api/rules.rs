@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub(super) struct Rule {
     /// The properties on the way, separated by `.`; empty for the root. `[]` steps into a list's items.
     pub at: &'static str,
-    rule: &'static str,
+    condition: &'static str,
     message: &'static str,
     /// CEL that makes the message; the plain one is for older clients.
     expression: Option<&'static str>,
@@ -16,7 +16,7 @@ pub(super) struct Rule {
 
 impl Rule {
     pub(super) fn to_schema(&self) -> Value {
-        let mut rule = json!({"rule": self.rule, "message": self.message});
+        let mut rule = json!({"rule": self.condition, "message": self.message});
         if let Some(expression) = self.expression {
             rule["messageExpression"] = expression.into();
         }
@@ -33,7 +33,7 @@ pub const NAME_LENGTH: usize = 46;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "",
-        rule: "self.metadata.name.size() <= 46",
+        condition: "self.metadata.name.size() <= 46",
         message: "metadata.name may have at most 46 characters: the names of pods begin with it",
         expression: Some(
             "'metadata.name has %d characters, and may have at most 46: the names of pods begin with it'\
@@ -43,21 +43,21 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "",
-        rule: "!self.metadata.name.contains('.')",
+        condition: "!self.metadata.name.contains('.')",
         message: "metadata.name may have no dots: the host names of pods begin with it",
         expression: None,
         field: None,
     },
     Rule {
         at: "",
-        rule: "!has(oldSelf.spec.abort) || !oldSelf.spec.abort || (has(self.spec.abort) && self.spec.abort)",
+        condition: "!has(oldSelf.spec.abort) || !oldSelf.spec.abort || (has(self.spec.abort) && self.spec.abort)",
         message: "spec.abort cannot be taken back: create another benchmark",
         expression: None,
         field: None,
     },
     Rule {
         at: "spec",
-        rule: "self.load.connections >= self.shards.count",
+        condition: "self.load.connections >= self.shards.count",
         message: "load.connections must be at least shards.count: every shard needs one",
         expression: Some(
             "'load.connections is %d, and must be at least shards.count, which is %d: every shard needs one'\
@@ -67,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "spec",
-        rule: "!has(self.load.requests) || self.load.requests >= self.shards.count",
+        condition: "!has(self.load.requests) || self.load.requests >= self.shards.count",
         message: "load.requests must be at least shards.count: every shard needs one",
         expression: Some(
             "'load.requests is %d, and must be at least shards.count, which is %d: every shard needs one'\
@@ -77,56 +77,56 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "spec.targets.[]",
-        rule: "self.type != 'Cluster' || self.database == 0",
+        condition: "self.type != 'Cluster' || self.database == 0",
         message: "database must be 0 for type Cluster, which has no other",
         expression: None,
         field: Some(".database"),
     },
     Rule {
         at: "spec.targets.[]",
-        rule: "self.type != 'Standalone' || self.endpoints.size() == 1",
+        condition: "self.type != 'Standalone' || self.endpoints.size() == 1",
         message: "endpoints must have exactly one entry for type Standalone: of several, only one could be loaded",
         expression: None,
         field: Some(".endpoints"),
     },
     Rule {
         at: "spec",
-        rule: "self.workload.keys.pattern.type != 'Partitioned' || self.workload.keys.count >= self.shards.count",
+        condition: "self.workload.keys.pattern.type != 'Partitioned' || self.workload.keys.count >= self.shards.count",
         message: "workload.keys.count must be at least shards.count for pattern Partitioned: every shard needs one",
         expression: None,
         field: Some(".workload"),
     },
     Rule {
         at: "spec.workload.values.size",
-        rule: "self.type != 'Fixed' || has(self.fixed)",
+        condition: "self.type != 'Fixed' || has(self.fixed)",
         message: "fixed must be set for type Fixed, such as fixed: {bytes: 100}",
         expression: None,
         field: None,
     },
     Rule {
         at: "spec.load",
-        rule: "self.type != 'OpenLoop' || has(self.openLoop)",
+        condition: "self.type != 'OpenLoop' || has(self.openLoop)",
         message: "openLoop must be set for type OpenLoop, such as openLoop: {rate: 10000}",
         expression: None,
         field: None,
     },
     Rule {
         at: "spec.load",
-        rule: "self.type == 'OpenLoop' || !has(self.openLoop)",
+        condition: "self.type == 'OpenLoop' || !has(self.openLoop)",
         message: "openLoop must not be set for type ClosedLoop: remove it, or set type to OpenLoop",
         expression: None,
         field: Some(".openLoop"),
     },
     Rule {
         at: "spec.load",
-        rule: "has(self.duration) != has(self.requests)",
+        condition: "has(self.duration) != has(self.requests)",
         message: "exactly one of duration and requests must be set",
         expression: None,
         field: None,
     },
     Rule {
         at: "spec.load",
-        rule: "!has(self.maxDuration) || has(self.requests)",
+        condition: "!has(self.maxDuration) || has(self.requests)",
         message: "maxDuration goes with requests only: remove it, or set requests instead of duration",
         expression: None,
         field: Some(".maxDuration"),

@@ -2,6 +2,8 @@
 //!
 //! Bounds that the API server can judge stand here as schema; the rules across fields are in [`super::rules`].
 
+#![allow(clippy::duplicated_attributes, reason = "every printer column has its type and path")]
+
 use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -192,13 +192,14 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
 
 /// The result as a status holds it: the worst entries of long lists, with the number of those left out.
 fn shortened(mut result: TrialResult) -> TrialResult {
-    let mut truncated = Truncated::default();
-    truncated.operations = shorten(&mut result.operations, |_| ());
-    truncated.nodes = shorten(&mut result.nodes, |node| Reverse((node.errors, node.requests)));
-    truncated.errors = shorten(&mut result.errors, |error| Reverse(error.count));
-    truncated.shards = shorten(&mut result.shards, |shard| {
-        Reverse((shard.state == ShardOutcome::Lost, shard.requests.errors, shard.p99_nanoseconds))
-    });
+    let truncated = Truncated {
+        operations: shorten(&mut result.operations, |_| ()),
+        nodes: shorten(&mut result.nodes, |node| Reverse((node.errors, node.requests))),
+        errors: shorten(&mut result.errors, |error| Reverse(error.count)),
+        shards: shorten(&mut result.shards, |shard| {
+            Reverse((shard.state == ShardOutcome::Lost, shard.requests.errors, shard.p99_nanoseconds))
+        }),
+    };
     result.truncated = (truncated != Truncated::default()).then_some(truncated);
     result
 }
