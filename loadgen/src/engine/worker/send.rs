@@ -139,12 +139,12 @@ impl Worker {
 /// Drops what a closed loop staged but may not send any more.
 #[inline]
 fn limit(connection: &mut Connection, run: &Run, class: Option<Class>) {
+    let staged = connection.pipeline.staged();
     let most = match (class, run.quota) {
         (None, _) => 0,
-        (Some(Class::Measured), Some(quota)) => quota as usize,
+        (Some(Class::Measured), Some(quota)) if quota < staged as u64 => quota as usize,
         _ => return,
     };
-    let staged = connection.pipeline.staged();
     let undecided = connection.pipeline.staged_mut().filter(|request| request.class == Class::Undecided).count();
     // Undecided ones are behind the resends of the same send.
     if undecided > most {
