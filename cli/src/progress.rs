@@ -35,7 +35,7 @@ impl Display {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
             // The template is a constant; the plain style is a fine answer should it ever be wrong.
-            let style = ProgressStyle::with_template("{bar:24.green/dim} {wide_msg}")
+            let style = ProgressStyle::with_template("{bar:20.green/dim} {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style.progress_chars("━━─"));
             bar
@@ -79,18 +79,17 @@ impl Display {
     }
 }
 
-/// One line: phase, rate, p99, errors, time; or what is waited for.
+/// One line: phase, time, rate, p99, errors; or what is waited for. It fits beside the bar on a narrow terminal.
 fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> String {
     let mut parts = vec![format!("{:?}", status.phase)];
     let progress = status.progress.unwrap_or_default();
     match status.phase {
         Phase::Running => {
-            parts.push(format!("{} %", progress.percent));
+            parts.push(time(spec, status, now).unwrap_or_else(|| format!("{} %", progress.percent)));
             parts.push(people::rate(progress.achieved_per_second));
             parts.extend(progress.p99_nanoseconds.map(|p99| format!("p99 {}", people::latency(p99))));
             let errors = status.summary.as_ref().and_then(|summary| summary.errors.as_ref());
             parts.extend(errors.map(|errors| format!("errors {errors}")));
-            parts.extend(time(spec, status, now));
         }
         Phase::Pending | Phase::Preparing => {
             let doing = find(status, condition::RECONCILING).filter(|doing| doing.status == "True");
@@ -110,18 +109,17 @@ fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     parts.join("   ")
 }
 
-/// How long it has run, and how long it shall.
+/// How long it has run, and how long it shall; none if a number of requests ends it.
 fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> Option<String> {
     let start = status.trial.as_ref()?.start_at.as_ref()?.0;
     let elapsed = Duration::try_from(now.duration_since(start)).unwrap_or_default();
     let warmup = spec.load.warmup.parse().unwrap_or_default();
     let planned = spec.load.duration.as_ref().and_then(|duration| duration.parse().ok()).map(|length| length + warmup);
     let elapsed_text = people::seconds(elapsed);
-    Some(match planned {
-        _ if elapsed < warmup => format!("{elapsed_text}, warming up"),
-        Some(planned) => format!("{elapsed_text} of {}", people::seconds(planned)),
-        None => elapsed_text,
-    })
+    if elapsed < warmup {
+        return Some(format!("{elapsed_text}, warming up"));
+    }
+    planned.map(|planned| format!("{elapsed_text} of {}", people::seconds(planned)))
 }
 
 #[cfg(test)]
@@ -161,14 +159,11 @@ spec:
     fn running_says_rate_latency_errors_and_time() {
         let spec = parse(MANIFEST).unwrap().benchmark.spec;
         let mut status = running();
-        assert_eq!(
-            line(&spec, &status, at(120)),
-            "Running   30 %   5.00k/s   p99 1.45 ms   errors 0 (0 %)   20s of 1m05s"
-        );
+        assert_eq!(line(&spec, &status, at(120)), "Running   20s of 1m05s   5.00k/s   p99 1.45 ms   errors 0 (0 %)");
         status.shards = Some(ShardCounts { desired: 2, running: 1, lost: 1, ..ShardCounts::default() });
         assert_eq!(
             line(&spec, &status, at(102)),
-            "Running   30 %   5.00k/s   p99 1.45 ms   errors 0 (0 %)   2s, warming up   1 of 2 shards lost"
+            "Running   2s, warming up   5.00k/s   p99 1.45 ms   errors 0 (0 %)   1 of 2 shards lost"
         );
     }
 

@@ -2,7 +2,7 @@
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::spec::TargetType;
-use redisbench_benchmark::api::status::{Latencies, Requests, ShardOutcome, TrialResult};
+use redisbench_benchmark::api::status::{Latencies, OperationResult, Requests, ShardOutcome, TrialResult};
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
@@ -31,18 +31,23 @@ pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) 
     text
 }
 
+/// A single operation would only repeat the total.
+fn operations(result: &TrialResult) -> &[OperationResult] {
+    if result.operations.len() > 1 { &result.operations } else { &[] }
+}
+
 fn latencies(result: &TrialResult) -> Grid {
     let mut grid = Grid::new("Latency", &["p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"]);
     grid.row(latency_row("response time", &result.response_time));
-    for operation in &result.operations {
-        grid.row(latency_row(&format!("  {}", operation.name), &operation.response_time));
-    }
     if let Some(succeeded) = &result.response_time_of_succeeded {
-        grid.row(latency_row("  of succeeded only", succeeded));
+        grid.row(latency_row("response time of succeeded", succeeded));
+    }
+    for operation in operations(result) {
+        grid.row(latency_row(&format!("  {}", operation.name), &operation.response_time));
     }
     if let Some(service) = &result.service_time {
         grid.row(latency_row("service time", service));
-        for operation in &result.operations {
+        for operation in operations(result) {
             if let Some(service) = &operation.service_time {
                 grid.row(latency_row(&format!("  {}", operation.name), service));
             }
@@ -118,15 +123,23 @@ fn requests(result: &TrialResult) -> Grid {
         heads.extend(["hits", "misses"]);
     }
     let mut grid = Grid::new("Requests", &heads);
-    grid.row(request_row("total", all, all));
-    for operation in &result.operations {
+    let mut total = request_row("total", all, all);
+    if with_hits && result.operations.len() == 1 {
+        add_hits(&mut total, &result.operations[0]);
+    }
+    grid.row(total);
+    for operation in operations(result) {
         let mut row = request_row(&format!("  {}", operation.name), &operation.requests, all);
         if with_hits {
-            row.extend([Cell::from(count(operation.hits)), Cell::from(count(operation.misses))]);
+            add_hits(&mut row, operation);
         }
         grid.row(row);
     }
     grid
+}
+
+fn add_hits(row: &mut Vec<Cell>, operation: &OperationResult) {
+    row.extend([operation.hits, operation.misses].map(|value| Cell::from(count(value))));
 }
 
 fn request_row(name: &str, requests: &Requests, all: &Requests) -> Vec<Cell> {

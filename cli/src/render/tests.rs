@@ -90,6 +90,16 @@ fn censored_quantile_shows_its_bound() {
 }
 
 #[test]
+fn single_operation_does_not_repeat_the_total() {
+    let mut benchmark = benchmark();
+    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
+    result.operations.truncate(1);
+    let shown = table(&benchmark, Paint::none());
+    assert!(!shown.contains("\n  get"), "{shown}");
+    assert!(shown.contains("          3   40,010        2\n"), "hits and misses are in the total's row:\n{shown}");
+}
+
+#[test]
 fn failure_comes_first_and_has_no_numbers() {
     let mut benchmark = benchmark();
     let status = benchmark.status.as_mut().unwrap();
