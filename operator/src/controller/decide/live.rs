@@ -21,6 +21,8 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
             .enumerate()
             .filter_map(|(shard, presence)| match presence {
                 ShardPresence::Gone { why, .. } => Some(format!("shard {shard}: {why}")),
+                // After the start, a pod that is not there is one that was deleted.
+                ShardPresence::Absent { .. } => Some(format!("shard {shard}: its pod was deleted")),
                 _ => None,
             })
             .take(8)

@@ -391,6 +391,9 @@ fn a_lost_shard_is_told_at_once() {
     assert_eq!(decision.status.shards.unwrap().lost, 1);
     assert_eq!(reasons(&decision), ["ShardLost"]);
     assert!(decision.notices[0].message.contains("shard 1: pod b on node n1: was deleted"));
+    observed.presence[1] = ShardPresence::Absent { why: None };
+    let decision = decide_on(&benchmark(json!({})), &written, &observed);
+    assert!(decision.notices[0].message.contains("shard 1: its pod was deleted"));
 }
 
 #[test]
