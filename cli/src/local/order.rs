@@ -38,6 +38,12 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
     if let Some(shards) = arguments.shards {
         benchmark.spec.shards.count = shards;
     }
+    for (field, set) in [("spec.suspend", benchmark.spec.suspend), ("spec.abort", benchmark.spec.abort)] {
+        if set {
+            let message = "true: would keep a local run from beginning; leave it out".to_owned();
+            return Err(vec![Problem::field(field, message)]);
+        }
+    }
     let validated = manifest::validate(&benchmark)?;
     let credentials = match &validated.credentials {
         Some(reference) => {

@@ -77,6 +77,9 @@ fn what_cannot_be_run_is_refused_before_anything_starts() {
     );
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     assert!(stderr.contains("spec.load.connections"), "{stderr}");
+    let (code, _, stderr) = run(&["local", "-f", "-"], &GOOD.replace("spec:", "spec:\n  suspend: true"));
+    assert_eq!(code, Some(2));
+    assert!(stderr.starts_with("standard input: spec.suspend: true: "), "{stderr}");
     let with_auth = GOOD.replace("'redis:6379']", "'redis:6379'], auth: {secretRef: {name: login}}");
     let (code, _, stderr) = run(&["local", "-f", "-", "--with-redis"], &with_auth);
     assert_eq!(code, Some(2));
