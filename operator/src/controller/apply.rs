@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::build::{RELEASED_ANNOTATION, Run};
+use super::build::Run;
 use super::status::difference;
 
 /// The longest that one call to the API server may take.
@@ -182,29 +182,14 @@ impl Applier<'_> {
         Ok(())
     }
 
-    /// Deletes the run's Secret, and its Job with all pods.
+    /// Deletes the run's Secret, and its Job with all pods. A Job that stays would do harm: while an index may be
+    /// retried its failed pod keeps a finalizer, and a namespace that is deleted waits for its pods before its Jobs.
     ///
     /// # Errors
     /// When the API server refuses.
     pub async fn delete_children(&self, job: &str) -> Result<(), ApplyError> {
         self.delete_secret().await?;
         self.delete::<Job>("Job", &self.run.child_name(), Some(job)).await
-    }
-
-    /// Deletes the run's Secret, and the pods that still run; what has ended stays, with its logs.
-    ///
-    /// # Errors
-    /// When the API server refuses.
-    pub async fn retire_children(&self, job: &str) -> Result<(), ApplyError> {
-        self.delete_secret().await?;
-        let patch = json!({
-            "metadata": {"uid": job, "annotations": {RELEASED_ANNOTATION: "true"}},
-            "spec": {"suspend": true},
-        });
-        let api: Api<Job> = self.api();
-        let name = self.run.child_name();
-        let patched = call("suspend the Job", api.patch(&name, &PatchParams::default(), &Patch::Merge(patch))).await;
-        unless_gone(patched.map(drop))
     }
 
     async fn delete_secret(&self) -> Result<(), ApplyError> {

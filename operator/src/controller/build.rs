@@ -17,8 +17,6 @@ pub use job::{EXIT_FATAL, JobInput, RETRIES, job};
 pub const BENCHMARK_LABEL: &str = "redisbench.dev/benchmark";
 /// Label of everything that belongs to a run: its runId.
 pub const RUN_LABEL: &str = "redisbench.dev/run";
-/// Annotation of a Job whose shards were released and whose Secret is gone.
-pub const RELEASED_ANNOTATION: &str = "redisbench.dev/released";
 /// The name of the load generator's container.
 pub const CONTAINER: &str = "loadgen";
 /// The port of a shard's control API.

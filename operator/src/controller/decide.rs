@@ -122,8 +122,6 @@ pub enum Action {
     },
     /// Delete the run's Secret and Job with its pods.
     DeleteChildren,
-    /// Delete the run's Secret and the pods that still run; keep the Job with the logs of pods that have ended.
-    RetireChildren,
     /// Delete the benchmark: its time to live is over.
     DeleteBenchmark,
 }

@@ -78,7 +78,6 @@ impl Performer<'_> {
                 }
             }
             Action::DeleteChildren => applier.delete_children(job).await?,
-            Action::RetireChildren => applier.retire_children(job).await?,
             Action::DeleteBenchmark => applier.delete_benchmark().await?,
         }
         Ok(())

@@ -176,24 +176,16 @@ async fn children_of_a_finished_run_are_deleted_once() {
             {"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "name": "cart", "uid": "u-1"}]},
     });
     world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job.clone()).unwrap()));
-    world.server.put(&format!("{JOB}/cart-89abcdef"), &job);
-    world.put(benchmark(json!({})), Some(json!({"phase": "Failed"})));
-    world.reconcile().await.unwrap();
-    assert_eq!(
-        world.writes(),
-        [format!("DELETE {SECRET}/cart-89abcdef"), format!("PATCH {JOB}/cart-89abcdef")],
-        "a failed run keeps its Job with the logs of its pods"
-    );
-    let kept = world.server.get(&format!("{JOB}/cart-89abcdef")).unwrap();
-    assert_eq!(kept["spec"]["suspend"], true);
-    world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(kept).unwrap()));
+    for phase in ["Succeeded", "Failed", "Aborted"] {
+        world.server.put(&format!("{JOB}/cart-89abcdef"), &job);
+        world.put(benchmark(json!({})), Some(json!({"phase": phase})));
+        world.reconcile().await.unwrap();
+        let children = [format!("DELETE {SECRET}/cart-89abcdef"), format!("DELETE {JOB}/cart-89abcdef")];
+        assert_eq!(world.writes(), children);
+    }
+    world.jobs.apply_watcher_event(&Event::Delete(serde_json::from_value(job).unwrap()));
     world.reconcile().await.unwrap();
     assert_eq!(world.writes(), Vec::<String>::new());
-
-    world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job).unwrap()));
-    world.put(benchmark(json!({})), Some(json!({"phase": "Succeeded"})));
-    world.reconcile().await.unwrap();
-    assert_eq!(world.writes(), [format!("DELETE {SECRET}/cart-89abcdef"), format!("DELETE {JOB}/cart-89abcdef")]);
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestam
         Some(ConductView::Ended { released, .. }) => !released,
         Some(ConductView::Running(_)) | None => false,
     };
-    let Some(_) = observed.job.as_ref().filter(|job| !job.deleting && !job.released) else {
+    let Some(_) = observed.job.as_ref().filter(|job| !job.deleting) else {
         decision.after.push(Action::StopConducting);
         return decision;
     };
@@ -101,10 +101,7 @@ pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestam
         return decision;
     }
     decision.after.push(Action::StopConducting);
-    decision.after.push(match subject.status.phase {
-        Phase::Failed => Action::RetireChildren,
-        _ => Action::DeleteChildren,
-    });
+    decision.after.push(Action::DeleteChildren);
     decision
 }
 

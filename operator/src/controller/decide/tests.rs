@@ -325,16 +325,12 @@ fn finished_runs_are_cleared_away_once_released() {
     assert_eq!(done(false, "Succeeded", 30).after, clear);
     assert_eq!(done(true, "Succeeded", 1).after, clear);
     assert_eq!(done(true, "Aborted", 1).after, clear);
-    assert_eq!(done(true, "Failed", 1).after, [Action::StopConducting, Action::RetireChildren]);
+    assert_eq!(done(true, "Failed", 1).after, clear);
 }
 
 #[test]
 fn a_finished_run_without_children_is_left_alone() {
-    for job in [
-        None,
-        Some(JobView { released: true, ..JobView::default() }),
-        Some(JobView { deleting: true, ..JobView::default() }),
-    ] {
+    for job in [None, Some(JobView { deleting: true, ..JobView::default() })] {
         let before = ended("Failed", 5);
         let decision = decide_on(&benchmark(json!({})), &before, &Observed { job, ..idle() });
         assert_eq!((decision.status, decision.requeue), (before, None));

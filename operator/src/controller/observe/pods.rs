@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod}
 use kube::ResourceExt as _;
 use redisbench_benchmark::conductor::{Endpoint, ShardPresence};
 
-use crate::controller::build::{CONTROL_PORT, EXIT_FATAL, RELEASED_ANNOTATION, RETRIES};
+use crate::controller::build::{CONTROL_PORT, EXIT_FATAL, RETRIES};
 
 /// The label with a pod's index in an Indexed Job.
 const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
@@ -27,8 +27,6 @@ pub struct JobView {
     pub deleting: bool,
     /// No pod of it will run any more, and why.
     pub ended: Option<String>,
-    /// Its shards were released, and its Secret is gone.
-    pub released: bool,
 }
 
 impl JobView {
@@ -45,7 +43,6 @@ impl JobView {
                 Some(message) => format!("its Job is over: {}: {message}", condition.type_),
                 None => format!("its Job is over: {}", condition.type_),
             }),
-            released: job.annotations().contains_key(RELEASED_ANNOTATION),
         }
     }
 }
