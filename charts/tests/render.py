@@ -15,7 +15,7 @@ NAME = "rel-redisbench-operator"
 WORK = {
     ("redisbench.dev", "redisbenchmarks"): {"get", "list", "watch", "delete"},
     ("redisbench.dev", "redisbenchmarks/status"): {"patch"},
-    ("batch", "jobs"): {"get", "list", "watch", "create", "patch", "delete"},
+    ("batch", "jobs"): {"get", "list", "watch", "create", "delete"},
     ("", "pods"): {"list", "watch", "delete"},
     ("", "secrets"): {"create", "delete"},
     ("", "configmaps"): {"get", "create", "patch"},

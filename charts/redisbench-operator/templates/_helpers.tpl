@@ -39,7 +39,7 @@ Secrets are created (the credential of a run) and never read.
   verbs: [patch]
 - apiGroups: [batch]
   resources: [jobs]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [get, list, watch, create, delete]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch, delete]
