@@ -22,6 +22,8 @@ pub struct Merged {
     pub preloaded_keys: u64,
     /// Commands that preloads sent and that were answered.
     pub preload_commands: u64,
+    /// What each shard would have sent after it was last heard: 0 but for lost ones. In the order of their indices.
+    pub unknown: Vec<u64>,
     /// Per operation, in the plan's order.
     pub operations: Vec<OperationMeasured>,
     /// Per Redis node, in the order of their addresses.
@@ -104,9 +106,11 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
         warmup.add(&snapshot.warmup);
     }
     let mut total = measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?;
-    total.unknown = outcome.shards.iter().zip(plans).filter(|(shard, _)| shard.lost.is_some()).map(unknown).sum();
+    let unknown: Vec<u64> = outcome.shards.iter().zip(plans).map(unknown).collect();
+    total.unknown = unknown.iter().sum();
     Ok(Some(Merged {
         total,
+        unknown,
         warmup,
         preloaded_keys: snapshots.iter().map(|snapshot| snapshot.preloaded_keys).sum(),
         preload_commands: snapshots.iter().map(|snapshot| snapshot.preload_commands).sum(),
@@ -195,6 +199,9 @@ fn errors(snapshots: &[&Snapshot]) -> Vec<ErrorTally> {
 
 /// What a lost shard would have sent after it was last heard. Unknowable in a closed loop that ends by time.
 fn unknown((shard, plan): (&crate::conductor::ShardOutcome, &ShardPlan)) -> u64 {
+    if shard.lost.is_none() {
+        return 0;
+    }
     let heard = shard.snapshot.as_ref().map_or(0, |snapshot| snapshot.total.scheduled);
     let planned = match (plan.bound, plan.load) {
         (Bound::Requests { count, .. }, _) => count,

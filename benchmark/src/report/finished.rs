@@ -152,15 +152,12 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
         Load::OpenLoop { rate_per_second, .. } => Some(rate_per_second),
         Load::ClosedLoop => None,
     };
-    let mut requests = requests(tally);
-    requests.scheduled += merged.total.unknown;
-    requests.unknown = merged.total.unknown;
     let per_second = |bytes: u64| {
         let window = u128::from(merged.pace.window_nanoseconds.max(1));
         u64::try_from(u128::from(bytes) * 1_000_000_000 / window).unwrap_or(u64::MAX)
     };
     Ok(TrialResult {
-        requests,
+        requests: requests(tally, merged.total.unknown),
         throughput: Throughput {
             target_per_second: target,
             achieved_per_second: merged.pace.mean,
@@ -182,9 +179,9 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
         operations: operations(merged),
         nodes: nodes(&merged.nodes),
         errors: errors(merged),
-        shards: shards(outcome)?,
+        shards: shards(outcome, &merged.unknown)?,
         truncated: None,
-        warmup: (merged.warmup != Tally::default()).then(|| self::requests(&merged.warmup)),
+        warmup: (merged.warmup != Tally::default()).then(|| requests(&merged.warmup, 0)),
         preload: (merged.preload_commands > 0)
             .then_some(PreloadResult { keys: merged.preloaded_keys, commands: merged.preload_commands }),
     })
@@ -214,14 +211,14 @@ fn shorten<T, K: Ord>(all: &mut Vec<T>, key: impl FnMut(&T) -> K) -> u64 {
     left_out as u64
 }
 
-fn requests(tally: &Tally) -> Requests {
+fn requests(tally: &Tally, unknown: u64) -> Requests {
     Requests {
-        scheduled: tally.scheduled,
+        scheduled: tally.scheduled + unknown,
         succeeded: tally.succeeded,
         errors: tally.errors,
         unsent: tally.unsent,
         in_flight: tally.in_flight,
-        unknown: 0,
+        unknown,
         unanswered: tally.unanswered,
         late: tally.late,
         redirected: tally.redirected,
@@ -233,7 +230,7 @@ fn requests(tally: &Tally) -> Requests {
 fn operations(merged: &Merged) -> Vec<OperationResult> {
     let result = |name: &str, measured: &Measured, misses: u64| OperationResult {
         name: name.to_owned(),
-        requests: requests(&measured.tally),
+        requests: requests(&measured.tally, 0),
         hits: measured.tally.succeeded.saturating_sub(misses),
         misses,
         response_time: stats::response_time(measured),
@@ -272,9 +269,9 @@ fn errors(merged: &Merged) -> Vec<ErrorResult> {
     merged.errors.iter().map(result).collect()
 }
 
-fn shards(outcome: &Outcome) -> Result<Vec<ShardResult>, HistogramError> {
+fn shards(outcome: &Outcome, unknown: &[u64]) -> Result<Vec<ShardResult>, HistogramError> {
     let first = outcome.shards.iter().filter_map(first_send).min();
-    outcome.shards.iter().map(|outcome| shard(outcome, first)).collect()
+    outcome.shards.iter().zip(unknown).map(|(outcome, unknown)| shard(outcome, first, *unknown)).collect()
 }
 
 /// The shard's first send after its start instant.
@@ -284,12 +281,12 @@ fn first_send(outcome: &conductor::ShardOutcome) -> Option<u64> {
     (sent > 0).then(|| sent.saturating_sub(window.start_nanoseconds))
 }
 
-fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>) -> Result<ShardResult, HistogramError> {
+fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) -> Result<ShardResult, HistogramError> {
     let generator = outcome.snapshot.as_ref().map(|snapshot| snapshot.generator.clone()).unwrap_or_default();
     let latency = match &outcome.snapshot {
         Some(snapshot) => stats::response_time(&Measured {
             tally: snapshot.total,
-            unknown: 0,
+            unknown,
             response: snapshot.latency.response.decode(Kind::Request)?,
             service: None,
             error_replies: snapshot.latency.error_replies.as_ref().map(|h| h.decode(Kind::Request)).transpose()?,
@@ -301,7 +298,7 @@ fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>) -> Result<ShardR
         index: outcome.shard,
         node: if generator.host.is_empty() { outcome.host.clone() } else { generator.host },
         state: if outcome.lost.is_some() { ShardOutcome::Lost } else { ShardOutcome::Finished },
-        requests: outcome.snapshot.as_ref().map(|snapshot| requests(&snapshot.total)).unwrap_or_default(),
+        requests: requests(&outcome.snapshot.as_ref().map(|snapshot| snapshot.total).unwrap_or_default(), unknown),
         p99_nanoseconds: latency.p99_nanoseconds,
         busiest_worker_percent: generator.busiest_worker_millionths / 10_000,
         throttled_milliseconds: generator.throttled_nanoseconds / 1_000_000,

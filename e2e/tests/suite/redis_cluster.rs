@@ -30,11 +30,6 @@ fn four_shards_load_a_redis_cluster() {
 
         let object = benchmark.succeeded(SOON).await?;
         check_nodes(&object)?;
-        ensure!(
-            count(&object, "/status/topology/primaries")? == 3,
-            "not three primaries: {}",
-            object["status"]["topology"]
-        );
         let mut total = 0;
         for index in 0..2 * redis::PRIMARIES {
             // Replicas apply the writes of their primary, and count them as their own.
