@@ -89,6 +89,7 @@ fn what_a_lost_shard_would_have_sent_is_unknown() {
     live.series = Series::default();
     let merged = merge(&plan(&spec(&json!({}))), &outcome).unwrap().unwrap();
     assert_eq!(merged.total.unknown, 3800);
+    assert_eq!(merged.unknown, [0, 3800]);
     assert_eq!(merged.total.tally.scheduled, 6200);
     assert_eq!((merged.pace.window_nanoseconds, merged.pace.mean), (10 * SECOND, 500), "of the shard that is whole");
 }
