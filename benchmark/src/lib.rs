@@ -9,5 +9,7 @@ pub mod merge;
 pub mod people;
 pub mod plan;
 pub mod report;
+#[cfg(test)]
+mod sample;
 pub mod stats;
 pub mod verdict;

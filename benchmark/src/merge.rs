@@ -271,3 +271,7 @@ fn per_second(count: u64, nanoseconds: u64) -> u64 {
     let nanoseconds = u128::from(nanoseconds.max(1));
     u64::try_from((u128::from(count) * u128::from(SECOND) + nanoseconds / 2) / nanoseconds).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+#[path = "merge_tests.rs"]
+mod tests;

@@ -56,7 +56,8 @@ fn limits(spec: &Validated) -> Limits {
     let request = Duration::from_nanos(spec.timeouts.request_nanoseconds);
     Limits {
         trial_nanoseconds: nanoseconds(spec.warmup + spec.bound.longest() + unsent + request + TRIAL_GRACE),
-        armed_nanoseconds: nanoseconds(ARMED_LIMIT),
+        // The first to be armed waits for the last, which may take as long as the spec allows.
+        armed_nanoseconds: nanoseconds(ARMED_LIMIT.max(spec.shards.prepare_timeout)),
         finished_nanoseconds: nanoseconds(FINISHED_LIMIT),
     }
 }
@@ -78,16 +79,55 @@ fn nanoseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
+    use crate::sample::spec;
+
+    #[test]
+    fn limits_leave_room_for_everything_that_is_planned() {
+        let spec = spec(2, &json!({"type": "OpenLoop", "openLoop": {"rate": 9}, "duration": "10s", "warmup": "3s"}));
+        let limits = plans(&spec, "run")[0].limits;
+        // Warm-up, measurement, unsent after, request timeout, grace.
+        assert_eq!(limits.trial_nanoseconds, (3 + 10 + 10 + 1 + 60) * 1_000_000_000);
+        assert_eq!(limits.armed_nanoseconds, 600_000_000_000);
+    }
+
     proptest! {
+        #[test]
+        fn parts_are_those_of_every_nth_request(count in 0_u64..5_000, parts in 1_u64..200) {
+            for index in 0..parts {
+                let own = (0..count).filter(|k| k % parts == index).count() as u64;
+                prop_assert_eq!(part(count, index, parts), own);
+            }
+        }
+
         #[test]
         fn parts_are_even_and_sum_to_the_whole(whole in 0_u64..1 << 40, parts in 1_u64..2000) {
             let all: Vec<u64> = (0..parts).map(|index| part(whole, index, parts)).collect();
             prop_assert_eq!(all.iter().sum::<u64>(), whole);
             let (low, high) = (all.iter().min().unwrap(), all.iter().max().unwrap());
             prop_assert!(high - low <= 1);
+        }
+
+        #[test]
+        fn no_shard_is_without_a_connection_or_a_request(
+            shards in 1_u32..100,
+            more_connections in 0_u32..1000,
+            more_requests in 0_u64..1000,
+        ) {
+            let (connections, requests) = (shards + more_connections, u64::from(shards) + more_requests);
+            let load = json!({"type": "ClosedLoop", "connections": connections, "requests": requests});
+            let plans = plans(&spec(shards, &load), "run");
+            prop_assert_eq!(plans.iter().map(|plan| plan.connections).sum::<u32>(), connections);
+            let quota = |plan: &ShardPlan| match plan.bound {
+                Bound::Requests { count, .. } => count,
+                Bound::Duration { .. } => 0,
+            };
+            prop_assert_eq!(plans.iter().map(quota).sum::<u64>(), requests);
+            prop_assert!(plans.iter().all(|plan| plan.connections > 0 && quota(plan) > 0));
+            prop_assert!((0..).zip(&plans).all(|(index, plan)| plan.shard == index && plan.shards == shards));
         }
     }
 }

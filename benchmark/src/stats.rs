@@ -1,6 +1,7 @@
 //! Quantiles of what was measured. Requests without an answer are not dropped: they count as longer than any answer.
 
 use hdrhistogram::Histogram;
+use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
 
 use crate::api::status::{Beyond, Latencies};
 use crate::merge::Measured;
@@ -37,25 +38,28 @@ pub fn quantile(histogram: &Histogram<u64>, hundredths_of_percent: u64) -> Optio
     at_rank(histogram, rank(histogram.len(), hundredths_of_percent))
 }
 
-/// `overflow` requests took longer than a histogram holds, at most `overflow_max`; `censored` had no answer.
+/// `overflow` requests took longer than a histogram holds, at most `overflow_max`; `censored` had no answer, and count
+/// as longer than any that had one. The mean is of what the histogram holds.
 fn latencies(answered: &Histogram<u64>, overflow: u64, overflow_max: u64, censored: u64) -> Latencies {
     let known = answered.len() + overflow;
-    if known + censored == 0 {
+    let all = known + censored;
+    if all == 0 {
         return Latencies::default();
     }
     let max = if overflow > 0 { overflow_max } else { answered.max() };
     let mut beyond = Vec::new();
     let mut values = [None; QUANTILES.len()];
     for (value, (name, quantile)) in values.iter_mut().zip(QUANTILES) {
-        let rank = rank(known + censored, quantile);
-        // With a share of 1 - q or more without an answer, q lies where nothing is known.
-        let knowable = censored == 0 || whole(censored) < whole(known + censored) - share(known + censored, quantile);
-        if knowable && rank <= answered.len() {
+        let rank = rank(all, quantile);
+        let more_than_nanoseconds = if is_censored(censored, all, quantile) {
+            max
+        } else if rank <= answered.len() {
             *value = at_rank(answered, rank);
+            continue;
         } else {
-            let more_than_nanoseconds = if rank <= known { answered.max() } else { max };
-            beyond.push(Beyond { quantile: name.to_owned(), more_than_nanoseconds });
-        }
+            HIGHEST_NANOSECONDS
+        };
+        beyond.push(Beyond { quantile: name.to_owned(), more_than_nanoseconds });
     }
     let [p50, p90, p99, p999, p9999] = values;
     Latencies {
@@ -70,17 +74,14 @@ fn latencies(answered: &Histogram<u64>, overflow: u64, overflow_max: u64, censor
     }
 }
 
-fn whole(count: u64) -> u128 {
-    u128::from(count) * u128::from(WHOLE)
-}
-
-fn share(count: u64, hundredths_of_percent: u64) -> u128 {
-    u128::from(count) * u128::from(hundredths_of_percent)
+/// Whether the share of `censored` in `all` is 1 - q or more, so that nobody can tell the quantile q.
+fn is_censored(censored: u64, all: u64, hundredths_of_percent: u64) -> bool {
+    u128::from(censored) * u128::from(WHOLE) >= u128::from(WHOLE - hundredths_of_percent) * u128::from(all)
 }
 
 /// The smallest rank, from 1, at which at least this share of `count` is reached. Exact: no floats.
 fn rank(count: u64, hundredths_of_percent: u64) -> u64 {
-    let rank = share(count, hundredths_of_percent).div_ceil(u128::from(WHOLE));
+    let rank = (u128::from(count) * u128::from(hundredths_of_percent)).div_ceil(u128::from(WHOLE));
     u64::try_from(rank).unwrap_or(u64::MAX).max(1)
 }
 
@@ -97,3 +98,7 @@ fn at_rank(histogram: &Histogram<u64>, rank: u64) -> Option<u64> {
 fn round(mean: f64) -> u64 {
     mean.round() as u64
 }
+
+#[cfg(test)]
+#[path = "stats_tests.rs"]
+mod tests;

@@ -10,15 +10,15 @@ use crate::conductor::Outcome;
 use crate::merge::Merged;
 use crate::people;
 
-/// In hundredths of a per cent: a target rate counts as met from here on.
+/// In hundredths of a per cent: a target rate counts as met from 99 % on.
 const RATE_MET: u64 = 9_900;
-/// Below this the rate was missed by so much that the latencies are of another load.
-const RATE_LOST: u64 = 9_000;
-/// In hundredths of a per cent: more failed requests than this make a result doubtful.
-const ERRORS_DOUBTFUL: u64 = 10;
-/// More than this make it useless.
-const ERRORS_INVALID: u64 = 1_000;
+/// In hundredths of a per cent: more failed requests than 0.01 % make a result doubtful.
+const ERRORS_DOUBTFUL: u64 = 1;
+/// More than 1 % make it useless.
+const ERRORS_INVALID: u64 = 100;
 const WHOLE: u64 = 10_000;
+/// The most shards that a message names.
+const NAMED: usize = 16;
 
 /// Judges what `merged` came to.
 pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict {
@@ -45,10 +45,16 @@ fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {
     let lost: Vec<_> = outcome.lost().collect();
     let first = lost.first()?;
     let why = first.lost.as_deref().unwrap_or_default();
+    let mut names: Vec<String> = lost.iter().take(NAMED).map(|shard| shard.shard.to_string()).collect();
+    if lost.len() > NAMED {
+        names.push("...".into());
+    }
     let message = format!(
-        "{} of {} shards are lost, and what they would have measured with them; shard {}: {why}",
+        "{} of {} shards are lost, and what they would have measured with them: shard {}; shard {}: {why}; run it again \
+         once that is mended",
         lost.len(),
         outcome.shards.len(),
+        names.join(", "),
         first.shard
     );
     Some(reason(ReasonKind::ShardLost, VerdictValue::Invalid, &message))
@@ -57,7 +63,11 @@ fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {
 fn start_skew(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason> {
     let bound = spec.shards.max_start_skew;
     let skew = outcome.start_skew.filter(|skew| *skew > bound)?;
-    let message = format!("shards started {} apart; spec.shards.maxStartSkew allows {}", time(skew), time(bound));
+    let message = format!(
+        "shards started {} apart; spec.shards.maxStartSkew allows {}: give shards a processor each, or allow more",
+        time(skew),
+        time(bound)
+    );
     Some(reason(ReasonKind::StartSkew, VerdictValue::Degraded, &message))
 }
 
@@ -65,7 +75,8 @@ fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason>
     let bound = spec.shards.max_start_skew / 2;
     let uncertainty = outcome.clock_uncertainty.filter(|uncertainty| *uncertainty > bound)?;
     let message = format!(
-        "the shards' clocks are known to {} only; half of spec.shards.maxStartSkew is {}",
+        "the shards' clocks are known to {} only; half of spec.shards.maxStartSkew is {}: allow more, or look for what slows the \
+         network to the shards",
         time(uncertainty),
         time(bound)
     );
@@ -75,27 +86,29 @@ fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason>
 fn rate_missed(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     let Load::OpenLoop { rate_per_second, .. } = spec.load else { return None };
     let achieved = merged.pace.mean;
-    if share_met(achieved, rate_per_second) >= RATE_MET {
+    if rate_is_met(merged, rate_per_second) {
         return None;
     }
-    let lost = share_met(achieved, rate_per_second) < RATE_LOST;
-    let severity = if lost { VerdictValue::Invalid } else { VerdictValue::Degraded };
     let message = format!(
         "{} of the {} asked for were achieved; ask for less, or find what limits the target or the shards",
         people::rate(achieved),
         people::rate(rate_per_second)
     );
-    Some(reason(ReasonKind::RateMissed, severity, &message))
+    Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))
 }
 
 fn errors(merged: &Merged) -> Option<VerdictReason> {
     let tally = &merged.total.tally;
     let failed = tally.errors + tally.unsent;
-    let share = share_met(failed, tally.scheduled);
-    if failed == 0 || share < ERRORS_DOUBTFUL {
+    let more_than =
+        |share: u64| u128::from(failed) * u128::from(WHOLE) > u128::from(tally.scheduled) * u128::from(share);
+    let severity = if more_than(ERRORS_INVALID) {
+        VerdictValue::Invalid
+    } else if more_than(ERRORS_DOUBTFUL) {
+        VerdictValue::Degraded
+    } else {
         return None;
-    }
-    let severity = if share >= ERRORS_INVALID { VerdictValue::Invalid } else { VerdictValue::Degraded };
+    };
     let first = merged.errors.first().map(|error| format!("; most often {}: {}", error.kind, error.first_message));
     let message = format!(
         "{} of {} requests failed or were not sent{}",
@@ -112,7 +125,7 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
         return None;
     }
     let message = format!(
-        "{} requests took longer than a histogram holds, the longest {}",
+        "{} requests took longer than a histogram holds, the longest {}: set a shorter load.timeouts.request",
         people::count(tally.overflow),
         people::latency(tally.overflow_max_nanoseconds)
     );
@@ -122,19 +135,23 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
 /// The target rate, if it was met. For anything else the evidence of more than the counters is needed.
 fn limited_by(spec: &Validated, merged: &Merged) -> LimitedBy {
     match spec.load {
-        Load::OpenLoop { rate_per_second, .. } if share_met(merged.pace.mean, rate_per_second) >= RATE_MET => {
-            LimitedBy::Rate
-        }
+        Load::OpenLoop { rate_per_second, .. } if rate_is_met(merged, rate_per_second) => LimitedBy::Rate,
         Load::OpenLoop { .. } | Load::ClosedLoop => LimitedBy::Unknown,
     }
 }
 
-/// `part` of `whole` in hundredths of a per cent.
-fn share_met(part: u64, whole: u64) -> u64 {
-    let share = u128::from(part) * u128::from(WHOLE) / u128::from(whole.max(1));
-    u64::try_from(share).unwrap_or(u64::MAX)
+/// Where 99 % is less than a request away from the whole, one request at the window's edge decides nothing.
+fn rate_is_met(merged: &Merged, target: u64) -> bool {
+    let achieved = merged.pace.mean;
+    let missing = u128::from(target.saturating_sub(achieved)) * u128::from(merged.pace.window_nanoseconds);
+    u128::from(achieved) * u128::from(WHOLE) >= u128::from(target) * u128::from(RATE_MET)
+        || (achieved > 0 && missing <= 1_000_000_000)
 }
 
 fn time(duration: Duration) -> String {
     people::latency(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -22,5 +22,7 @@ pub use rules::NAME_LENGTH;
 pub use spec::{RedisBenchmark, RedisBenchmarkSpec};
 pub use status::RedisBenchmarkStatus;
 pub use template::ShardTemplate;
+#[cfg(test)]
+pub(crate) use validate::status_problems;
 pub use validate::{read, validate};
 pub use validated::{Bound, Shards, Validated};

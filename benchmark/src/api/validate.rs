@@ -315,6 +315,15 @@ impl Durations<'_> {
     }
 }
 
+/// What the API server would refuse in a status.
+#[cfg(test)]
+pub(crate) fn status_problems(status: &super::RedisBenchmarkStatus) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let value = serde_json::to_value(status).unwrap_or_default();
+    schema::check(&crd::schema()["properties"]["status"], &value, "status", &mut problems);
+    problems
+}
+
 /// All durations of a spec are bounded far below what 64 bits hold.
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)

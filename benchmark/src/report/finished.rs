@@ -23,6 +23,9 @@ use crate::{people, stats};
 /// The most entries of a list in a status.
 const LISTED: usize = 32;
 
+/// The most bytes of a result in a status, as JSON: a status has 64 KiB, and conditions and the verdict come on top.
+const RESULT_BYTES: usize = 52 << 10;
+
 /// A trial that is over, as it is reported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
@@ -103,7 +106,7 @@ impl Finished {
             shards_left_out: false,
         };
         self.pieces = full.pieces()?;
-        let result = shortened(whole);
+        let result = shortened(whole)?;
         summarize(&mut self.summary, &result, &verdict);
         self.result = Some(result);
         self.verdict = Some(verdict);
@@ -169,7 +172,7 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             received_bytes_per_second: per_second(tally.received_bytes),
         },
         response_time: stats::response_time(&merged.total),
-        response_time_of_succeeded: (tally.succeeded < tally.scheduled)
+        response_time_of_succeeded: (tally.succeeded < tally.scheduled + merged.total.unknown)
             .then(|| stats::response_time_of_succeeded(&merged.total)),
         service_time: merged.total.service.as_ref().map(stats::plain),
         histogram: Some(EncodedHistogramStatus {
@@ -187,28 +190,46 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
     })
 }
 
-/// The result as a status holds it: the worst entries of long lists, with the number of those left out.
-fn shortened(mut result: TrialResult) -> TrialResult {
-    let truncated = Truncated {
-        operations: shorten(&mut result.operations, |_| ()),
-        nodes: shorten(&mut result.nodes, |node| Reverse((node.errors, node.requests))),
-        errors: shorten(&mut result.errors, |error| Reverse(error.count)),
-        shards: shorten(&mut result.shards, |shard| {
+/// The result as a status holds it: the worst entries of long lists, with the number of those left out. Lists are
+/// halved until all of it fits, and a distribution that does not fit even then is left to the full result.
+fn shortened(whole: TrialResult) -> Result<TrialResult, serde_json::Error> {
+    let mut result = whole;
+    let mut truncated = Truncated::default();
+    let mut listed = LISTED;
+    loop {
+        truncated.operations += shorten(&mut result.operations, listed, |operation| {
+            Reverse((operation.requests.errors, operation.requests.scheduled))
+        });
+        truncated.nodes += shorten(&mut result.nodes, listed, |node| Reverse((node.errors, node.requests)));
+        truncated.errors += shorten(&mut result.errors, listed, |error| Reverse(error.count));
+        truncated.shards += shorten(&mut result.shards, listed, |shard| {
             Reverse((shard.state == ShardOutcome::Lost, shard.requests.errors, shard.p99_nanoseconds))
-        }),
-    };
-    result.truncated = (truncated != Truncated::default()).then_some(truncated);
-    result
+        });
+        result.truncated = (truncated != Truncated::default()).then_some(truncated);
+        if serde_json::to_vec(&result)?.len() <= RESULT_BYTES {
+            return Ok(result);
+        }
+        if listed == 1 {
+            result.histogram = None;
+            return Ok(result);
+        }
+        listed /= 2;
+    }
 }
 
-/// Keeps the first entries by `key` if there are too many, and says how many are left out.
-fn shorten<T, K: Ord>(all: &mut Vec<T>, key: impl FnMut(&T) -> K) -> u64 {
-    let left_out = all.len().saturating_sub(LISTED);
+/// Keeps the first `listed` entries by `key` if there are more, and says how many are left out.
+fn shorten<T, K: Ord>(all: &mut Vec<T>, listed: usize, key: impl FnMut(&T) -> K) -> u64 {
+    let left_out = all.len().saturating_sub(listed);
     if left_out > 0 {
         all.sort_by_key(key);
-        all.truncate(LISTED);
+        all.truncate(listed);
     }
     left_out as u64
+}
+
+/// At most `most` characters of a text from outside: a longer one would make the API server refuse the whole status.
+fn cut(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
 }
 
 fn requests(tally: &Tally, unknown: u64) -> Requests {
@@ -248,8 +269,8 @@ fn nodes(nodes: &[NodeMeasured]) -> Vec<NodeResult> {
     nodes
         .iter()
         .map(|node| NodeResult {
-            id: node.id.clone(),
-            address: node.address.clone(),
+            id: cut(&node.id, 256),
+            address: cut(&node.address, 262),
             slots: node.slots,
             requests: node.requests,
             errors: node.errors,
@@ -262,9 +283,9 @@ fn nodes(nodes: &[NodeMeasured]) -> Vec<NodeResult> {
 
 fn errors(merged: &Merged) -> Vec<ErrorResult> {
     let result = |error: &redisbench_wire::snapshot::ErrorTally| ErrorResult {
-        kind: error.kind.clone(),
+        kind: cut(&error.kind, 64),
         count: error.count,
-        first_message: error.first_message.clone(),
+        first_message: cut(&error.first_message, 256),
     };
     merged.errors.iter().map(result).collect()
 }
@@ -296,7 +317,7 @@ fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) ->
     let after = first_send(outcome).zip(first).map_or(0, |(own, first)| own - first);
     Ok(ShardResult {
         index: outcome.shard,
-        node: if generator.host.is_empty() { outcome.host.clone() } else { generator.host },
+        node: cut(if generator.host.is_empty() { &outcome.host } else { &generator.host }, 256),
         state: if outcome.lost.is_some() { ShardOutcome::Lost } else { ShardOutcome::Finished },
         requests: requests(&outcome.snapshot.as_ref().map(|snapshot| snapshot.total).unwrap_or_default(), unknown),
         p99_nanoseconds: latency.p99_nanoseconds,
@@ -306,3 +327,7 @@ fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) ->
         start_skew_microseconds: after / 1000,
     })
 }
+
+#[cfg(test)]
+#[path = "finished_tests.rs"]
+mod tests;

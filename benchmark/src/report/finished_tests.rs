@@ -1,0 +1,111 @@
+use redisbench_wire::snapshot::{ErrorTally, NodeTally, Snapshot};
+
+use super::*;
+use crate::plan::plans;
+use crate::sample::{lose, open_loop, outcome, snapshot, with_timeouts};
+
+fn finished(outcome: &Outcome) -> Finished {
+    let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
+    Finished::of("sample", &spec, &plans(&spec, "run"), outcome).unwrap()
+}
+
+fn balanced(requests: &Requests) -> bool {
+    requests.scheduled == requests.succeeded + requests.errors + requests.unsent + requests.in_flight + requests.unknown
+}
+
+#[test]
+fn the_columns_are_for_people() {
+    let finished = finished(&outcome(vec![snapshot(0, &[1_450_000; 5_000]), snapshot(1, &[1_450_000; 5_000])]));
+    let summary = finished.summary;
+    assert_eq!(summary.rate.as_deref(), Some("1.00k/s"));
+    assert_eq!(summary.p99.as_deref(), Some("1.45 ms"));
+    assert_eq!(summary.errors.as_deref(), Some("0 (0 %)"));
+    assert_eq!(summary.shards.as_deref(), Some("2/2"));
+    assert_eq!(summary.verdict.as_deref(), Some("Valid"));
+    let result = finished.result.unwrap();
+    assert_eq!(result.response_time_of_succeeded, None);
+    assert_eq!(result.throughput.target_per_second, Some(1000));
+    assert_eq!(result.bandwidth.sent_bytes_per_second, 10_000);
+}
+
+#[test]
+fn too_many_failures_show_as_a_bound() {
+    let finished = finished(&outcome(vec![with_timeouts(snapshot(0, &[1_450_000; 900]), 100)]));
+    assert_eq!(finished.summary.p99.as_deref(), Some("> 1.45 ms"));
+    let result = finished.result.unwrap();
+    assert_eq!(result.response_time.p99_nanoseconds, None);
+    assert!(result.response_time_of_succeeded.unwrap().p99_nanoseconds.is_some());
+}
+
+#[test]
+fn the_rest_of_a_lost_shard_is_unknown_and_censored() {
+    let mut outcome = outcome(vec![snapshot(0, &[1023; 5_000]), snapshot(1, &[1023; 2_500])]);
+    lose(&mut outcome, 1);
+    let finished = finished(&outcome);
+    let result = finished.result.unwrap();
+    assert_eq!((result.requests.scheduled, result.requests.unknown), (10_000, 2_500));
+    assert!(balanced(&result.requests));
+    assert_eq!(result.response_time.p50_nanoseconds, Some(1023));
+    assert_eq!(result.response_time.p90_nanoseconds, None);
+    assert_eq!(result.shards[1].state, ShardOutcome::Lost);
+    assert_eq!((finished.shards.finished, finished.shards.lost), (1, 1));
+}
+
+/// A shard with the most that a snapshot may hold, in the longest texts.
+fn huge(shard: u32) -> Snapshot {
+    let values: Vec<u64> =
+        (0..3_000).map(|n| (64 << (n % 33)) | (n * 7_919)).filter(|n| *n < 600_000_000_000).collect();
+    let mut snapshot = with_timeouts(snapshot(shard, &values), u64::from(shard));
+    let operation = snapshot.operations[0].clone();
+    snapshot.operations = (0..34)
+        .map(|n| redisbench_wire::snapshot::OperationTally { name: format!("{n:0>32}"), ..operation.clone() })
+        .collect();
+    let node = snapshot.nodes[0].clone();
+    snapshot.nodes = (0..100)
+        .map(|n| NodeTally { id: format!("{n:0>300}"), address: format!("{n:0>300}"), ..node.clone() })
+        .collect();
+    snapshot.errors = (0..64)
+        .map(|n| ErrorTally { kind: format!("{n:0>90}"), count: 9_000 + n, first_message: "\"é".repeat(200) })
+        .collect();
+    snapshot
+}
+
+#[test]
+fn the_largest_result_fits_into_a_status_that_the_schema_accepts() {
+    let others = (1..34).map(|shard| with_timeouts(snapshot(shard, &[1023; 10]), shard.into()));
+    let mut outcome = outcome([huge(0)].into_iter().chain(others).collect());
+    for shard in &mut outcome.shards {
+        shard.host = "h".repeat(400);
+    }
+    lose(&mut outcome, 7);
+    let finished = finished(&outcome);
+    let result = finished.result.unwrap();
+    let json = serde_json::to_value(&result).unwrap();
+    assert!(json.to_string().len() <= RESULT_BYTES, "{} bytes", json.to_string().len());
+    let truncated = result.truncated.unwrap();
+    assert_eq!(result.shards.len() as u64 + truncated.shards, 34);
+    assert_eq!(result.operations.len() as u64 + truncated.operations, 34);
+    assert_eq!(result.nodes.len() as u64 + truncated.nodes, 101);
+    assert_eq!(result.errors.len() as u64 + truncated.errors, 65);
+    // The worst come first.
+    assert_eq!((result.shards[0].index, result.errors[0].count), (7, 9_063));
+    let status = crate::api::RedisBenchmarkStatus {
+        result: Some(result),
+        verdict: finished.verdict,
+        summary: Some(finished.summary),
+        ..Default::default()
+    };
+    assert_eq!(crate::api::status_problems(&status), []);
+}
+
+#[test]
+fn the_full_result_leaves_nothing_out() {
+    let outcome = outcome((0..40).map(|shard| snapshot(shard, &[1000; 250])).collect());
+    let finished = finished(&outcome);
+    let whole: String = finished.pieces.iter().map(|(_, piece)| piece.as_str()).collect();
+    let whole: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!(whole["result"]["shards"].as_array().unwrap().len(), 40);
+    assert_eq!(whole["shards"][39]["snapshot"]["series"]["completed"].as_array().unwrap().len(), 100);
+    assert!(whole["histograms"]["total"]["response"].is_string());
+    assert!(whole["result"]["truncated"].is_null());
+}

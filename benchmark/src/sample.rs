@@ -1,0 +1,142 @@
+//! Specs, snapshots and outcomes for tests.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use redisbench_wire::snapshot::{
+    ErrorTally, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally, Window,
+};
+use serde_json::{Value, json};
+
+use crate::api::{self, Validated};
+use crate::conductor::{Ending, Outcome, ShardOutcome};
+
+pub const SECOND: u64 = 1_000_000_000;
+
+/// Ten seconds at 1000 requests per second, with the members of `load` and so many shards.
+pub fn spec(shards: u32, load: &Value) -> Validated {
+    let mut object = json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": "sample"},
+        "spec": {
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
+            "workload": {"operations": [{"name": "get", "command": "GET __key__"}]},
+            "load": {"connections": 4000, "warmup": "0s"},
+            "shards": {"count": shards},
+        },
+    });
+    let load = load.as_object().cloned().unwrap();
+    object["spec"]["load"].as_object_mut().unwrap().extend(load);
+    let benchmark = api::read(&object).unwrap();
+    api::validate(&benchmark.spec, "sample").unwrap()
+}
+
+pub fn open_loop(shards: u32) -> Validated {
+    spec(shards, &json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s"}))
+}
+
+pub fn histogram(kind: Kind, values: &[u64]) -> Histogram<u64> {
+    let mut histogram = kind.empty();
+    for value in values {
+        histogram.record(*value).unwrap();
+    }
+    histogram
+}
+
+fn encoded(kind: Kind, values: &[u64]) -> EncodedHistogram {
+    EncodedHistogram::encode(&histogram(kind, values)).unwrap()
+}
+
+/// The final snapshot of a shard whose clock is its own, that measured these response times over ten seconds, evenly.
+pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
+    let count = values.len() as u64;
+    let start = SECOND * 1_000 * u64::from(shard + 1);
+    let tally = Tally { scheduled: count, succeeded: count, sent_bytes: 10 * count, ..Tally::default() };
+    let latency = Latency {
+        response: encoded(Kind::Request, values),
+        service: Some(encoded(Kind::Request, values)),
+        error_replies: None,
+        lateness: None,
+    };
+    Snapshot {
+        sequence: 1,
+        shard,
+        attempt: 1,
+        taken_nanoseconds: start + 11 * SECOND,
+        stage: Stage::Done,
+        aborted: false,
+        window: Window {
+            start_nanoseconds: start,
+            first_send_nanoseconds: start + 1,
+            measure_from_nanoseconds: start,
+            measure_to_nanoseconds: start + 10 * SECOND,
+            drained_nanoseconds: start + 10 * SECOND,
+        },
+        total: tally,
+        warmup: Tally::default(),
+        preloaded_keys: 0,
+        preload_commands: 0,
+        series: Series {
+            interval_nanoseconds: SECOND / 10,
+            completed: (0..100).map(|point| (point + 1) * count / 100 - point * count / 100).collect(),
+        },
+        operations: vec![OperationTally { name: "get".into(), tally, nil_replies: 0, latency: latency.clone() }],
+        nodes: vec![NodeTally {
+            id: "redis:6379".into(),
+            address: "redis:6379".into(),
+            slots: 0,
+            requests: count,
+            errors: 0,
+            redirects: 0,
+            service: encoded(Kind::Node, values),
+        }],
+        errors: Vec::new(),
+        latency,
+        generator: Generator::default(),
+    }
+}
+
+/// The same with so many errors besides, of which none had a reply.
+pub fn with_timeouts(mut snapshot: Snapshot, timeouts: u64) -> Snapshot {
+    snapshot.total.add(&Tally { scheduled: timeouts, errors: timeouts, unanswered: timeouts, ..Tally::default() });
+    let first_message = "no reply within 1s".to_owned();
+    snapshot.errors.push(ErrorTally { kind: "Timeout".into(), count: timeouts, first_message });
+    snapshot
+}
+
+pub fn outcome(snapshots: Vec<Snapshot>) -> Outcome {
+    let shard = |snapshot: Snapshot| ShardOutcome {
+        shard: snapshot.shard,
+        incarnation: format!("pod-{}", snapshot.shard),
+        host: "n1".into(),
+        snapshot: Some(snapshot),
+        partial: false,
+        lost: None,
+        unacknowledged: false,
+        clock: None,
+    };
+    Outcome {
+        ending: Ending::Completed,
+        attempt: 1,
+        start_at_unix_nanoseconds: Some(1_790_000_000 * SECOND),
+        shards: snapshots.into_iter().map(shard).collect(),
+        start_skew: Some(Duration::from_millis(1)),
+        clock_uncertainty: Some(Duration::from_micros(200)),
+    }
+}
+
+/// Loses the shard at `index` when half of its time was over: its last snapshot is a live one.
+pub fn lose(outcome: &mut Outcome, index: usize) {
+    let shard = &mut outcome.shards[index];
+    shard.lost = Some("pod deleted".into());
+    shard.partial = true;
+    if let Some(snapshot) = &mut shard.snapshot {
+        snapshot.series = Series::default();
+        snapshot.operations.clear();
+        snapshot.nodes.clear();
+        snapshot.stage = Stage::Measuring;
+        snapshot.taken_nanoseconds = snapshot.window.start_nanoseconds + 5 * SECOND;
+    }
+}

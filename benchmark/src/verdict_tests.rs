@@ -1,0 +1,54 @@
+use super::*;
+use crate::merge::merge;
+use crate::plan::plans;
+use crate::sample::{lose, open_loop, outcome, snapshot, with_timeouts};
+
+fn judged(outcome: &Outcome) -> Verdict {
+    let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
+    let merged = merge(&plans(&spec, "run"), outcome).unwrap().unwrap();
+    verdict(&spec, outcome, &merged)
+}
+
+fn kinds(verdict: &Verdict) -> Vec<(ReasonKind, VerdictValue)> {
+    verdict.reasons.iter().map(|reason| (reason.reason, reason.severity)).collect()
+}
+
+#[test]
+fn of_many_lost_shards_the_first_are_named() {
+    let mut outcome = outcome((0..20).map(|shard| snapshot(shard, &[1000; 500])).collect());
+    (1..20).for_each(|index| lose(&mut outcome, index));
+    let message = judged(&outcome).reasons[0].message.clone();
+    assert!(message.starts_with("19 of 20 shards are lost"), "{message}");
+    assert!(message.contains("shard 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, ...;"), "{message}");
+}
+
+#[test]
+fn a_rate_missed_by_far_is_still_a_measurement() {
+    let missed = judged(&outcome(vec![snapshot(0, &[1000; 2_000])]));
+    assert_eq!(kinds(&missed), [(ReasonKind::RateMissed, VerdictValue::Degraded)]);
+}
+
+#[test]
+fn one_request_at_the_edge_of_a_slow_run_misses_nothing() {
+    let spec =
+        crate::sample::spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 5}, "duration": "10s"}));
+    let judge = |count: usize| {
+        let outcome = outcome(vec![snapshot(0, &vec![1000; count])]);
+        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        verdict(&spec, &outcome, &merged).limited_by
+    };
+    assert_eq!(judge(50), LimitedBy::Rate);
+    assert_eq!(judge(0), LimitedBy::Unknown);
+}
+
+#[test]
+fn errors_make_a_result_doubtful_and_then_useless() {
+    let with = |errors: u64| judged(&outcome(vec![with_timeouts(snapshot(0, &vec![1000; 100_000]), errors)]));
+    assert_eq!(kinds(&with(10)), []);
+    assert_eq!(kinds(&with(11)), [(ReasonKind::Errors, VerdictValue::Degraded)]);
+    assert_eq!(kinds(&with(1_000)), [(ReasonKind::Errors, VerdictValue::Degraded)]);
+    let useless = with(1_100);
+    assert_eq!(kinds(&useless), [(ReasonKind::Errors, VerdictValue::Invalid)]);
+    let message = &useless.reasons[0].message;
+    assert!(message.contains("1,100") && message.contains("Timeout: no reply within 1s"), "{message}");
+}
