@@ -47,9 +47,9 @@ impl Kind {
             .unwrap_or_else(|_| unreachable!("constant bounds"))
     }
 
-    /// The largest inflated V2 form: a header of 40 bytes, and at most 9 bytes a bucket.
+    /// The largest inflated V2 form: its header, and at most 9 bytes a bucket.
     fn largest_inflated(self) -> u64 {
-        40 + 9 * self.empty().distinct_values() as u64
+        HEADER_BYTES as u64 + 9 * self.empty().distinct_values() as u64
     }
 }
 
@@ -74,6 +74,9 @@ pub enum HistogramError {
     #[error("failed to decode a histogram's counts")]
     Counts(#[source] hdrhistogram::serialization::DeserializeError),
 }
+
+/// The header of the V2 form.
+const HEADER_BYTES: usize = 40;
 
 const COOKIE_V2: u32 = 0x1c84_9303 | 0x10;
 const COOKIE_V2_DEFLATE: u32 = 0x1c84_9304 | 0x10;
@@ -123,6 +126,11 @@ impl EncodedHistogram {
             || long(24) != Some(HIGHEST_NANOSECONDS)
         {
             return Err(HistogramError::Malformed("other bounds than the contract's"));
+        }
+        // So is the length of the counts: the deserialiser makes room for it before it reads.
+        let counts = inflated.len().saturating_sub(HEADER_BYTES);
+        if word(4, &inflated).and_then(|length| usize::try_from(length).ok()) != Some(counts) {
+            return Err(HistogramError::Malformed("its length is not what its header says"));
         }
         let histogram: Histogram<u64> =
             Deserializer::new().deserialize(&mut inflated.as_slice()).map_err(HistogramError::Counts)?;
@@ -175,6 +183,22 @@ mod tests {
         bytes.extend(deflated.finish().unwrap());
         let error = EncodedHistogram(BASE64.encode(bytes)).decode(Kind::Request).unwrap_err();
         assert_eq!(error.to_string(), "failed to decode a histogram: inflates beyond its bounds");
+    }
+
+    #[test]
+    fn a_header_that_claims_more_than_there_is_is_refused() {
+        use std::io::Write as _;
+        let mut inflated = Vec::new();
+        hdrhistogram::serialization::V2Serializer::new().serialize(&Kind::Node.empty(), &mut inflated).unwrap();
+        // Large enough to be told from a good one, small enough for a test to allocate if it is believed.
+        inflated[4..8].copy_from_slice(&1_000_000_u32.to_be_bytes());
+        let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        deflated.write_all(&inflated).unwrap();
+        let mut bytes = COOKIE_V2_DEFLATE.to_be_bytes().to_vec();
+        bytes.extend([0; 4]);
+        bytes.extend(deflated.finish().unwrap());
+        let error = EncodedHistogram(BASE64.encode(bytes)).decode(Kind::Node).unwrap_err();
+        assert_eq!(error.to_string(), "failed to decode a histogram: its length is not what its header says");
     }
 
     proptest! {
