@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
+use redisbench_wire::limits;
 use redisbench_wire::plan::{Bound, Load, ShardPlan};
 use redisbench_wire::snapshot::{ErrorTally, Latency, Snapshot, Tally};
 
@@ -238,7 +239,7 @@ fn pace(snapshots: &[&Snapshot]) -> Pace {
     let to = snapshots.iter().map(|snapshot| until(snapshot)).min().unwrap_or(0);
     let window = to.saturating_sub(from);
     let interval = snapshots.iter().map(|snapshot| snapshot.series.interval_nanoseconds).max().unwrap_or(0);
-    let points = if interval == 0 { Vec::new() } else { common_points(snapshots, interval, from, to) };
+    let points = common_points(snapshots, interval, from, to);
     let covered = points.len() as u64 * interval;
     let mean = if covered > 0 {
         per_second(points.iter().sum(), covered)
@@ -256,14 +257,26 @@ fn pace(snapshots: &[&Snapshot]) -> Pace {
     }
 }
 
+/// All shards' completions in each whole `interval`, which is the longest of theirs: shards turn from fine to coarse
+/// points each for itself, so that those of one run may differ.
 fn common_points(snapshots: &[&Snapshot], interval: u64, from: u64, to: u64) -> Vec<u64> {
-    let (first, end) = (from.div_ceil(interval), to / interval);
-    (first..end)
-        .map(|point| {
-            let at = usize::try_from(point).unwrap_or(usize::MAX);
-            snapshots.iter().map(|snapshot| snapshot.series.completed.get(at).copied().unwrap_or(0)).sum()
-        })
-        .collect()
+    let (Some(first), Some(end)) = (from.checked_next_multiple_of(interval), to.checked_div(interval)) else {
+        return Vec::new();
+    };
+    let first = first / interval;
+    // A window that no trial can have comes from a faulty shard.
+    let length = usize::try_from(end.saturating_sub(first)).unwrap_or(usize::MAX).min(limits::SERIES_POINTS);
+    let mut points = vec![0; length];
+    for series in snapshots.iter().map(|snapshot| &snapshot.series) {
+        let finer = interval.checked_div(series.interval_nanoseconds).unwrap_or(1).max(1);
+        for (at, completed) in (0..).zip(&series.completed) {
+            let at = (at / finer).checked_sub(first).and_then(|at| usize::try_from(at).ok());
+            if let Some(point) = at.and_then(|at| points.get_mut(at)) {
+                *point += completed;
+            }
+        }
+    }
+    points
 }
 
 /// Rounded to the nearest.

@@ -68,6 +68,27 @@ fn throughput_is_that_of_the_common_window() {
 }
 
 #[test]
+fn points_of_different_lengths_are_added_by_time() {
+    let requests = Requests { succeeded: vec![SECOND / 1000; 1000], ..Requests::default() };
+    let fine = snapshot(0, &requests);
+    let mut coarse = snapshot(1, &requests);
+    // A reply that came after the tenth minute made this shard's points seconds.
+    coarse.series = Series { interval_nanoseconds: SECOND, completed: vec![100; 10] };
+    let merged = merge(&plan(&spec(&json!({}))), &outcome([fine, coarse])).unwrap().unwrap();
+    assert_eq!((merged.pace.mean, merged.pace.slowest, merged.pace.fastest), (200, 200, 200));
+}
+
+#[test]
+fn an_impossible_series_does_not_fill_the_memory() {
+    let requests = Requests { succeeded: vec![SECOND / 1000; 1000], ..Requests::default() };
+    let mut impossible = snapshot(0, &requests);
+    impossible.series.interval_nanoseconds = 1;
+    impossible.window.measure_to_nanoseconds = u64::MAX;
+    impossible.taken_nanoseconds = u64::MAX;
+    assert!(merge(&plan(&spec(&json!({}))), &outcome([impossible])).unwrap().is_some());
+}
+
+#[test]
 fn the_slowest_and_the_fastest_second_are_found() {
     let requests = Requests { succeeded: vec![SECOND / 1000; 1000], ..Requests::default() };
     let mut only = snapshot(0, &requests);
