@@ -1,10 +1,10 @@
-use redisbench_loadgen::cluster::slot_of;
+use redisbench_loadgen::cluster::{NodeAddress, UNCOVERED, slot_of};
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_wire::plan::{Bound, Load, Preload, ShardPlan, Topology};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, topology};
-use crate::support::{Cluster, eventually};
+use crate::support::{Cluster, Server, eventually};
 
 fn cluster_plan() -> ShardPlan {
     let mut plan = plan();
@@ -57,6 +57,40 @@ async fn preload_fills_all_nodes() {
     assert_eq!((snapshot.preloaded_keys, snapshot.preload_commands), (1000, 1000));
     assert_reconciled(&cluster, &snapshot);
     assert_eq!(snapshot.operations[0].nil_replies, 0);
+}
+
+#[tokio::test]
+async fn a_number_of_requests_is_sent_to_the_last() {
+    let cluster = Cluster::start();
+    let mut plan = cluster_plan();
+    // All are due long before the connections can take them.
+    plan.load = open_loop(1_000_000);
+    plan.pipeline = 1;
+    plan.bound = Bound::Requests { count: 2000, max_nanoseconds: 20 * SECOND };
+    let snapshot = run(plan, topology(&cluster), 1).await;
+    assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (2000, 0));
+}
+
+#[tokio::test]
+async fn nothing_waits_at_a_node_that_is_gone() {
+    let cluster = Cluster::start();
+    let gone = Server::start(&[]);
+    let mut before = topology(&cluster);
+    let label = gone.address.to_string();
+    before.nodes.push(NodeAddress { id: "gone".into(), address: gone.address, label });
+    let mut plan = cluster_plan();
+    plan.connections = 8;
+    plan.load = open_loop(5000);
+    let mut bench = Bench::new(plan, before, 1);
+    bench.connect().await;
+    let mut after = topology(&cluster);
+    after.slots.as_mut().unwrap().fill(UNCOVERED);
+    bench.engine.update_topology(&after.into()).unwrap();
+    bench.until(|event| *event == EngineEvent::Connected { ready: 6, wanted: 6 }).await;
+    bench.start(1);
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (1000, 0));
 }
 
 #[tokio::test]

@@ -33,7 +33,10 @@ impl Worker {
             run.stage = Stage::Draining;
         }
         if run.stage == Stage::Draining {
-            if run.class_at(self.now).is_none() {
+            // A slot of a number of requests may be sent until the time is over, a closed loop's token only until the
+            // number is.
+            let over = if run.is_open() { self.now >= run.ends } else { run.class_at(self.now).is_none() };
+            if over {
                 self.give_up_waiting();
             }
             self.end_if_drained();
@@ -182,10 +185,17 @@ impl Worker {
         let (Some(slots), Some(run)) = (&self.slots, &self.run) else { return 0 };
         let slot = run.workload.slot(request.k, request.draw);
         match slots[usize::from(slot)] {
-            // Any node can say what is wrong.
-            UNCOVERED => usize::from(slot) % self.nodes.len(),
+            UNCOVERED => self.any_node(slot),
             node => usize::from(node),
         }
+    }
+
+    /// A node for a slot that nobody covers: any can say what is wrong.
+    #[cold]
+    fn any_node(&self, slot: u16) -> usize {
+        let count = self.nodes.len();
+        let mut nodes = (0..count).map(|index| (usize::from(slot) + index) % count);
+        nodes.find(|node| !self.nodes[*node].retired).unwrap_or(0)
     }
 
     fn request(&self, waiting: Waiting) -> Option<Request> {
