@@ -234,25 +234,21 @@ impl Worker {
                 self.give_up(waiting);
             }
         }
-        for slot in self.take_backlog() {
-            self.give_up(slot);
-        }
+        self.take_backlog(Self::give_up);
     }
 
-    /// Counts the slots that have come, and takes them from the schedule.
-    pub(super) fn take_backlog(&mut self) -> Vec<Waiting> {
-        let Some(run) = &mut self.run else { return Vec::new() };
+    /// Takes the slots that have come from the schedule, counts them, and does `then` with each.
+    pub(super) fn take_backlog(&mut self, then: fn(&mut Self, Waiting)) {
+        let Some(run) = &mut self.run else { return };
         let (active, end) =
             (std::mem::replace(&mut run.stage, Stage::Measuring), self.now.min(run.ends.saturating_sub(1)));
-        let mut backlog = Vec::new();
         while let Some(slot) = self.next_slot(end) {
             self.take_slot();
-            backlog.push(slot);
+            then(self, slot);
         }
         if let Some(run) = &mut self.run {
             run.stage = active;
         }
-        backlog
     }
 
     /// Gives up what waits for longer than it may.
