@@ -33,8 +33,8 @@ pub struct WorkerReport {
     pub wall_nanoseconds: u64,
     /// Connections that broke and were made again.
     pub reconnects: u64,
-    /// Slots that each node owns, by the node's id.
-    pub slots: Vec<(String, u32)>,
+    /// Slots that each node owns, in the order of the recording's nodes.
+    pub slots: Vec<u32>,
 }
 
 /// What a snapshot says beside what workers counted.
@@ -119,7 +119,9 @@ pub fn merge(
             .unwrap_or_default()
             .into_iter()
             .filter(|_| full)
-            .map(|node| node.tally(&slots))
+            // A node that only other workers know of has come after the first one's map.
+            .zip(slots.into_iter().chain(std::iter::repeat(0)))
+            .map(|(node, slots)| node.tally(slots))
             .collect::<Result<_, _>>()?,
         errors: all.errors,
         generator,
@@ -231,7 +233,7 @@ impl Recording {
         self.operations.iter_mut().zip(&other.operations).for_each(|(mine, its)| mine.absorb(its));
         for node in other.nodes.into_iter().flatten() {
             let mine = self.nodes.get_or_insert_default();
-            match mine.iter_mut().find(|mine| mine.id == node.id) {
+            match mine.iter_mut().find(|mine| mine.id == node.id && mine.label == node.label) {
                 Some(mine) => mine.absorb(&node),
                 None => mine.push(node),
             }
@@ -282,9 +284,8 @@ impl NodeRecord {
         add(&mut self.service, &other.service);
     }
 
-    fn tally(self, slots: &[(String, u32)]) -> Result<NodeTally, HistogramError> {
+    fn tally(self, slots: u32) -> Result<NodeTally, HistogramError> {
         let service = EncodedHistogram::encode(&self.service)?;
-        let slots = slots.iter().find(|(id, _)| *id == self.id).map_or(0, |(_, slots)| *slots);
         Ok(NodeTally {
             id: self.id,
             address: self.label,

@@ -69,7 +69,7 @@ fn report(recording: Recording) -> WorkerReport {
         cpu_nanoseconds: 50,
         wall_nanoseconds: 100,
         reconnects: 1,
-        slots: vec![("x".into(), 16000)],
+        slots: vec![16000],
     }
 }
 
@@ -128,6 +128,22 @@ fn nodes_are_told_apart_by_their_id() {
         .map(|node| (node.id.as_str(), node.slots, node.requests, node.errors, node.redirects))
         .collect();
     assert_eq!(nodes, [("x", 16000, 0, 0, 0), ("y", 0, 2, 0, 0), ("z", 0, 1, 1, 1)]);
+}
+
+#[test]
+fn a_node_that_moved_is_two() {
+    let moved = || {
+        let mut recording = recording(false, &["x"]);
+        recording.add_node("x", "elsewhere:6379");
+        recording.scheduled(0);
+        recording.succeeded(&completion(0, 1, 10), false);
+        let mut report = report(recording);
+        report.slots = vec![0, 16384];
+        report
+    };
+    let snapshot = merged(vec![moved(), moved()], Detail::Full);
+    let nodes: Vec<_> = snapshot.nodes.iter().map(|node| (node.address.as_str(), node.slots, node.requests)).collect();
+    assert_eq!(nodes, [("x:6379", 0, 0), ("elsewhere:6379", 16384, 2)]);
 }
 
 #[test]

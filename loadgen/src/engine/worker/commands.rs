@@ -199,14 +199,14 @@ impl Worker {
         }
     }
 
-    fn slot_counts(&self) -> Vec<(String, u32)> {
+    fn slot_counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.nodes.len()];
         for slot in self.slots.iter().flat_map(|slots| slots.iter()) {
             if *slot != UNCOVERED {
                 counts[usize::from(*slot)] += 1;
             }
         }
-        self.nodes.iter().map(|node| node.id.clone()).zip(counts).collect()
+        counts
     }
 }
 
