@@ -7,3 +7,9 @@ mod encode;
 
 pub use decode::{Decoder, ProtocolError, Reply};
 pub use encode::{append_argument, append_command, append_header};
+
+/// An error's text without the arguments that a server repeats of a command it does not know: those of AUTH are a
+/// secret.
+pub fn without_arguments(error: &str) -> &str {
+    error.split(", with args").next().unwrap_or_default()
+}

@@ -10,6 +10,8 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::resp::without_arguments;
+
 /// For a server to answer a question.
 const ANSWER: Duration = Duration::from_secs(5);
 
@@ -87,7 +89,10 @@ impl Client {
 
 fn trouble(error: &RedisError) -> Trouble {
     match error.code() {
-        Some(code) => Trouble::Refused(format!("{code} {}", error.detail().unwrap_or_default()).trim_end().to_owned()),
+        Some(code) => {
+            let text = format!("{code} {}", error.detail().unwrap_or_default());
+            Trouble::Refused(without_arguments(&text).trim_end().to_owned())
+        }
         None if error.is_timeout() => Trouble::Silent(format!("connected, but no answer within {ANSWER:?}")),
         None if error.is_connection_dropped() => {
             Trouble::Silent("the connection was closed (is it a Redis port without TLS?)".to_owned())

@@ -303,6 +303,13 @@ async fn the_handshake_comes_first_and_its_refusal_is_told() {
     assert!(message.contains("WRONGPASS") && !message.contains("wrong\r"), "{message}");
     assert!(!format!("{:?}", handshake(b"secret")).contains("115"));
     drop(bench);
+    let renamed = Server::start(&["--rename-command", "AUTH", "LOGIN"]);
+    let mut bench = Bench::with_handshake(plan(), standalone(&renamed), 1, handshake(b"secret"));
+    bench.engine.connect().unwrap();
+    let failed = bench.until(|event| matches!(event, EngineEvent::ConnectFailed { .. })).await;
+    let EngineEvent::ConnectFailed { message, .. } = failed else { unreachable!() };
+    assert!(message.contains("unknown command 'AUTH'") && !message.contains("secret"), "{message}");
+    drop(bench);
     let snapshot = Bench::with_handshake(plan(), standalone(&server), 1, handshake(b"right")).run().await;
     assert_eq!(snapshot.total.errors, 0);
 }

@@ -63,6 +63,15 @@ async fn password_that_nobody_asked_for() {
     assert_told(&failure, FailureReason::AuthenticationFailed, &["has no password: remove spec.targets[0].auth"]);
 }
 
+/// Redis repeats the arguments of a command that it does not know.
+#[tokio::test]
+async fn password_that_the_server_repeats() {
+    let redis = RedisServer::start(&["--rename-command", "AUTH", "LOGIN"]);
+    let failure = failure_of(&authenticated(&redis.endpoint()), Some(("", PASSWORD))).await;
+    assert_told(&failure, FailureReason::AuthenticationFailed, &["refused the login", "unknown command 'AUTH'"]);
+    assert!(!failure.message.contains(PASSWORD), "{failure:?}");
+}
+
 #[tokio::test]
 async fn password_not_mounted() {
     let redis = RedisServer::start(&["--requirepass", PASSWORD]);

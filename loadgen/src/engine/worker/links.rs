@@ -12,7 +12,7 @@ use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Connection, Link, Node};
 use crate::engine::pipeline::{Class, Request};
 use crate::engine::sys;
-use crate::resp::Reply;
+use crate::resp::{self, Reply};
 
 /// Connections in the making at a time, so that a server's backlog is not overrun.
 const AT_ONCE: usize = 64;
@@ -181,7 +181,7 @@ impl Worker {
     pub(super) fn greeted(&mut self, index: usize, reply: Reply, deadline: u64, replies: u32) {
         if reply == Reply::Error {
             let text = String::from_utf8_lossy(self.connections[index].decoder.error_text()).into_owned();
-            return self.failed_to_connect(index, ConnectFailure::HandshakeRefused, &text);
+            return self.failed_to_connect(index, ConnectFailure::HandshakeRefused, resp::without_arguments(&text));
         }
         if replies <= 1 {
             self.ready(index);
