@@ -176,9 +176,10 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         Err(Stop::Failed(self.lost_failure(reason)))
     }
 
-    /// When a shard without a final snapshot counts as lost.
+    /// When a shard without a final snapshot counts as lost. An end that was before this conductor, and so before its
+    /// clock's zero, counts from there: until then nobody may have asked.
     fn give_up_at(&self) -> Instant {
-        let end = self.end_at().unwrap_or_default();
+        let end = self.end_at().unwrap_or_default().max(0);
         self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect)))
     }
 

@@ -49,6 +49,17 @@ async fn after_the_end_the_result_is_collected() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn long_after_the_end_the_shards_are_still_asked() {
+    let mut rig = Rig::new(3);
+    kill(&mut rig, measuring).await;
+    // Longer than results are waited for: but nobody has asked for them yet.
+    sleep(WARMUP + MEASURED + rig.config.limits.collect * 2).await;
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 1));
+    assert_eq!(succeeded(&outcome), [60_000; 3]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn while_preparing_the_plan_is_handed_over_again() {
     let mut rig = Rig::new(3);
     rig.shards.shard(1).arms_after = Some(Duration::from_secs(20));
