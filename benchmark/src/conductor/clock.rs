@@ -63,9 +63,9 @@ impl ClockEstimate {
         }
     }
 
-    /// How far the offset may be off at `now`: it ages with the drift.
-    fn uncertainty(&self, now: i64) -> i64 {
-        let age = (now - self.taken_at).max(0);
+    /// How far the offset may be off at `at`, before or after it was taken: it ages with the drift.
+    pub fn uncertainty(&self, at: i64) -> i64 {
+        let age = at.saturating_sub(self.taken_at).saturating_abs();
         self.half_round_trip.saturating_add(age / 1_000_000 * DRIFT_PER_MILLION)
     }
 

@@ -34,6 +34,7 @@ pub struct Conductor<C, J> {
     pub start_at_unix_nanoseconds: Option<u64>,
     /// The start instant on the conductor's clock.
     pub start_at: Option<i64>,
+    /// Half of the worst round trip when the start was ordered; none if another conductor ordered it.
     pub clock_uncertainty: Option<Duration>,
 }
 
@@ -172,13 +173,14 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             preparation: picture::preparation(&self.shards),
             live: None,
             start_skew: picture::start_skew(&self.shards),
-            clock_uncertainty: self.clock_uncertainty,
+            clock_uncertainty: self.clock_uncertainty.or_else(|| picture::clock_uncertainty(&self.shards)),
             oldest_snapshot_age: picture::oldest_snapshot_age(&self.shards, self.clock.now()),
         }
     }
 
     fn outcome(self, ending: Ending) -> Outcome {
         let start_skew = picture::start_skew(&self.shards);
+        let clock_uncertainty = self.clock_uncertainty.or_else(|| picture::clock_uncertainty(&self.shards));
         let shards = self.shards.into_iter().map(|shard| {
             let endpoint = shard.endpoint;
             ShardOutcome {
@@ -201,7 +203,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
             shards: shards.collect(),
             start_skew,
-            clock_uncertainty: self.clock_uncertainty,
+            clock_uncertainty,
         }
     }
 }

@@ -18,7 +18,8 @@ pub struct Outcome {
     /// The largest difference between the shards' first sends, each seen against its own schedule; none with fewer
     /// than two shards, or if nothing was sent.
     pub start_skew: Option<Duration>,
-    /// Half of the worst shard's round trip at the start; none if the clocks were never exchanged.
+    /// Half of the worst shard's round trip at the start, or, for a conductor that took over, as it came to be known
+    /// best; none if the clocks were never exchanged.
     pub clock_uncertainty: Option<Duration>,
 }
 

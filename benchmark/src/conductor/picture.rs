@@ -140,12 +140,18 @@ pub fn preparation(shards: &[Shard]) -> PreparationProgress {
 
 /// The difference between the first and the last shard's first send, each against its own schedule.
 pub fn start_skew(shards: &[Shard]) -> Option<Duration> {
-    let mut sends = shards.iter().filter_map(|shard| shard.first_send);
+    let mut sends = shards.iter().filter_map(|shard| shard.first_send.map(|(at, _)| at));
     let first = sends.next()?;
     let second = sends.next()?;
     let (earliest, latest) =
         sends.fold((first.min(second), first.max(second)), |(low, high), send| (low.min(send), high.max(send)));
     Some(duration(latest - earliest))
+}
+
+/// How well the worst of the clocks is known that the start is judged by.
+pub fn clock_uncertainty(shards: &[Shard]) -> Option<Duration> {
+    let clocks = shards.iter().filter_map(|shard| shard.first_send.map(|(_, clock)| clock).or(shard.clock));
+    clocks.map(|clock| clock.half_round_trip()).max()
 }
 
 /// The age of the oldest of the newest snapshots of running shards.

@@ -53,8 +53,8 @@ pub struct Shard {
     pub snapshot_at: i64,
     /// The last snapshot was like the one before.
     pub stands_still: bool,
-    /// When its first request was sent, against its own schedule, on the conductor's clock.
-    pub first_send: Option<i64>,
+    /// When its first request was sent, against its own schedule, on the conductor's clock; and the clock that says so.
+    pub first_send: Option<(i64, ClockEstimate)>,
     pub unacknowledged: bool,
 }
 
@@ -202,13 +202,16 @@ impl Shard {
         }
     }
 
-    /// Keeps when the first request was sent, against the shard's own schedule. Judged once, with the clock as known
-    /// then, because later estimates are blurred by drift.
+    /// Keeps when the first request was sent, against the shard's own schedule, by the clock as it was known best:
+    /// later estimates are blurred by drift, but the first of a conductor that took over may be a poor one.
     pub fn note_first_send(&mut self) {
-        let (Some(clock), Some(snapshot), None) = (self.clock, &self.snapshot, self.first_send) else { return };
+        let (Some(clock), Some(snapshot)) = (self.clock, &self.snapshot) else { return };
         if snapshot.window.first_send_nanoseconds > 0 {
             let sent = clock.to_conductor(snapshot.window.first_send_nanoseconds);
-            self.first_send = Some(sent.saturating_sub(first_due(&self.plan)));
+            let known = self.first_send.map(|(_, known)| known.uncertainty(sent));
+            if known.is_none_or(|known| clock.uncertainty(sent) < known) {
+                self.first_send = Some((sent.saturating_sub(first_due(&self.plan)), clock));
+            }
         }
     }
 

@@ -100,8 +100,6 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 return Err(Stop::Failed(shard.failed_in_trial(failure)));
             }
         }
-        self.clock_uncertainty =
-            self.shards.iter().filter_map(|shard| shard.clock).map(|clock| clock.half_round_trip()).max();
         self.publish(ConductStage::Running);
         Ok(true)
     }

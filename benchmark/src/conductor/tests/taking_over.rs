@@ -60,6 +60,20 @@ async fn long_after_the_end_the_shards_are_still_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_slow_exchange_at_first_does_not_blur_the_clocks_for_good() {
+    let mut rig = Rig::new(2);
+    kill(&mut rig, measuring).await;
+    rig.shards.shard(0).round_trip = Duration::from_millis(222);
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.start_skew.is_some()).await;
+    assert!(rig.progress.borrow().clock_uncertainty.unwrap() >= Duration::from_millis(100));
+    rig.shards.shard(0).round_trip = Duration::from_millis(2);
+    let outcome = conducting.await.unwrap();
+    assert_eq!(outcome.ending, Ending::Completed);
+    assert!(outcome.clock_uncertainty.unwrap() <= Duration::from_millis(2), "{:?}", outcome.clock_uncertainty);
+}
+
+#[tokio::test(start_paused = true)]
 async fn while_preparing_the_plan_is_handed_over_again() {
     let mut rig = Rig::new(3);
     rig.shards.shard(1).arms_after = Some(Duration::from_secs(20));
