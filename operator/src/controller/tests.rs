@@ -138,6 +138,27 @@ async fn an_object_of_another_shape_is_refused_and_written_to_once() {
 }
 
 #[tokio::test]
+async fn what_another_version_wrote_of_an_unreadable_object_is_kept() {
+    let world = World::new();
+    for phase in ["Running", "Rehearsing"] {
+        let mut object = serde_json::to_value(benchmark(json!({}))).unwrap();
+        object["spec"]["load"] = json!("fast");
+        object["status"] = json!({"phase": phase, "runId": "r1", "conductorEpoch": 3, "rehearsals": 2});
+        world.server.put(CART, object);
+        world.reconcile().await.unwrap();
+        assert_eq!(world.condition("Accepted")["status"], "False");
+        let status = &world.server.get(CART).unwrap()["status"];
+        assert_eq!(
+            [&status["phase"], &status["runId"], &status["conductorEpoch"], &status["rehearsals"]],
+            [&json!(phase), &json!("r1"), &json!(3), &json!(2)]
+        );
+        world.server.take_writes();
+        world.reconcile().await.unwrap();
+        assert_eq!(world.writes(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
 async fn a_decision_on_stale_facts_changes_nothing() {
     let world = World::new();
     world.put(benchmark(json!({})), None);

@@ -27,14 +27,22 @@ pub(super) async fn reject(client: &Client, invalid: &InvalidObject) -> Result<R
         Err(error) => return Err(error.into()),
     };
     let old = found.data.get("status").cloned().unwrap_or_else(|| json!({}));
-    // Where even the status is of another shape, only the conditions are replaced.
-    let mut status: RedisBenchmarkStatus = serde_json::from_value(old.clone()).unwrap_or_default();
     let message = format!("this operator cannot read the spec: {}; change it, or upgrade the operator", invalid.error);
-    status.observed_generation = metadata.generation;
-    Conditions::new(&mut status, metadata.generation, Timestamp::now())
+    // The status may be of another version, too: all that is not said here stays as it is.
+    let conditions = old.get("conditions").cloned().unwrap_or_default();
+    let mut said = RedisBenchmarkStatus {
+        conditions: serde_json::from_value(conditions).unwrap_or_default(),
+        ..RedisBenchmarkStatus::default()
+    };
+    Conditions::new(&mut said, metadata.generation, Timestamp::now())
         .set(condition::ACCEPTED, false, reason::INVALID_SPEC, &message)
         .set(condition::STALLED, true, reason::INVALID_SPEC, &message);
-    let new = serde_json::to_value(&status).map_err(ApplyError::Json)?;
+    let mut new = old.clone();
+    new["observedGeneration"] = json!(metadata.generation);
+    new["conditions"] = serde_json::to_value(&said.conditions).map_err(ApplyError::Json)?;
+    if new.get("phase").is_none() {
+        new["phase"] = serde_json::to_value(said.phase).map_err(ApplyError::Json)?;
+    }
     if let Some(change) = difference(&old, &new) {
         let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version}, "status": change});
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
