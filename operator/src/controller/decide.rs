@@ -250,7 +250,8 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
     let mut decision = Decision { status: subject.status.clone(), requeue: Some(LOOK_AGAIN), ..Decision::default() };
     let started = has_started(subject, observed);
     let ended = matches!(observed.conduct, Some(ConductView::Ended { .. }));
-    if let (Some(problems), false) = (subject.problems, started) {
+    // Without a valid spec nobody can take over what has started either.
+    if let (Some(problems), true) = (subject.problems, !started || observed.conduct.is_none()) {
         ending::without_measurement(subject, &mut decision, Phase::Failed, reason::INVALID_SPEC, problems, now);
         decision.after = vec![Action::StopConducting, Action::DeleteChildren];
         return decision;

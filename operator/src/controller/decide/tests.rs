@@ -414,6 +414,15 @@ fn a_spec_that_a_newer_operator_refuses_fails_before_the_start_only() {
 }
 
 #[test]
+fn a_running_spec_that_cannot_be_conducted_any_more_fails() {
+    let trial = json!({"index": 0, "of": 1, "attempt": 1, "startAt": "2026-01-01T00:59:00Z"});
+    let running = status(json!({"phase": "Running", "trial": trial}));
+    let decision = decide_with(&benchmark(json!({})), &running, &Observed { job: Some(job()), ..idle() }, Some("no"));
+    assert_eq!((decision.status.phase, truth(&decision, "Failed").1), (Phase::Failed, "InvalidSpec"));
+    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+}
+
+#[test]
 fn a_changed_generation_is_acknowledged() {
     let before: RedisBenchmarkStatus =
         serde_json::from_value(serde_json::to_value(ended("Succeeded", 5)).unwrap()).unwrap();
