@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use redisbench_benchmark::api::status::{Phase, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{Progress, ShardPresence, StartRecord};
@@ -158,6 +159,12 @@ pub fn decide(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Dec
     };
     decision.status.observed_generation = subject.generation;
     if let (Some((why, message)), false) = (&observed.failure, decision.status.phase.is_terminal()) {
+        // From what was reported last: its transition time stays while the obstacle does.
+        let is_stalled = |condition: &Condition| condition.type_ == condition::STALLED;
+        let present = decision.status.conditions.iter_mut().find(|condition| is_stalled(condition));
+        if let (Some(present), Some(former)) = (present, find(subject.status, condition::STALLED)) {
+            present.clone_from(former);
+        }
         Conditions::new(&mut decision.status, subject.generation, now).set(condition::STALLED, true, why, message);
     }
     hold_back(subject, observed, &mut decision);

@@ -398,6 +398,10 @@ fn what_a_person_must_mend_is_in_the_status() {
     observed.failure = Some((reason::NAME_TAKEN, "Job cart-1 belongs to someone else".into()));
     let decision = decide_on(&benchmark(json!({})), &status(json!({})), &observed);
     assert_eq!(truth(&decision, "Stalled"), ("True", "NameTaken"));
+    let subject =
+        Subject { spec: &benchmark(json!({})).spec, status: &decision.status, generation: Some(1), problems: None };
+    let later = decide(&subject, &observed, "2026-01-01T02:00:00Z".parse().unwrap());
+    assert_eq!(later.status, decision.status, "nothing new, so nothing to write");
     observed.failure = None;
     let mended = decide_on(&benchmark(json!({})), &decision.status, &observed);
     assert_eq!(truth(&mended, "Stalled").0, "False");
