@@ -281,6 +281,8 @@ impl Conduct {
 
     /// What reconcile decides by.
     pub fn view(&self) -> ConductView {
+        // Looked at first: a task that ends between the two looks has said how it ended.
+        let is_finished = self.task.get().is_some_and(|task| task.0.is_finished());
         match self.ended.get() {
             Some((ended, at)) => ConductView::Ended {
                 ended: ended.clone(),
@@ -288,7 +290,7 @@ impl Conduct {
                 artifacts_failure: self.notes().artifacts_failure.clone(),
                 released: self.released.load(Ordering::Relaxed),
             },
-            None if self.task.get().is_some_and(|task| task.0.is_finished()) => ConductView::Ended {
+            None if is_finished => ConductView::Ended {
                 ended: Ended::Over(Arc::new(Finished::broken(self.presence.borrow().len()))),
                 since: Duration::ZERO,
                 artifacts_failure: None,
