@@ -194,7 +194,7 @@ impl Shard {
         }
         let Preparation { connected, connections, preloaded_keys, preload_keys, .. } = self.preparation;
         match self.standing {
-            Standing::Absent => self.absence.clone().unwrap_or_else(|| "its process is not there".to_owned()),
+            Standing::Absent => self.absence.clone().unwrap_or_else(|| "its process has not come up yet".to_owned()),
             Standing::Preparing if connected < connections => format!("{connected} of {connections} connections"),
             Standing::Preparing => format!("{preloaded_keys} of {preload_keys} keys preloaded"),
             Standing::MustRearm => "it has not given up the attempt before".to_owned(),
