@@ -244,7 +244,13 @@ fn pace(snapshots: &[&Snapshot]) -> Pace {
     let mean = if covered > 0 {
         per_second(points.iter().sum(), covered)
     } else {
-        per_second(snapshots.iter().map(|snapshot| snapshot.total.succeeded).sum(), window)
+        // No point lies within the window. What is known are all completions, and they took until the last.
+        let last = |snapshot: &&Snapshot| match snapshot.window.drained_nanoseconds {
+            0 => since_start(snapshot, snapshot.taken_nanoseconds),
+            drained => since_start(snapshot, drained),
+        };
+        let taken = snapshots.iter().map(last).max().unwrap_or(0).saturating_sub(from);
+        per_second(snapshots.iter().map(|snapshot| snapshot.total.succeeded).sum(), taken)
     };
     let per_whole_second = usize::try_from(SECOND.checked_div(interval).unwrap_or(1)).unwrap_or(1).max(1);
     let seconds = points.chunks_exact(per_whole_second).map(|second| second.iter().sum::<u64>());

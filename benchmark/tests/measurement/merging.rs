@@ -79,6 +79,17 @@ fn points_of_different_lengths_are_added_by_time() {
 }
 
 #[test]
+fn a_number_of_requests_that_is_sent_at_once_is_counted_over_its_tail() {
+    let mut only = snapshot(0, &Requests { succeeded: vec![SECOND / 100; 100], ..Requests::default() });
+    // The last was sent after 50 us, and the last reply came after 10 ms.
+    only.window.measure_to_nanoseconds = only.window.start_nanoseconds + 50_000;
+    only.window.drained_nanoseconds = only.window.start_nanoseconds + SECOND / 100;
+    only.series.completed = vec![100];
+    let merged = merge(&plan(&spec(&json!({}))), &outcome([only])).unwrap().unwrap();
+    assert_eq!(merged.pace.mean, 10_000);
+}
+
+#[test]
 fn an_impossible_series_does_not_fill_the_memory() {
     let requests = Requests { succeeded: vec![SECOND / 1000; 1000], ..Requests::default() };
     let mut impossible = snapshot(0, &requests);
