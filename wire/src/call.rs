@@ -10,8 +10,6 @@ pub mod path {
     pub const CLOCK: &str = "/v1/clock";
     /// `GET` -> [`super::ShardState`].
     pub const STATE: &str = "/v1/state";
-    /// `PUT` [`super::EpochRequest`] -> [`super::ShardState`]: delete this shard's part of the keys.
-    pub const CLEANUP: &str = "/v1/cleanup";
     /// `PUT` [`super::EpochRequest`] -> [`super::ShardState`]: the result is safe, exit with 0.
     pub const RELEASE: &str = "/v1/release";
 
