@@ -4,7 +4,7 @@ use redisbench_wire::plan::{Bound, Load, Preload, ShardPlan, Topology};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, topology};
-use crate::support::{Cluster, Server, eventually};
+use crate::support::{RedisCluster, RedisServer, wait_until};
 
 fn cluster_plan() -> ShardPlan {
     let mut plan = plan();
@@ -15,11 +15,11 @@ fn cluster_plan() -> ShardPlan {
 }
 
 /// The servers together ran what the snapshot has, and each what the snapshot has of it.
-fn assert_reconciled(cluster: &Cluster, snapshot: &Snapshot) {
+fn assert_reconciled(cluster: &RedisCluster, snapshot: &Snapshot) {
     let calls = cluster.calls("get") + cluster.calls("set");
     assert_eq!(calls, snapshot.total.succeeded + snapshot.warmup.succeeded + snapshot.preload_commands);
     if snapshot.warmup.succeeded + snapshot.preload_commands == 0 {
-        for (id, server) in cluster.ids.iter().zip(&cluster.servers) {
+        for (id, server) in cluster.ids().iter().zip(&cluster.nodes) {
             let node = snapshot.nodes.iter().find(|node| node.id == *id).unwrap();
             assert_eq!(node.requests, server.calls("get") + server.calls("set"));
             let rejected =
@@ -31,7 +31,7 @@ fn assert_reconciled(cluster: &Cluster, snapshot: &Snapshot) {
 
 #[tokio::test]
 async fn requests_go_to_the_owners_of_their_slots() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::steady(3);
     for load in [Load::ClosedLoop, open_loop(5000)] {
         for workers in [1, 2] {
             cluster.reset_statistics();
@@ -42,7 +42,7 @@ async fn requests_go_to_the_owners_of_their_slots() {
             assert!(snapshot.total.succeeded > 300, "{:?}", snapshot.total);
             assert_eq!((snapshot.total.errors, snapshot.total.redirect_hops), (0, 0));
             let slots: Vec<u32> = snapshot.nodes.iter().map(|node| node.slots).collect();
-            assert_eq!(slots, [5461, 5462, 5461]);
+            assert_eq!(slots, [5461, 5461, 5462]);
             assert!(snapshot.nodes.iter().all(|node| node.requests > 0));
         }
     }
@@ -50,7 +50,7 @@ async fn requests_go_to_the_owners_of_their_slots() {
 
 #[tokio::test]
 async fn preload_fills_all_nodes() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::steady(3);
     let mut plan = cluster_plan();
     plan.preload = Preload::FillMissing;
     let snapshot = run(plan, topology(&cluster), 2).await;
@@ -61,7 +61,7 @@ async fn preload_fills_all_nodes() {
 
 #[tokio::test]
 async fn a_number_of_requests_is_sent_to_the_last() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::steady(3);
     let mut plan = cluster_plan();
     // All are due long before the connections can take them.
     plan.load = open_loop(1_000_000);
@@ -73,11 +73,11 @@ async fn a_number_of_requests_is_sent_to_the_last() {
 
 #[tokio::test]
 async fn nothing_waits_at_a_node_that_is_gone() {
-    let cluster = Cluster::start();
-    let gone = Server::start(&[]);
+    let cluster = RedisCluster::steady(3);
+    let gone = RedisServer::start(&[]);
     let mut before = topology(&cluster);
-    let label = gone.address.to_string();
-    before.nodes.push(NodeAddress { id: "gone".into(), address: gone.address, label });
+    let label = gone.address().to_string();
+    before.nodes.push(NodeAddress { id: "gone".into(), address: gone.address(), label });
     let mut plan = cluster_plan();
     plan.connections = 8;
     plan.load = open_loop(5000);
@@ -95,19 +95,19 @@ async fn nothing_waits_at_a_node_that_is_gone() {
 
 #[tokio::test]
 async fn hash_tags_decide() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::steady(3);
     let mut plan = cluster_plan();
     plan.workload.keys.prefix = "{tag}:".into();
     plan.bound = Bound::Requests { count: 300, max_nanoseconds: 20 * SECOND };
     let snapshot = run(plan, topology(&cluster), 1).await;
-    let owner = Cluster::owner(slot_of(b"tag"));
+    let owner = cluster.owner(slot_of(b"tag"));
     assert_eq!(snapshot.nodes[owner].requests, 300);
     assert_eq!(snapshot.total.redirect_hops, 0);
 }
 
 #[tokio::test]
 async fn a_moved_slot_is_followed_and_asked_about_once() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::steady(3);
     // The map says that the second server owns everything.
     let mut wrong = topology(&cluster);
     wrong.slots.as_mut().unwrap().fill(1);
@@ -134,7 +134,7 @@ async fn a_moved_slot_is_followed_and_asked_about_once() {
 
 #[tokio::test]
 async fn a_server_that_only_a_redirect_names_is_connected() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::steady(3);
     let mut partial = topology(&cluster);
     partial.nodes.truncate(1);
     partial.slots.as_mut().unwrap().fill(0);
@@ -147,41 +147,41 @@ async fn a_server_that_only_a_redirect_names_is_connected() {
     let snapshot = bench.snapshot().await;
     let mut ids: Vec<String> = snapshot.nodes.iter().map(|node| node.id.clone()).collect();
     ids.sort();
-    let mut expected = cluster.ids.clone();
+    let mut expected = cluster.ids().clone();
     expected.sort();
     assert_eq!(ids, expected);
 }
 
 #[tokio::test]
 async fn a_slot_on_its_way_is_followed_with_asking() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::steady(3);
     let mut plan = cluster_plan();
     plan.workload.operations = vec![operation("incr", 1, "INCR __key__")];
     plan.workload.keys.prefix = "{moving}:".into();
     plan.workload.keys.count = 10;
     plan.bound = Bound::Requests { count: 200, max_nanoseconds: 20 * SECOND };
     let slot = slot_of(b"moving");
-    let source = Cluster::owner(slot);
+    let source = cluster.owner(slot);
     let target = (source + 1) % 3;
     cluster.set_slot(target, slot, "IMPORTING", source);
     cluster.set_slot(source, slot, "MIGRATING", target);
     let snapshot = run(plan, topology(&cluster), 1).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.redirected), (200, 200), "{:?}", snapshot.errors);
-    assert_eq!(cluster.servers[target].calls("incr"), 200);
-    assert_eq!(cluster.servers[target].calls("asking"), 200);
+    assert_eq!(cluster.nodes[target].calls("incr"), 200);
+    assert_eq!(cluster.nodes[target].calls("asking"), 200);
     assert_eq!(snapshot.nodes[source].redirects, 200);
     assert_eq!(snapshot.nodes[target].requests, 200);
 }
 
 #[tokio::test]
 async fn a_redirect_without_end_is_an_error() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::steady(3);
     // Its next owner does not know of it and points back.
     let mut plan = cluster_plan();
     plan.workload.keys.prefix = "{moving}:".into();
     plan.bound = Bound::Requests { count: 50, max_nanoseconds: 20 * SECOND };
     let slot = slot_of(b"moving");
-    let source = Cluster::owner(slot);
+    let source = cluster.owner(slot);
     cluster.set_slot(source, slot, "MIGRATING", (source + 1) % 3);
     let snapshot = run(plan, topology(&cluster), 1).await;
     assert_eq!(snapshot.total.errors, 50);
@@ -192,19 +192,19 @@ async fn a_redirect_without_end_is_an_error() {
 
 #[tokio::test]
 async fn a_stalled_node_does_not_hold_up_the_others() {
-    let cluster = Cluster::start();
+    let cluster = RedisCluster::steady(3);
     let mut plan = cluster_plan();
     plan.load = open_loop(3000);
     plan.bound = Bound::Duration { nanoseconds: 600 * MILLISECOND };
     let mut bench = Bench::new(plan, topology(&cluster), 1);
     bench.connect().await;
     bench.start(1);
-    eventually("some requests", || (cluster.calls("get") > 20).then_some(()));
-    cluster.servers[0].signal("-STOP");
-    let others = || cluster.servers[1].calls("get") + cluster.servers[2].calls("get");
+    wait_until("some requests", || cluster.calls("get") > 20);
+    cluster.nodes[0].signal("-STOP");
+    let others = || cluster.nodes[1].calls("get") + cluster.nodes[2].calls("get");
     let before = others();
-    eventually("requests at the others", || (others() > before + 100).then_some(()));
-    cluster.servers[0].signal("-CONT");
+    wait_until("requests at the others", || others() > before + 100);
+    cluster.nodes[0].signal("-CONT");
     let snapshot = bench.finished(1).await;
     assert_complete(&snapshot);
     assert_eq!(snapshot.total.scheduled, 1800);
@@ -213,16 +213,16 @@ async fn a_stalled_node_does_not_hold_up_the_others() {
 
 #[tokio::test]
 async fn a_killed_node_costs_its_own_requests_only() {
-    let mut cluster = Cluster::start();
+    let mut cluster = RedisCluster::steady(3);
     let mut plan = cluster_plan();
     plan.bound = Bound::Duration { nanoseconds: 600 * MILLISECOND };
     let mut bench = Bench::new(plan, topology(&cluster), 2);
     bench.connect().await;
     bench.start(1);
-    eventually("some requests", || (cluster.calls("get") > 50).then_some(()));
-    cluster.servers[2].signal("-STOP");
+    wait_until("some requests", || cluster.calls("get") > 50);
+    cluster.nodes[2].signal("-STOP");
     bench.snapshot().await;
-    cluster.servers[2].kill();
+    cluster.nodes[2].kill();
     let snapshot = bench.finished(1).await;
     assert_complete(&snapshot);
     assert!(snapshot.total.errors > 0);

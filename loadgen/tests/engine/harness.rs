@@ -14,7 +14,7 @@ use redisbench_wire::snapshot::{Snapshot, Stage};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::support::{Cluster, EDGES, PATIENCE, Server};
+use crate::support::{PATIENCE, RedisCluster, RedisServer};
 
 pub const MILLISECOND: u64 = 1_000_000;
 pub const SECOND: u64 = 1000 * MILLISECOND;
@@ -64,22 +64,22 @@ pub fn open_loop(rate_per_second: u64) -> Load {
     Load::OpenLoop { rate_per_second, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 10 * SECOND }
 }
 
-pub fn standalone(server: &Server) -> Topology {
-    let label = server.address.to_string();
-    Topology { nodes: vec![NodeAddress { id: label.clone(), address: server.address, label }], slots: None }
+pub fn standalone(server: &RedisServer) -> Topology {
+    let label = server.address().to_string();
+    Topology { nodes: vec![NodeAddress { id: label.clone(), address: server.address(), label }], slots: None }
 }
 
-pub fn topology(cluster: &Cluster) -> Topology {
-    let node = |(id, server): (&String, &Server)| NodeAddress {
+pub fn topology(cluster: &RedisCluster) -> Topology {
+    let node = |(id, server): (&String, &RedisServer)| NodeAddress {
         id: id.clone(),
-        address: server.address,
-        label: server.address.to_string(),
+        address: server.address(),
+        label: server.address().to_string(),
     };
     let mut slots = Box::new([0; 16384]);
-    for (index, pair) in EDGES.windows(2).enumerate() {
-        slots[usize::from(pair[0])..usize::from(pair[1])].fill(index as u16);
+    for index in 0..cluster.nodes.len() {
+        slots[cluster.slots(index)].fill(index as u16);
     }
-    Topology { nodes: cluster.ids.iter().zip(&cluster.servers).map(node).collect(), slots: Some(slots) }
+    Topology { nodes: cluster.ids().iter().zip(&cluster.nodes).map(node).collect(), slots: Some(slots) }
 }
 
 /// An engine and what it says.

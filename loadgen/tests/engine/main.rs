@@ -8,6 +8,7 @@
     reason = "tests end at the first surprise, and their numbers are small"
 )]
 
+#[path = "../support/mod.rs"]
 mod support;
 
 mod cluster;

@@ -4,10 +4,10 @@ use redisbench_wire::plan::{Bound, KeyPattern, Load, Preload};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone};
-use crate::support::{Server, eventually};
+use crate::support::{RedisServer, wait_until};
 
 /// The server ran every request that the snapshot has.
-fn assert_reconciled(server: &Server, snapshot: &Snapshot) {
+fn assert_reconciled(server: &RedisServer, snapshot: &Snapshot) {
     let calls = server.calls("get") + server.calls("set");
     assert_eq!(calls, snapshot.total.succeeded + snapshot.warmup.succeeded + snapshot.preload_commands);
 }
@@ -15,7 +15,7 @@ fn assert_reconciled(server: &Server, snapshot: &Snapshot) {
 #[tokio::test]
 async fn closed_loop_counts_what_the_server_counts() {
     for (pipeline, workers) in [(1, 1), (16, 2)] {
-        let server = Server::start(&[]);
+        let server = RedisServer::start(&[]);
         let mut plan = plan();
         plan.pipeline = pipeline;
         plan.connections = 4;
@@ -35,7 +35,7 @@ async fn closed_loop_counts_what_the_server_counts() {
 
 #[tokio::test]
 async fn preload_writes_each_key_once() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.workload.keys.count = 1001;
     plan.shards = 2;
@@ -57,7 +57,7 @@ async fn preload_writes_each_key_once() {
 
 #[tokio::test]
 async fn a_refused_preload_says_why() {
-    let server = Server::start(&["--maxmemory", "1"]);
+    let server = RedisServer::start(&["--maxmemory", "1"]);
     let mut plan = plan();
     plan.preload = Preload::Always;
     let mut bench = Bench::new(plan, standalone(&server), 1);
@@ -69,7 +69,7 @@ async fn a_refused_preload_says_why() {
 
 #[tokio::test]
 async fn open_loop_schedules_exactly_its_rate() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.load = open_loop(7001);
     plan.connections = 8;
@@ -86,7 +86,7 @@ async fn open_loop_schedules_exactly_its_rate() {
 
 #[tokio::test]
 async fn open_loop_on_a_grid_schedules_every_request() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.load = Load::OpenLoop {
         rate_per_second: 10_000,
@@ -101,7 +101,7 @@ async fn open_loop_on_a_grid_schedules_every_request() {
 
 #[tokio::test]
 async fn a_number_of_requests_is_exact() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.connections = 3;
     plan.pipeline = 16;
@@ -118,7 +118,7 @@ async fn a_number_of_requests_is_exact() {
 
 #[tokio::test]
 async fn partitioned_keys_are_each_written_once() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     for shard in 0..3 {
         let mut plan = plan();
         plan.shard = shard;
@@ -140,7 +140,7 @@ async fn partitioned_keys_are_each_written_once() {
 
 #[tokio::test]
 async fn errors_of_the_server_are_counted_by_kind() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.workload.operations = vec![operation("set", 1, "SET __key__ a"), operation("push", 1, "LPUSH __key__ a")];
     plan.workload.keys.count = 1;
@@ -158,7 +158,7 @@ async fn errors_of_the_server_are_counted_by_kind() {
 
 #[tokio::test]
 async fn large_replies_and_values_pass() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.workload.value_bytes = 300_000;
     plan.workload.keys.count = 4;
@@ -173,7 +173,7 @@ async fn large_replies_and_values_pass() {
 #[tokio::test]
 async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
     for load in [Load::ClosedLoop, open_loop(5000)] {
-        let mut server = Server::start(&[]);
+        let mut server = RedisServer::start(&[]);
         let mut plan = plan();
         plan.load = load;
         plan.pipeline = 4;
@@ -181,7 +181,7 @@ async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
         let mut bench = Bench::new(plan, standalone(&server), 2);
         bench.connect().await;
         bench.start(1);
-        eventually("some requests", || (server.calls("get") > 50).then_some(()));
+        wait_until("some requests", || server.calls("get") > 50);
         // Stopped first, so that requests are in flight for certain.
         server.signal("-STOP");
         bench.snapshot().await;
@@ -197,17 +197,16 @@ async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
 
 #[tokio::test]
 async fn connections_come_back() {
-    let mut server = Server::start(&[]);
-    let port = server.address.port();
+    let mut server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.bound = Bound::Duration { nanoseconds: 4 * SECOND };
     let mut bench = Bench::new(plan, standalone(&server), 1);
     bench.connect().await;
     bench.start(1);
-    eventually("some requests", || (server.calls("get") > 50).then_some(()));
+    wait_until("some requests", || server.calls("get") > 50);
     server.kill();
     bench.until(|event| matches!(event, EngineEvent::Connected { ready: 0, .. })).await;
-    server = Server::try_start(port, &[]).expect("the port is still ours");
+    server.restart();
     bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, .. })).await;
     let snapshot = bench.finished(1).await;
     assert_complete(&snapshot);
@@ -217,7 +216,7 @@ async fn connections_come_back() {
 
 #[tokio::test]
 async fn a_silent_server_gives_timeouts() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.pipeline = 4;
     plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
@@ -225,7 +224,7 @@ async fn a_silent_server_gives_timeouts() {
     let mut bench = Bench::new(plan, standalone(&server), 1);
     bench.connect().await;
     bench.start(1);
-    eventually("some requests", || (server.calls("get") > 20).then_some(()));
+    wait_until("some requests", || server.calls("get") > 20);
     server.signal("-STOP");
     let snapshot = bench.finished(1).await;
     server.signal("-CONT");
@@ -236,7 +235,7 @@ async fn a_silent_server_gives_timeouts() {
 
 #[tokio::test]
 async fn a_full_open_loop_gives_up_in_time() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     let mut plan = plan();
     plan.load = Load::OpenLoop {
         rate_per_second: 2000,
@@ -247,7 +246,7 @@ async fn a_full_open_loop_gives_up_in_time() {
     let mut bench = Bench::new(plan, standalone(&server), 1);
     bench.connect().await;
     bench.start(1);
-    eventually("some requests", || (server.calls("get") > 20).then_some(()));
+    wait_until("some requests", || server.calls("get") > 20);
     server.signal("-STOP");
     bench.until(|event| matches!(event, EngineEvent::Finished { .. })).await;
     server.signal("-CONT");
@@ -260,14 +259,14 @@ async fn a_full_open_loop_gives_up_in_time() {
 #[tokio::test]
 async fn abort_stops_at_once_and_keeps_what_was_measured() {
     for load in [Load::ClosedLoop, open_loop(20_000)] {
-        let server = Server::start(&[]);
+        let server = RedisServer::start(&[]);
         let mut plan = plan();
         plan.load = load;
         plan.bound = Bound::Duration { nanoseconds: 20 * SECOND };
         let mut bench = Bench::new(plan, standalone(&server), 2);
         bench.connect().await;
         bench.start(3);
-        eventually("some requests", || (server.calls("get") > 50).then_some(()));
+        wait_until("some requests", || server.calls("get") > 50);
         server.signal("-STOP");
         bench.snapshot().await;
         bench.engine.abort().unwrap();
@@ -287,7 +286,7 @@ async fn abort_stops_at_once_and_keeps_what_was_measured() {
 
 #[tokio::test]
 async fn the_handshake_comes_first_and_its_refusal_is_told() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     redis::cmd("CONFIG").arg("SET").arg("requirepass").arg("right").exec(&mut server.connection()).unwrap();
     let handshake = |password: &[u8]| {
         let mut bytes = Vec::new();
@@ -303,7 +302,7 @@ async fn the_handshake_comes_first_and_its_refusal_is_told() {
     assert!(message.contains("WRONGPASS") && !message.contains("wrong\r"), "{message}");
     assert!(!format!("{:?}", handshake(b"secret")).contains("115"));
     drop(bench);
-    let renamed = Server::start(&["--rename-command", "AUTH", "LOGIN"]);
+    let renamed = RedisServer::start(&["--rename-command", "AUTH", "LOGIN"]);
     let mut bench = Bench::with_handshake(plan(), standalone(&renamed), 1, handshake(b"secret"));
     bench.engine.connect().unwrap();
     let failed = bench.until(|event| matches!(event, EngineEvent::ConnectFailed { .. })).await;
@@ -316,21 +315,21 @@ async fn the_handshake_comes_first_and_its_refusal_is_told() {
 
 #[tokio::test]
 async fn a_refused_connection_is_told_and_tried_again() {
-    let mut server = Server::start(&[]);
-    let (port, target) = (server.address.port(), standalone(&server));
+    let mut server = RedisServer::start(&[]);
+    let target = standalone(&server);
     server.kill();
     let mut bench = Bench::new(plan(), target, 1);
     bench.engine.connect().unwrap();
     let refused =
         |event: &EngineEvent| matches!(event, EngineEvent::ConnectFailed { reason: ConnectFailure::Refused, .. });
     bench.until(refused).await;
-    let _server = Server::try_start(port, &[]).expect("the port is still ours");
+    server.restart();
     bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, wanted: 2 })).await;
 }
 
 #[tokio::test]
 async fn attempts_follow_each_other_on_the_same_connections() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     let mut bench = Bench::new(plan(), standalone(&server), 1);
     bench.run().await;
     bench.engine.rearm().unwrap();
@@ -345,7 +344,7 @@ async fn attempts_follow_each_other_on_the_same_connections() {
 #[tokio::test]
 async fn snapshots_balance_while_the_load_runs() {
     for load in [Load::ClosedLoop, open_loop(20_000)] {
-        let server = Server::start(&[]);
+        let server = RedisServer::start(&[]);
         let mut plan = plan();
         plan.load = load;
         plan.warmup_nanoseconds = 50 * MILLISECOND;
@@ -370,7 +369,7 @@ async fn snapshots_balance_while_the_load_runs() {
 
 #[tokio::test]
 async fn shards_together_walk_the_keys() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     for shard in 0..2 {
         let mut plan = plan();
         plan.shard = shard;
@@ -389,10 +388,10 @@ async fn shards_together_walk_the_keys() {
 
 #[tokio::test]
 async fn connections_at_rest_are_pinged_and_the_trial_does_not_count_it() {
-    let server = Server::start(&[]);
+    let server = RedisServer::start(&[]);
     let mut bench = Bench::new(plan(), standalone(&server), 1);
     bench.connect().await;
-    eventually("a ping on each connection", || (server.calls("ping") >= 2).then_some(()));
+    wait_until("a ping on each connection", || server.calls("ping") >= 2);
     bench.start(1);
     let snapshot = bench.finished(1).await;
     assert_complete(&snapshot);

@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
 /// More than a loaded machine needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A redis-server of its own, without persistence.
 pub struct RedisServer {
@@ -57,6 +58,11 @@ impl RedisServer {
         self.child = spawn(self.port, &self.directory, &arguments).expect("the port was taken meanwhile");
     }
 
+    /// Stops (`-STOP`) or continues (`-CONT`) the process: a stopped server accepts connections and answers nothing.
+    pub fn signal(&self, signal: &str) {
+        assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
+    }
+
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
@@ -83,10 +89,21 @@ impl RedisServer {
 
     /// How often the server has executed `command`, by its own count.
     pub fn calls(&self, command: &str) -> u64 {
+        self.command_statistic(command, "calls")
+    }
+
+    /// A number that `INFO commandstats` has for `command`; 0 if there is none.
+    pub fn command_statistic(&self, command: &str, field: &str) -> u64 {
         let stats: String = self.ask(&["INFO", "commandstats"]);
-        let prefix = format!("cmdstat_{command}:calls=");
+        let prefix = format!("cmdstat_{command}:");
         let line = stats.lines().find_map(|line| line.strip_prefix(&prefix));
-        line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+        line.and_then(|line| line.split(',').find_map(|pair| pair.strip_prefix(&format!("{field}="))))
+            .map_or(0, |value| value.parse().unwrap())
+    }
+
+    /// Begins these counts anew.
+    pub fn reset_statistics(&self) {
+        self.ask::<()>(&["CONFIG", "RESETSTAT"]);
     }
 }
 
@@ -116,22 +133,34 @@ fn spawn(port: u16, directory: &TempDir, arguments: &[&str]) -> Option<Child> {
 }
 
 /// A node that is gone for half a second is replaced.
-const CLUSTER: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "500"];
+const HASTY: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "500"];
+/// A node may be stopped for some seconds, and is not missed.
+const STEADY: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"];
 
 /// A Redis Cluster, at first of primaries only.
 pub struct RedisCluster {
     /// Its nodes, in the order of their slots.
     pub nodes: Vec<RedisServer>,
+    primaries: usize,
 }
 
 impl RedisCluster {
-    /// Starts `primaries` nodes and gives each its part of the slots.
+    /// Starts `primaries` nodes and gives each its part of the slots. One that is gone for half a second is replaced.
     pub fn start(primaries: usize) -> Self {
-        let nodes: Vec<_> = (0..primaries).map(|_| RedisServer::start(CLUSTER)).collect();
+        Self::with(primaries, HASTY)
+    }
+
+    /// The same, of nodes that may be stopped for some seconds.
+    pub fn steady(primaries: usize) -> Self {
+        Self::with(primaries, STEADY)
+    }
+
+    fn with(primaries: usize, arguments: &[&str]) -> Self {
+        let nodes: Vec<_> = (0..primaries).map(|_| RedisServer::start(arguments)).collect();
         let port = nodes[0].port.to_string();
         for (index, node) in nodes.iter().enumerate() {
-            let first = (16384 * index / primaries).to_string();
-            let last = (16384 * (index + 1) / primaries - 1).to_string();
+            let slots = part(index, primaries);
+            let (first, last) = (slots.start.to_string(), (slots.end - 1).to_string());
             let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]);
             // Without epochs of their own two nodes might quarrel over the first.
             let _: () = node.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
@@ -144,12 +173,12 @@ impl RedisCluster {
             info.contains("cluster_state:ok") && info.contains(&format!("cluster_known_nodes:{primaries}"))
         };
         wait_until("the cluster is formed", || nodes.iter().all(formed));
-        Self { nodes }
+        Self { nodes, primaries }
     }
 
     /// Adds a replica of node `primary` and waits until it follows it.
     pub fn add_replica(&mut self, primary: usize) {
-        let replica = RedisServer::start(CLUSTER);
+        let replica = RedisServer::start(HASTY);
         let id: String = self.nodes[primary].ask(&["CLUSTER", "MYID"]);
         let port = self.nodes[primary].port.to_string();
         let _: () = replica.ask(&["CLUSTER", "MEET", "127.0.0.1", &port]);
@@ -169,6 +198,36 @@ impl RedisCluster {
     pub fn calls(&self, command: &str) -> u64 {
         self.nodes.iter().map(|node| node.calls(command)).sum()
     }
+
+    /// Begins the counts of all nodes anew.
+    pub fn reset_statistics(&self) {
+        self.nodes.iter().for_each(RedisServer::reset_statistics);
+    }
+
+    /// The nodes' ids, in their order.
+    pub fn ids(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.ask(&["CLUSTER", "MYID"])).collect()
+    }
+
+    /// The slots of a primary at first.
+    pub fn slots(&self, primary: usize) -> Range<usize> {
+        part(primary, self.primaries)
+    }
+
+    /// Which primary owns a slot at first.
+    pub fn owner(&self, slot: u16) -> usize {
+        (0..self.primaries).find(|primary| self.slots(*primary).contains(&usize::from(slot))).unwrap()
+    }
+
+    /// Tells node `at` of the state of a slot between it and node `other`.
+    pub fn set_slot(&self, at: usize, slot: u16, state: &str, other: usize) {
+        self.nodes[at].ask::<()>(&["CLUSTER", "SETSLOT", &slot.to_string(), state, &self.ids()[other]]);
+    }
+}
+
+/// The slots of part `index` of `parts`.
+fn part(index: usize, parts: usize) -> Range<usize> {
+    16384 * index / parts..16384 * (index + 1) / parts
 }
 
 /// A port that nobody listens on, nor can while this lives.
