@@ -69,7 +69,7 @@ impl Connection {
             failures: 0,
             stream: None,
             decoder: Decoder::default(),
-            pipeline: Pipeline::with_capacity(window),
+            pipeline: Pipeline::of_window(window),
             unsent: Vec::new(),
             listed: false,
             known: false,

@@ -54,6 +54,9 @@ impl Request {
     }
 }
 
+/// Commands that a pipeline has room for from the beginning.
+const PREPARED: usize = 64;
+
 /// Commands in flight, and behind them those staged for the next send.
 #[derive(Debug, Default)]
 pub(super) struct Pipeline {
@@ -62,8 +65,10 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn with_capacity(capacity: usize) -> Self {
-        Self { commands: VecDeque::with_capacity(capacity), staged: 0 }
+    /// For `window` commands. A deep window gets its room when it is used: the queue walks through all it has, so that
+    /// a large one would not stay in a processor's cache, and a plan must not fill the memory by a number.
+    pub(super) fn of_window(window: usize) -> Self {
+        Self { commands: VecDeque::with_capacity(window.min(PREPARED)), staged: 0 }
     }
 
     #[inline]
