@@ -232,11 +232,7 @@ fn pace(snapshots: &[&Snapshot]) -> Pace {
     let snapshots = if with_series.is_empty() { snapshots } else { &with_series };
     let since_start = |snapshot: &Snapshot, instant: u64| instant.saturating_sub(snapshot.window.start_nanoseconds);
     let from = snapshots.iter().map(|s| since_start(s, s.window.measure_from_nanoseconds)).max().unwrap_or(0);
-    let until = |snapshot: &Snapshot| match snapshot.window.measure_to_nanoseconds {
-        0 => since_start(snapshot, snapshot.taken_nanoseconds),
-        end => since_start(snapshot, end.min(snapshot.taken_nanoseconds)),
-    };
-    let to = snapshots.iter().map(|snapshot| until(snapshot)).min().unwrap_or(0);
+    let to = snapshots.iter().map(|snapshot| since_start(snapshot, measured_until(snapshot))).min().unwrap_or(0);
     let window = to.saturating_sub(from);
     let interval = snapshots.iter().map(|snapshot| snapshot.series.interval_nanoseconds).max().unwrap_or(0);
     let points = common_points(snapshots, interval, from, to);
@@ -263,6 +259,19 @@ fn pace(snapshots: &[&Snapshot]) -> Pace {
     }
 }
 
+/// The end of a shard's window, or of what is known of it.
+fn measured_until(snapshot: &Snapshot) -> u64 {
+    match snapshot.window.measure_to_nanoseconds {
+        0 => snapshot.taken_nanoseconds,
+        end => end.min(snapshot.taken_nanoseconds),
+    }
+}
+
+/// The length of a shard's own window, as far as it is known.
+pub(crate) fn measured_nanoseconds(snapshot: &Snapshot) -> u64 {
+    measured_until(snapshot).saturating_sub(snapshot.window.measure_from_nanoseconds)
+}
+
 /// All shards' completions in each whole `interval`, which is the longest of theirs: shards turn from fine to coarse
 /// points each for itself, so that those of one run may differ.
 fn common_points(snapshots: &[&Snapshot], interval: u64, from: u64, to: u64) -> Vec<u64> {
@@ -286,7 +295,7 @@ fn common_points(snapshots: &[&Snapshot], interval: u64, from: u64, to: u64) -> 
 }
 
 /// Rounded to the nearest.
-fn per_second(count: u64, nanoseconds: u64) -> u64 {
+pub(crate) fn per_second(count: u64, nanoseconds: u64) -> u64 {
     let nanoseconds = u128::from(nanoseconds.max(1));
     u64::try_from((u128::from(count) * u128::from(SECOND) + nanoseconds / 2) / nanoseconds).unwrap_or(u64::MAX)
 }

@@ -16,7 +16,7 @@ use crate::api::status::{
 };
 use crate::conductor::{self, Ending, Outcome};
 use crate::export::{self, FullResult};
-use crate::merge::{Measured, Merged, NodeMeasured, merge};
+use crate::merge::{self, Measured, Merged, NodeMeasured, merge};
 use crate::verdict::verdict;
 use crate::{people, stats};
 
@@ -155,9 +155,10 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
         Load::OpenLoop { rate_per_second, .. } => Some(rate_per_second),
         Load::ClosedLoop => None,
     };
-    let per_second = |bytes: u64| {
-        let window = u128::from(merged.pace.window_nanoseconds.max(1));
-        u64::try_from(u128::from(bytes) * 1_000_000_000 / window).unwrap_or(u64::MAX)
+    // Each shard counts bytes over its own window, which a number of requests may end later than the common one.
+    let per_second = |bytes: fn(&Tally) -> u64| -> u64 {
+        let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
+        snapshots.map(|snapshot| merge::per_second(bytes(&snapshot.total), merge::measured_nanoseconds(snapshot))).sum()
     };
     Ok(TrialResult {
         requests: requests(tally, merged.total.unknown),
@@ -168,8 +169,8 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             max_per_second: merged.pace.fastest,
         },
         bandwidth: Bandwidth {
-            sent_bytes_per_second: per_second(tally.sent_bytes),
-            received_bytes_per_second: per_second(tally.received_bytes),
+            sent_bytes_per_second: per_second(|tally| tally.sent_bytes),
+            received_bytes_per_second: per_second(|tally| tally.received_bytes),
         },
         response_time: stats::response_time(&merged.total),
         response_time_of_succeeded: (tally.succeeded < tally.scheduled + merged.total.unknown)

@@ -29,6 +29,17 @@ fn the_columns_are_for_people() {
 }
 
 #[test]
+fn bandwidth_is_over_the_time_in_which_its_bytes_were_counted() {
+    let quick = snapshot(0, &[1_450_000; 5_000]);
+    let mut slow = snapshot(1, &[1_450_000; 5_000]);
+    // The quick one's quota ran dry after ten seconds, this one's after twenty.
+    slow.window.measure_to_nanoseconds += 10_000_000_000;
+    slow.taken_nanoseconds += 10_000_000_000;
+    let result = finished(&outcome(vec![quick, slow])).result.unwrap();
+    assert_eq!(result.bandwidth.sent_bytes_per_second, 5_000 + 2_500);
+}
+
+#[test]
 fn too_many_failures_show_as_a_bound() {
     let finished = finished(&outcome(vec![with_timeouts(snapshot(0, &[1_450_000; 900]), 100)]));
     assert_eq!(finished.summary.p99.as_deref(), Some("> 1.45 ms"));
