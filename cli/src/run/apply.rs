@@ -42,8 +42,7 @@ pub async fn apply(
     manifest: &Manifest,
 ) -> Result<RedisBenchmark, ApplyError> {
     let name = manifest.benchmark.metadata.name.as_deref().unwrap_or_default();
-    let present =
-        api.get_opt(name).await.map_err(|source| ApplyError::Api { what: "look for the benchmark", source })?;
+    let present = api.get_opt(name).await.map_err(|source| refused(source, "look for the benchmark"))?;
     if let Some(problem) = present.as_ref().and_then(|present| finished(present, name, namespace)) {
         return Err(ApplyError::Refused(vec![problem]));
     }
@@ -105,6 +104,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_path_that_the_server_does_not_know_means_no_chart() {
+        let answer = kube::core::Status { code: 404, message: "404 page not found\n".into(), ..Default::default() };
+        let error = refused(kube::Error::Api(Box::new(answer)), "look for the benchmark");
+        assert!(matches!(error, ApplyError::NotInstalled), "{error:?}");
+    }
 
     #[test]
     fn applies_what_the_user_wrote() {
