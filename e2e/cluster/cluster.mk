@@ -3,8 +3,7 @@ E2E := e2e/cluster
 
 .PHONY: test-e2e cluster-up cluster-down cluster-reload
 
-test-e2e: ## the tests on a Kubernetes of three nodes, which lives as long as they do
-	cargo build --release -p redisbench-operator -p redisbench-loadgen
+test-e2e: build ## the tests on a Kubernetes of three nodes, which lives as long as they do
 	$(E2E)/with-cluster.sh cargo test -p redisbench-e2e -- --test-threads=2
 
 cluster-up: ## a Kubernetes that stays, for a developer

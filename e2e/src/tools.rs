@@ -1,14 +1,16 @@
 //! Running `kubectl` and `helm` with a time limit, and what they said in every error.
 
-use std::ffi::OsStr;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, repository};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -58,4 +60,82 @@ async fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S], input: Option<&str
         bail!("`{program} {shown}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// `kubectl redisbench ...` at work: `kubectl` finds the built program as its plugin.
+#[derive(Debug)]
+pub struct Plugin(Child);
+
+/// What became of a [`Plugin`].
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code.
+    pub code: i32,
+    /// Standard output.
+    pub output: String,
+    /// Standard error.
+    pub errors: String,
+}
+
+impl Plugin {
+    /// Starts it with the arguments and standard input.
+    ///
+    /// # Errors
+    /// If it cannot be started, or does not read its input.
+    pub async fn start(arguments: &[&str], input: &str) -> Result<Self> {
+        let cluster = Cluster::get();
+        let mut child = Command::new(cluster.program("kubectl"))
+            .arg("redisbench")
+            .args(arguments)
+            .env("KUBECONFIG", cluster.kubeconfig())
+            .env("PATH", path_with_plugin()?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("failed to start kubectl")?;
+        let mut stdin = child.stdin.take().context("no standard input")?;
+        stdin.write_all(input.as_bytes()).await.context("failed to write to kubectl redisbench")?;
+        Ok(Self(child))
+    }
+
+    /// Sends what Ctrl-C sends. `kubectl` has become its plugin by then: it replaces itself.
+    ///
+    /// # Errors
+    /// If it is over already.
+    pub async fn interrupt(&self) -> Result<()> {
+        let pid = self.0.id().context("kubectl redisbench is over")?.to_string();
+        let status = Command::new("kill").args(["-INT", &pid]).status().await?;
+        ensure!(status.success(), "failed to interrupt kubectl redisbench");
+        Ok(())
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// If it takes longer than three minutes, or was killed.
+    pub async fn ended(self) -> Result<Ended> {
+        let output = tokio::time::timeout(LIMIT, self.0.wait_with_output())
+            .await
+            .with_context(|| format!("kubectl redisbench took more than {LIMIT:?}"))??;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(Ended {
+            code: output.status.code().context("kubectl redisbench was killed")?,
+            output: text(&output.stdout),
+            errors: text(&output.stderr),
+        })
+    }
+}
+
+fn path_with_plugin() -> Result<OsString> {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from);
+    let built = env::var_os("BIN_DIR").map_or_else(|| target.join("release"), PathBuf::from);
+    ensure!(
+        built.join("kubectl-redisbench").is_file(),
+        "no kubectl-redisbench in {}: `make test-e2e` builds it first",
+        built.display()
+    );
+    let path = env::var_os("PATH").unwrap_or_default();
+    Ok(env::join_paths(std::iter::once(built).chain(env::split_paths(&path)))?)
 }

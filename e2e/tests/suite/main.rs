@@ -5,6 +5,7 @@
 mod accounts;
 mod failures;
 mod lifecycle;
+mod plugin;
 mod quickstart;
 mod recovery;
 mod redis_cluster;
