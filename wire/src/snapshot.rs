@@ -110,26 +110,33 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds `other`, count by count.
+    /// Adds `other`, count by count. Counts from elsewhere may be anything, so sums stop at the largest number.
     pub fn add(&mut self, other: &Self) {
-        self.scheduled += other.scheduled;
-        self.succeeded += other.succeeded;
-        self.errors += other.errors;
-        self.unsent += other.unsent;
-        self.in_flight += other.in_flight;
-        self.unanswered += other.unanswered;
-        self.late += other.late;
-        self.redirected += other.redirected;
-        self.redirect_hops += other.redirect_hops;
-        self.overflow += other.overflow;
+        for (sum, part) in [
+            (&mut self.scheduled, other.scheduled),
+            (&mut self.succeeded, other.succeeded),
+            (&mut self.errors, other.errors),
+            (&mut self.unsent, other.unsent),
+            (&mut self.in_flight, other.in_flight),
+            (&mut self.unanswered, other.unanswered),
+            (&mut self.late, other.late),
+            (&mut self.redirected, other.redirected),
+            (&mut self.redirect_hops, other.redirect_hops),
+            (&mut self.overflow, other.overflow),
+            (&mut self.sent_bytes, other.sent_bytes),
+            (&mut self.received_bytes, other.received_bytes),
+        ] {
+            *sum = sum.saturating_add(part);
+        }
         self.overflow_max_nanoseconds = self.overflow_max_nanoseconds.max(other.overflow_max_nanoseconds);
-        self.sent_bytes += other.sent_bytes;
-        self.received_bytes += other.received_bytes;
     }
 
     /// Whether every scheduled request has exactly one outcome or is in flight.
     pub fn balances(&self) -> bool {
-        self.scheduled == self.succeeded + self.errors + self.unsent + self.in_flight
+        [self.succeeded, self.errors, self.unsent, self.in_flight]
+            .into_iter()
+            .try_fold(0_u64, u64::checked_add)
+            .is_some_and(|outcomes| outcomes == self.scheduled)
     }
 }
 
@@ -237,5 +244,13 @@ mod tests {
         assert_eq!((a.scheduled, a.overflow_max_nanoseconds), (7, 7));
         a.add(&Tally { scheduled: 1, ..Tally::default() });
         assert!(!a.balances());
+    }
+
+    #[test]
+    fn absurd_counts_do_not_wrap() {
+        let mut absurd = Tally { scheduled: u64::MAX, succeeded: u64::MAX, errors: u64::MAX, ..Tally::default() };
+        absurd.add(&absurd.clone());
+        assert_eq!(absurd.scheduled, u64::MAX);
+        assert!(!absurd.balances());
     }
 }
