@@ -75,14 +75,17 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         // An abort drops whatever is being waited for; what a shard may have heard of it, the abort undoes.
         let course = tokio::select! {
             biased;
-            () = abort_wanted(control) => Err(Stop::Aborted),
+            () = abort_wanted(control, self.progress.subscribe()) => Err(Stop::Aborted),
             course = self.run() => course,
         };
         let ending = match course {
             Ok(()) => Ending::Completed,
             Err(Stop::Superseded) => Ending::Superseded,
             Err(Stop::Failed(failure)) => self.stop(Ending::Failed(failure)).await,
-            Err(Stop::Aborted) => self.stop(Ending::Aborted).await,
+            Err(Stop::Aborted) => match self.stop(Ending::Aborted).await {
+                Ending::Aborted if self.was_over() => Ending::Completed,
+                ending => ending,
+            },
         };
         self.publish(ConductStage::Done);
         self.outcome(ending)
@@ -208,8 +211,10 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 }
 
-async fn abort_wanted(mut control: watch::Receiver<Control>) {
-    if control.wait_for(|control| control.abort).await.is_err() {
+/// Waits for an abort while there is load to stop. Once the load is over only a new attempt makes it count again.
+async fn abort_wanted(mut control: watch::Receiver<Control>, mut progress: watch::Receiver<Progress>) {
+    let wanted = control.wait_for(|control| control.abort).await.is_ok();
+    if !wanted || progress.wait_for(|progress| progress.stage != ConductStage::Collecting).await.is_err() {
         // Nobody is left who could want it.
         std::future::pending::<()>().await;
     }

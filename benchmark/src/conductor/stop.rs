@@ -10,7 +10,7 @@ use redisbench_wire::{AbortRequest, AbortThen, Detail, RefusalCode, ShardState};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::drive::{CALLS_IN_FLIGHT, Conductor};
-use super::shards::Standing;
+use super::shards::{Shard, Standing};
 use super::snapshots::replaces;
 use super::{CallError, ConductStage, Ending, Endpoint, Journal, ShardCalls};
 
@@ -33,6 +33,16 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         self.publish_counts(ConductStage::Collecting);
         self.collect_stopped().await;
         ending
+    }
+
+    /// Whether an abort came too late to stop any load.
+    pub fn was_over(&self) -> bool {
+        let ended = |shard: &Shard| match shard.standing {
+            Standing::Finished => shard.snapshot.as_ref().is_some_and(|kept| !kept.aborted),
+            Standing::Lost(_) => true,
+            _ => false,
+        };
+        self.shards.iter().all(ended) && self.shards.iter().any(|shard| shard.standing == Standing::Finished)
     }
 
     /// Shards that appeared since the last look may hold a plan and must hear of the abort, too.

@@ -325,7 +325,9 @@ impl ShardCalls for FakeShards {
         self.call(endpoint, |shard, now| {
             shard.take_epoch(request.epoch)?;
             match request.then {
-                AbortThen::Stop => shard.aborted_at = Some(shard.aborted_at.unwrap_or(now)),
+                // A trial that is over stays as it is.
+                AbortThen::Stop if shard.phase(now) == ShardPhase::Finished => {}
+                AbortThen::Stop => shard.aborted_at = Some(now),
                 AbortThen::Rearm => {
                     (shard.accepted, shard.aborted_at) = (None, None);
                     shard.rearmed += 1;

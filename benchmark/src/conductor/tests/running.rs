@@ -133,6 +133,22 @@ async fn abort_stops_every_shard_and_keeps_what_was_measured() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn abort_after_the_load_is_over_changes_nothing() {
+    let rig = Rig::new(2);
+    let conducting = rig.spawn();
+    rig.until_measuring().await;
+    // Keeps the conductor collecting, beyond what it would wait for after an abort.
+    rig.shards.shard(1).reachable = false;
+    rig.until(|progress| progress.stage == ConductStage::Collecting).await;
+    rig.control.send_modify(|control| control.abort = true);
+    sleep(Duration::from_secs(60)).await;
+    rig.shards.shard(1).reachable = true;
+    let outcome = conducting.await.unwrap();
+    assert_eq!(outcome.ending, Ending::Completed);
+    assert_eq!(succeeded(&outcome), [60_000; 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn abort_while_preparing_measures_nothing() {
     let rig = Rig::new(2);
     rig.shards.shard(0).arms_after = None;

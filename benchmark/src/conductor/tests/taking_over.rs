@@ -166,6 +166,18 @@ async fn an_abort_that_came_meanwhile_keeps_what_was_measured() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_abort_that_came_after_the_load_was_over_changes_nothing() {
+    let mut rig = Rig::new(2);
+    kill(&mut rig, measuring).await;
+    sleep(MEASURED * 2).await;
+    rig.succeed();
+    rig.control.send_modify(|control| control.abort = true);
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 1));
+    assert_eq!(succeeded(&outcome), [60_000; 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_start_that_was_never_recorded_for_us_is_given_up() {
     let mut rig = Rig::new(2);
     kill(&mut rig, measuring).await;
