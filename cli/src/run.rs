@@ -1,5 +1,6 @@
 //! `run`: a benchmark on a cluster, followed to its end.
 
+mod answer;
 mod apply;
 mod follow;
 
@@ -44,8 +45,10 @@ pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     };
     let name = applied.metadata.name.clone().unwrap_or_default();
     display.note(&format!("redisbenchmark/{name} in namespace {namespace}"));
-    match follow::follow(&api, &name, &interrupts, display).await? {
-        End::Finished(benchmark) => {
+    match follow::follow(&api, &namespace, &name, &interrupts, display).await? {
+        End::Finished(mut benchmark) => {
+            // As kubectl does: it drowns the rest.
+            benchmark.metadata.managed_fields = None;
             render::print(&benchmark, arguments.output)?;
             Ok(exit_code(benchmark.status.as_ref()))
         }

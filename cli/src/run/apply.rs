@@ -7,6 +7,7 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
 use serde_json::Value;
 
+use super::answer::{self, Question};
 use crate::manifest::{Manifest, Problem};
 
 /// Owns the fields that this program applies.
@@ -21,7 +22,10 @@ pub enum ApplyError {
     /// The cluster has no such kind.
     #[error("the cluster does not know RedisBenchmarks; install the chart redisbench-operator first")]
     NotInstalled,
-    /// The API server did not do it.
+    /// The API server answered that it did not do it.
+    #[error("{0}")]
+    Answered(String),
+    /// The API server did not answer.
     #[error("failed to {what}")]
     Api {
         /// What was tried.
@@ -42,7 +46,8 @@ pub async fn apply(
     manifest: &Manifest,
 ) -> Result<RedisBenchmark, ApplyError> {
     let name = manifest.benchmark.metadata.name.as_deref().unwrap_or_default();
-    let present = api.get_opt(name).await.map_err(|source| refused(source, "look for the benchmark"))?;
+    let asking = |what, verb| Question { what, verb, resource: "redisbenchmarks", namespace };
+    let present = api.get_opt(name).await.map_err(|source| refused(source, asking("look for the benchmark", "get")))?;
     if let Some(problem) = present.as_ref().and_then(|present| finished(present, name, namespace)) {
         return Err(ApplyError::Refused(vec![problem]));
     }
@@ -51,14 +56,16 @@ pub async fn apply(
     for secret in &manifest.secrets {
         let home = secret.metadata.namespace.as_deref().unwrap_or(namespace);
         let name = secret.metadata.name.as_deref().unwrap_or_default();
-        Api::<Secret>::namespaced(client.clone(), home)
-            .patch(name, &parameters, &Patch::Apply(secret))
-            .await
-            .map_err(|source| refused(source, "apply a Secret"))?;
+        Api::<Secret>::namespaced(client.clone(), home).patch(name, &parameters, &Patch::Apply(secret)).await.map_err(
+            |source| {
+                let what = "apply a Secret";
+                refused(source, Question { what, verb: "patch", resource: "secrets", namespace: home })
+            },
+        )?;
     }
     api.patch(name, &parameters, &Patch::Apply(body(&manifest.document)))
         .await
-        .map_err(|source| refused(source, "apply the benchmark"))
+        .map_err(|source| refused(source, asking("apply the benchmark", "patch")))
 }
 
 /// The document as the user wrote it, so that defaults stay the API server's; without what is not the user's to say.
@@ -87,7 +94,7 @@ fn finished(present: &RedisBenchmark, name: &str, namespace: &str) -> Option<Pro
     })
 }
 
-fn refused(error: kube::Error, what: &'static str) -> ApplyError {
+fn refused(error: kube::Error, question: Question<'_>) -> ApplyError {
     match &error {
         kube::Error::Api(status) if matches!(status.code, 400 | 422) => {
             ApplyError::Refused(vec![Problem::file(format!("refused by the API server: {}", status.message))])
@@ -95,7 +102,8 @@ fn refused(error: kube::Error, what: &'static str) -> ApplyError {
         kube::Error::Api(status) if status.code == 404 && status.message.starts_with("404 page") => {
             ApplyError::NotInstalled
         }
-        _ => ApplyError::Api { what, source: error },
+        kube::Error::Api(status) => ApplyError::Answered(answer::explain(status, question)),
+        _ => ApplyError::Api { what: question.what, source: error },
     }
 }
 
@@ -108,7 +116,9 @@ mod tests {
     #[test]
     fn a_path_that_the_server_does_not_know_means_no_chart() {
         let answer = kube::core::Status { code: 404, message: "404 page not found\n".into(), ..Default::default() };
-        let error = refused(kube::Error::Api(Box::new(answer)), "look for the benchmark");
+        let question =
+            Question { what: "look for the benchmark", verb: "get", resource: "redisbenchmarks", namespace: "perf" };
+        let error = refused(kube::Error::Api(Box::new(answer)), question);
         assert!(matches!(error, ApplyError::NotInstalled), "{error:?}");
     }
 

@@ -17,6 +17,7 @@ use redisbench_benchmark::report::conditions::{condition, find};
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use super::answer::{self, Question};
 use super::apply::FIELD_MANAGER;
 use crate::interrupt::Interrupts;
 use crate::progress::Display;
@@ -45,6 +46,7 @@ pub enum End {
 /// When the benchmark cannot be aborted. A watch that breaks is made again.
 pub async fn follow(
     api: &Api<RedisBenchmark>,
+    namespace: &str,
     name: &str,
     interrupts: &Interrupts,
     mut display: Display,
@@ -71,7 +73,8 @@ pub async fn follow(
                 Some(Ok(None)) => {}
                 Some(Err(error)) => {
                     if std::mem::take(&mut watching) {
-                        display.note(&format!("lost sight of the cluster, trying again: {error}"));
+                        let why = answer::brief(&error);
+                        display.note(&format!("lost sight of the cluster, trying again: {why}"));
                     }
                 }
                 None => anyhow::bail!("the watch ended"),
@@ -81,7 +84,7 @@ pub async fn follow(
                 asked = true;
                 display.clear();
                 match wants_abort(interrupts).await {
-                    Some(true) => abort(api, name).await?,
+                    Some(true) => abort(api, namespace, name).await?,
                     Some(false) => {}
                     None => return Ok(End::Left),
                 }
@@ -142,10 +145,14 @@ async fn wants_abort(interrupts: &Interrupts) -> Option<bool> {
     }
 }
 
-async fn abort(api: &Api<RedisBenchmark>, name: &str) -> anyhow::Result<()> {
+async fn abort(api: &Api<RedisBenchmark>, namespace: &str, name: &str) -> anyhow::Result<()> {
     let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let patch = Patch::Merge(json!({"spec": {"abort": true}}));
-    api.patch(name, &parameters, &patch).await.context("failed to abort the benchmark")?;
+    let question = Question { what: "abort the benchmark", verb: "patch", resource: "redisbenchmarks", namespace };
+    match api.patch(name, &parameters, &patch).await {
+        Err(kube::Error::Api(status)) => anyhow::bail!(answer::explain(&status, question)),
+        answer => answer.context("failed to abort the benchmark")?,
+    };
     eprintln!("aborting: waiting for what was measured; Ctrl-C again leaves");
     Ok(())
 }

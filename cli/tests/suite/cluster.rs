@@ -57,7 +57,8 @@ struct Server {
 fn benchmark(status: &Value) -> Value {
     let mut object: Value = json!({
         "apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark",
-        "metadata": {"name": "tiny", "namespace": "perf", "uid": "1", "resourceVersion": "7", "generation": 1},
+        "metadata": {"name": "tiny", "namespace": "perf", "uid": "1", "resourceVersion": "7", "generation": 1,
+            "managedFields": [{"manager": "kubectl-redisbench", "operation": "Apply"}]},
         "spec": {
             "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
             "workload": {"operations": [{"name": "get", "command": "GET __key__"}]},
@@ -183,6 +184,7 @@ async fn result_decides_the_exit_code() {
     let (code, stdout, _) = finish(program(&directory, &["-o", "yaml"])).await;
     assert_eq!(code, Some(1));
     assert!(stdout.contains("value: Invalid"), "{stdout}");
+    assert!(!stdout.contains("managedFields"), "{stdout}");
 }
 
 #[tokio::test]
@@ -226,6 +228,32 @@ async fn cluster_without_the_chart_is_told_apart() {
     let (code, _, stderr) = finish(program(&directory, &[])).await;
     assert_eq!(code, Some(1));
     assert!(stderr.contains("install the chart redisbench-operator first"), "{stderr}");
+}
+
+#[tokio::test]
+async fn api_server_is_quoted_with_the_way_out() {
+    for (code, message, way_out) in [
+        (404, "namespaces \"perf\" not found", "kubectl create namespace perf"),
+        (
+            403,
+            "redisbenchmarks is forbidden: User \"u\" cannot patch",
+            "kubectl -n perf auth can-i patch redisbenchmarks",
+        ),
+        (
+            409,
+            "Apply failed with 1 conflict: conflict with \"argo\": .spec.load",
+            "leave these fields out of the manifest",
+        ),
+        (500, "etcd is\nnot ready", "etcd is not ready"),
+    ] {
+        let (_server, directory) = start(Script { refusal: Some((code, message)), ..Script::default() }).await;
+        let (exit, _, stderr) = finish(program(&directory, &[])).await;
+        let said = stderr.lines().last().unwrap();
+        assert_eq!(exit, Some(1), "{stderr}");
+        let quoted = format!("error: failed to apply the benchmark: {}", message.replace('\n', " "));
+        assert!(said.starts_with(&quoted) && said.contains(way_out), "{stderr}");
+        assert!(!stderr.contains("Status {") && !stderr.contains("ApiError"), "{stderr}");
+    }
 }
 
 #[tokio::test]

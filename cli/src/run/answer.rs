@@ -1,0 +1,65 @@
+//! What the API server answered, for people.
+
+use kube::core::Status;
+
+/// What was asked of the API server, as far as the way out needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// What was tried, as "failed to ..." goes on.
+    pub what: &'static str,
+    /// The verb of the right that it takes.
+    pub verb: &'static str,
+    /// The plural of the kind.
+    pub resource: &'static str,
+    /// Where.
+    pub namespace: &'a str,
+}
+
+/// The server's message and the way out, in one line.
+pub fn explain(status: &Status, question: Question<'_>) -> String {
+    let message = one_line(&status.message);
+    let Question { what, verb, resource, namespace } = question;
+    let way_out = match status.code {
+        401 => "; log in to the cluster again".to_owned(),
+        403 => format!(
+            "; ask whoever runs the cluster for this right, and check it with: kubectl -n {namespace} auth can-i {verb} \
+             {resource}"
+        ),
+        404 if message.starts_with("namespaces ") => {
+            format!("; create it (kubectl create namespace {namespace}) or choose another with --namespace")
+        }
+        409 if message.starts_with("Apply failed") => {
+            "; leave these fields out of the manifest, or change them where that manager has them from".to_owned()
+        }
+        _ => String::new(),
+    };
+    format!("failed to {what}: {message}{way_out}")
+}
+
+/// The server's message on its own, or that of another error.
+pub fn brief(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = Some(error);
+    while let Some(present) = cause {
+        if let Some(kube::Error::Api(status)) = present.downcast_ref() {
+            return one_line(&status.message);
+        }
+        cause = present.source();
+    }
+    one_line(&error.to_string())
+}
+
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_watch_says_what_the_server_said() {
+        let status = Status { code: 403, message: "no\nwatching".into(), ..Status::default() };
+        let error = kube::runtime::watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status)));
+        assert_eq!(brief(&error), "no watching");
+    }
+}
