@@ -15,7 +15,8 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    ConductorConfig, Control, Journal, JournalError, Outcome, Progress, ShardPresence, StartRecord, conduct, release,
+    ConductorConfig, Control, Journal, JournalError, Outcome, Progress, ShardPresence, StartRecord, WallClock, conduct,
+    release,
 };
 use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::plan;
@@ -133,6 +134,7 @@ async fn measure(
         on_lost: order.on_lost(),
         plans: plans.clone(),
         resume: None,
+        wall_clock: WallClock::default(),
     };
     let outcome = follow(&mut benchmark, config, Arc::clone(&calls), shards.presence(), interrupts, display).await;
     outcome.unacknowledged().for_each(|shard| shards.stop_one(shard.shard));

@@ -11,7 +11,7 @@ mod plan_check;
 mod report;
 mod server;
 mod shard;
-mod trial;
+pub mod trial;
 
 pub use identity::{Credential, CredentialError, Identity};
 pub use shard::Settings;

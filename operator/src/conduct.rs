@@ -7,13 +7,16 @@ mod finished;
 mod journal;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    ConductorConfig, Control, Ending, Outcome, Progress, ShardPresence, conduct, release,
+    ConductorConfig, Control, Ending, Outcome, Progress, ShardCalls, ShardPresence, conduct, release,
 };
 use redisbench_benchmark::credential::{CredentialError, RunCredential};
 use tokio::sync::watch;
@@ -46,6 +49,38 @@ pub struct Conducts {
     bytes: Arc<Mutex<HashMap<String, Bytes>>>,
     /// Merges of snapshots so far, for the metrics.
     merges: Arc<AtomicU64>,
+    stage: Stage,
+}
+
+type Perform =
+    dyn Fn(Score, Wires, Weak<Conduct>, Conducts) -> Result<BoxFuture<'static, ()>, CredentialError> + Send + Sync;
+
+/// Where scores are performed: how shards are called, and where results are merged.
+#[derive(Clone)]
+struct Stage(Arc<Perform>);
+
+impl Default for Stage {
+    fn default() -> Self {
+        Self(Arc::new(|score, wires, entry, conducts| {
+            let client = Arc::new(ShardClient::new(&score.run.id, &score.credential, CallTimeouts::default())?);
+            Ok(perform(score, client, wires, entry, conducts, Merging::OnAnotherThread).boxed())
+        }))
+    }
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Stage")
+    }
+}
+
+/// Where the results of a trial are merged.
+#[derive(Clone, Copy)]
+enum Merging {
+    /// Merging thousands of histograms takes a while, and other tasks want the thread.
+    OnAnotherThread,
+    /// What is simulated has one thread.
+    Here,
 }
 
 /// A conducting task and the wires into it.
@@ -57,6 +92,8 @@ pub struct Conduct {
     release: watch::Sender<bool>,
     progress: watch::Receiver<Progress>,
     ended: OnceLock<(Ended, Instant)>,
+    epoch: u64,
+    superseded: OnceLock<Instant>,
     released: AtomicBool,
     notes: Mutex<Notes>,
     task: OnceLock<Task>,
@@ -101,6 +138,19 @@ pub struct Score {
 }
 
 impl Conducts {
+    /// Conducting tasks for a simulation: shards are called through what `dial` gives, every task goes through `host`
+    /// before it is spawned, and nothing leaves the thread.
+    pub fn simulated<C: ShardCalls>(
+        dial: impl Fn(&Run) -> Arc<C> + Send + Sync + 'static,
+        host: impl Fn(BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) -> Self {
+        let stage = Stage(Arc::new(move |score, wires, entry, conducts| {
+            let calls = dial(&score.run);
+            Ok(host(perform(score, calls, wires, entry, conducts, Merging::Here).boxed()))
+        }));
+        Self { stage, ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Conduct>>> {
         // A map is whole between any two calls, so a panic elsewhere leaves nothing half done.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
@@ -153,7 +203,6 @@ impl Conducts {
     /// # Errors
     /// When TLS cannot be set up with the credential.
     pub fn start(&self, score: Score) -> Result<(), CredentialError> {
-        let client = Arc::new(ShardClient::new(&score.run.id, &score.credential, CallTimeouts::default())?);
         let (presence, presence_seen) = watch::channel(score.presence.clone());
         let (control, control_seen) = watch::channel(Control::default());
         let (publish, progress) = watch::channel(Progress::default());
@@ -165,13 +214,15 @@ impl Conducts {
             release,
             progress: progress.clone(),
             ended: OnceLock::new(),
+            epoch: score.config.epoch,
+            superseded: OnceLock::new(),
             released: AtomicBool::new(false),
             notes: Mutex::default(),
             task: OnceLock::new(),
         });
         let wires = Wires { presence: presence_seen, control: control_seen, release: release_seen, publish, progress };
         // The task holds its entry weakly: dropping the entry is what stops the task.
-        let task = perform(score, client, wires, Arc::downgrade(&entry), self.clone());
+        let task = (self.stage.0)(score, wires, Arc::downgrade(&entry), self.clone())?;
         let _ = entry.task.set(Task(tokio::spawn(task)));
         self.lock().insert(entry.run.uid.clone(), entry);
         Ok(())
@@ -186,18 +237,20 @@ struct Wires {
     progress: watch::Receiver<Progress>,
 }
 
-async fn perform(
+async fn perform<C: ShardCalls>(
     score: Score,
-    client: Arc<ShardClient>,
+    client: Arc<C>,
     mut wires: Wires,
-    entry: std::sync::Weak<Conduct>,
+    entry: Weak<Conduct>,
     conducts: Conducts,
+    merging: Merging,
 ) {
     let Score { run, config, journal, finish, wake, .. } = score;
     let epoch = config.epoch;
     tracing::info!(namespace = run.namespace, benchmark = run.benchmark, run = run.id, epoch, "conducting");
     let conducting = conduct(config, client.clone(), journal, wires.presence.clone(), wires.control, wires.publish);
     let outcome = tokio::select! {
+        biased;
         outcome = conducting => outcome,
         () = announce(wires.progress, wake.clone(), conducts.merges.clone()) => return,
     };
@@ -206,8 +259,11 @@ async fn perform(
     let ended = if superseded {
         Ended::Superseded
     } else {
-        // Merging thousands of histograms takes a while, and other tasks want the thread.
-        match tokio::task::spawn_blocking(move || finish(outcome)).await {
+        let finished = match merging {
+            Merging::OnAnotherThread => tokio::task::spawn_blocking(move || finish(outcome)).await,
+            Merging::Here => Ok(finish(outcome)),
+        };
+        match finished {
             Ok(finished) => Ended::Over(Arc::new(finished)),
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "failed to merge the results");
@@ -279,8 +335,30 @@ impl Conduct {
         self.progress.borrow().clone()
     }
 
+    /// The epoch of its conductor.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Another conductor has taken over: what this one knows is of no interest any more. Who only reads from shards
+    /// would never learn it from them.
+    pub fn supersede(&self) {
+        self.superseded.get_or_init(Instant::now);
+        if let Some(task) = self.task.get() {
+            task.0.abort();
+        }
+    }
+
     /// What reconcile decides by.
     pub fn view(&self) -> ConductView {
+        if let Some(at) = self.superseded.get() {
+            return ConductView::Ended {
+                ended: Ended::Superseded,
+                since: at.elapsed(),
+                artifacts_failure: None,
+                released: true,
+            };
+        }
         // Looked at first: a task that ends between the two looks has said how it ended.
         let is_finished = self.task.get().is_some_and(|task| task.0.is_finished());
         match self.ended.get() {

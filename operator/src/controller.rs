@@ -8,18 +8,23 @@ mod memory;
 pub mod observe;
 mod perform;
 pub mod status;
+mod surroundings;
 mod unreadable;
 pub mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
 use kube::core::DeserializeGuard;
 use kube::runtime::controller::Action as Requeue;
 use kube::runtime::events::Recorder;
+use kube::runtime::events::Reporter;
 use kube::runtime::reflector::ObjectRef;
+use kube::runtime::reflector::Store;
 use kube::{Client, Resource as _, ResourceExt as _};
+use prometheus_client::registry::Registry;
 use redisbench_benchmark::api::{RedisBenchmark, validate};
 use redisbench_benchmark::credential::CredentialError;
 use redisbench_benchmark::report::conditions::reason;
@@ -32,6 +37,7 @@ use self::decide::{Notice, Subject, decide};
 use self::memory::Memory;
 use self::observe::{NotFilled, Reads};
 use self::perform::Performer;
+pub use self::surroundings::Surroundings;
 use crate::conduct::Conducts;
 use crate::metrics::OperatorMetrics;
 
@@ -66,6 +72,7 @@ pub struct Shared {
     /// The conducting tasks.
     pub conducts: Conducts,
     memory: Arc<Memory>,
+    surroundings: Surroundings,
 }
 
 impl Shared {
@@ -77,7 +84,8 @@ impl Shared {
         metrics: OperatorMetrics,
         conducts: Conducts,
     ) -> Self {
-        Self { client, settings, recorder, metrics, conducts, memory: Arc::default() }
+        let (memory, surroundings) = (Arc::default(), Surroundings::default());
+        Self { client, settings, recorder, metrics, conducts, memory, surroundings }
     }
 
     /// The benchmark no longer exists: stops conducting it, and forgets it.
@@ -92,6 +100,24 @@ pub struct Context {
     shared: Shared,
     reads: Reads,
     wake: mpsc::Sender<ObjectRef<Guarded>>,
+}
+
+impl Context {
+    /// For a simulation, which fills the caches and calls [`reconcile`] itself. Nobody sees its metrics.
+    pub fn simulated(
+        client: Client,
+        settings: Settings,
+        surroundings: Surroundings,
+        conducts: Conducts,
+        (jobs, pods): (Store<Job>, Store<Pod>),
+        wake: mpsc::Sender<ObjectRef<Guarded>>,
+    ) -> Self {
+        let reporter = Reporter { controller: "redisbench-operator".into(), instance: Some("simulated".into()) };
+        let recorder = Recorder::new(client.clone(), reporter);
+        let metrics = OperatorMetrics::register(&mut Registry::default());
+        let shared = Shared::new(client.clone(), settings, recorder, metrics, conducts);
+        Self { shared: Shared { surroundings, ..shared }, reads: Reads { client, jobs, pods }, wake }
+    }
 }
 
 /// Why a reconciliation did not work.
@@ -124,6 +150,7 @@ impl ReconcileError {
             Self::Timeout | Self::Apply(ApplyError::Timeout { .. }) => "timeout",
             Self::Apply(ApplyError::NameTaken { .. }) => "name_taken",
             Self::Apply(ApplyError::StillDeleting { .. }) => "still_deleting",
+            Self::Apply(ApplyError::Superseded { .. }) => "conflict",
             Self::Apply(ApplyError::Json(_)) => "internal",
             Self::Apply(error @ ApplyError::Api { .. }) => match error.code() {
                 Some(409) => "conflict",
@@ -176,9 +203,10 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Re
 #[expect(clippy::needless_pass_by_value, reason = "the runtime's signature")]
 pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>) -> Requeue {
     let uid = object.meta().uid.clone().unwrap_or_default();
+    let shared = &context.shared;
     if error.class() == "conflict" {
         // Someone was faster; the watch brings us what they wrote.
-        return Requeue::requeue(memory::jitter(Duration::from_millis(200)));
+        return Requeue::requeue(memory::jitter(Duration::from_millis(200), shared.surroundings.chance()));
     }
     tracing::warn!(
         namespace = object.meta().namespace,
@@ -187,7 +215,7 @@ pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>
         error = events::chain(error),
         "reconciliation failed"
     );
-    Requeue::requeue(context.shared.memory.failed(&uid, error.for_people()))
+    Requeue::requeue(shared.memory.failed(&uid, error.for_people(), shared.surroundings.chance()))
 }
 
 async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, ReconcileError> {
@@ -197,9 +225,9 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
         shared.conducts.stop(&uid);
         return Ok(Requeue::await_change());
     }
-    let now = Timestamp::now();
+    let now = shared.surroundings.now();
     let status = benchmark.status.clone().unwrap_or_default();
-    let fresh_run_id = uuid::Uuid::now_v7().simple().to_string();
+    let fresh_run_id = shared.surroundings.fresh_run_id();
     let run = Run {
         namespace: benchmark.namespace().unwrap_or_default(),
         benchmark: benchmark.name_any(),

@@ -1,7 +1,9 @@
 //! What the conductor is told: once at its start, and while it conducts.
 
+use std::fmt;
 use std::future::Future;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redisbench_wire::plan::ShardPlan;
 
@@ -21,6 +23,42 @@ pub struct ConductorConfig {
     /// The start that an earlier conductor recorded for this trial, if any. With it the conductor first asks every
     /// shard what it accepted.
     pub resume: Option<StartRecord>,
+    /// What the conductor reads the time of day from.
+    pub wall_clock: WallClock,
+}
+
+/// Where the time of day comes from: the system, unless a simulation has a time of its own.
+#[derive(Clone)]
+pub struct WallClock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+
+impl WallClock {
+    /// Reads the time from `now`.
+    pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// The time of day.
+    pub fn now(&self) -> SystemTime {
+        (self.0)()
+    }
+
+    /// The time of day in nanoseconds since the Unix epoch.
+    pub fn unix_nanoseconds(&self) -> u64 {
+        let since = self.now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Default for WallClock {
+    fn default() -> Self {
+        Self::new(SystemTime::now)
+    }
+}
+
+impl fmt::Debug for WallClock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("WallClock")
+    }
 }
 
 /// What the conductor gives up on.

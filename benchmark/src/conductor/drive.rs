@@ -1,7 +1,7 @@
 //! The course of a trial: take over or prepare, start, measure; and what each stop on the way leads to.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use redisbench_wire::plan::{Bound, ShardPlan};
 use tokio::sync::watch;
@@ -229,10 +229,4 @@ pub fn planned_length(plan: &ShardPlan) -> Duration {
     Duration::from_nanos(plan.warmup_nanoseconds)
         + Duration::from_nanos(measured)
         + Duration::from_nanos(plan.timeouts.request_nanoseconds)
-}
-
-/// The wall clock in nanoseconds since the Unix epoch.
-pub fn unix_now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

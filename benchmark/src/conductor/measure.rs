@@ -102,13 +102,14 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 wake_at = timetable.next().map_or(wake_at, |at| at.min(wake_at));
             }
             news = tokio::select! {
+                biased;
+                Ok(()) = self.presence.changed() => true,
                 Some(polled) = polls.next(), if !polls.is_empty() => {
                     if let Some((at, index)) = self.take_note(polled, interval)? {
                         timetable.add(at, index);
                     }
                     false
                 }
-                Ok(()) = self.presence.changed() => true,
                 () = sleep_until(wake_at) => false,
             };
         }

@@ -30,7 +30,7 @@ use tokio::sync::watch;
 
 pub use calls::{CallError, Endpoint, ShardCalls, Unreachable};
 pub use config::{
-    ConductorConfig, ConductorLimits, Control, Journal, JournalError, OnLost, ShardPresence, StartRecord,
+    ConductorConfig, ConductorLimits, Control, Journal, JournalError, OnLost, ShardPresence, StartRecord, WallClock,
 };
 pub use outcome::{Ending, Failure, Outcome, ShardClock, ShardOutcome, reason};
 pub use progress::{ConductStage, LivePicture, PreparationProgress, Progress, ShardCounts};

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::barrier::{ACKNOWLEDGE_BEFORE, lead};
 use super::clock::nanoseconds;
-use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop, unix_now};
+use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::shards::Standing;
 use super::{CallError, ConductStage, Endpoint, Journal, JournalError, ShardCalls, StartRecord};
 
@@ -24,7 +24,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         self.attempt += 1;
         let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, self.shards.len());
         let start_at = self.clock.now().saturating_add(nanoseconds(lead));
-        let start_at_unix_nanoseconds = unix_now() + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX);
+        let start_at_unix_nanoseconds =
+            self.config.wall_clock.unix_nanoseconds() + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX);
         let until = self.clock.instant(start_at) - ACKNOWLEDGE_BEFORE;
         let record = StartRecord { attempt: self.attempt, start_at_unix_nanoseconds };
         // Recorded first: a conductor that takes over must know of an attempt before any shard can.

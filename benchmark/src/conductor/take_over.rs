@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::barrier::polling_interval;
 use super::clock::ClockEstimate;
-use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop, unix_now};
+use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::prepare::exchange;
 use super::shards::{Shard, Standing, failure_of};
 use super::{CallError, ConductStage, Journal, ShardCalls, ShardPresence};
@@ -72,7 +72,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             }
             self.pause(polling_interval(self.shards.len())).await;
         };
-        let unix_now = unix_now();
+        let unix_now = self.config.wall_clock.unix_nanoseconds();
         let course = course(&words, unix_now >= record.start_at_unix_nanoseconds);
         tracing::info!(attempt = record.attempt, ?course, "took over");
         if course == Course::NewAttempt {

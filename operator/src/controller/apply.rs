@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::build::Run;
+use super::build::{EPOCH_ANNOTATION, Run};
 use super::status::difference;
 
 /// The longest that one call to the API server may take.
@@ -54,6 +54,12 @@ pub enum ApplyError {
     StillDeleting {
         /// The object's kind.
         kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// A conductor that took over has written the result.
+    #[error("failed to write ConfigMap {name}: a later conductor has written it")]
+    Superseded {
         /// Its name.
         name: String,
     },
@@ -160,21 +166,31 @@ impl Applier<'_> {
         Ok(Some(found))
     }
 
-    /// Writes ConfigMaps; those of an earlier try are overwritten.
+    /// Writes ConfigMaps; those of an earlier try are overwritten, unless a conductor of a higher epoch than `epoch`
+    /// wrote them: an operator that stood still must not put its own picture in the place of a result.
     ///
     /// # Errors
     /// When the API server refuses, or a name is taken.
-    pub async fn write_artifacts(&self, pieces: &[ConfigMap]) -> Result<(), ApplyError> {
+    pub async fn write_artifacts(&self, epoch: u64, pieces: &[ConfigMap]) -> Result<(), ApplyError> {
         for piece in pieces {
             let Some(found) = self.create_ours("ConfigMap", piece).await? else { continue };
             if found.data == piece.data {
                 continue;
             }
             let name = piece.name_any();
+            let writer = found.annotations().get(EPOCH_ANNOTATION).and_then(|epoch| epoch.parse::<u64>().ok());
+            if writer.is_some_and(|writer| writer > epoch) {
+                return Err(ApplyError::Superseded { name });
+            }
             let mut data: BTreeMap<&String, Option<&String>> =
                 found.data.iter().flatten().map(|(key, _)| (key, None)).collect();
             data.extend(piece.data.iter().flatten().map(|(key, value)| (key, Some(value))));
-            let patch = json!({"metadata": {"uid": found.uid()}, "data": data});
+            let metadata = json!({
+                "uid": found.uid(),
+                "resourceVersion": found.resource_version(),
+                "annotations": {EPOCH_ANNOTATION: epoch.to_string()},
+            });
+            let patch = json!({"metadata": metadata, "data": data});
             let api: Api<ConfigMap> = self.api();
             let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
             call(&format!("write ConfigMap {name}"), api.patch(&name, &params, &patch)).await?;
@@ -232,5 +248,30 @@ fn unless_gone(result: Result<(), ApplyError>) -> Result<(), ApplyError> {
     match result {
         Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::build::artifact;
+    use crate::testing::FakeServer;
+
+    #[tokio::test]
+    async fn an_operator_that_stood_still_does_not_overwrite_a_result() {
+        let run = Run { namespace: "perf".into(), benchmark: "cart".into(), uid: "u-1".into(), id: "r".into() };
+        let server = FakeServer::default();
+        let client = server.client();
+        let applier = Applier { run: &run, client: &client };
+        let write = async |epoch: u64, text: &str| {
+            applier.write_artifacts(epoch, &[artifact(&run, epoch, 0, "result.json", text)]).await
+        };
+        let written =
+            || server.get("/api/v1/namespaces/perf/configmaps/cart-result-0").unwrap()["data"]["result.json"].clone();
+        write(1, "first").await.unwrap();
+        write(2, "second").await.unwrap();
+        assert_eq!(written(), "second");
+        assert!(matches!(write(1, "first").await, Err(ApplyError::Superseded { .. })));
+        assert_eq!(written(), "second");
     }
 }

@@ -17,6 +17,8 @@ pub use job::{EXIT_FATAL, JobInput, RETRIES, job};
 pub const BENCHMARK_LABEL: &str = "redisbench.dev/benchmark";
 /// Label of everything that belongs to a run: its runId.
 pub const RUN_LABEL: &str = "redisbench.dev/run";
+/// Annotation of a piece of the result: the epoch of the conductor that wrote it.
+pub const EPOCH_ANNOTATION: &str = "redisbench.dev/conductor-epoch";
 /// The name of the load generator's container.
 pub const CONTAINER: &str = "loadgen";
 /// The port of a shard's control API.
@@ -96,10 +98,13 @@ pub fn secret(run: &Run, credential: &RunCredential) -> Secret {
     }
 }
 
-/// The ConfigMap with one piece of the result.
-pub fn artifact(run: &Run, index: usize, name: &str, text: &str) -> ConfigMap {
+/// The ConfigMap with one piece of the result, as the conductor of `epoch` has it.
+pub fn artifact(run: &Run, epoch: u64, index: usize, name: &str, text: &str) -> ConfigMap {
     ConfigMap {
-        metadata: run.owned(run.artifact_name(index)),
+        metadata: ObjectMeta {
+            annotations: Some([(EPOCH_ANNOTATION.to_owned(), epoch.to_string())].into()),
+            ..run.owned(run.artifact_name(index))
+        },
         data: Some([(name.to_owned(), text.to_owned())].into()),
         ..ConfigMap::default()
     }

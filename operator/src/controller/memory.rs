@@ -2,7 +2,6 @@
 //! written a little early, or something is tried again a little soon.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -63,13 +62,13 @@ impl Memory {
     }
 
     /// A reconciliation of `uid` failed; says how long to wait before the next.
-    pub fn failed(&self, uid: &str, failure: Option<(&'static str, String)>) -> Duration {
+    pub fn failed(&self, uid: &str, failure: Option<(&'static str, String)>, chance: u64) -> Duration {
         let mut contents = self.lock();
         let entry = contents.benchmarks.entry(uid.to_owned()).or_default();
         let doublings = entry.failures.min(16);
         entry.failures = entry.failures.saturating_add(1);
         entry.failure = failure;
-        jitter(PAUSES.0.saturating_mul(1 << doublings).min(PAUSES.1))
+        jitter(PAUSES.0.saturating_mul(1 << doublings).min(PAUSES.1), chance)
     }
 
     /// A reconciliation of `uid` worked.
@@ -86,10 +85,9 @@ impl Memory {
     }
 }
 
-/// Between half and one and a half of `pause`, so that what failed together is not tried again together.
-pub fn jitter(pause: Duration) -> Duration {
-    let random = RandomState::new().build_hasher().finish() % 1024;
-    pause / 2 + pause.saturating_mul(u32::try_from(random).unwrap_or(0)) / 1024
+/// Between half and one and a half of `pause`, by `chance`, so that what failed together is not tried again together.
+pub fn jitter(pause: Duration, chance: u64) -> Duration {
+    pause / 2 + pause.saturating_mul(u32::try_from(chance % 1024).unwrap_or(0)) / 1024
 }
 
 #[cfg(test)]
@@ -99,12 +97,12 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_bound_and_begin_anew() {
         let memory = Memory::default();
-        for _ in 0..40 {
-            assert!(memory.failed("a", None) <= PAUSES.1 * 3 / 2);
+        for chance in 0..40 {
+            assert!(memory.failed("a", None, chance * 27) <= PAUSES.1 * 3 / 2);
         }
-        assert!(memory.failed("a", None) >= PAUSES.1 / 2);
+        assert!(memory.failed("a", None, 0) >= PAUSES.1 / 2);
         memory.succeeded("a");
-        assert!(memory.failed("a", None) <= PAUSES.0 * 3 / 2);
+        assert!(memory.failed("a", None, 1023) <= PAUSES.0 * 3 / 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -69,9 +69,15 @@ impl Reads {
             pod.metadata.namespace.as_deref() == Some(&run.namespace) && pod.labels().get(RUN_LABEL) == Some(&run.id)
         };
         let pods = self.pods.state_filter(of_run);
-        let pods: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
+        let mut pods: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
+        // The cache has no order of its own.
+        pods.sort_by_key(|pod| &pod.metadata.name);
         let view = job.as_deref().map(JobView::of);
         let recorded = benchmark.status.as_ref().and_then(|status| status.trial.as_ref()?.start_at.as_ref()).is_some();
+        let epoch = benchmark.status.as_ref().and_then(|status| status.conductor_epoch);
+        if let Some(conduct) = conduct.filter(|conduct| epoch.is_some_and(|epoch| epoch > conduct.epoch())) {
+            conduct.supersede();
+        }
         let conduct_view = conduct.map(Conduct::view);
         let started =
             recorded || matches!(&conduct_view, Some(ConductView::Running(p)) if p.start_at_unix_nanoseconds.is_some());

@@ -99,11 +99,12 @@ impl Performer<'_> {
     }
 
     async fn write_artifacts(&self, applier: &Applier<'_>, finished: &Finished) -> Result<(), ReconcileError> {
-        let pieces = finished.report.pieces.iter().enumerate();
+        let Some(conduct) = self.context.shared.conducts.get(&self.run.uid) else { return Ok(()) };
+        let (pieces, epoch) = (finished.report.pieces.iter().enumerate(), conduct.epoch());
         let pieces: Vec<ConfigMap> =
-            pieces.map(|(index, (name, text))| build::artifact(self.run, index, name, text)).collect();
-        let written = applier.write_artifacts(&pieces).await;
-        if let (Err(error), Some(conduct)) = (&written, self.context.shared.conducts.get(&self.run.uid)) {
+            pieces.map(|(index, (name, text))| build::artifact(self.run, epoch, index, name, text)).collect();
+        let written = applier.write_artifacts(epoch, &pieces).await;
+        if let Err(error) = &written {
             conduct.note_artifacts_failure(events::chain(error));
         }
         written.map_err(ReconcileError::from)
@@ -127,6 +128,7 @@ impl Performer<'_> {
                 spec::OnLost::Restart => OnLost::Restart,
             },
             resume,
+            wall_clock: shared.surroundings.wall_clock.clone(),
         };
         let (validated, run) = (spec.clone(), self.run.clone());
         let wake = self.context.wake.clone();

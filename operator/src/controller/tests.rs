@@ -13,8 +13,8 @@ use crate::testing::{CART, FakeServer, benchmark, status};
 struct World {
     server: FakeServer,
     context: Arc<Context>,
-    jobs: Writer<k8s_openapi::api::batch::v1::Job>,
-    _pods: Writer<k8s_openapi::api::core::v1::Pod>,
+    jobs: Writer<Job>,
+    _pods: Writer<Pod>,
     _woken: mpsc::Receiver<ObjectRef<Guarded>>,
 }
 

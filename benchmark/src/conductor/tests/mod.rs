@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use self::fake::FakeShards;
 use super::{
     ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Failure, Journal, JournalError, OnLost, Outcome,
-    Progress, ShardPresence, StartRecord, conduct, reason,
+    Progress, ShardPresence, StartRecord, WallClock, conduct, reason,
 };
 
 pub use self::fake::bare_snapshot as snapshot;
@@ -100,6 +100,7 @@ impl Rig {
                 limits: ConductorLimits::default(),
                 on_lost: OnLost::Invalidate,
                 resume: None,
+                wall_clock: WallClock::default(),
             },
             shards,
             journal: Arc::default(),

@@ -41,7 +41,7 @@ pub(super) fn over(
 ) {
     let finished = match ended {
         Ended::Superseded => {
-            match SUPERSEDED_PAUSE.checked_sub(since) {
+            match rest(SUPERSEDED_PAUSE, since) {
                 Some(wait) => decision.requeue = Some(wait),
                 None => decision.after.push(Action::StopConducting),
             }
@@ -92,6 +92,10 @@ pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestam
         Some(ConductView::Running(_)) | None => false,
     };
     let Some(_) = observed.job.as_ref().filter(|job| !job.deleting) else {
+        // Someone else deleted the Job of a run that we still hold, and left us its Secret.
+        if observed.conduct.is_some() {
+            decision.after.push(Action::DeleteChildren);
+        }
         decision.after.push(Action::StopConducting);
         return decision;
     };

@@ -294,6 +294,24 @@ fn a_superseded_conductor_writes_nothing() {
     assert_eq!((late.status, late.after), (before, vec![Action::StopConducting]));
 }
 
+#[test]
+fn the_pause_of_a_superseded_conductor_ends_without_a_spin() {
+    let pause = Duration::from_secs(15);
+    let decision =
+        decide_on(&benchmark(json!({})), &status(json!({"phase": "Running"})), &over(Ended::Superseded, pause, None));
+    assert_eq!((decision.requeue.unwrap(), decision.after), (LOOK_AGAIN, vec![Action::StopConducting]));
+}
+
+#[test]
+fn the_secret_of_a_job_that_someone_deleted_goes_too() {
+    let observed = Observed { job: None, ..over(Ended::Over(finished(Ending::Completed)), Duration::ZERO, None) };
+    let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &observed);
+    assert_eq!(decision.after, [Action::DeleteChildren, Action::StopConducting]);
+    let later = Observed { conduct: None, ..observed };
+    let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &later);
+    assert_eq!(decision.after, [Action::StopConducting]);
+}
+
 /// A finished status, since `NOW` minus `age` seconds.
 fn ended(phase: &str, age: i64) -> RedisBenchmarkStatus {
     let now: Timestamp = NOW.parse().unwrap();

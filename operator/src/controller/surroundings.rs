@@ -1,0 +1,49 @@
+use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use redisbench_benchmark::conductor::WallClock;
+
+/// What reconciling takes from outside beside the API server: the time of day, and chance. A simulation gives its own,
+/// so that one seed always gives one course of events.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The time of day.
+    pub wall_clock: WallClock,
+    /// A random number.
+    pub chance: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Default for Surroundings {
+    /// Those of the system.
+    fn default() -> Self {
+        Self { wall_clock: WallClock::default(), chance: Arc::new(|| RandomState::new().build_hasher().finish()) }
+    }
+}
+
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Surroundings")
+    }
+}
+
+impl Surroundings {
+    pub(super) fn now(&self) -> Timestamp {
+        // Beyond the years that a timestamp holds there is no operator.
+        Timestamp::try_from(self.wall_clock.now()).unwrap_or_default()
+    }
+
+    pub(super) fn chance(&self) -> u64 {
+        (self.chance)()
+    }
+
+    /// A runId: a UUID of version 7 without hyphens.
+    pub(super) fn fresh_run_id(&self) -> String {
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&self.chance().to_be_bytes());
+        random[8..].copy_from_slice(&self.chance().to_be_bytes()[..2]);
+        let milliseconds = self.wall_clock.unix_nanoseconds() / 1_000_000;
+        uuid::Builder::from_unix_timestamp_millis(milliseconds, &random).into_uuid().simple().to_string()
+    }
+}
