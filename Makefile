@@ -11,7 +11,7 @@ LOGS := $(TARGET)/test-logs
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build test test-steps test-unit test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate test test-steps test-unit test-chart lint fmt deny crds images packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ run: packages ## load a throwaway Redis from two local shards, and print the mer
 
 build: packages ## the three programs, optimised
 	cargo build --release -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench
+
+simulate: packages ## run SEEDS=1..20000 of the simulation; shows the trace of the first that fails
+	cargo run --profile simulate -p redisbench-simulate -- --seeds $(or $(SEEDS),1..20000)
 
 # The closing line adds up what the runners of all steps said; a step that broke before its tests is one failure.
 test: ## every test there is, the last of them on a Kubernetes of three nodes that it builds and starts

@@ -20,14 +20,16 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("redisbench-operator", BTreeSet::from([BENCHMARK, WIRE])),
         ("kubectl-redisbench", BTreeSet::from([BENCHMARK, WIRE])),
         ("redisbench-e2e", BTreeSet::new()),
+        // Everything but the command line, around one made-up world.
+        ("redisbench-simulate", BTreeSet::from(["redisbench-operator", "redisbench-loadgen", BENCHMARK, WIRE])),
     ])
 }
 
 /// Crates by whom they may be used directly. `benchmark` knows objects of Kubernetes, and no client.
 const RESERVED: [(&str, &[&str]); 5] = [
-    ("kube", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e"]),
-    ("k8s-openapi", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", BENCHMARK]),
-    ("clap", &["redisbench-operator", "kubectl-redisbench", "redisbench-loadgen"]),
+    ("kube", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate"]),
+    ("k8s-openapi", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate", BENCHMARK]),
+    ("clap", &["redisbench-operator", "kubectl-redisbench", "redisbench-loadgen", "redisbench-simulate"]),
     ("prometheus-client", &["redisbench-operator"]),
     ("redis", &["redisbench-loadgen", "kubectl-redisbench"]),
 ];

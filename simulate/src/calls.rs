@@ -1,0 +1,172 @@
+//! The conductor's calls over a network that delays, drops and repeats.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use redisbench_benchmark::conductor::{CallError, Endpoint, ShardCalls, Unreachable};
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{
+    AbortRequest, AcceptedStart, ClockReading, Detail, EpochRequest, PlanRequest, ShardState, StartRequest,
+};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use crate::process::{Answer, Call};
+use crate::world::{World, lock};
+
+const DIAL: Duration = Duration::from_secs(3);
+const CALL: Duration = Duration::from_secs(8);
+const FULL_SNAPSHOT: Duration = Duration::from_secs(30);
+
+/// The calls of one conducting task of one operator.
+pub struct SimulatedCalls {
+    pub world: Arc<World>,
+    /// The epoch of its first release; 0 before.
+    pub released: AtomicU64,
+}
+
+type Received = (String, Result<Answer, redisbench_wire::Refusal>);
+
+impl SimulatedCalls {
+    async fn call(&self, shard: &Endpoint, call: Call) -> Result<Answer, CallError> {
+        let limit = match &call {
+            Call::Snapshot(_, Detail::Full) => FULL_SNAPSHOT,
+            _ => CALL,
+        };
+        self.before_sending(&call);
+        let address = shard.address.ip();
+        let dialled = async {
+            if self.world.is_cut(address) && self.world.chance(0.5) {
+                sleep(DIAL).await;
+                return Err(Unreachable::DialTimedOut(shard.address).into());
+            }
+            let received = send(&self.world, address, call).await;
+            let Some((incarnation, answer)) = received else {
+                return Err(Unreachable::Connection(format!("connection to {} refused", shard.address)).into());
+            };
+            if incarnation != shard.incarnation {
+                return Err(Unreachable::Foreign(format!("incarnation is {incarnation}")).into());
+            }
+            answer.map_err(CallError::Refused)
+        };
+        timeout(limit, dialled).await.unwrap_or_else(|_| Err(Unreachable::TimedOut(limit).into()))
+    }
+
+    /// No call but release after release, and none before the end is durable.
+    fn before_sending(&self, call: &Call) {
+        let epoch = match call {
+            Call::Plan(request) => request.epoch,
+            Call::Start(_, request) => request.epoch,
+            Call::Abort(_, request) => request.epoch,
+            Call::Release(request) => {
+                let epoch = request.epoch;
+                let status = lock(&self.world.cluster).benchmark().map(|benchmark| benchmark["status"].clone());
+                if let Some(status) = status {
+                    let phase = status["phase"].as_str().unwrap_or_default();
+                    self.world.check(matches!(phase, "Succeeded" | "Failed" | "Aborted"), || {
+                        format!("shards are released while status says {phase}")
+                    });
+                }
+                self.released.store(epoch, Ordering::Relaxed);
+                let mut ledger = lock(&self.world.ledger);
+                ledger.released = ledger.released.max(Some(epoch));
+                return;
+            }
+            Call::Clock | Call::State | Call::Snapshot(..) => {
+                self.world.check(self.released.load(Ordering::Relaxed) == 0, || format!("{call:?} after release"));
+                return;
+            }
+        };
+        let released = lock(&self.world.ledger).released;
+        self.world.check(released.is_none_or(|released| epoch < released), || {
+            format!("epoch {epoch} orders something after the release by epoch {}", released.unwrap_or_default())
+        });
+    }
+}
+
+/// Sends `call`, and waits for its answer, for ever if that is lost. None if nobody listens.
+async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Received> {
+    let network = &world.plot.network;
+    let (answer, answered) = oneshot::channel();
+    let (there, back) = (world.latency(), world.latency());
+    let (lost_there, lost_back) = (world.chance(network.lost), world.chance(network.lost));
+    // Only what changes something is of interest twice.
+    if !matches!(call, Call::Clock | Call::State | Call::Snapshot(..)) && world.chance(network.repeated) {
+        let (again, late) = (call.clone(), there + world.latency() * 3);
+        world.after(late, move |world| {
+            if !world.is_cut(address) {
+                drop(world.deliver(address, again));
+            }
+        });
+    }
+    let world = world.clone();
+    // The network goes on when the caller no longer waits.
+    tokio::spawn(async move {
+        sleep(there).await;
+        if lost_there || world.is_cut(address) {
+            return std::future::pending().await;
+        }
+        let received = world.deliver(address, call);
+        sleep(back).await;
+        if lost_back || world.is_cut(address) {
+            return std::future::pending().await;
+        }
+        let _ = answer.send(received);
+    });
+    match answered.await {
+        Ok(received) => received,
+        Err(_) => std::future::pending().await,
+    }
+}
+
+fn unexpected<T>(answer: &Answer) -> Result<T, CallError> {
+    Err(Unreachable::Malformed(format!("{answer:?}")).into())
+}
+
+impl ShardCalls for SimulatedCalls {
+    async fn clock(&self, shard: &Endpoint) -> Result<ClockReading, CallError> {
+        match self.call(shard, Call::Clock).await? {
+            Answer::Clock(reading) => Ok(reading),
+            other => unexpected(&other),
+        }
+    }
+
+    async fn state(&self, shard: &Endpoint) -> Result<ShardState, CallError> {
+        state(self.call(shard, Call::State).await?)
+    }
+
+    async fn put_plan(&self, shard: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {
+        state(self.call(shard, Call::Plan(Box::new(request.clone()))).await?)
+    }
+
+    async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
+        match self.call(shard, Call::Start(trial, *request)).await? {
+            Answer::Start(accepted) => Ok(accepted),
+            other => unexpected(&other),
+        }
+    }
+
+    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {
+        match self.call(shard, Call::Snapshot(trial, detail)).await? {
+            Answer::Snapshot(snapshot) => Ok(*snapshot),
+            other => unexpected(&other),
+        }
+    }
+
+    async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
+        state(self.call(shard, Call::Abort(trial, *request)).await?)
+    }
+
+    async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
+        state(self.call(shard, Call::Release(*request)).await?)
+    }
+}
+
+fn state(answer: Answer) -> Result<ShardState, CallError> {
+    match answer {
+        Answer::State(state) => Ok(*state),
+        other => unexpected(&other),
+    }
+}

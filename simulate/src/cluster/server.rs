@@ -1,0 +1,247 @@
+//! The API server.
+
+use std::sync::Arc;
+
+use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::{Cluster, Kind, benchmark_path};
+use crate::ledger::Ledger;
+use crate::world::{World, lock};
+
+impl World {
+    /// A client of the API server, by the network.
+    pub fn client(self: &Arc<Self>, operator: String) -> Client {
+        let world = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (world, operator) = (world.clone(), operator.clone());
+            async move { world.request(&operator, request).await }
+        });
+        Client::new(service, "default")
+    }
+
+    async fn request(self: &Arc<Self>, operator: &str, request: Request<Body>) -> Result<Response<Body>, Failed> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.map_err(|_| Failed("the body broke off"))?.to_bytes();
+        let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        let (answer, answered) = oneshot::channel();
+        let (there, back) = (self.latency(), self.latency());
+        let answer_lost = self.chance(self.plot.api.answer_lost);
+        let (world, operator) = (self.clone(), operator.to_owned());
+        tokio::spawn(async move {
+            sleep(there).await;
+            if world.api_away() {
+                return;
+            }
+            let answered = world.serve(&operator, &parts.method, parts.uri.path(), body);
+            sleep(back).await;
+            if !answer_lost && !world.api_away() {
+                let _ = answer.send(answered);
+            }
+        });
+        // A connection that breaks is told after a while; some callers give up before.
+        let Ok(Ok((status, answer))) = timeout(std::time::Duration::from_secs(20), answered).await else {
+            let silence = self.between(0, 4_000);
+            sleep(silence).await;
+            return Err(Failed("connection reset"));
+        };
+        let answer = serde_json::to_vec(&answer).map_err(|_| Failed("no JSON"))?;
+        Response::builder().status(status).body(Body::from(answer)).map_err(|_| Failed("no response"))
+    }
+
+    fn serve(self: &Arc<Self>, operator: &str, method: &Method, path: &str, body: Value) -> (u16, Value) {
+        let event = path.contains("/events");
+        let writes = *method != Method::GET && !event;
+        if writes && self.chance(self.plot.api.conflicts) {
+            lock(&self.cluster).touch();
+        }
+        if self.chance(self.plot.api.failing) {
+            let (code, reason) = if self.chance(0.5) { (500, "InternalError") } else { (429, "TooManyRequests") };
+            return failure(code, reason);
+        }
+        let before = lock(&self.cluster).objects.get(path.trim_end_matches("/status")).cloned();
+        let now = self.now().as_secs();
+        let (status, answer) = lock(&self.cluster).serve(method, path, body, now);
+        let mut ledger = lock(&self.ledger);
+        if *method != Method::GET {
+            let said = if status < 300 { String::new() } else { format!(", {}", answer["reason"]) };
+            if !event {
+                self.tell(format_args!("{operator}: {method} {path} {status}{said}"));
+            }
+            if status < 300 {
+                ledger.writes += 1;
+            }
+        }
+        if writes && status < 300 {
+            self.judge_write(&mut ledger, operator, method, path, before.as_ref(), &answer);
+            drop(ledger);
+            self.react(method, path, before);
+        }
+        (status, answer)
+    }
+
+    fn judge_write(
+        &self,
+        ledger: &mut Ledger,
+        operator: &str,
+        method: &Method,
+        path: &str,
+        before: Option<&Value>,
+        after: &Value,
+    ) {
+        let Some(before) = before.filter(|_| *method == Method::PATCH) else { return };
+        let essence = |object: &Value| {
+            let mut object = object.clone();
+            object["metadata"]["resourceVersion"] = Value::Null;
+            object
+        };
+        if path.contains("/configmaps/") {
+            let over = lock(&self.cluster).status().is_some_and(|status| crate::is_terminal(&status));
+            self.check(!over, || format!("{operator} overwrites {path} of a run that is over"));
+        }
+        self.check(essence(before) != essence(after), || format!("{operator} wrote {path} without a change"));
+        if !path.ends_with("/status") {
+            return;
+        }
+        let (old, new) = (&before["status"], &after["status"]);
+        self.tell(format_args!(
+            "{operator}: status {} epoch {} trial {} shards {}",
+            new["phase"], new["conductorEpoch"], new["trial"], new["shards"]
+        ));
+        let epoch = new["conductorEpoch"].as_u64().unwrap_or(0);
+        self.check(epoch >= ledger.epoch, || format!("the epoch goes back from {} to {epoch}", ledger.epoch));
+        ledger.epoch = epoch.max(ledger.epoch);
+        let terminal = |status: &Value| matches!(status["phase"].as_str(), Some("Succeeded" | "Failed" | "Aborted"));
+        self.check(!terminal(old) || old["phase"] == new["phase"], || {
+            format!("the phase leaves {} for {}", old["phase"], new["phase"])
+        });
+        self.check(old["runId"].is_null() || old["runId"] == new["runId"], || "the runId changes".to_owned());
+        let trial = &new["trial"];
+        if let (Some(attempt), Some(start)) = (trial["attempt"].as_u64(), trial["startAt"].as_str()) {
+            let last = ledger.recorded.keys().last().copied().unwrap_or(0);
+            self.check(attempt >= last, || format!("the attempt goes back from {last} to {attempt}"));
+            let known = ledger.recorded.entry(attempt).or_insert_with(|| start.to_owned());
+            self.check(known == start, || format!("attempt {attempt} starts at {start}, and not at {known} any more"));
+        }
+    }
+}
+
+impl Cluster {
+    /// Another hand changes the benchmark in what is nobody else's business.
+    pub fn touch(&mut self) {
+        let path = benchmark_path();
+        if let Some(mut object) = self.objects.get(&path).cloned() {
+            object["metadata"]["annotations"]["touched"] = json!(self.version.to_string());
+            self.store(&path, object);
+        }
+    }
+
+    /// The user changes the spec.
+    pub fn edit(&mut self, change: Value) {
+        let path = benchmark_path();
+        if let Some(mut object) = self.objects.get(&path).cloned() {
+            merge(&mut object["spec"], change);
+            object["metadata"]["generation"] = json!(object["metadata"]["generation"].as_u64().unwrap_or(0) + 1);
+            self.store(&path, object);
+        }
+    }
+
+    /// The user applies the benchmark.
+    pub fn apply(&mut self, benchmark: Value) {
+        self.create(&benchmark_path(), benchmark, 0);
+    }
+
+    fn serve(&mut self, method: &Method, path: &str, body: Value, now: u64) -> (u16, Value) {
+        if path.contains("/events") {
+            return if *method == Method::GET {
+                (200, json!({"kind": "EventList", "apiVersion": "events.k8s.io/v1", "metadata": {}, "items": []}))
+            } else {
+                (201, body)
+            };
+        }
+        let (path, subresource) = match path.strip_suffix("/status") {
+            Some(path) => (path, true),
+            None => (path, false),
+        };
+        let current = self.objects.get(path).cloned();
+        let sent_version = body["metadata"]["resourceVersion"].as_str();
+        let sent_uid = match *method {
+            Method::DELETE => body["preconditions"]["uid"].as_str(),
+            _ => body["metadata"]["uid"].as_str(),
+        };
+        match (method.as_str(), current) {
+            ("POST", _) => {
+                let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap_or_default());
+                if self.objects.contains_key(&path) {
+                    return failure(409, "AlreadyExists");
+                }
+                (201, self.create(&path, body, now))
+            }
+            (_, None) => failure(404, "NotFound"),
+            ("GET", Some(object)) => (200, object),
+            (_, Some(object))
+                if sent_version.is_some_and(|sent| object["metadata"]["resourceVersion"] != sent)
+                    || sent_uid.is_some_and(|sent| object["metadata"]["uid"] != sent) =>
+            {
+                failure(409, "Conflict")
+            }
+            ("PATCH", Some(mut object)) => {
+                let change = if subresource { json!({"status": body["status"]}) } else { body };
+                merge(&mut object, change);
+                (200, self.store(path, object))
+            }
+            ("DELETE", Some(object)) => {
+                if Kind::of(path) == Some(Kind::Pods) {
+                    let mut object = object;
+                    object["metadata"]["deletionTimestamp"] = json!(super::timestamp(now));
+                    return (200, self.store(path, object));
+                }
+                self.remove(path);
+                (200, object)
+            }
+            _ => failure(405, "MethodNotAllowed"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Failed(&'static str);
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+fn failure(code: u16, reason: &str) -> (u16, Value) {
+    let body = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": reason, "reason": reason, "code": code,
+    });
+    (code, body)
+}
+
+/// A JSON merge patch (RFC 7386).
+pub fn merge(object: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else {
+        *object = patch;
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (key, value) in patch {
+        if !value.is_null() {
+            merge(&mut object[key.as_str()], value);
+        } else if let Some(object) = object.as_object_mut() {
+            object.remove(&key);
+        }
+    }
+}

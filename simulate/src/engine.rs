@@ -1,0 +1,159 @@
+//! A made-up engine: which requests of an open loop are through at which time is plain arithmetic, and every request
+//! has an identity.
+//!
+//! Identities travel as a sum: `redirect_hops`, which the merge only adds up, holds the sum over all measured requests k of
+//! k + 1. A request that is lost or counted twice makes another sum.
+
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use redisbench_wire::plan::{Bound, Load, ShardPlan};
+use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
+use redisbench_wire::{AcceptedStart, Detail};
+
+/// One attempt's load. Times are the shard's own clock.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    plan: ShardPlan,
+    pub start: AcceptedStart,
+    stopped_at: Option<u64>,
+    pub ended: bool,
+}
+
+impl Engine {
+    pub fn new(plan: ShardPlan, start: AcceptedStart) -> Self {
+        Self { plan, start, stopped_at: None, ended: false }
+    }
+
+    pub fn stop(&mut self, now: u64) {
+        self.stopped_at.get_or_insert(now);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stopped_at.is_some()
+    }
+
+    fn rate(&self) -> u64 {
+        match self.plan.load {
+            Load::OpenLoop { rate_per_second, .. } => rate_per_second,
+            Load::ClosedLoop => 1,
+        }
+    }
+
+    fn measured(&self) -> u64 {
+        match self.plan.bound {
+            Bound::Duration { nanoseconds } => nanoseconds,
+            Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
+        }
+    }
+
+    /// When the last request is due.
+    pub fn planned_end(&self) -> u64 {
+        self.start.start_nanoseconds + self.plan.warmup_nanoseconds + self.measured()
+    }
+
+    /// How many requests of this shard are due before `elapsed` nanoseconds after the start.
+    fn due_before(&self, elapsed: u64) -> u64 {
+        let all = (u128::from(elapsed) * u128::from(self.rate())).div_ceil(1_000_000_000);
+        let (shard, shards) = (u128::from(self.plan.shard), u128::from(self.plan.shards));
+        u64::try_from(all.saturating_sub(shard).div_ceil(shards)).unwrap_or(u64::MAX)
+    }
+
+    /// The sum of the identities of this shard's requests `from..to`.
+    fn identities(&self, from: u64, to: u64) -> u64 {
+        let first = |j: u64| j * u64::from(self.plan.shards) + u64::from(self.plan.shard) + 1;
+        let count = to.saturating_sub(from);
+        if count == 0 { 0 } else { (first(from) + first(to - 1)) * count / 2 }
+    }
+
+    fn tally(&self, from: u64, to: u64, in_flight: u64) -> Tally {
+        let scheduled = to.saturating_sub(from);
+        let in_flight = in_flight.min(scheduled);
+        Tally {
+            scheduled,
+            succeeded: scheduled - in_flight,
+            in_flight,
+            redirect_hops: self.identities(from, to),
+            sent_bytes: scheduled * 30,
+            received_bytes: scheduled * 100,
+            ..Tally::default()
+        }
+    }
+
+    /// The measured requests at `now`.
+    pub fn total(&self, now: u64) -> Tally {
+        let elapsed = self.elapsed(now);
+        let warmup = self.due_before(self.plan.warmup_nanoseconds);
+        self.tally(warmup, self.due_before(elapsed).max(warmup), if self.ended { 0 } else { 2 })
+    }
+
+    /// What a load that is never stopped comes to.
+    pub fn whole(plan: &ShardPlan) -> Tally {
+        let start = AcceptedStart { attempt: 1, start_nanoseconds: 0 };
+        let engine = Self { ended: true, ..Self::new(plan.clone(), start) };
+        engine.total(u64::MAX)
+    }
+
+    fn elapsed(&self, now: u64) -> u64 {
+        let until = now.min(self.planned_end()).min(self.stopped_at.unwrap_or(u64::MAX));
+        until.saturating_sub(self.start.start_nanoseconds)
+    }
+
+    pub fn snapshot(&self, now: u64, sequence: u64, detail: Detail, host: &str) -> Snapshot {
+        let plan = &self.plan;
+        let start = self.start.start_nanoseconds;
+        let from = start + plan.warmup_nanoseconds;
+        let elapsed = self.elapsed(now);
+        let warmup_due = self.due_before(plan.warmup_nanoseconds);
+        let total = self.total(now);
+        let mut response = Kind::Request.empty();
+        response.saturating_record_n(1_000_000 * u64::from(plan.shard + 1), total.succeeded);
+        let encoded = |histogram| EncodedHistogram::encode(&histogram).unwrap_or_else(|_| unreachable!("in memory"));
+        let response = encoded(response);
+        let first_due = u64::from(plan.shard) * 1_000_000_000 / self.rate().max(1);
+        Snapshot {
+            sequence,
+            shard: plan.shard,
+            attempt: self.start.attempt,
+            taken_nanoseconds: now,
+            stage: match now {
+                _ if self.ended => Stage::Done,
+                _ if self.is_stopped() || now >= self.planned_end() => Stage::Draining,
+                _ if now < start => Stage::Waiting,
+                _ if now < from => Stage::Warmup,
+                _ => Stage::Measuring,
+            },
+            aborted: self.is_stopped(),
+            window: Window {
+                start_nanoseconds: start,
+                first_send_nanoseconds: if elapsed > first_due { start + first_due } else { 0 },
+                measure_from_nanoseconds: from,
+                measure_to_nanoseconds: self.planned_end().min(self.stopped_at.unwrap_or(u64::MAX)),
+                drained_nanoseconds: if self.ended { now } else { 0 },
+            },
+            total,
+            warmup: self.tally(0, warmup_due.min(self.due_before(elapsed)), 0),
+            preloaded_keys: 0,
+            preload_commands: 0,
+            latency: Latency {
+                service: None,
+                response,
+                error_replies: None,
+                lateness: (detail == Detail::Full).then(|| encoded(Kind::Request.empty())),
+            },
+            series: if detail == Detail::Full { self.series(elapsed) } else { Series::default() },
+            operations: Vec::new(),
+            nodes: Vec::new(),
+            errors: Vec::new(),
+            generator: Generator { host: host.to_owned(), workers: 1, ..Generator::default() },
+        }
+    }
+
+    fn series(&self, elapsed: u64) -> Series {
+        const POINT: u64 = 100_000_000;
+        let points = elapsed.div_ceil(POINT);
+        let due = |point: u64| self.due_before((point * POINT).min(elapsed));
+        Series {
+            interval_nanoseconds: POINT,
+            completed: (0..points).map(|point| due(point + 1) - due(point)).collect(),
+        }
+    }
+}

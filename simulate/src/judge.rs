@@ -1,0 +1,101 @@
+//! What must be true of a run that is over.
+
+use std::time::Duration;
+
+use redisbench_wire::snapshot::Tally;
+use serde_json::Value;
+
+use crate::world::{World, lock};
+
+/// The conductor must have heard of every start this long before it.
+const ACKNOWLEDGED_BEFORE: u64 = 500_000_000;
+/// `maxStartSkew` of the plot: the default.
+const SKEW: Duration = Duration::from_millis(20);
+
+impl World {
+    /// Judges a terminal status.
+    pub fn judge(&self, status: &Value) {
+        let finished = status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Finished");
+        self.check(finished.is_some_and(|condition| condition["status"] == "True"), || {
+            format!("{} without condition Finished", status["phase"])
+        });
+        let succeeded = status["phase"] == "Succeeded";
+        let result = &status["result"];
+        if result.is_null() {
+            self.check(!succeeded, || "Succeeded without a result".to_owned());
+            return;
+        }
+        let verdict = status["verdict"]["value"].as_str().unwrap_or("none");
+        let attempt = status["trial"]["attempt"].as_u64().and_then(|attempt| u32::try_from(attempt).ok()).unwrap_or(0);
+        let shards = result["shards"].as_array().cloned().unwrap_or_default();
+        self.check(shards.len() == self.plot.shards as usize, || format!("{} shards in the result", shards.len()));
+        let lost = shards.iter().filter(|shard| shard["state"] == "Lost").count();
+        self.check(lost == 0 || verdict == "Invalid", || {
+            format!("{lost} shards are lost, and the verdict is {verdict}")
+        });
+        self.check(status["shards"]["lost"].as_u64() == Some(lost as u64), || {
+            format!("{lost} shards are lost, and status counts {}", status["shards"]["lost"])
+        });
+        for shard in &shards {
+            self.judge_shard(shard, attempt, succeeded);
+        }
+        for field in ["scheduled", "succeeded", "errors", "unsent", "inFlight", "unknown", "redirectHops"] {
+            let sum: u64 = shards.iter().filter_map(|shard| shard["requests"][field].as_u64()).sum();
+            let total = result["requests"][field].as_u64().unwrap_or(0);
+            self.check(sum == total, || format!("requests.{field} is {total}, and the shards' sum is {sum}"));
+        }
+        let requests = &result["requests"];
+        let count = |field: &str| requests[field].as_u64().unwrap_or(0);
+        let outcomes = ["succeeded", "errors", "unsent", "inFlight", "unknown"].map(count).iter().sum::<u64>();
+        self.check(count("scheduled") == outcomes, || format!("the requests do not add up: {requests}"));
+        let ledger = lock(&self.ledger);
+        if succeeded {
+            let of_attempt = ledger.started.range((attempt, 0)..=(attempt, u32::MAX));
+            let whole: u64 = of_attempt.map(|(_, started)| started.whole.scheduled).sum();
+            self.check(whole == count("scheduled"), || format!("{whole} requests were due, not {requests}"));
+        }
+    }
+
+    fn judge_shard(&self, shard: &Value, attempt: u32, succeeded: bool) {
+        let index = shard["index"].as_u64().and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX);
+        let ledger = lock(&self.ledger);
+        let heard = Tally {
+            scheduled: shard["requests"]["scheduled"].as_u64().unwrap_or(0),
+            redirect_hops: shard["requests"]["redirectHops"].as_u64().unwrap_or(0),
+            ..Tally::default()
+        };
+        let Some(started) = ledger.started.get(&(attempt, index)) else {
+            // Who never started has nothing to tell.
+            return self.check(heard.redirect_hops == 0, || {
+                format!("shard {index} never started in attempt {attempt}, and has {}", shard["requests"])
+            });
+        };
+        let same = |truth: &Tally| (truth.scheduled, truth.redirect_hops) == (heard.scheduled, heard.redirect_hops);
+        if shard["state"] != "Finished" {
+            let known = heard.scheduled - shard["requests"]["unknown"].as_u64().unwrap_or(0).min(heard.scheduled);
+            return self
+                .check(known <= started.whole.scheduled && heard.redirect_hops <= started.whole.redirect_hops, || {
+                    format!("lost shard {index} has {}, more than {:?}", shard["requests"], started.whole)
+                });
+        }
+        self.check(started.ended.as_ref().is_some_and(same), || {
+            format!("shard {index} has {}, and in truth {:?}", shard["requests"], started.ended)
+        });
+        if !succeeded {
+            return;
+        }
+        self.check(same(&started.whole), || {
+            format!("shard {index} counts as finished with {} of {:?}", shard["requests"], started.whole)
+        });
+        // Who takes over carries on when all have accepted, however late.
+        let taken_over = started.epoch != ledger.epoch;
+        self.check(taken_over || started.accepted_at + ACKNOWLEDGED_BEFORE <= started.start_at, || {
+            let lead = started.start_at.saturating_sub(started.accepted_at);
+            format!("shard {index} heard of the start only {} ms before it", lead / 1_000_000)
+        });
+        let of_attempt =
+            || ledger.started.range((attempt, 0)..=(attempt, u32::MAX)).map(|(_, started)| started.start_at);
+        let skew = of_attempt().max().unwrap_or(0) - of_attempt().min().unwrap_or(0);
+        self.check(Duration::from_nanos(skew) <= SKEW, || format!("the shards started {} us apart", skew / 1_000));
+    }
+}

@@ -1,0 +1,232 @@
+//! Operators: the product's own reconciler and conducting tasks, on caches that lag behind.
+
+use std::fmt::Debug;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::future::ready;
+use futures::{FutureExt as _, StreamExt as _};
+use kube::Resource;
+use kube::runtime::controller::{Config, ReconcileRequest, applier};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{Lookup, ObjectRef, store};
+use kube::runtime::watcher::Event;
+use redisbench_benchmark::conductor::WallClock;
+use redisbench_operator::conduct::Conducts;
+use redisbench_operator::controller::{Context, Guarded, Settings, Surroundings, reconcile, retry};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+
+use crate::calls::SimulatedCalls;
+use crate::cluster::{Change, Kind};
+use crate::plot::{NAME, NAMESPACE};
+use crate::world::{BEGINNING, Freezer, World, lock};
+
+/// The processes that lead, or believe so: the newest is last.
+#[derive(Default)]
+pub struct Operators {
+    alive: Mutex<Vec<Operator>>,
+    begun: AtomicU64,
+}
+
+struct Operator {
+    name: String,
+    freezer: Arc<Freezer>,
+    conducts: Conducts,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+        self.conducts.stop_all();
+    }
+}
+
+impl Operators {
+    /// Another operator begins to lead.
+    pub fn begin(&self, world: &Arc<World>) {
+        let number = self.begun.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let operator = Operator::begin(world, format!("operator-{number}"));
+        lock(&self.alive).push(operator);
+    }
+
+    /// The newest ends at once. False if there is none.
+    pub fn kill_leader(&self, world: &World) {
+        if let Some(operator) = lock(&self.alive).pop() {
+            world.tell(format_args!("{} is killed", operator.name));
+        }
+    }
+
+    /// The newest stands still; its name.
+    pub fn freeze_leader(&self, world: &World) -> Option<String> {
+        let alive = lock(&self.alive);
+        let leader = alive.last()?;
+        world.tell(format_args!("{} stands still", leader.name));
+        leader.freezer.freeze();
+        Some(leader.name.clone())
+    }
+
+    pub fn thaw(&self, world: &World, name: &str) {
+        if let Some(operator) = lock(&self.alive).iter().find(|operator| operator.name == name) {
+            world.tell(format_args!("{name} goes on"));
+            operator.freezer.thaw();
+        }
+    }
+
+    pub fn end(&self, world: &World, name: &str) {
+        let mut alive = lock(&self.alive);
+        if let Some(at) = alive.iter().position(|operator| operator.name == name) {
+            world.tell(format_args!("{name} notices and ends"));
+            alive.remove(at);
+        }
+    }
+
+    /// One leads, and none beside it.
+    pub fn settle(&self, world: &Arc<World>) {
+        let mut alive = lock(&self.alive);
+        while alive.len() > 1 {
+            let ended = alive.remove(0);
+            world.tell(format_args!("{} ends", ended.name));
+        }
+        if let Some(leader) = alive.first() {
+            leader.freezer.thaw();
+        }
+        let none = alive.is_empty();
+        drop(alive);
+        if none {
+            self.begin(world);
+        }
+    }
+}
+
+impl Operator {
+    fn begin(world: &Arc<World>, name: String) -> Self {
+        world.tell(format_args!("{name} begins"));
+        let freezer = Arc::new(Freezer::default());
+        let conducts = {
+            let (world, freezer) = (world.clone(), freezer.clone());
+            Conducts::simulated(
+                move |_| Arc::new(SimulatedCalls { world: world.clone(), released: AtomicU64::new(0) }),
+                move |task| freezer.host(task),
+            )
+        };
+        // The wall clocks of machines are a second or so apart.
+        let ahead = Duration::from_millis(world.number() % 2_000);
+        let (clock, dice) = (world.clone(), world.clone());
+        let surroundings = Surroundings {
+            wall_clock: WallClock::new(move || time_of_day(&clock) + ahead),
+            chance: Arc::new(move || dice.number()),
+        };
+        let (jobs, job_writer) = store();
+        let (pods, pod_writer) = store();
+        let (benchmarks, benchmark_writer) = store::<Guarded>();
+        let (wake, woken) = mpsc::channel(1024);
+        let settings = Settings { image: "loadgen".into(), pull_policy: "Never".into(), master_key: Arc::new([7; 32]) };
+        let client = world.client(name.clone());
+        let context = Context::simulated(client, settings, surroundings, conducts.clone(), (jobs, pods), wake.clone());
+        let queue = futures::stream::unfold(woken, async |mut woken| Some((woken.recv().await?, woken)))
+            .map(|object| Ok::<_, std::convert::Infallible>(ReconcileRequest::from(object)));
+        let control = applier(
+            |object, context| reconcile(object, context).boxed(),
+            retry,
+            context.into(),
+            benchmarks,
+            Box::pin(queue),
+            Config::default().concurrency(16),
+        );
+        let (told, teller) = (world.clone(), name.clone());
+        let control = control.for_each(move |result| {
+            if let Err(error) = result {
+                told.tell(format_args!("{teller}: {}", chain(&error)));
+            }
+            ready(())
+        });
+        let tasks = vec![
+            tokio::spawn(freezer.host(control)).abort_handle(),
+            inform(world, &freezer, Kind::Benchmarks, benchmark_writer, &wake, Some(conducts.clone())),
+            inform(world, &freezer, Kind::Jobs, job_writer, &wake, None),
+            inform(world, &freezer, Kind::Pods, pod_writer, &wake, None),
+        ];
+        Self { name, freezer, conducts, tasks }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// The true time of day.
+fn time_of_day(world: &World) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(BEGINNING) + world.now()
+}
+
+/// Keeps one cache, late, and wakes the reconciler.
+fn inform<K>(
+    world: &Arc<World>,
+    freezer: &Arc<Freezer>,
+    kind: Kind,
+    mut writer: Writer<K>,
+    wake: &mpsc::Sender<ObjectRef<Guarded>>,
+    conducts: Option<Conducts>,
+) -> AbortHandle
+where
+    K: Resource<DynamicType = ()> + Lookup<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let (world, wake) = (world.clone(), wake.clone());
+    let keep = async move {
+        world.wait_for_watch().await;
+        let (there, mut changes) = lock(&world.cluster).watch(kind);
+        writer.apply_watcher_event(&Event::Init);
+        for object in there.iter().filter_map(read::<K>) {
+            writer.apply_watcher_event(&Event::InitApply(object));
+        }
+        writer.apply_watcher_event(&Event::InitDone);
+        loop {
+            let _ = wake.try_send(ObjectRef::new(NAME).within(NAMESPACE));
+            let Some(change) = changes.recv().await else { return };
+            world.wait_for_watch().await;
+            match change {
+                Change::Applied(object) => {
+                    if let Some(object) = read(&object) {
+                        writer.apply_watcher_event(&Event::Apply(object));
+                    }
+                }
+                Change::Deleted(object) => {
+                    if let (Some(conducts), Some(uid)) = (&conducts, object["metadata"]["uid"].as_str()) {
+                        conducts.forget(uid);
+                    }
+                    if let Some(object) = read(&object) {
+                        writer.apply_watcher_event(&Event::Delete(object));
+                    }
+                }
+            }
+        }
+    };
+    tokio::spawn(freezer.host(keep)).abort_handle()
+}
+
+fn read<K: DeserializeOwned>(object: &Value) -> Option<K> {
+    serde_json::from_value(object.clone()).ok()
+}
+
+impl World {
+    /// The time that a watch lags behind, and longer while the API server is away.
+    async fn wait_for_watch(&self) {
+        let lag = if self.chance(0.1) { self.plot.api.lag } else { 10 };
+        sleep(self.between(0, lag)).await;
+        while self.api_away() {
+            sleep(Duration::from_millis(250)).await;
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Shards as processes: the load generator's own state machine, driven by made-up events, with a clock of its own.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redisbench_loadgen::control::trial::{Action, Event, Trial, refusal};
+use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{
+    AbortRequest, AcceptedStart, ClockReading, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode,
+    ShardFailure, ShardState, StartRequest,
+};
+
+use crate::engine::Engine;
+use crate::ledger::Started;
+use crate::world::{World, lock};
+
+/// Every process that ever was, by its address; addresses are not used twice.
+pub type Processes = BTreeMap<IpAddr, Process>;
+
+/// A call of the contract.
+#[derive(Clone, Debug)]
+pub enum Call {
+    Clock,
+    State,
+    Plan(Box<PlanRequest>),
+    Start(u32, StartRequest),
+    Snapshot(u32, Detail),
+    Abort(u32, AbortRequest),
+    Release(EpochRequest),
+}
+
+/// Its answer.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Clock(ClockReading),
+    State(Box<ShardState>),
+    Start(AcceptedStart),
+    Snapshot(Box<Snapshot>),
+}
+
+/// One incarnation of a shard.
+pub struct Process {
+    pub shard: u32,
+    pub incarnation: String,
+    trial: Trial,
+    engine: Option<Engine>,
+    /// Its clock at the beginning, in nanoseconds, and how fast it goes beyond true time, in millionths.
+    offset: i64,
+    drift: i64,
+    /// Rises when what is under way no longer counts.
+    preparation: u32,
+    sequence: u64,
+    highest_epoch: u64,
+    tick_at: Option<u64>,
+    pub exited: Option<i32>,
+    /// Nobody but us knows that it still runs.
+    pub forsaken: bool,
+}
+
+impl Process {
+    fn clock(&self, now: Duration) -> u64 {
+        let now = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        u64::try_from(self.offset + now + now / 1_000_000 * self.drift).unwrap_or(0)
+    }
+
+    /// When the clock shows `at`, in nanoseconds of true time.
+    fn truth(&self, at: u64) -> u64 {
+        let since = i64::try_from(at).unwrap_or(i64::MAX) - self.offset;
+        u64::try_from(since - since / 1_000_000 * self.drift).unwrap_or(0)
+    }
+
+    /// Whether its load runs or will.
+    pub fn has_load(&self) -> bool {
+        self.exited.is_none() && self.engine.as_ref().is_some_and(|engine| !engine.ended && !engine.is_stopped())
+    }
+}
+
+impl World {
+    /// Begins a process.
+    pub fn begin_process(self: &Arc<Self>, address: IpAddr, shard: u32, incarnation: &str, run: &str) {
+        let offset = i64::try_from(self.number() % 1_000_000_000_000).unwrap_or(0);
+        let drift = i64::try_from(self.number() % 91).unwrap_or(0) - 45;
+        let mut process = Process {
+            shard,
+            incarnation: incarnation.to_owned(),
+            trial: Trial::new(run, shard, 0),
+            engine: None,
+            offset,
+            drift,
+            preparation: 0,
+            sequence: 0,
+            highest_epoch: 0,
+            tick_at: None,
+            exited: None,
+            forsaken: false,
+        };
+        process.trial = Trial::new(run, shard, process.clock(self.now()));
+        self.tell(format_args!("shard {shard} {incarnation} begins"));
+        lock(&self.processes).insert(address, process);
+        self.keep_limits(address);
+    }
+
+    /// Ends a process with the signal that a machine ends it by.
+    pub fn kill_process(self: &Arc<Self>, address: IpAddr, code: i32) {
+        let mut processes = lock(&self.processes);
+        let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
+        process.exited = Some(code);
+        self.tell(format_args!("shard {} {} ends with {code}", process.shard, process.incarnation));
+        let pod = process.incarnation.clone();
+        drop(processes);
+        let delay = self.between(5, 300);
+        self.after(delay, move |world| world.container_ended(&pod, code));
+    }
+
+    /// Asks a process to end.
+    pub fn terminate(self: &Arc<Self>, address: IpAddr) {
+        self.observe(address, None, Event::Terminate);
+    }
+
+    /// Lets a shard hear `event`, if what it belongs to still counts.
+    pub fn observe(self: &Arc<Self>, address: IpAddr, preparation: Option<u32>, event: Event) {
+        let mut processes = lock(&self.processes);
+        let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
+        if preparation.is_some_and(|preparation| preparation != process.preparation) {
+            return;
+        }
+        self.tell(format_args!("shard {} {}: {event:?}", process.shard, process.incarnation));
+        let now = process.clock(self.now());
+        let actions = process.trial.observe(now, event);
+        drop(processes);
+        self.perform(address, actions);
+    }
+
+    fn perform(self: &Arc<Self>, address: IpAddr, actions: Vec<Action>) {
+        for action in actions {
+            self.act(address, action);
+        }
+        self.keep_limits(address);
+    }
+
+    fn act(self: &Arc<Self>, address: IpAddr, action: Action) {
+        let mut processes = lock(&self.processes);
+        let Some(process) = processes.get_mut(&address) else { return };
+        let now = process.clock(self.now());
+        match action {
+            Action::Prepare(plan) => {
+                process.engine = None;
+                process.preparation += 1;
+                let preparation = process.preparation;
+                drop(processes);
+                self.prepare(address, preparation, &plan);
+            }
+            Action::Preload => {
+                let preparation = process.preparation;
+                drop(processes);
+                let half = self.between(1, 1_500);
+                self.after(half, move |world| {
+                    world.observe(address, Some(preparation), Event::Preloading { keys: 100 });
+                    world.after(half, move |world| world.observe(address, Some(preparation), Event::Preloaded));
+                });
+            }
+            Action::Start(start) => {
+                let Some(plan) = process.trial.plan_in_use() else { return };
+                let engine = Engine::new(ShardPlan::clone(&plan), start);
+                let (shard, incarnation) = (process.shard, process.incarnation.clone());
+                let started = Started {
+                    incarnation,
+                    epoch: process.highest_epoch,
+                    accepted_at: process.truth(now),
+                    start_at: process.truth(start.start_nanoseconds),
+                    whole: Engine::whole(&plan),
+                    ended: None,
+                };
+                let drain = self.between(1, 400);
+                let end = Duration::from_nanos(process.truth(engine.planned_end())) + drain;
+                process.engine = Some(engine);
+                self.note_start(&processes, shard, start.attempt, started);
+                drop(processes);
+                let wait = end.saturating_sub(self.now());
+                self.after(wait, move |world| world.end_load(address, start.attempt));
+            }
+            Action::Stop => {
+                let Some(engine) = &mut process.engine else { return };
+                engine.stop(now);
+                let attempt = engine.start.attempt;
+                drop(processes);
+                let drain = self.between(1, 400);
+                self.after(drain, move |world| world.end_load(address, attempt));
+            }
+            Action::Rearm => process.engine = None,
+            Action::Discard => {
+                process.engine = None;
+                process.preparation += 1;
+            }
+            Action::Exit(exit) => {
+                let code = i32::from(exit.code());
+                drop(processes);
+                self.kill_process(address, code);
+            }
+        }
+    }
+
+    /// A load will begin: there must be no other of this shard in the attempt, and none of another attempt anywhere.
+    fn note_start(&self, processes: &Processes, shard: u32, attempt: u32, started: Started) {
+        let mut ledger = lock(&self.ledger);
+        if let Some(before) = ledger.started.get(&(attempt, shard)) {
+            self.violated(format_args!(
+                "shard {shard} starts twice in attempt {attempt}, first as {}",
+                before.incarnation
+            ));
+        }
+        for other in processes.values().filter(|other| !other.forsaken && other.has_load()) {
+            let running = other.engine.as_ref().map_or(0, |engine| engine.start.attempt);
+            self.check(running == attempt, || {
+                format!("shard {shard} starts in attempt {attempt}, while shard {} has load of {running}", other.shard)
+            });
+        }
+        ledger.started.insert((attempt, shard), started);
+    }
+
+    fn end_load(self: &Arc<Self>, address: IpAddr, attempt: u32) {
+        let mut processes = lock(&self.processes);
+        let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
+        let now = process.clock(self.now());
+        let shard = process.shard;
+        let Some(engine) = process.engine.as_mut().filter(|engine| engine.start.attempt == attempt && !engine.ended)
+        else {
+            return;
+        };
+        engine.ended = true;
+        let total = engine.total(now);
+        if let Some(started) = lock(&self.ledger).started.get_mut(&(attempt, shard)) {
+            started.ended = Some(total);
+        }
+        drop(processes);
+        self.observe(address, None, Event::LoadEnded { attempt });
+    }
+
+    /// Looks at the target and connects, with what may come between.
+    fn prepare(self: &Arc<Self>, address: IpAddr, preparation: u32, plan: &Arc<ShardPlan>) {
+        let wanted = plan.connections;
+        let slow = self.chance(self.plot.slow_shards);
+        let (found, connected) = (self.between(1, 300), self.between(1, if slow { 20_000 } else { 700 }));
+        if self.chance(0.003) {
+            let message = "target redis: the server refused GET".to_owned();
+            let failure = ShardFailure { reason: FailureReason::CommandRefused, message };
+            self.after(found, move |world| world.observe(address, Some(preparation), Event::Failed(failure)));
+            return;
+        }
+        if slow {
+            let message = "connection refused".to_owned();
+            let obstacle = ShardFailure { reason: FailureReason::Unreachable, message };
+            self.after(found / 2, move |world| world.observe(address, Some(preparation), Event::Obstacle(obstacle)));
+        }
+        let flaps = self.chance(self.plot.flapping);
+        let (breaks, mended) = (self.between(1, 4_000), self.between(1, 2_000));
+        self.after(found, move |world| {
+            world.observe(address, Some(preparation), Event::TargetReady);
+            world.after(connected, move |world| {
+                world.observe(address, Some(preparation), Event::Connected { ready: wanted, wanted });
+                if flaps {
+                    world.after(breaks, move |world| {
+                        world.observe(address, Some(preparation), Event::Connected { ready: wanted - 1, wanted });
+                        world.after(mended, move |world| {
+                            world.observe(address, Some(preparation), Event::Connected { ready: wanted, wanted });
+                        });
+                    });
+                }
+            });
+        });
+    }
+
+    /// Sees to it that the limits of the present phase are kept.
+    fn keep_limits(self: &Arc<Self>, address: IpAddr) {
+        let mut processes = lock(&self.processes);
+        let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
+        let Some(deadline) = process.trial.deadline() else { return };
+        if process.tick_at.is_some_and(|at| at <= deadline) {
+            return;
+        }
+        process.tick_at = Some(deadline);
+        // A millisecond later, because clocks that go apart are rounded.
+        let at = Duration::from_nanos(process.truth(deadline)) + Duration::from_millis(1);
+        drop(processes);
+        self.after(at.saturating_sub(self.now()), move |world| {
+            let mut processes = lock(&world.processes);
+            let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
+            if process.tick_at.take_if(|at| *at == deadline).is_none() {
+                return;
+            }
+            let now = process.clock(world.now());
+            let actions = process.trial.tick(now);
+            drop(processes);
+            world.perform(address, actions);
+        });
+    }
+
+    /// A call arrives. None if nobody is there.
+    pub fn deliver(self: &Arc<Self>, address: IpAddr, call: Call) -> Option<(String, Result<Answer, Refusal>)> {
+        let mut processes = lock(&self.processes);
+        let process = processes.get_mut(&address).filter(|process| process.exited.is_none())?;
+        lock(&self.ledger).calls += 1;
+        let now = process.clock(self.now());
+        let (shard, incarnation) = (process.shard, process.incarnation.clone());
+        let epoch = match &call {
+            Call::Plan(request) => Some(request.epoch),
+            Call::Start(_, request) => Some(request.epoch),
+            Call::Abort(_, request) => Some(request.epoch),
+            Call::Release(request) => Some(request.epoch),
+            Call::Clock | Call::State | Call::Snapshot(..) => None,
+        };
+        let name = match &call {
+            Call::Plan(request) => format!("plan, epoch {}", request.epoch),
+            other => format!("{other:?}"),
+        };
+        let trial = &mut process.trial;
+        let mut actions = Vec::new();
+        let answer = match call {
+            Call::Clock => Ok(Answer::Clock(ClockReading { monotonic_nanoseconds: now })),
+            Call::State => {
+                trial.contact(now);
+                Ok(None)
+            }
+            .map(|_: Option<()>| Answer::State(Box::new(trial.state()))),
+            Call::Plan(request) => trial.plan(now, request.plan.trial, *request).map(|todo| {
+                actions = todo;
+                Answer::State(Box::new(trial.state()))
+            }),
+            Call::Start(of, request) => trial.start(now, of, request).map(|(accepted, todo)| {
+                actions = todo;
+                Answer::Start(accepted)
+            }),
+            Call::Abort(of, request) => trial.abort(now, of, request).map(|todo| {
+                actions = todo;
+                Answer::State(Box::new(trial.state()))
+            }),
+            Call::Release(request) => trial.release(now, request).map(|todo| {
+                actions = todo;
+                Answer::State(Box::new(trial.state()))
+            }),
+            Call::Snapshot(of, detail) => trial.snapshot(now, of, detail).and_then(|()| {
+                let engine =
+                    process.engine.as_ref().ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))?;
+                process.sequence += 1;
+                Ok(Answer::Snapshot(Box::new(engine.snapshot(now, process.sequence, detail, "node"))))
+            }),
+        };
+        if let (Some(epoch), Ok(_)) = (epoch, &answer) {
+            self.check(epoch >= process.highest_epoch, || {
+                format!("shard {shard} took a call of epoch {epoch} after one of epoch {}", process.highest_epoch)
+            });
+            process.highest_epoch = process.highest_epoch.max(epoch);
+        }
+        drop(processes);
+        if epoch.is_some() {
+            match &answer {
+                Ok(_) => self.tell(format_args!("shard {shard} {incarnation} takes {name}")),
+                Err(refused) => self.tell(format_args!("shard {shard} {incarnation} refuses {name}: {refused}")),
+            }
+        }
+        self.perform(address, actions);
+        Some((incarnation, answer))
+    }
+}

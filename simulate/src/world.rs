@@ -1,0 +1,187 @@
+//! What everything simulated shares: virtual time, chance, the trace, and the state of the network.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::time::{Instant, sleep};
+
+use crate::cluster::Cluster;
+use crate::ledger::Ledger;
+use crate::plot::Plot;
+use crate::process::Processes;
+
+/// The time of day at which every simulation begins, in seconds since the Unix epoch: 2026-01-01.
+pub const BEGINNING: u64 = 1_767_225_600;
+
+/// One simulated world. All of it lives in one thread; the locks are never contended.
+pub struct World {
+    origin: Instant,
+    dice: Mutex<StdRng>,
+    trace: Mutex<Trace>,
+    pub plot: Plot,
+    weather: Mutex<Weather>,
+    pub cluster: Mutex<Cluster>,
+    pub processes: Mutex<Processes>,
+    pub ledger: Mutex<Ledger>,
+}
+
+struct Trace {
+    lines: Vec<String>,
+    violation: Option<String>,
+}
+
+/// What the network does just now.
+#[derive(Default)]
+struct Weather {
+    /// Shards that nothing reaches, with how many cuts there are.
+    cut: Vec<IpAddr>,
+    /// The API server answers nobody.
+    api_away: bool,
+}
+
+/// Locks what no other thread holds.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl World {
+    pub fn new(seed: u64) -> Arc<Self> {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let plot = Plot::draw(&mut dice);
+        Arc::new(Self {
+            origin: Instant::now(),
+            dice: Mutex::new(dice),
+            trace: Mutex::new(Trace { lines: Vec::new(), violation: None }),
+            plot,
+            weather: Mutex::default(),
+            cluster: Mutex::default(),
+            processes: Mutex::default(),
+            ledger: Mutex::default(),
+        })
+    }
+
+    /// Since the beginning.
+    pub fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    /// Writes a line of the trace.
+    pub fn tell(&self, line: impl Display) {
+        let now = self.now();
+        lock(&self.trace).lines.push(format!("{:>9.3} {line}", now.as_secs_f64()));
+    }
+
+    /// An invariant does not hold. The first such is the result of the simulation.
+    pub fn violated(&self, what: impl Display) {
+        self.tell(format_args!("VIOLATION {what}"));
+        lock(&self.trace).violation.get_or_insert_with(|| what.to_string());
+    }
+
+    /// `what` must hold.
+    pub fn check(&self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.violated(what());
+        }
+    }
+
+    pub fn violation(&self) -> Option<String> {
+        lock(&self.trace).violation.clone()
+    }
+
+    pub fn take_trace(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.trace).lines)
+    }
+
+    pub fn chance(&self, probability: f64) -> bool {
+        probability > 0.0 && lock(&self.dice).random_bool(probability)
+    }
+
+    /// Milliseconds between `from` and `to`. Virtual time has no finer grain.
+    pub fn between(&self, from: u64, to: u64) -> Duration {
+        Duration::from_millis(lock(&self.dice).random_range(from..=to))
+    }
+
+    pub fn number(&self) -> u64 {
+        lock(&self.dice).random()
+    }
+
+    /// Runs `deed` after `delay`, whoever is alive by then.
+    pub fn after(self: &Arc<Self>, delay: Duration, deed: impl FnOnce(&Arc<Self>) + Send + 'static) {
+        let world = self.clone();
+        tokio::spawn(async move {
+            sleep(delay).await;
+            deed(&world);
+        });
+    }
+
+    pub fn cut(&self, address: IpAddr) {
+        lock(&self.weather).cut.push(address);
+    }
+
+    pub fn mend(&self, address: IpAddr) {
+        let mut weather = lock(&self.weather);
+        if let Some(at) = weather.cut.iter().position(|cut| *cut == address) {
+            weather.cut.remove(at);
+        }
+    }
+
+    pub fn is_cut(&self, address: IpAddr) -> bool {
+        lock(&self.weather).cut.contains(&address)
+    }
+
+    pub fn set_api_away(&self, away: bool) {
+        lock(&self.weather).api_away = away;
+    }
+
+    pub fn api_away(&self) -> bool {
+        lock(&self.weather).api_away
+    }
+
+    /// The latency of one message on the network.
+    pub fn latency(&self) -> Duration {
+        if self.chance(self.plot.network.spike) {
+            self.between(20, 3_000)
+        } else {
+            self.between(0, self.plot.network.latency)
+        }
+    }
+}
+
+/// Whether a process is stopped in its tracks, as by SIGSTOP or a frozen machine.
+#[derive(Default)]
+pub struct Freezer {
+    frozen: AtomicBool,
+    waiting: Mutex<Vec<std::task::Waker>>,
+}
+
+impl Freezer {
+    pub fn freeze(&self) {
+        self.frozen.store(true, Ordering::Relaxed);
+    }
+
+    pub fn thaw(&self) {
+        self.frozen.store(false, Ordering::Relaxed);
+        lock(&self.waiting).drain(..).for_each(std::task::Waker::wake);
+    }
+
+    /// `inner`, which does nothing while the process is frozen.
+    pub fn host<T>(
+        self: &Arc<Self>,
+        inner: impl Future<Output = T> + Send + 'static,
+    ) -> futures::future::BoxFuture<'static, T> {
+        let freezer = self.clone();
+        let mut inner = Box::pin(inner);
+        Box::pin(std::future::poll_fn(move |context| {
+            if freezer.frozen.load(Ordering::Relaxed) {
+                lock(&freezer.waiting).push(context.waker().clone());
+                return std::task::Poll::Pending;
+            }
+            inner.as_mut().poll(context)
+        }))
+    }
+}
