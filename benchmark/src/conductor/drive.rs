@@ -184,13 +184,18 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     fn outcome(self, ending: Ending) -> Outcome {
         let start_skew = picture::start_skew(&self.shards);
         let clock_uncertainty = self.clock_uncertainty.or_else(|| picture::clock_uncertainty(&self.shards));
+        let started = self.start_at_unix_nanoseconds.is_some();
         let shards = self.shards.into_iter().map(|shard| {
             let endpoint = shard.endpoint;
             ShardOutcome {
                 shard: shard.plan.shard,
                 partial: shard.snapshot.is_some() && shard.standing != Standing::Finished,
+                // Once there was a start, whoever did not give its final snapshot is lost, stopped or not.
                 lost: match shard.standing {
+                    Standing::Finished => None,
                     Standing::Lost(why) => Some(why),
+                    Standing::Failed(failure) if started => Some(failure.message),
+                    _ if started => Some("it was stopped, and its final snapshot did not come".to_owned()),
                     _ => None,
                 },
                 incarnation: endpoint.as_ref().map(|endpoint| endpoint.incarnation.clone()).unwrap_or_default(),

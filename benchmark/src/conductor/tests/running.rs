@@ -242,3 +242,16 @@ async fn release_ends_when_another_has_taken_over_or_nobody_looks_any_more() {
     drop(presence);
     release(1, shards, receiver).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_does_not_hear_the_abort_is_lost() {
+    let rig = Rig::new(3);
+    let conducting = rig.spawn();
+    rig.until_measuring().await;
+    rig.shards.shard(1).reachable = false;
+    rig.control.send_modify(|control| control.abort = true);
+    let outcome = conducting.await.unwrap();
+    assert_eq!(outcome.ending, Ending::Aborted);
+    let lost: Vec<_> = outcome.lost().map(|shard| (shard.shard, shard.partial)).collect();
+    assert_eq!(lost, [(1, true)], "a part of its counts is no result of its own");
+}
