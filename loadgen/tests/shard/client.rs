@@ -207,7 +207,7 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
             if let Some(found) = look().await {
                 return found;
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await; // between two looks: a shard tells only when asked
         }
     };
     timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited too long until {what}"))
