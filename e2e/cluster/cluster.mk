@@ -1,10 +1,14 @@
 # Included by the Makefile of the repository.
 E2E := e2e/cluster
 
-.PHONY: test-e2e cluster-up cluster-down cluster-reload
+.PHONY: test-e2e test-faults cluster-up cluster-down cluster-reload
 
 test-e2e: build ## the tests on a Kubernetes of three nodes, which lives as long as they do
-	$(E2E)/with-cluster.sh cargo test -p redisbench-e2e -- --test-threads=2
+	$(E2E)/with-cluster.sh cargo test -p redisbench-e2e --lib --test suite -- --test-threads=2
+
+test-faults: build ## every fault of docs/reliability.md on such a cluster; a table of what was observed in target/e2e-cluster/faults.md
+	rm -f $(or $(E2E_CACHE),target/e2e-cluster)/faults.md
+	$(E2E)/with-cluster.sh cargo test -p redisbench-e2e --test faults -- --test-threads=2
 
 cluster-up: ## a Kubernetes that stays, for a developer
 	cargo build --release -p redisbench-operator -p redisbench-loadgen

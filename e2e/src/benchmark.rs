@@ -63,7 +63,7 @@ pub fn manifest(name: &str, spec: &Value) -> Value {
 }
 
 /// A benchmark on the cluster.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Benchmark {
     space: Space,
     name: String,
@@ -228,6 +228,11 @@ pub fn phase(object: &Value) -> &str {
 /// The status of a condition.
 pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     list(object, "/status/conditions").iter().find(|c| c["type"] == kind)?["status"].as_str()
+}
+
+/// The conditions.
+pub fn list_conditions(object: &Value) -> &[Value] {
+    list(object, "/status/conditions")
 }
 
 /// The message of a condition; empty if there is none.

@@ -72,6 +72,14 @@ impl Cluster {
         Ok(Self { kubeconfig, programs: Some(cache.join("bin")), images, redis_image, runtime })
     }
 
+    /// The folder of programs, images and logs, and of what the tests keep.
+    pub fn cache(&self) -> PathBuf {
+        let folder = env::var_os("E2E_CACHE").map_or_else(|| repository().join("target/e2e-cluster"), PathBuf::from);
+        // One that the tests use beside a cluster of their own need not exist yet.
+        let _ = std::fs::create_dir_all(&folder);
+        folder
+    }
+
     /// The kubeconfig of the cluster.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig

@@ -3,9 +3,11 @@
 //!
 //! It shares no code with the product. It sees benchmarks as JSON, and uses `helm` and `kubectl` as a user would.
 
+pub mod accounts;
 pub mod benchmark;
 pub mod cluster;
 pub mod dump;
+pub mod faults;
 pub mod json;
 pub mod metrics;
 pub mod redis;

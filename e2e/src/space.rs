@@ -26,6 +26,8 @@ static OPERATOR: RwLock<()> = RwLock::const_new(());
 pub struct Space {
     /// Its name.
     pub name: String,
+    /// The test's name.
+    pub test: String,
     /// A client of the API server.
     pub client: Client,
     /// When the test began.
@@ -86,20 +88,26 @@ where
     }
 }
 
+impl std::fmt::Debug for Space {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Space").field(&self.name).finish()
+    }
+}
+
 impl Space {
     async fn create() -> Result<Self> {
         let cluster = Cluster::get();
         cluster.install().await?;
         let client = cluster.client().await?;
         let thread = std::thread::current();
-        let test = thread.name().and_then(|path| path.rsplit("::").next()).unwrap_or("test").replace('_', "-");
+        let test = thread.name().and_then(|path| path.rsplit("::").next()).unwrap_or("test").to_owned();
         let mut namespace = restricted_namespace("");
         // 63 characters at most, with the five that the server adds.
-        let prefix: String = format!("e2e-{test}").chars().take(50).collect();
+        let prefix: String = format!("e2e-{}", test.replace('_', "-")).chars().take(50).collect();
         namespace["metadata"]["generateName"] = Value::String(prefix + "-");
         let namespace: Namespace = serde_json::from_value(namespace)?;
         let made = Api::all(client.clone()).create(&PostParams::default(), &namespace).await?;
-        Ok(Self { name: made.name_any(), client, began: Timestamp::now() })
+        Ok(Self { name: made.name_any(), test, client, began: Timestamp::now() })
     }
 
     async fn delete(&self) {

@@ -2,7 +2,6 @@
 //!
 //! `make test-e2e` runs this; see `e2e/README.md`.
 
-mod accounts;
 mod failures;
 mod lifecycle;
 mod plugin;

@@ -1,14 +1,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use redisbench_e2e::accounts::{sent, served};
 use redisbench_e2e::benchmark::{check_numbers, histogram, phase};
 use redisbench_e2e::cluster::repository;
 use redisbench_e2e::json::{count, list, text};
 use redisbench_e2e::metrics::Scrape;
 use redisbench_e2e::{Benchmark, Space, redis, run};
 use serde_json::Value;
-
-use crate::accounts::{sent, served};
 
 #[test]
 fn quickstart() {

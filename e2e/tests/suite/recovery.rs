@@ -5,13 +5,12 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Resource, ResourceExt};
+use redisbench_e2e::accounts::{sent, served};
 use redisbench_e2e::benchmark::{SOON, check_numbers, condition, is_finished, phase, shard_index};
 use redisbench_e2e::cluster::{OPERATOR, SYSTEM};
 use redisbench_e2e::json::{count, list, text};
 use redisbench_e2e::{Benchmark, Space, redis, run, run_alone, wait};
 use serde_json::json;
-
-use crate::accounts::{sent, served};
 
 /// Long enough that a disturbance falls into it.
 fn long() -> serde_json::Value {

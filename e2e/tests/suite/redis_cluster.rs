@@ -3,12 +3,11 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
+use redisbench_e2e::accounts::{sent, served};
 use redisbench_e2e::benchmark::SOON;
 use redisbench_e2e::json::{count, list};
 use redisbench_e2e::{Benchmark, redis, run};
 use serde_json::{Value, json};
-
-use crate::accounts::{sent, served};
 
 #[test]
 fn four_shards_load_a_redis_cluster() {

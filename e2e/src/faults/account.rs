@@ -1,0 +1,342 @@
+//! The account of one benchmark that a fault befell: taken before, checked after.
+
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::serde::de::DeserializeOwned;
+use kube::api::ListParams;
+use kube::{Resource, ResourceExt};
+use serde_json::Value;
+
+use super::events;
+use super::ledger::Ledger;
+use crate::accounts::{bounds, served};
+use crate::benchmark::{Benchmark, check_numbers, condition, phase};
+use crate::json::{count, list, text};
+use crate::redis;
+use crate::space::Space;
+use crate::wait;
+
+/// The run's objects are gone this long after its end: its shards have 30 s to exit, and their Job has to go.
+const CLEARED_WITHIN: Duration = Duration::from_secs(90);
+/// Whatever the fault, a short benchmark is over by then.
+const OVER_WITHIN: Duration = Duration::from_secs(150);
+
+/// How the server's own count must agree with the benchmark's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// It counted what was sent: exactly, if the outcome of every request is known.
+    Agrees,
+    /// It counted more: an attempt was given up after it had sent, or keys were preloaded again.
+    CountedMore,
+    /// There is no such server.
+    NotAsked,
+}
+
+/// What must be true after the end.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'a> {
+    /// The terminal phase.
+    pub phase: &'a str,
+    /// The verdicts allowed: none if nothing was measured.
+    pub verdicts: &'a [&'a str],
+    /// Shards that are lost.
+    pub lost: u64,
+    /// Reasons of events that may come more than once.
+    pub repeat: &'a [&'a str],
+    /// The server's count.
+    pub server: Server,
+}
+
+impl Default for Expected<'_> {
+    /// Succeeded with all shards, each event once, and a server that agrees. Two busy processors may miss the rate for
+    /// a second, so the verdict may be Degraded.
+    fn default() -> Self {
+        Self { phase: "Succeeded", verdicts: &["Valid", "Degraded"], lost: 0, repeat: &[], server: Server::Agrees }
+    }
+}
+
+/// The account of one benchmark.
+#[derive(Debug)]
+pub struct Account {
+    space: Space,
+    benchmark: Benchmark,
+    uid: String,
+    epoch: u64,
+    ledger: Ledger,
+    before: Objects,
+    ended: Option<Instant>,
+}
+
+impl Account {
+    /// Opens the account of a benchmark that exists, before its fault. `promised` is what the product says of it.
+    ///
+    /// # Errors
+    /// If the benchmark is not there.
+    pub async fn open(space: &Space, benchmark: &Benchmark, fault: &str, promised: &str) -> Result<Self> {
+        let object = benchmark.get().await?;
+        Ok(Self {
+            uid: text(&object, "/metadata/uid")?.to_owned(),
+            epoch: epoch(&object),
+            ledger: Ledger {
+                fault: fault.to_owned(),
+                promised: promised.to_owned(),
+                test: space.test.clone(),
+                recovered: "-".to_owned(),
+                ..Ledger::default()
+            },
+            before: Objects::of(space).await?,
+            space: space.clone(),
+            benchmark: benchmark.clone(),
+            ended: None,
+        })
+    }
+
+    /// The fault is over: recovering counts from now.
+    pub fn fault_ended(&mut self) {
+        self.ended = Some(Instant::now());
+    }
+
+    /// Waits until the benchmark has recovered, which is when its object `holds`, and notes how long that took.
+    ///
+    /// # Errors
+    /// If it does not hold within `limit`.
+    pub async fn recovers(&mut self, what: &str, limit: Duration, holds: impl Fn(&Value) -> bool) -> Result<Value> {
+        let since = *self.ended.get_or_insert_with(Instant::now);
+        let object = self.benchmark.wait(what, limit, holds).await?;
+        self.ledger.recovered = format!("{:.1} s ({what})", since.elapsed().as_secs_f64());
+        Ok(object)
+    }
+
+    /// Waits until another conductor has taken over: the epoch is higher than when the account was opened.
+    ///
+    /// # Errors
+    /// If nobody takes over within a minute and a half.
+    pub async fn taken_over(&mut self) -> Result<Value> {
+        let before = self.epoch;
+        self.recovers("taken over", crate::benchmark::SOON, move |object| epoch(object) > before).await
+    }
+
+    /// Waits for the end, checks everything, and keeps the row. Returns the finished object.
+    ///
+    /// # Errors
+    /// If something is not as it must be.
+    pub async fn close(mut self, expected: &Expected<'_>) -> Result<Value> {
+        let object = self.benchmark.finished(OVER_WITHIN).await?;
+        let checked = self.check(&object, expected).await;
+        // A row of what went wrong is worth most.
+        if let Err(error) = &checked {
+            self.ledger.verdict = format!("**{error:#}**").chars().take(400).collect();
+        }
+        self.ledger.keep()?;
+        checked.with_context(|| format!("after the fault `{}`", self.ledger.fault))?;
+        Ok(object)
+    }
+
+    /// Checks that the benchmark and all that it owned are gone, and keeps the row.
+    ///
+    /// # Errors
+    /// If something is left.
+    pub async fn close_deleted(mut self) -> Result<()> {
+        self.benchmark.gone(OVER_WITHIN).await?;
+        let uid = self.uid.clone();
+        let cleared = cleared(&self.space, |objects| objects.is_clear_of(&uid)).await;
+        let left = Objects::of(&self.space).await?;
+        "-".clone_into(&mut self.ledger.observed);
+        "-".clone_into(&mut self.ledger.verdict);
+        self.ledger.left = format!("{} before, {} after", self.before.summary(&uid), left.summary(&uid));
+        self.ledger.events = shown(&events::told(&self.space, &uid).await?);
+        self.ledger.keep()?;
+        cleared.with_context(|| format!("after the fault `{}`", self.ledger.fault))
+    }
+
+    async fn check(&mut self, object: &Value, expected: &Expected<'_>) -> Result<()> {
+        let verdict = object["status"]["verdict"]["value"].as_str();
+        self.ledger.verdict = format!("{} {}", phase(object), verdict.unwrap_or("without a verdict"));
+        let has_result = object.pointer("/status/result").is_some();
+        let mut observed = if has_result { requests(object)? } else { "nothing measured".to_owned() };
+        if expected.server != Server::NotAsked {
+            let counted = served(&redis::calls(&self.space, "deployment/redis").await?);
+            observed = format!("{observed}; the server counted {counted}");
+            self.ledger.observed.clone_from(&observed);
+            if has_result {
+                let may = bounds(object)?;
+                let agrees =
+                    if expected.server == Server::Agrees { may.contains(&counted) } else { counted >= *may.start() };
+                ensure!(agrees, "the server counted {counted} requests, the benchmark {may:?}");
+            }
+        }
+        self.ledger.observed = observed;
+        check_ending(object, expected)?;
+        if has_result {
+            check_numbers(object)?;
+            check_errors(object)?;
+        }
+        // The last event is published after the last status: by the time that the objects are gone, it is there.
+        let cleared = self.check_objects(object).await;
+        let told = events::told(&self.space, &self.uid).await?;
+        self.ledger.events = shown(&told);
+        events::check(&told, expected.repeat, object)?;
+        cleared
+    }
+
+    /// After the end, nothing is left but the ConfigMaps that the status names.
+    async fn check_objects(&mut self, object: &Value) -> Result<()> {
+        let artifacts: Vec<String> = list(object, "/status/artifacts")
+            .iter()
+            .filter_map(|artifact| artifact["configMap"].as_str().map(str::to_owned))
+            .collect();
+        let uid = self.uid.clone();
+        let cleared = cleared(&self.space, |objects| objects.holds_only(&uid, &artifacts)).await;
+        let left = Objects::of(&self.space).await?;
+        self.ledger.left = format!("{} before, {} after", self.before.summary(&uid), left.summary(&uid));
+        cleared
+    }
+}
+
+/// The conductor's epoch in a status.
+fn epoch(object: &Value) -> u64 {
+    object.pointer("/status/conductorEpoch").and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn requests(object: &Value) -> Result<String> {
+    let part = |name: &str| count(object, &format!("/status/result/requests/{name}"));
+    let optional = |name: &str| part(name).unwrap_or(0);
+    let mut text = format!(
+        "{} = {} + {} + {} + {}",
+        part("scheduled")?,
+        part("succeeded")?,
+        part("errors")?,
+        part("unsent")?,
+        optional("unknown")
+    );
+    if optional("inFlight") > 0 {
+        text = format!("{text}, and {} in flight", optional("inFlight"));
+    }
+    let kinds = list(object, "/status/result/errors").iter().filter(|error| error["count"].as_u64() > Some(0));
+    let kinds: Vec<String> =
+        kinds.map(|error| format!("{} {}", error["kind"].as_str().unwrap_or_default(), error["count"])).collect();
+    if !kinds.is_empty() {
+        text = format!("{text} ({})", kinds.join(", "));
+    }
+    Ok(text)
+}
+
+/// The errors by kind are all errors, those of the warm-up too.
+fn check_errors(object: &Value) -> Result<()> {
+    let result = &object["status"]["result"];
+    if result.pointer("/truncated/errors").and_then(Value::as_u64) > Some(0) {
+        return Ok(());
+    }
+    let by_kind: u64 = list(result, "/errors").iter().filter_map(|error| error["count"].as_u64()).sum();
+    let warmup = result.pointer("/warmup/errors").and_then(Value::as_u64).unwrap_or(0);
+    let errors = count(result, "/requests/errors")?;
+    ensure!((errors..=errors + warmup).contains(&by_kind), "{errors} errors, and {by_kind} by kind: {result}");
+    Ok(())
+}
+
+/// The phase, the conditions, the verdict and the lost shards tell the same.
+fn check_ending(object: &Value, expected: &Expected<'_>) -> Result<()> {
+    let status = &object["status"];
+    ensure!(phase(object) == expected.phase, "{} instead of {}: {status}", phase(object), expected.phase);
+    let succeeded = phase(object) == "Succeeded";
+    let is = |kind: &str| condition(object, kind);
+    ensure!(is("Reconciling") == Some("False"), "over, and still reconciling: {status}");
+    ensure!((is("Complete") == Some("True")) == succeeded, "Complete is {:?}: {status}", is("Complete"));
+    ensure!((is("Failed") == Some("True")) == (phase(object) == "Failed"), "Failed is {:?}: {status}", is("Failed"));
+    let verdict = status["verdict"]["value"].as_str();
+    match verdict {
+        Some(verdict) => {
+            ensure!(expected.verdicts.contains(&verdict), "the verdict is {verdict}: {}", status["verdict"]);
+            let valid = if verdict == "Invalid" { "False" } else { "True" };
+            ensure!(is("Valid") == Some(valid), "the verdict is {verdict}, and Valid {:?}", is("Valid"));
+        }
+        None => ensure!(expected.verdicts.is_empty(), "no verdict: {status}"),
+    }
+    let lost = status.pointer("/shards/lost").and_then(Value::as_u64).unwrap_or(0);
+    ensure!(lost == expected.lost, "{lost} shards are lost: {}", status["shards"]);
+    let named = list(status, "/verdict/reasons").iter().any(|reason| reason["reason"] == "ShardLost");
+    ensure!(verdict.is_none() || named == (lost > 0), "{lost} lost shards, and the verdict is {}", status["verdict"]);
+    Ok(())
+}
+
+/// What benchmarks of a namespace own: kind, name, and the UID of the owner.
+#[derive(Debug, Default)]
+struct Objects {
+    all: Vec<(&'static str, String, String)>,
+}
+
+impl Objects {
+    async fn of(space: &Space) -> Result<Self> {
+        let mut all = Vec::new();
+        all.extend(owned::<Job>(space, "Job").await?);
+        all.extend(owned::<Secret>(space, "Secret").await?);
+        all.extend(owned::<ConfigMap>(space, "ConfigMap").await?);
+        // Pods belong to their Job, which belongs to the benchmark.
+        let of_jobs = ListParams::default().labels("batch.kubernetes.io/job-name");
+        for pod in space.api::<Pod>().list(&of_jobs).await?.items {
+            let job = pod.labels().get("batch.kubernetes.io/job-name").cloned().unwrap_or_default();
+            let owner = all.iter().find(|(kind, name, _)| *kind == "Job" && *name == job);
+            let owner = owner.map_or_else(|| ORPHAN.to_owned(), |(_, _, owner)| owner.clone());
+            all.push(("Pod", pod.name_any(), owner));
+        }
+        Ok(Self { all })
+    }
+
+    fn belonging<'a>(&'a self, uid: &'a str) -> impl Iterator<Item = &'a (&'static str, String, String)> + 'a {
+        self.all.iter().filter(move |(_, _, owner)| owner == uid || owner == ORPHAN)
+    }
+
+    fn is_clear_of(&self, uid: &str) -> bool {
+        self.belonging(uid).next().is_none()
+    }
+
+    fn holds_only(&self, uid: &str, artifacts: &[String]) -> bool {
+        self.belonging(uid).all(|(kind, name, _)| *kind == "ConfigMap" && artifacts.contains(name))
+            && artifacts.iter().all(|name| self.belonging(uid).any(|(_, has, _)| has == name))
+    }
+
+    fn summary(&self, uid: &str) -> String {
+        let count = |kind: &str| self.belonging(uid).filter(|(of, _, _)| *of == kind).count();
+        let counts: Vec<String> = ["Job", "Secret", "ConfigMap", "Pod"]
+            .into_iter()
+            .filter(|kind| count(kind) > 0)
+            .map(|kind| format!("{} {kind}", count(kind)))
+            .collect();
+        if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }
+    }
+}
+
+/// In the place of the owner of a pod whose Job is gone.
+const ORPHAN: &str = "no Job";
+
+async fn owned<K>(space: &Space, kind: &'static str) -> Result<Vec<(&'static str, String, String)>>
+where
+    K: Resource<Scope = k8s_openapi::NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    K::DynamicType: Default,
+{
+    let all = space.api::<K>().list(&ListParams::default()).await?;
+    let owner = |object: &K| {
+        let owners = object.owner_references();
+        owners.iter().find(|owner| owner.kind == "RedisBenchmark").map(|owner| owner.uid.clone())
+    };
+    Ok(all.items.iter().filter_map(|object| Some((kind, object.name_any(), owner(object)?))).collect())
+}
+
+async fn cleared(space: &Space, is_clear: impl Fn(&Objects) -> bool) -> Result<()> {
+    wait::answer("cleared away", CLEARED_WITHIN, || async {
+        let objects = Objects::of(space).await?;
+        if is_clear(&objects) { Ok(Some(())) } else { anyhow::bail!("left: {:?}", objects.all) }
+    })
+    .await
+}
+
+fn shown(told: &events::Told) -> String {
+    let one = |(reason, count): (&String, &u64)| {
+        if *count == 1 { reason.clone() } else { format!("{reason} x{count}") }
+    };
+    told.iter().map(one).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,75 @@
+//! The events of one benchmark, and whether they tell one story.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+
+use crate::benchmark::{list_conditions, phase};
+use crate::json::list;
+use crate::space::Space;
+
+/// How often each reason was told.
+pub type Told = BTreeMap<String, u64>;
+
+/// What was told about the object of this UID.
+pub async fn told(space: &Space, uid: &str) -> Result<Told> {
+    let selector = format!("involvedObject.uid={uid}");
+    let events = space.kubectl_json(&["get", "events", "--field-selector", &selector]).await?;
+    Ok(counted(&events))
+}
+
+fn counted(events: &Value) -> Told {
+    let mut told = Told::new();
+    for event in list(events, "/items") {
+        // A repeated event is one object with a count, in one of two places.
+        let counts = [&event["series"]["count"], &event["count"]];
+        let count = counts.into_iter().filter_map(Value::as_u64).max().unwrap_or(1).max(1);
+        *told.entry(event["reason"].as_str().unwrap_or_default().to_owned()).or_default() += count;
+    }
+    told
+}
+
+/// Checks that each reason was told once, but for those that may `repeat`, and that the end told is the one that came.
+pub fn check(told: &Told, repeat: &[&str], object: &Value) -> Result<()> {
+    for (reason, count) in told {
+        ensure!(*count == 1 || repeat.contains(&reason.as_str()), "{reason} was told {count} times: {told:?}");
+    }
+    let end = match phase(object) {
+        "Failed" => reason_of(object, "Failed"),
+        other => other.to_owned(),
+    };
+    ensure!(told.contains_key(&end), "no event says {end}: {told:?}");
+    let others = ["Succeeded", "Aborted", "Failed"].into_iter().filter(|other| **other != end);
+    let contradicting: Vec<&str> = others.filter(|other| told.contains_key(*other)).collect();
+    ensure!(contradicting.is_empty(), "it ended as {end}, and events say {contradicting:?}");
+    Ok(())
+}
+
+fn reason_of(object: &Value, kind: &str) -> String {
+    let condition = list_conditions(object).iter().find(|condition| condition["type"] == kind);
+    condition.and_then(|condition| condition["reason"].as_str()).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn repeated_and_contradicting_events_are_found() {
+        let object = json!({"status": {"phase": "Succeeded"}});
+        let events = |reasons: &[&str]| {
+            let items: Vec<Value> = reasons.iter().map(|reason| json!({"reason": reason})).collect();
+            counted(&json!({"items": items}))
+        };
+        check(&events(&["Started", "Succeeded"]), &[], &object).unwrap();
+        check(&events(&["Started", "Started", "Succeeded"]), &["Started"], &object).unwrap();
+        for wrong in [&["Started"][..], &["Started", "Started", "Succeeded"], &["Succeeded", "Aborted"]] {
+            assert!(check(&events(wrong), &[], &object).is_err(), "{wrong:?}");
+        }
+        let series = counted(&json!({"items": [{"reason": "Started", "series": {"count": 3}}]}));
+        assert_eq!(series["Started"], 3);
+    }
+}

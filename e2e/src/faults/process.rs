@@ -1,0 +1,207 @@
+//! A container's process, as this machine sees it.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+/// A stop takes effect within this time, or never.
+const STOPPED_WITHIN: Duration = Duration::from_secs(5);
+
+/// A signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGSTOP.
+    Stop,
+    /// SIGCONT.
+    Continue,
+    /// SIGKILL.
+    Kill,
+    /// SIGTERM.
+    Terminate,
+}
+
+impl Signal {
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Stop => "-STOP",
+            Self::Continue => "-CONT",
+            Self::Kill => "-KILL",
+            Self::Terminate => "-TERM",
+        }
+    }
+}
+
+/// A process that may be signalled. Its start time tells it from a later one of the same number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number on this machine.
+    pub pid: u32,
+    born: u64,
+}
+
+impl Process {
+    /// The first process of the pod's first container.
+    ///
+    /// # Errors
+    /// If the container does not run, or not on this machine.
+    pub fn of(pod: &Pod) -> Result<Self> {
+        let name = pod.name_any();
+        let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+        let container = statuses.and_then(|all| all.first()?.container_id.as_deref());
+        let container = container.with_context(|| format!("pod {name} has no container yet"))?;
+        let id = container.rsplit('/').next().unwrap_or(container);
+        let first = in_cgroup(id)?.into_iter().min_by_key(|process| process.born);
+        first.with_context(|| {
+            format!("no process of pod {name} on this machine: faults need the cluster that `make test-faults` starts")
+        })
+    }
+
+    /// Any process of the pod, be it only the one that holds its network namespace.
+    ///
+    /// # Errors
+    /// If it has none on this machine.
+    pub fn any_of(pod: &Pod) -> Result<Self> {
+        let uid = pod.uid().context("a pod without a UID")?;
+        let found = in_cgroup(&uid)?.into_iter().min_by_key(|process| process.born);
+        found.with_context(|| format!("no process of pod {} on this machine", pod.name_any()))
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn send(&self, signal: Signal) -> Result<()> {
+        ensure!(self.is_alive(), "process {} has ended", self.pid);
+        let status = Command::new("kill").args([signal.flag(), &self.pid.to_string()]).status()?;
+        ensure!(status.success(), "failed to send {signal:?} to process {}", self.pid);
+        Ok(())
+    }
+
+    /// Stops it until the guard is dropped.
+    ///
+    /// # Errors
+    /// If it has ended, or does not stop.
+    pub async fn stop(&self) -> Result<Stopped> {
+        self.send(Signal::Stop)?;
+        let guard = Stopped(self.clone());
+        let stopped = async {
+            while self.state() != Some('T') {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(STOPPED_WITHIN, stopped)
+            .await
+            .with_context(|| format!("process {} did not stop", self.pid))?;
+        Ok(guard)
+    }
+
+    /// Whether it is still there.
+    pub fn is_alive(&self) -> bool {
+        read(self.pid).is_some_and(|(_, born)| born == self.born) && self.state() != Some('Z')
+    }
+
+    fn state(&self) -> Option<char> {
+        read(self.pid).map(|(state, _)| state)
+    }
+}
+
+/// A stopped process, which goes on when this is dropped.
+#[derive(Debug)]
+pub struct Stopped(Process);
+
+impl Stopped {
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.0
+    }
+
+    /// Lets it go on.
+    pub fn go_on(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // One that was killed meanwhile needs no more.
+        let _ = self.0.send(Signal::Continue);
+    }
+}
+
+/// The processes in cgroups whose path has `part`: a container's id, or a pod's UID.
+fn in_cgroup(part: &str) -> Result<Vec<Process>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").context("failed to list processes")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // A process that ended meanwhile is none.
+        let Ok(cgroups) = fs::read_to_string(format!("/proc/{pid}/cgroup")) else { continue };
+        if cgroups.contains(part)
+            && let Some((state, born)) = read(pid)
+            && state != 'Z'
+        {
+            found.push(Process { pid, born });
+        }
+    }
+    Ok(found)
+}
+
+/// State and start time, after the name, which may hold anything.
+fn read(pid: u32) -> Option<(char, u64)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    parse(&stat)
+}
+
+fn parse(stat: &str) -> Option<(char, u64)> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
+}
+
+/// Runs a program to its end; `input` is what it reads.
+pub(super) fn command(program: &str, arguments: &[&str], input: &str) -> Result<()> {
+    use std::io::Write as _;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("failed to start {program}"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(input.as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`{program} {}` failed: {}", arguments.join(" "), said.trim());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_and_start_time_are_read_after_any_name() {
+        let stat = "7 (a) b) T 1 7 7 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 1 0 4242 10 20";
+        assert_eq!(parse(stat), Some(('T', 4242)));
+    }
+
+    #[tokio::test]
+    async fn a_stopped_process_goes_on_when_its_guard_is_dropped() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let (_, born) = read(child.id()).unwrap();
+        let process = Process { pid: child.id(), born };
+        let guard = process.stop().await.unwrap();
+        assert_eq!(process.state(), Some('T'));
+        drop(guard);
+        assert_ne!(process.state(), Some('T'));
+        process.send(Signal::Kill).unwrap();
+        child.wait().unwrap();
+        assert!(process.send(Signal::Kill).is_err());
+    }
+}

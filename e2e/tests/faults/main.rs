@@ -1,0 +1,5 @@
+//! The matrix of faults: each is made on a real Kubernetes with real parts, and after each the account is taken.
+//!
+//! `make test-faults` runs this; see `e2e/README.md`.
+
+mod operator_killed;
