@@ -11,7 +11,7 @@ LOGS := $(TARGET)/test-logs
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate test test-steps test-unit test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak test test-steps test-unit test-chart lint fmt deny crds images packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,11 @@ build: packages ## the three programs, optimised
 
 simulate: packages ## run SEEDS=1..20000 of the simulation; shows the trace of the first that fails
 	cargo run --profile simulate -p redisbench-simulate -- --seeds $(or $(SEEDS),1..20000)
+
+soak: packages ## local runs under random faults for MINUTES (10), drawn from SEED (1)
+	@$(E2E)/install.sh ip:iproute2 nft:nftables unshare:util-linux
+	cargo build -p redisbench-loadgen -p kubectl-redisbench -p redisbench-soak
+	$(TARGET)/debug/redisbench-soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
 # The closing line adds up what the runners of all steps said; a step that broke before its tests is one failure.
 test: ## every test there is, the last of them on a Kubernetes of three nodes that it builds and starts

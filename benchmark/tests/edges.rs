@@ -20,6 +20,8 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("redisbench-operator", BTreeSet::from([BENCHMARK, WIRE])),
         ("kubectl-redisbench", BTreeSet::from([BENCHMARK, WIRE])),
         ("redisbench-e2e", BTreeSet::new()),
+        // Starts the programs, and reads histograms as they stand on the wire.
+        ("redisbench-soak", BTreeSet::from([WIRE])),
         // Everything but the command line, around one made-up world.
         ("redisbench-simulate", BTreeSet::from(["redisbench-operator", "redisbench-loadgen", BENCHMARK, WIRE])),
     ])
@@ -29,9 +31,12 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 const RESERVED: [(&str, &[&str]); 5] = [
     ("kube", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate"]),
     ("k8s-openapi", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate", BENCHMARK]),
-    ("clap", &["redisbench-operator", "kubectl-redisbench", "redisbench-loadgen", "redisbench-simulate"]),
+    (
+        "clap",
+        &["redisbench-operator", "kubectl-redisbench", "redisbench-loadgen", "redisbench-simulate", "redisbench-soak"],
+    ),
     ("prometheus-client", &["redisbench-operator"]),
-    ("redis", &["redisbench-loadgen", "kubectl-redisbench"]),
+    ("redis", &["redisbench-loadgen", "kubectl-redisbench", "redisbench-soak"]),
 ];
 
 fn root() -> PathBuf {

@@ -1,0 +1,233 @@
+//! What may happen to a run.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+
+use crate::plot::{Plot, pick};
+
+/// How many kinds there are.
+#[cfg(test)]
+pub const KINDS: usize = 19;
+
+/// One thing that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    KillShard {
+        shard: u32,
+    },
+    TerminateShard {
+        shard: u32,
+    },
+    /// Stopped and continued.
+    StopShard {
+        shard: u32,
+        time: Duration,
+    },
+    StopServer {
+        server: u32,
+        time: Duration,
+    },
+    KillServer {
+        server: u32,
+    },
+    /// Killed, and started again without its keys.
+    RestartServer {
+        server: u32,
+        after: Duration,
+    },
+    /// The server closes the connections of all clients.
+    KillClients {
+        server: u32,
+    },
+    /// The same, and for a time it takes no new ones.
+    RefuseClients {
+        server: u32,
+        time: Duration,
+    },
+    /// For a time it closes connections that are at rest for a second.
+    CloseIdle {
+        server: u32,
+        time: Duration,
+    },
+    /// It answers nobody for a time, by its own will.
+    SleepServer {
+        server: u32,
+        time: Duration,
+    },
+    /// Slots with keys move to another node of the cluster.
+    MoveSlots {
+        from: u32,
+        to: u32,
+    },
+    InterruptConductor,
+    TerminateConductor,
+    InterruptConductorTwice,
+    KillConductor,
+    StopConductor {
+        time: Duration,
+    },
+    /// Between conductor and shard nothing passes.
+    CutShard {
+        shard: u32,
+        time: Duration,
+        how: Cut,
+    },
+    /// Between shards and server nothing passes.
+    CutServer {
+        server: u32,
+        time: Duration,
+        how: Cut,
+    },
+    /// Everywhere a share of the packets is lost, in percent.
+    LosePackets {
+        percent: u32,
+        time: Duration,
+    },
+}
+
+/// How a connection is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Packets vanish.
+    Drop,
+    /// Connections are reset, and new ones refused.
+    Reset,
+}
+
+impl Fault {
+    pub fn draw(dice: &mut StdRng, plot: &Plot) -> Self {
+        let shard = dice.random_range(0..plot.shards);
+        let server = dice.random_range(0..plot.redis.servers());
+        let (from, to) = (dice.random_range(0..3), dice.random_range(1..3));
+        let mut span = |from: u64, to: u64| Duration::from_millis(dice.random_range(from..to));
+        let (short, long, pause) = (span(50, 1_500), span(1_500, 14_000), span(50, 9_000));
+        let time = if dice.random_bool(0.5) { short } else { long };
+        let how = pick(dice, &[Cut::Drop, Cut::Drop, Cut::Reset]);
+        let kind = dice.random_range(0..100);
+        let of_shards_and_conductor = match kind {
+            0..8 => Some(Self::KillShard { shard }),
+            8..12 => Some(Self::TerminateShard { shard }),
+            12..20 => Some(Self::StopShard { shard, time }),
+            20..28 => Some(Self::StopServer { server, time: pause }),
+            28..33 => Some(Self::KillServer { server }),
+            33..38 => Some(Self::InterruptConductor),
+            38..41 => Some(Self::TerminateConductor),
+            41..43 => Some(Self::InterruptConductorTwice),
+            43..48 => Some(Self::KillConductor),
+            48..56 => Some(Self::StopConductor { time }),
+            56..64 => Some(Self::CutShard { shard, time, how }),
+            64..67 => Some(Self::LosePackets { percent: dice.random_range(1..30), time: pause }),
+            _ => None,
+        };
+        if let Some(fault) = of_shards_and_conductor {
+            return fault;
+        }
+        // The rest is done by the servers' own commands, or to their ports: the soak's own servers only.
+        if !plot.redis.is_own() {
+            return if kind < 84 { Self::StopShard { shard, time } } else { Self::StopServer { server, time: pause } };
+        }
+        // A sleeping server's DEBUG would be among the load's.
+        let may_sleep = !plot.commands.iter().any(|command| command.starts_with("DEBUG"));
+        match kind {
+            67..74 => Self::RestartServer { server, after: pause },
+            74..80 => Self::KillClients { server },
+            80..84 => Self::RefuseClients { server, time: pause },
+            84..87 => Self::CloseIdle { server, time: pause },
+            87..91 if may_sleep => Self::SleepServer { server, time: pause },
+            91..96 if plot.redis.is_cluster() => Self::MoveSlots { from, to: (from + to) % 3 },
+            _ => Self::CutServer { server, time, how },
+        }
+    }
+
+    /// The name of its kind.
+    pub fn kind(&self) -> String {
+        let text = format!("{self:?}");
+        text.split(' ').next().unwrap_or_default().to_owned()
+    }
+
+    /// Whether it needs a network of its own.
+    pub fn needs_network(&self) -> bool {
+        matches!(self, Self::CutShard { .. } | Self::CutServer { .. } | Self::LosePackets { .. })
+    }
+
+    /// How long until it is undone; zero if it is not.
+    pub fn lasts(&self) -> Duration {
+        match *self {
+            Self::StopShard { time, .. }
+            | Self::StopServer { time, .. }
+            | Self::RestartServer { after: time, .. }
+            | Self::RefuseClients { time, .. }
+            | Self::CloseIdle { time, .. }
+            | Self::SleepServer { time, .. }
+            | Self::StopConductor { time }
+            | Self::CutShard { time, .. }
+            | Self::CutServer { time, .. }
+            | Self::LosePackets { time, .. } => time,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Whether it ends the process of a shard: of which.
+    pub fn ends_shard(&self) -> Option<u32> {
+        match self {
+            Self::KillShard { shard } | Self::TerminateShard { shard } => Some(*shard),
+            _ => None,
+        }
+    }
+
+    /// Whether the conductor may for a time not reach this shard.
+    pub fn hides_shard(&self, index: u32) -> bool {
+        match self {
+            Self::StopShard { shard, .. } | Self::CutShard { shard, .. } => *shard == index,
+            Self::LosePackets { .. } | Self::StopConductor { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it asks the conductor to abort.
+    pub fn aborts(&self) -> bool {
+        matches!(self, Self::InterruptConductor | Self::TerminateConductor | Self::InterruptConductorTwice)
+    }
+
+    /// Whether it is done to the target, or to the way there.
+    pub fn harms_target(&self) -> bool {
+        matches!(
+            self,
+            Self::StopServer { .. }
+                | Self::KillServer { .. }
+                | Self::RestartServer { .. }
+                | Self::KillClients { .. }
+                | Self::RefuseClients { .. }
+                | Self::CloseIdle { .. }
+                | Self::SleepServer { .. }
+                | Self::MoveSlots { .. }
+                | Self::CutServer { .. }
+                | Self::LosePackets { .. }
+        )
+    }
+
+    /// Reasons for which a run may fail after it, as the condition Failed words them.
+    pub fn may_fail_with(&self) -> &'static [&'static str] {
+        match self {
+            Self::KillShard { .. } | Self::TerminateShard { .. } => &["ShardLost"],
+            Self::StopShard { .. } | Self::CutShard { .. } | Self::StopConductor { .. } => {
+                &["PrepareTimedOut", "StartMissed", "ShardLost", "TrialTimedOut", "ClockUncertain"]
+            }
+            Self::LosePackets { .. } => {
+                &["PrepareTimedOut", "StartMissed", "ShardLost", "TrialTimedOut", "ClockUncertain", "Unreachable"]
+            }
+            _ if self.harms_target() => &["PrepareTimedOut", "StartMissed", "Unreachable"],
+            _ => &[],
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{self:?}");
+        formatter.write_str(&text.replace(" { ", "(").replace(" }", ")"))
+    }
+}

@@ -1,0 +1,165 @@
+//! What must be true of a run that is over, whatever was done to it. Pure.
+
+mod counts;
+mod ending;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::evidence::{Ended, Evidence};
+use crate::fault::Fault;
+use crate::plot::Plot;
+
+/// The most memory that the program may take, in KiB: some tens of MiB are usual.
+const MEMORY_KIB: u64 = 256 * 1024;
+/// Until then the program may not yet listen for signals, in milliseconds after its start.
+const DEAF_MS: u128 = 2_000;
+
+/// Everything that is not as it must be.
+pub fn judge(plot: &Plot, evidence: &Evidence) -> Vec<String> {
+    let mut judgement = Judgement { plot, evidence, violations: Vec::new() };
+    judgement.surroundings();
+    judgement.ended();
+    judgement.violations
+}
+
+/// A judgement in the making.
+struct Judgement<'a> {
+    plot: &'a Plot,
+    evidence: &'a Evidence,
+    violations: Vec<String>,
+}
+
+impl Judgement<'_> {
+    fn check(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.violations.push(otherwise());
+        }
+    }
+
+    fn hit(&self, which: impl Fn(&Fault) -> bool) -> bool {
+        self.evidence.hits().any(|strike| which(&strike.fault))
+    }
+
+    /// What must hold however the program ended.
+    fn surroundings(&mut self) {
+        let evidence = self.evidence;
+        for text in evidence.logs.iter().chain([&evidence.stderr]) {
+            let bad = text.lines().find(|line| line.contains("panicked at") || line.contains("ERROR"));
+            self.check(bad.is_none(), || format!("a log says: {}", bad.unwrap_or_default()));
+        }
+        self.check(evidence.peak_kib <= MEMORY_KIB, || format!("the program took {} KiB", evidence.peak_kib));
+        self.check(evidence.left_processes.is_empty(), || format!("left running: {:?}", evidence.left_processes));
+        self.check(evidence.left_ports.is_empty(), || format!("left listening: {:?}", evidence.left_ports));
+        // Who is killed cannot tidy up.
+        let killed = matches!(evidence.ended, Ended::Signal(_) | Ended::Hung);
+        self.check(killed || evidence.left_files.is_empty(), || format!("left behind: {:?}", evidence.left_files));
+    }
+
+    fn ended(&mut self) {
+        let evidence = self.evidence;
+        match evidence.ended {
+            Ended::Hung => {
+                let limit = self.plot.patience();
+                self.check(false, || format!("it had not ended after {limit:?}"));
+            }
+            Ended::Signal(libc::SIGKILL) if self.hit(|fault| *fault == Fault::KillConductor) => {}
+            Ended::Signal(signal) => {
+                let before_listening = evidence.hits().any(|strike| {
+                    strike.fault.aborts() && strike.after.as_millis() < DEAF_MS && evidence.stderr.is_empty()
+                });
+                self.check(before_listening && matches!(signal, libc::SIGINT | libc::SIGTERM), || {
+                    format!("it ended by signal {signal}")
+                });
+            }
+            Ended::Code(code) => match &evidence.object {
+                Some(object) => self.object(object, code),
+                None => self.no_object(code),
+            },
+        }
+    }
+
+    /// Without a result there must be a reason, in words.
+    fn no_object(&mut self, code: i32) {
+        let evidence = self.evidence;
+        self.check(evidence.stdout.is_empty(), || "standard output holds something that is no JSON".to_owned());
+        self.check(code == 1, || format!("no result, and exit code {code}"));
+        let said = |words: &str| evidence.stderr.lines().any(|line| line.contains(words));
+        let twice = self.evidence.hits().filter(|strike| strike.fault.aborts()).count() > 1
+            || self.hit(|fault| *fault == Fault::InterruptConductorTwice);
+        let explained = (twice && said("interrupted twice"))
+            || (self.hit(Fault::aborts) && said("interrupted before the benchmark began"))
+            || (self.plot.full_disk && said("error: "))
+            // A throwaway server that is struck while it comes up.
+            || (!self.plot.redis.is_own() && self.hit(Fault::harms_target) && said("error: "));
+        self.check(explained, || format!("there is no result, and no reason for it: {}", evidence.stderr));
+    }
+
+    fn object(&mut self, object: &Value, code: i32) {
+        self.check(!self.plot.full_disk, || "a full disk took the result".to_owned());
+        let outcome = Outcome::read(object);
+        let good = outcome.phase == "Succeeded" && matches!(outcome.verdict.as_str(), "Valid" | "Degraded");
+        self.check(code == i32::from(!good), || {
+            format!("{} with verdict {:?}, and exit code {code}", outcome.phase, outcome.verdict)
+        });
+        self.ending(&outcome);
+        if outcome.result.is_object() {
+            self.losses(&outcome);
+            self.verdict(&outcome);
+            self.identity(&outcome);
+            self.server_counts(&outcome);
+        } else {
+            self.check(outcome.phase != "Succeeded", || "Succeeded without a result".to_owned());
+        }
+    }
+}
+
+/// A terminal status, read.
+struct Outcome<'a> {
+    status: &'a Value,
+    result: &'a Value,
+    phase: String,
+    /// Empty if there is none.
+    verdict: String,
+    /// Of condition Failed, if it is true.
+    failed: String,
+    /// The start instant in nanoseconds since the Unix epoch, if there was one.
+    start: Option<u64>,
+    /// Indices.
+    lost: Vec<u32>,
+}
+
+impl<'a> Outcome<'a> {
+    fn read(object: &'a Value) -> Self {
+        let status = &object["status"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let failed = status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Failed");
+        let failed = failed.filter(|condition| condition["status"] == "True");
+        let shards = status["result"]["shards"].as_array().into_iter().flatten();
+        Self {
+            status,
+            result: &status["result"],
+            phase: text(&status["phase"]),
+            verdict: text(&status["verdict"]["value"]),
+            failed: failed.map(|condition| text(&condition["reason"])).unwrap_or_default(),
+            start: status["trial"]["startAt"].as_str().and_then(unix_nanoseconds),
+            lost: shards
+                .filter(|shard| shard["state"] == "Lost")
+                .filter_map(|shard| u32::try_from(number(&shard["index"])).ok())
+                .collect(),
+        }
+    }
+}
+
+/// A count; 0 if it is left out.
+pub fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+fn unix_nanoseconds(text: &str) -> Option<u64> {
+    let time: Timestamp = text.parse().ok()?;
+    u64::try_from(time.as_nanosecond()).ok()
+}
+
+#[cfg(test)]
+mod tests;

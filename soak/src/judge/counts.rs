@@ -1,0 +1,131 @@
+//! Where requests went: every sum, and the servers' own counts.
+
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use serde_json::Value;
+
+use super::{Judgement, Outcome, number};
+use crate::plot::{Bound, Load};
+
+const OUTCOMES: [&str; 5] = ["succeeded", "errors", "unsent", "inFlight", "unknown"];
+
+impl Judgement<'_> {
+    /// Every request has one outcome, in total and in every part.
+    pub(super) fn identity(&mut self, outcome: &Outcome<'_>) {
+        let result = outcome.result;
+        let total = &result["requests"];
+        self.balanced("the total", total);
+        let parts = |name: &str| result[name].as_array().cloned().unwrap_or_default();
+        let (shards, operations) = (parts("shards"), parts("operations"));
+        self.check(shards.len() == self.plot.shards as usize, || format!("{} shards in the result", shards.len()));
+        for part in shards.iter().chain(&operations) {
+            self.balanced(&part["name"].to_string(), &part["requests"]);
+        }
+        for field in ["scheduled", "redirectHops", "unanswered"].into_iter().chain(OUTCOMES) {
+            let sum = |parts: &[Value]| parts.iter().map(|part| number(&part["requests"][field])).sum::<u64>();
+            let whole = number(&total[field]);
+            self.check(sum(&shards) == whole, || format!("{field} is {whole}, and the shards' sum {}", sum(&shards)));
+            // What a lost shard was last heard of is not told apart.
+            let by_operation = sum(&operations);
+            let agrees = if outcome.lost.is_empty() { by_operation == whole } else { by_operation <= whole };
+            self.check(agrees, || format!("{field} is {whole}, and the operations' sum {by_operation}"));
+        }
+        for shard in &shards {
+            let lost = shard["state"] == "Lost";
+            let [unknown, in_flight] = ["unknown", "inFlight"].map(|field| number(&shard["requests"][field]));
+            self.check(unknown == 0 || lost, || format!("a shard that is not lost has unknown requests: {shard}"));
+            self.check(in_flight == 0 || lost || outcome.phase != "Succeeded", || {
+                format!("a shard that finished has requests in flight: {shard}")
+            });
+        }
+        self.merged(outcome);
+        self.planned(outcome);
+    }
+
+    fn balanced(&mut self, whose: &str, requests: &Value) {
+        let sum: u64 = OUTCOMES.iter().map(|field| number(&requests[*field])).sum();
+        self.check(number(&requests["scheduled"]) == sum, || format!("{whose} does not add up: {requests}"));
+        let [errors, unanswered] = ["errors", "unanswered"].map(|field| number(&requests[field]));
+        self.check(unanswered <= errors, || format!("{whose} has more without an answer than errors: {requests}"));
+    }
+
+    /// Histogram, errors and nodes hold as many as the counters.
+    fn merged(&mut self, outcome: &Outcome<'_>) {
+        let result = outcome.result;
+        let total = &result["requests"];
+        let succeeded = number(&total["succeeded"]) - number(&total["overflow"]);
+        match result["histogram"]["data"].as_str() {
+            Some(data) => {
+                let decoded = serde_json::from_value::<EncodedHistogram>(Value::from(data)).ok();
+                let merged = decoded.and_then(|data| data.decode(Kind::Request).ok()).map(|histogram| histogram.len());
+                self.check(merged == Some(succeeded), || {
+                    format!("{succeeded} succeeded, and the histogram holds {merged:?}")
+                });
+            }
+            None => self.check(succeeded == 0, || format!("{succeeded} succeeded, and there is no histogram")),
+        }
+        let sum = |list: &str, field: &str| -> u64 {
+            result[list].as_array().into_iter().flatten().map(|entry| number(&entry[field])).sum()
+        };
+        let (kinds, errors) = (sum("errors", "count"), number(&total["errors"]));
+        self.check(kinds == errors, || format!("{errors} errors, and by kind {kinds}"));
+        if outcome.lost.is_empty() && outcome.phase == "Succeeded" {
+            let sent = number(&total["scheduled"]) - number(&total["unsent"]);
+            let nodes = sum("nodes", "requests");
+            self.check(nodes == sent, || format!("{sent} were sent, and the nodes have {nodes}"));
+        }
+    }
+
+    /// As many were due as the manifest says.
+    fn planned(&mut self, outcome: &Outcome<'_>) {
+        let Some(planned) = self.plot.requests() else { return };
+        let scheduled = number(&outcome.result["requests"]["scheduled"]);
+        self.check(scheduled <= planned, || format!("{scheduled} were scheduled of {planned}"));
+        // With a number of requests, what is not sent within its time is not scheduled.
+        let in_time = match self.plot.bound {
+            Bound::Seconds(_) => true,
+            Bound::Requests { at_most, .. } => self.evidence.took < at_most,
+        };
+        self.check(outcome.phase != "Succeeded" || scheduled == planned || !in_time, || {
+            format!("{scheduled} were scheduled, not {planned}")
+        });
+    }
+
+    /// The servers' counts lie between what was answered and what was sent.
+    pub(super) fn server_counts(&mut self, outcome: &Outcome<'_>) {
+        let Some(calls) = self.evidence.calls else { return };
+        let result = outcome.result;
+        let count = |part: &str, field: &str| number(&result[part][field]);
+        let preload = count("preload", "commands");
+        let answered = count("requests", "succeeded") + count("warmup", "succeeded") + preload;
+        if let Some(at_most) = calls.at_most {
+            self.check(answered <= at_most, || {
+                format!("{answered} commands were answered, and the servers executed {at_most}")
+            });
+        }
+        // An attempt that was given up, and a preload that was disturbed, have asked for more than is told.
+        let start = outcome.start.unwrap_or_default();
+        let disturbed = self.evidence.hits().any(|strike| strike.at < start && strike.fault.harms_target());
+        if number(&outcome.status["trial"]["attempt"]) != 1 || (disturbed && self.plot.preload != "None") {
+            return;
+        }
+        let of_warmup = count("warmup", "scheduled") - count("warmup", "unsent");
+        let sent = count("requests", "scheduled") - count("requests", "unsent") + of_warmup + preload;
+        let sent = match self.plot.load {
+            _ if outcome.lost.is_empty() => sent,
+            // What is unknown of a lost shard: no more than its schedule, and its share of warm-up and preload.
+            Load::Open(rate) => {
+                sent + rate * u64::try_from(self.plot.warmup.as_millis()).unwrap_or(0) / 1_000 + self.plot.keys
+            }
+            Load::Closed => return,
+        };
+        self.check(calls.at_least <= sent, || {
+            format!("at most {sent} commands were sent, and the servers executed {}", calls.at_least)
+        });
+        let untouched = self.evidence.hits().next().is_none() && count("requests", "errors") == 0;
+        if untouched && outcome.phase == "Succeeded" && count("warmup", "errors") == 0 {
+            self.check(calls.at_most == Some(answered), || {
+                format!("{answered} commands were answered, and the servers executed {calls:?}")
+            });
+        }
+    }
+}

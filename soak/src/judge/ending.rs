@@ -1,0 +1,162 @@
+//! Phase, verdict and losses, against what was done to the run.
+
+use std::time::Duration;
+
+use super::{Judgement, Outcome, number};
+use crate::evidence::Strike;
+use crate::fault::Fault;
+use crate::plot::{Bound, Load};
+
+/// A stopped process goes on at once when it is continued; the next poll comes a second later.
+const SLACK_STOPPED: Duration = Duration::from_secs(3);
+/// TCP sends again ever more rarely, and a call may wait for 8 s before the next is made.
+const SLACK_CUT: Duration = Duration::from_secs(12);
+
+impl Judgement<'_> {
+    /// Phase and reason must follow from the faults.
+    pub(super) fn ending(&mut self, outcome: &Outcome<'_>) {
+        let evidence = self.evidence;
+        let aborted = self.hit(Fault::aborts);
+        match outcome.phase.as_str() {
+            "Aborted" => self.check(aborted, || "Aborted, and nobody asked for it".to_owned()),
+            "Failed" => {
+                let allowed: Vec<_> = evidence.hits().flat_map(|strike| strike.fault.may_fail_with()).collect();
+                self.check(allowed.contains(&&outcome.failed.as_str()), || {
+                    format!("Failed because of {}, which no fault explains", outcome.failed)
+                });
+            }
+            "Succeeded" => {
+                if evidence.hits().next().is_none() {
+                    self.check(outcome.verdict != "Invalid", || {
+                        format!("Invalid, and nothing was done to it: {}", outcome.status["verdict"])
+                    });
+                }
+                self.late_abort(outcome);
+                self.last_chance(outcome);
+            }
+            other => self.check(false, || format!("it ended in phase {other:?}")),
+        }
+        self.check(outcome.phase == "Failed" || outcome.failed.is_empty(), || {
+            format!("{}, and condition Failed says {}", outcome.phase, outcome.failed)
+        });
+    }
+
+    /// Who aborts while there is load must not read Succeeded.
+    fn late_abort(&mut self, outcome: &Outcome<'_>) {
+        let Some(end) = self.load_end(outcome) else { return };
+        let early = self.evidence.hits().find(|strike| strike.fault.aborts() && strike.at < end);
+        self.check(early.is_none(), || "it was aborted while it measured, and Succeeded".to_owned());
+    }
+
+    /// `onLost` says what a loss means; here no other process takes the place of one that is lost.
+    fn last_chance(&mut self, outcome: &Outcome<'_>) {
+        self.check(outcome.lost.is_empty() || self.plot.on_lost == "Invalidate", || {
+            format!("shards {:?} are lost, onLost is {}, and it Succeeded", outcome.lost, self.plot.on_lost)
+        });
+    }
+
+    /// When the load was over by plan, in nanoseconds since the Unix epoch. Unknown where requests end it.
+    fn load_end(&self, outcome: &Outcome<'_>) -> Option<u64> {
+        let Bound::Seconds(_) = self.plot.bound else { return None };
+        Some(outcome.start? + nanoseconds(self.plot.planned()))
+    }
+
+    /// A shard is lost if and only if something happened to it, and the verdict says so.
+    pub(super) fn losses(&mut self, outcome: &Outcome<'_>) {
+        let counted = number(&outcome.status["shards"]["lost"]);
+        self.check(counted == outcome.lost.len() as u64, || {
+            format!("shards {:?} are lost, and status counts {counted}", outcome.lost)
+        });
+        for shard in &outcome.lost {
+            let may = self.evidence.hits().any(|strike| self.may_lose(strike, *shard, outcome));
+            self.check(may, || format!("shard {shard} is lost, and nothing happened to it that explains it"));
+        }
+        let end = self.load_end(outcome);
+        let killed = self.evidence.hits().filter(|strike| end.is_some_and(|end| strike.at < end));
+        for shard in killed.filter_map(|strike| strike.fault.ends_shard()).collect::<Vec<_>>() {
+            self.check(outcome.phase != "Succeeded" || outcome.lost.contains(&shard), || {
+                format!("shard {shard} was killed while it measured, and is not lost")
+            });
+        }
+    }
+
+    fn may_lose(&self, strike: &Strike, shard: u32, outcome: &Outcome<'_>) -> bool {
+        if strike.fault.ends_shard() == Some(shard) {
+            return true;
+        }
+        if !strike.fault.hides_shard(shard) {
+            return false;
+        }
+        // Who stops a run waits for nobody longer than some seconds.
+        if outcome.phase != "Succeeded" {
+            return true;
+        }
+        let slack = match strike.fault {
+            Fault::CutShard { .. } | Fault::LosePackets { .. } => SLACK_CUT,
+            // When the conductor itself stood still, no shard is to blame.
+            Fault::StopConductor { .. } => return false,
+            _ => SLACK_STOPPED,
+        };
+        let waited = self.plot.planned() + self.plot.request_timeout + self.plot.collect;
+        let given_up = outcome.start.unwrap_or_default() + nanoseconds(waited.saturating_sub(slack));
+        strike.undone.is_none_or(|undone| undone >= given_up)
+    }
+
+    /// The verdict must follow from the numbers beside it, and every reason must have one.
+    pub(super) fn verdict(&mut self, outcome: &Outcome<'_>) {
+        let verdict = &outcome.status["verdict"];
+        let reasons: Vec<(&str, &str, &str)> = (verdict["reasons"].as_array().into_iter().flatten())
+            .map(|reason| {
+                let text = |field: &str| reason[field].as_str().unwrap_or_default();
+                (text("reason"), text("severity"), text("message"))
+            })
+            .collect();
+        let rank = |value: &str| ["Valid", "Degraded", "Invalid"].iter().position(|known| *known == value);
+        let worst = reasons.iter().filter_map(|(_, severity, _)| rank(severity)).max().unwrap_or(0);
+        self.check(rank(&outcome.verdict) == Some(worst), || format!("the verdict is not its worst reason: {verdict}"));
+        for (reason, _, message) in &reasons {
+            self.check(message.contains(|c: char| c.is_ascii_digit()), || {
+                format!("{reason} without a number: {message}")
+            });
+        }
+        let severity =
+            |name: &str| reasons.iter().find(|(reason, ..)| *reason == name).map(|(_, severity, _)| *severity);
+        let lost = (!outcome.lost.is_empty()).then_some("Invalid");
+        self.check(severity("ShardLost") == lost, || format!("shards {:?} are lost, and {verdict}", outcome.lost));
+        for (_, _, message) in reasons.iter().filter(|(reason, ..)| *reason == "ShardLost") {
+            let named = message.split_once("with them: shard ").and_then(|(_, rest)| rest.split_once(';'));
+            let named: Vec<u32> = named
+                .map(|(names, _)| names.split(", ").filter_map(|name| name.parse().ok()).collect())
+                .unwrap_or_default();
+            self.check(named == outcome.lost, || {
+                format!("shards {:?} are lost, and named are {named:?}", outcome.lost)
+            });
+        }
+        let requests = &outcome.result["requests"];
+        let (failed, scheduled) =
+            (number(&requests["errors"]) + number(&requests["unsent"]), number(&requests["scheduled"]));
+        // Shares are of what is known to have been due.
+        let known = scheduled - number(&requests["unknown"]).min(scheduled);
+        let errors = if failed * 100 > known {
+            Some("Invalid")
+        } else if failed * 10_000 > known {
+            Some("Degraded")
+        } else {
+            None
+        };
+        self.check(severity("Errors") == errors, || format!("{failed} of {known} failed, and {verdict}"));
+        if let Load::Open(rate) = self.plot.load {
+            let achieved = number(&outcome.result["throughput"]["achievedPerSecond"]);
+            let window = number(&outcome.status["synchronization"]["commonWindowMilliseconds"]);
+            let nearly = achieved > 0 && rate.saturating_sub(achieved) * window <= 1_010;
+            let missed = achieved * 100 < rate * 99 && !nearly;
+            self.check(severity("RateMissed").is_some() == missed || nearly, || {
+                format!("{achieved} of {rate} per second, and {verdict}")
+            });
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,202 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+
+use super::*;
+use crate::evidence::{Calls, Strike};
+use crate::plot::{Bound, Load, Means, Plot, Redis};
+
+/// A benchmark of 1,000 requests by two shards, without anything drawn.
+fn plot() -> Plot {
+    let mut plot = Plot::draw(1, 1, Means { network: true, clocks: true });
+    plot.shards = 2;
+    plot.redis = Redis::Standalone;
+    plot.load = Load::Open(500);
+    plot.bound = Bound::Seconds(2);
+    plot.warmup = Duration::ZERO;
+    plot.preload = "None";
+    plot.on_lost = "Invalidate";
+    plot.full_disk = false;
+    plot.faults.clear();
+    plot
+}
+
+/// 2026-11-21T17:22:00Z.
+const START: u64 = 1_795_281_720_000_000_000;
+
+fn shard(index: u32, requests: &Value) -> Value {
+    json!({"index": index, "state": "Finished", "requests": requests})
+}
+
+fn object() -> Value {
+    let half = json!({"scheduled": 500, "succeeded": 500, "errors": 0, "unsent": 0});
+    let whole = json!({"scheduled": 1_000, "succeeded": 1_000, "errors": 0, "unsent": 0});
+    let mut histogram = Kind::Request.empty();
+    histogram.record_n(1_000, 1_000).unwrap();
+    json!({"status": {
+        "phase": "Succeeded",
+        "conditions": [{"type": "Finished", "status": "True"}, {"type": "Failed", "status": "False"}],
+        "trial": {"attempt": 1, "startAt": "2026-11-21T17:22:00.000000Z"},
+        "shards": {"lost": 0},
+        "synchronization": {"commonWindowMilliseconds": 2_000},
+        "verdict": {"value": "Valid", "reasons": []},
+        "result": {
+            "requests": whole,
+            "throughput": {"achievedPerSecond": 500},
+            "histogram": {"data": EncodedHistogram::encode(&histogram).unwrap()},
+            "operations": [{"name": "get", "requests": whole}],
+            "nodes": [{"requests": 1_000}],
+            "shards": [shard(0, &half), shard(1, &half)],
+        },
+    }})
+}
+
+fn evidence(object: Value) -> Evidence {
+    Evidence {
+        ended: Ended::Code(0),
+        took: Duration::from_secs(6),
+        object: Some(object),
+        stdout: "{}".to_owned(),
+        stderr: String::new(),
+        logs: vec![" INFO the phase changed".to_owned()],
+        calls: Some(Calls { at_least: 1_000, at_most: Some(1_000) }),
+        peak_kib: 20_000,
+        left_processes: Vec::new(),
+        left_files: Vec::new(),
+        left_ports: Vec::new(),
+        strikes: Vec::new(),
+    }
+}
+
+fn struck(fault: Fault, milliseconds: u64) -> Strike {
+    let at = START + milliseconds * 1_000_000;
+    Strike { fault, after: Duration::from_secs(3), at, undone: None, hit: true }
+}
+
+/// What is found when `change` is done to a run in which all is well.
+fn found(change: impl FnOnce(&mut Evidence)) -> String {
+    let mut evidence = evidence(object());
+    change(&mut evidence);
+    judge(&plot(), &evidence).join("\n")
+}
+
+/// The status of a run.
+fn status(evidence: &mut Evidence) -> &mut Value {
+    &mut evidence.object.as_mut().unwrap()["status"]
+}
+
+/// Shard 1 was lost when it had sent 300 of its 500.
+fn lose(evidence: &mut Evidence) {
+    let status = status(evidence);
+    let result = &mut status["result"];
+    result["shards"][1]["requests"] = json!({"scheduled": 500, "succeeded": 300, "unknown": 200});
+    result["shards"][1]["state"] = json!("Lost");
+    result["requests"] = json!({"scheduled": 1_000, "succeeded": 800, "unknown": 200});
+    result["operations"][0]["requests"] = json!({"scheduled": 500, "succeeded": 500});
+    let mut histogram = Kind::Request.empty();
+    histogram.record_n(1_000, 800).unwrap();
+    result["histogram"]["data"] = json!(EncodedHistogram::encode(&histogram).unwrap());
+    status["shards"]["lost"] = json!(1);
+    let message = "1 of 2 shards are lost, and what they would have measured with them: shard 1; shard 1: signal 9";
+    status["verdict"] =
+        json!({"value": "Invalid", "reasons": [{"reason": "ShardLost", "severity": "Invalid", "message": message}]});
+    evidence.ended = Ended::Code(1);
+    evidence.calls = Some(Calls { at_least: 900, at_most: Some(900) });
+}
+
+#[test]
+fn a_run_in_which_all_is_well_passes() {
+    assert_eq!(found(|_| {}), "");
+    assert_eq!(unix_nanoseconds("2026-11-21T17:22:00.000000Z"), Some(START));
+}
+
+#[test]
+fn a_loss_needs_a_cause_and_a_cause_a_loss() {
+    let kill = struck(Fault::KillShard { shard: 1 }, 1_000);
+    let with_cause = found(|evidence| {
+        lose(evidence);
+        evidence.strikes.push(kill);
+    });
+    assert_eq!(with_cause, "");
+    assert!(found(lose).contains("shard 1 is lost, and nothing happened to it"));
+    assert!(
+        found(|evidence| evidence.strikes.push(kill)).contains("shard 1 was killed while it measured, and is not lost")
+    );
+    // The wrong one is named.
+    let renamed = found(|evidence| {
+        lose(evidence);
+        evidence.strikes.push(kill);
+        let message =
+            status(evidence)["verdict"]["reasons"][0]["message"].as_str().unwrap().replace("shard 1;", "shard 0;");
+        status(evidence)["verdict"]["reasons"][0]["message"] = json!(message);
+    });
+    assert!(renamed.contains("named are [0]"), "{renamed}");
+}
+
+#[test]
+fn who_was_back_in_time_is_not_lost() {
+    let stopped = |undone: u64| {
+        found(|evidence| {
+            lose(evidence);
+            let mut strike = struck(Fault::StopShard { shard: 1, time: Duration::from_secs(1) }, 500);
+            strike.undone = Some(START + undone * 1_000_000_000);
+            evidence.strikes.push(strike);
+        })
+    };
+    assert!(stopped(2).contains("shard 1 is lost, and nothing happened to it"));
+    assert_eq!(stopped(30), "");
+}
+
+#[test]
+fn sums_that_do_not_hold_are_found() {
+    for (path, value, words) in [
+        ("/result/requests/succeeded", 999, "the total does not add up"),
+        ("/result/shards/0/requests/succeeded", 400, "does not add up"),
+        ("/result/operations/0/requests/scheduled", 900, "operations' sum 900"),
+        ("/result/nodes/0/requests", 1_001, "1000 were sent, and the nodes have 1001"),
+    ] {
+        let found = found(|evidence| *status(evidence).pointer_mut(path).unwrap() = json!(value));
+        assert!(found.contains(words), "{path}: {found}");
+    }
+    let empty = EncodedHistogram::encode(&Kind::Request.empty()).unwrap();
+    let found = found(|evidence| status(evidence)["result"]["histogram"]["data"] = json!(empty));
+    assert!(found.contains("the histogram holds Some(0)"), "{found}");
+}
+
+#[test]
+fn the_servers_count_decides() {
+    let found = |count: u64| found(|evidence| evidence.calls = Some(Calls { at_least: count, at_most: Some(count) }));
+    assert!(found(999).contains("1000 commands were answered, and the servers executed 999"));
+    assert!(found(1_001).contains("at most 1000 commands were sent, and the servers executed 1001"));
+}
+
+#[test]
+fn what_is_left_is_found() {
+    assert!(found(|evidence| evidence.left_processes.push("7 redis-server".to_owned())).contains("left running"));
+    assert!(found(|evidence| evidence.left_files.push("port".to_owned())).contains("left behind"));
+    assert!(found(|evidence| evidence.left_ports.push(7)).contains("left listening"));
+    assert!(found(|evidence| evidence.peak_kib = 1 << 20).contains("took 1048576 KiB"));
+    assert!(found(|evidence| evidence.logs.push("thread 'w' panicked at x".to_owned())).contains("a log says"));
+    assert!(found(|evidence| evidence.ended = Ended::Hung).contains("had not ended"));
+}
+
+#[test]
+fn endings_need_a_cause() {
+    let phase = |phase: &str, strike: Option<Strike>| {
+        found(|evidence| {
+            status(evidence)["phase"] = json!(phase);
+            evidence.ended = Ended::Code(i32::from(phase != "Succeeded"));
+            evidence.strikes.extend(strike);
+        })
+    };
+    assert!(phase("Aborted", None).contains("nobody asked for it"));
+    assert_eq!(phase("Aborted", Some(struck(Fault::InterruptConductor, 500))), "");
+    assert!(phase("Succeeded", Some(struck(Fault::InterruptConductor, 500))).contains("aborted while it measured"));
+    assert_eq!(phase("Succeeded", Some(struck(Fault::InterruptConductor, 2_500))), "");
+    assert!(phase("Running", None).contains("ended in phase"));
+    assert!(found(|evidence| evidence.ended = Ended::Code(1)).contains("exit code 1"));
+    assert!(found(|evidence| evidence.ended = Ended::Signal(libc::SIGKILL)).contains("signal 9"));
+    assert!(found(|evidence| evidence.object = None).contains("no reason for it"));
+}

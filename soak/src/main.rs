@@ -1,0 +1,121 @@
+//! `redisbench-soak`: local benchmarks one after another, with real processes and random faults, from a seed. The first
+//! run that breaks what must hold ends it, and is kept.
+
+mod evidence;
+mod fault;
+mod judge;
+mod network;
+mod plot;
+mod processes;
+mod run;
+mod servers;
+mod strike;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use clap::Parser;
+
+use network::Network;
+use plot::{Means, Plot};
+use table::Table;
+
+/// Runs local benchmarks under random faults, and checks what becomes of every request.
+///
+/// Exit code 0: nothing was broken. 1: a run broke what must hold; its directory is kept, and its number replays it.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// How long, in minutes
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "runs")]
+    minutes: u64,
+    /// How many runs, in place of a time
+    #[arg(long, value_name = "N")]
+    runs: Option<u64>,
+    /// Every run follows from this number and its own
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// The number of the first run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    run: u64,
+    /// Say what would happen, and do nothing
+    #[arg(long, requires = "runs")]
+    dry_run: bool,
+    /// Where kubectl-redisbench and redisbench-loadgen are [default: beside this program]
+    #[arg(long, value_name = "DIR")]
+    programs: Option<PathBuf>,
+    /// Where runs that broke something are kept [default: the directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match soak(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether nothing was broken.
+fn soak(arguments: &Arguments) -> anyhow::Result<bool> {
+    let own = std::env::current_exe().context("failed to find this program")?;
+    let beside = own.parent().unwrap_or(Path::new("."));
+    let programs =
+        arguments.programs.as_deref().unwrap_or(beside).canonicalize().context("failed to find --programs")?;
+    let mut network = Network::enter().unwrap_or_else(|error| {
+        println!("without faults of the network: {error:#}; as root, with iproute2 and nftables, there are some");
+        Network::shared()
+    });
+    let means = Means { network: network.is_own(), clocks: network::has_clocks() };
+    let until = Instant::now() + Duration::from_secs(arguments.minutes * 60);
+    let mut table = Table::default();
+    let mut number = arguments.run;
+    let goes_on = |number: u64| match arguments.runs {
+        Some(runs) => number < arguments.run + runs,
+        None => Instant::now() < until,
+    };
+    println!("seed {}, {means:?}, programs in {}", arguments.seed, programs.display());
+    while goes_on(number) {
+        let plot = Plot::draw(arguments.seed, number, means);
+        if arguments.dry_run {
+            println!("{number}: {}: {:?}", plot.describe(), plot.faults);
+            number += 1;
+            continue;
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("redisbench-soak-");
+        let place = match &arguments.keep {
+            Some(keep) => std::fs::create_dir_all(keep).and_then(|()| builder.tempdir_in(keep)),
+            None => builder.tempdir(),
+        }
+        .context("failed to make a directory")?;
+        let evidence = run::perform(&plot, &programs, place.path(), &mut network)
+            .with_context(|| format!("failed to perform run {number} of seed {}", arguments.seed))?;
+        let violations = judge::judge(&plot, &evidence);
+        println!("{}", table.add(&plot, &evidence, &violations));
+        if !violations.is_empty() {
+            let kept = place.keep();
+            println!("run {number} of seed {} breaks what must hold:", arguments.seed);
+            for violation in &violations {
+                println!("  {violation}");
+            }
+            println!("kept in {}", kept.display());
+            println!("again: redisbench-soak --seed {} --run {number} --runs 1", arguments.seed);
+            println!("{table}");
+            return Ok(false);
+        }
+        number += 1;
+    }
+    if !arguments.dry_run {
+        println!("{table}");
+    }
+    Ok(true)
+}

@@ -1,0 +1,335 @@
+//! What a run draws before it begins: the benchmark, where Redis comes from, and the faults with their times.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::{Value, json};
+
+use crate::fault::Fault;
+
+/// The password of servers that want one.
+pub const PASSWORD: &str = "correct-horse-battery";
+
+/// A run and what happens to it.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    pub run: u64,
+    pub shards: u32,
+    pub redis: Redis,
+    pub password: bool,
+    pub load: Load,
+    pub bound: Bound,
+    pub warmup: Duration,
+    pub connections: u32,
+    pub pipeline: u32,
+    pub commands: Vec<&'static str>,
+    pub keys: u64,
+    pub pattern: &'static str,
+    pub value_bytes: u64,
+    pub preload: &'static str,
+    pub on_lost: &'static str,
+    pub request_timeout: Duration,
+    pub prepare: Duration,
+    pub collect: Duration,
+    /// How far each shard's monotonic clock is ahead of the conductor's, in seconds; none without time namespaces.
+    pub clocks: Vec<u64>,
+    /// Nothing can be written to where the result goes.
+    pub full_disk: bool,
+    /// From the program's start, in time's order.
+    pub faults: Vec<(Duration, Fault)>,
+}
+
+/// Where Redis comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redis {
+    /// One server of the soak's.
+    Standalone,
+    /// Three primaries of the soak's.
+    Cluster,
+    /// `--with-redis`, one server.
+    Throwaway,
+    /// `--with-redis`, three primaries with a replica each.
+    ThrowawayCluster,
+}
+
+impl Redis {
+    pub fn is_cluster(self) -> bool {
+        matches!(self, Self::Cluster | Self::ThrowawayCluster)
+    }
+
+    /// Whether the servers are the soak's, so that they can be asked when the benchmark is over.
+    pub fn is_own(self) -> bool {
+        matches!(self, Self::Standalone | Self::Cluster)
+    }
+
+    pub fn servers(self) -> u32 {
+        match self {
+            Self::Standalone | Self::Throwaway => 1,
+            Self::Cluster => 3,
+            Self::ThrowawayCluster => 6,
+        }
+    }
+}
+
+/// How requests come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Requests per second.
+    Open(u64),
+    Closed,
+}
+
+/// What ends the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    Seconds(u64),
+    Requests { count: u64, at_most: Duration },
+}
+
+/// What the surroundings allow.
+#[derive(Clone, Copy, Debug)]
+pub struct Means {
+    /// The network can be cut.
+    pub network: bool,
+    /// Shards can have clocks of their own.
+    pub clocks: bool,
+}
+
+pub fn pick<T: Copy>(dice: &mut StdRng, of: &[T]) -> T {
+    of[dice.random_range(0..of.len())]
+}
+
+/// Slows a closed loop down to what is light: the server rests after every other request.
+const REST: &str = "DEBUG SLEEP 0.001";
+
+impl Plot {
+    /// Draws run number `run` of `seed`. What is drawn depends on nothing else but `means`.
+    pub fn draw(seed: u64, run: u64, means: Means) -> Self {
+        let dice = &mut StdRng::seed_from_u64(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ run);
+        let shards = dice.random_range(1..=4);
+        let redis = pick(
+            dice,
+            &[
+                Redis::Standalone,
+                Redis::Standalone,
+                Redis::Standalone,
+                Redis::Cluster,
+                Redis::Cluster,
+                Redis::Throwaway,
+                Redis::ThrowawayCluster,
+            ],
+        );
+        let open = dice.random_bool(0.7);
+        let rate = pick(dice, &[50, 333, 1_000, 2_000, 4_000]);
+        let seconds = dice.random_range(2..=9);
+        let at_most = Duration::from_secs(seconds + dice.random_range(2..10));
+        let bound = match (open, dice.random_bool(0.3)) {
+            (_, false) if open || redis.is_own() => Bound::Seconds(seconds),
+            (true, _) => Bound::Requests { count: rate * seconds, at_most },
+            (false, _) => Bound::Requests { count: 500 * seconds + dice.random_range(0..97), at_most },
+        };
+        let mut commands = vec!["GET __key__", "SET __key__ __data__"];
+        commands.extend(["STRLEN __key__", "EXISTS __key__"].iter().filter(|_| dice.random_bool(0.3)));
+        // The other kind of server refuses DEBUG.
+        if !open && redis.is_own() {
+            commands = vec![commands[dice.random_range(0..commands.len())], REST];
+        }
+        let mut plot = Self {
+            run,
+            shards,
+            redis,
+            password: dice.random_bool(0.3),
+            load: if open { Load::Open(rate) } else { Load::Closed },
+            bound,
+            warmup: pick(dice, &[Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2)]),
+            connections: shards * pick(dice, &[1, 2, 5]),
+            pipeline: pick(dice, &[1, 1, 4, 16]),
+            commands,
+            keys: pick(dice, &[1, 100, 3_000]),
+            pattern: pick(dice, &["Uniform", "Sequential", "Partitioned"]),
+            value_bytes: pick(dice, &[1, 100, 1_000, 20_000]),
+            preload: pick(dice, &["None", "Always", "FillMissing"]),
+            on_lost: pick(dice, &["Invalidate", "Invalidate", "Abort", "Restart"]),
+            request_timeout: Duration::from_millis(pick(dice, &[500, 1_000, 3_000])),
+            prepare: Duration::from_secs(pick(dice, &[10, 15])),
+            collect: Duration::from_secs(pick(dice, &[5, 8])),
+            clocks: Vec::new(),
+            full_disk: dice.random_bool(0.03),
+            faults: Vec::new(),
+        };
+        plot.keys = plot.keys.max(shards.into());
+        if means.clocks && dice.random_bool(0.5) {
+            plot.clocks = (0..shards).map(|_| dice.random_range(0..10_000_000)).collect();
+        }
+        plot.draw_faults(dice, means);
+        plot
+    }
+
+    fn draw_faults(&mut self, dice: &mut StdRng, means: Means) {
+        // About the time until the start, what is measured, and the collecting.
+        let horizon = Duration::from_secs(4) + self.planned();
+        for _ in 0..pick(dice, &[0, 1, 1, 1, 2, 2, 3]) {
+            let at = dice.random_range(Duration::from_millis(50)..horizon);
+            let fault = Fault::draw(dice, self);
+            if means.network || !fault.needs_network() {
+                self.faults.push((at, fault));
+            }
+        }
+        self.faults.sort_by_key(|(at, _)| *at);
+    }
+
+    /// Warm-up and measurement, if they go to plan; at most.
+    pub fn planned(&self) -> Duration {
+        self.warmup
+            + match self.bound {
+                Bound::Seconds(seconds) => Duration::from_secs(seconds),
+                Bound::Requests { at_most, .. } => at_most,
+            }
+    }
+
+    /// How many requests are to be measured; none if the target decides.
+    pub fn requests(&self) -> Option<u64> {
+        match (self.bound, self.load) {
+            (Bound::Requests { count, .. }, _) => Some(count),
+            (Bound::Seconds(seconds), Load::Open(rate)) => Some(rate * seconds),
+            (Bound::Seconds(_), Load::Closed) => None,
+        }
+    }
+
+    /// The longest that the program may take, whatever happens: three missed starts, each prepared anew.
+    pub fn patience(&self) -> Duration {
+        let harm: Duration = self.faults.iter().map(|(_, fault)| fault.lasts()).sum();
+        let unsent = Duration::from_secs(10);
+        (self.prepare + Duration::from_secs(8)) * 3
+            + self.planned()
+            + unsent
+            + self.request_timeout
+            + self.collect
+            + Duration::from_secs(40)
+            + harm
+    }
+
+    /// Names of the commands as the server counts them, that of the preload included.
+    pub fn command_names(&self) -> BTreeSet<String> {
+        self.commands.iter().map(|command| name(command)).chain(["set".to_owned()]).collect()
+    }
+
+    /// The manifest, for servers at `endpoints`.
+    pub fn manifest(&self, endpoints: &[String]) -> String {
+        let operations: Vec<Value> = (self.commands.iter().zip([3, 2, 1, 1]))
+            .map(|(command, weight)| json!({"name": name(command), "weight": weight, "command": command}))
+            .collect();
+        let seconds = |time: Duration| format!("{}ms", time.as_millis());
+        let mut load = json!({
+            "connections": self.connections,
+            "pipeline": self.pipeline,
+            "warmup": seconds(self.warmup),
+            "timeouts": {"request": seconds(self.request_timeout), "connect": "1s"},
+        });
+        match self.load {
+            Load::Open(rate) => {
+                load["type"] = json!("OpenLoop");
+                load["openLoop"] = json!({"rate": rate});
+            }
+            Load::Closed => load["type"] = json!("ClosedLoop"),
+        }
+        match self.bound {
+            Bound::Seconds(length) => load["duration"] = json!(format!("{length}s")),
+            Bound::Requests { count, at_most } => {
+                load["requests"] = json!(count);
+                load["maxDuration"] = json!(seconds(at_most));
+            }
+        }
+        let mut target = json!({
+            "name": "redis",
+            "type": if self.redis.is_cluster() { "Cluster" } else { "Standalone" },
+            "endpoints": if endpoints.is_empty() { vec!["redis:6379".to_owned()] } else { endpoints.to_vec() },
+        });
+        if self.password {
+            target["auth"] = json!({"secretRef": {"name": "login"}});
+        }
+        let benchmark = json!({
+            "apiVersion": "redisbench.dev/v1alpha1",
+            "kind": "RedisBenchmark",
+            "metadata": {"name": format!("soak-{}", self.run)},
+            "spec": {
+                "targets": [target],
+                "workload": {
+                    "operations": operations,
+                    "keys": {"count": self.keys, "pattern": {"type": self.pattern}},
+                    "values": {"size": {"type": "Fixed", "fixed": {"bytes": self.value_bytes}}},
+                    "seed": self.run,
+                },
+                "preload": {"mode": self.preload},
+                "load": load,
+                "shards": {
+                    "count": self.shards,
+                    "onLost": self.on_lost,
+                    // The machine may be busy with other things.
+                    "maxStartSkew": "500ms",
+                    "prepareTimeout": seconds(self.prepare),
+                    "collectTimeout": seconds(self.collect),
+                },
+            },
+        });
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"password": PASSWORD},
+        });
+        if self.password { format!("{benchmark}\n---\n{secret}\n") } else { format!("{benchmark}\n") }
+    }
+
+    /// The benchmark in a few words.
+    pub fn describe(&self) -> String {
+        let load = match self.load {
+            Load::Open(rate) => format!("{rate}/s"),
+            Load::Closed => format!("closed {}x{}", self.connections, self.pipeline),
+        };
+        let bound = match self.bound {
+            Bound::Seconds(seconds) => format!("{seconds} s"),
+            Bound::Requests { count, .. } => format!("{count} requests"),
+        };
+        let extras =
+            [(self.password, ", password"), (!self.clocks.is_empty(), ", clocks"), (self.full_disk, ", full disk")];
+        let extras: String = extras.iter().filter(|(on, _)| *on).map(|(_, text)| *text).collect();
+        format!("{:?} x{}, {load} for {bound}, {}{extras}", self.redis, self.shards, self.on_lost)
+    }
+}
+
+fn name(command: &str) -> String {
+    command.split(' ').next().unwrap_or_default().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Means = Means { network: true, clocks: true };
+
+    #[test]
+    fn a_run_is_a_function_of_seed_and_number() {
+        for run in 0..50 {
+            assert_eq!(format!("{:?}", Plot::draw(7, run, ALL)), format!("{:?}", Plot::draw(7, run, ALL)));
+        }
+        assert_ne!(format!("{:?}", Plot::draw(7, 1, ALL)), format!("{:?}", Plot::draw(8, 1, ALL)));
+    }
+
+    #[test]
+    fn runs_are_light_and_every_kind_of_fault_comes_up() {
+        let plots: Vec<_> = (0..2_000).map(|run| Plot::draw(1, run, ALL)).collect();
+        assert!(plots.iter().all(|plot| !matches!(plot.load, Load::Open(rate) if rate > 4_000)));
+        assert!(plots.iter().all(|plot| plot.planned() <= Duration::from_secs(25)));
+        let kinds: BTreeSet<_> = plots.iter().flat_map(|plot| &plot.faults).map(|(_, fault)| fault.kind()).collect();
+        assert_eq!(kinds.len(), crate::fault::KINDS, "{kinds:?}");
+    }
+
+    #[test]
+    fn without_means_no_fault_needs_them() {
+        let none = Means { network: false, clocks: false };
+        for run in 0..500 {
+            let plot = Plot::draw(1, run, none);
+            assert!(plot.clocks.is_empty() && plot.faults.iter().all(|(_, fault)| !fault.needs_network()));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The processes of a run, as the kernel knows them: everything that works below the run's directory.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use std::{fs, io};
+
+/// A process.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub id: i32,
+    pub words: Vec<String>,
+}
+
+impl Process {
+    /// The index of the shard that this process is, if it is one.
+    pub fn shard(&self) -> Option<u32> {
+        let at = self.words.iter().position(|word| word == "--index")?;
+        let is_shard = self.words.first().is_some_and(|program| program.ends_with("redisbench-loadgen"));
+        if is_shard { self.words.get(at + 1)?.parse().ok() } else { None }
+    }
+
+    pub fn is_server(&self) -> bool {
+        self.words.first().is_some_and(|program| program.contains("redis-server"))
+    }
+}
+
+/// Processes whose working directory is `directory` or below it, in the order of their ids.
+pub fn below(directory: &Path) -> Vec<Process> {
+    let ids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let mut found: Vec<Process> = ids
+        .filter(|id| fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(|place| place.starts_with(directory)))
+        .map(|id| {
+            let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            let words = words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+            Process { id, words }
+        })
+        .collect();
+    found.sort_by_key(|process| process.id);
+    found
+}
+
+/// Sends `signal`. Whether there was a process to send it to.
+pub fn signal(id: i32, signal: libc::c_int) -> bool {
+    // SAFETY: takes no pointers. The id was read a moment ago, or is that of a child that was not waited for.
+    unsafe { libc::kill(id, signal) == 0 }
+}
+
+/// The most memory that the process ever had, in KiB; 0 if it is no more.
+pub fn peak_kib(id: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Between two looks at a condition that nothing reports.
+pub fn look_again() {
+    std::thread::park_timeout(Duration::from_millis(20));
+}
+
+/// Has the kernel end the process should this one die without ending it. To be started from the main thread.
+pub fn die_with_parent(command: &mut Command) {
+    // SAFETY: one system call without pointers, safe between fork and exec.
+    let hook = || match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    };
+    // SAFETY: the hook makes one system call and allocates nothing.
+    unsafe { command.pre_exec(hook) };
+}

@@ -1,0 +1,183 @@
+//! Faults done to a run, and undone.
+
+use std::path::PathBuf;
+
+use crate::evidence::Strike;
+use crate::fault::{Cut, Fault};
+use crate::network::Network;
+use crate::processes::{Process, below, signal};
+use crate::servers::{Server, move_slots};
+
+/// What has to be undone.
+#[derive(Clone, Copy, Debug)]
+pub enum Harm {
+    /// Nothing.
+    Done,
+    /// This process is stopped.
+    Stopped(i32),
+    /// This server is stopped.
+    StoppedServer(usize),
+    /// It is gone.
+    Gone(usize),
+    /// It was told otherwise.
+    Configured(usize, &'static str, &'static str),
+    /// The network is cut under the strike's number.
+    Cut,
+}
+
+/// What a fault can be done to.
+pub struct Scene<'a> {
+    work: PathBuf,
+    pub program: i32,
+    pub servers: Vec<Server>,
+    pub network: &'a mut Network,
+    harms: Vec<(usize, Harm)>,
+}
+
+impl<'a> Scene<'a> {
+    pub fn new(work: PathBuf, program: i32, servers: Vec<Server>, network: &'a mut Network) -> Self {
+        Self { work, program, servers, network, harms: Vec::new() }
+    }
+
+    /// Does `fault` as number `strike`; none if there is nothing that it could be done to any more.
+    pub fn strike(&mut self, fault: Fault, strike: usize) -> Option<Harm> {
+        match fault {
+            Fault::KillShard { shard } => self.signal_shard(shard, libc::SIGKILL).map(|_| Harm::Done),
+            Fault::TerminateShard { shard } => self.signal_shard(shard, libc::SIGTERM).map(|_| Harm::Done),
+            Fault::StopShard { shard, .. } => self.signal_shard(shard, libc::SIGSTOP).map(Harm::Stopped),
+            Fault::StopServer { server, .. } => self.stop_server(server as usize),
+            Fault::KillServer { server } => self.kill_server(server as usize).then_some(Harm::Done),
+            Fault::RestartServer { server, .. } => {
+                let server = server as usize;
+                self.kill_server(server).then_some(Harm::Gone(server))
+            }
+            Fault::KillClients { server } => self.kill_clients(server as usize).then_some(Harm::Done),
+            Fault::RefuseClients { server, .. } => {
+                let server = server as usize;
+                let told = self.tell(server, &["CONFIG", "SET", "maxclients", "1"]) && self.kill_clients(server);
+                told.then_some(Harm::Configured(server, "maxclients", "10000"))
+            }
+            Fault::CloseIdle { server, .. } => {
+                let server = server as usize;
+                let told = self.tell(server, &["CONFIG", "SET", "timeout", "1"]);
+                told.then_some(Harm::Configured(server, "timeout", "0"))
+            }
+            Fault::SleepServer { server, time } => {
+                let seconds = time.as_secs_f64().to_string();
+                let told = self.servers.get_mut(server as usize)?.tell(&["DEBUG", "SLEEP", &seconds]);
+                told.is_ok().then_some(Harm::Done)
+            }
+            Fault::MoveSlots { from, to } => {
+                // Where a node is down, its slots cannot move.
+                move_slots(&mut self.servers, from as usize, to as usize).is_ok_and(|moved| moved).then_some(Harm::Done)
+            }
+            Fault::InterruptConductor => signal(self.program, libc::SIGINT).then_some(Harm::Done),
+            Fault::TerminateConductor => signal(self.program, libc::SIGTERM).then_some(Harm::Done),
+            Fault::InterruptConductorTwice => {
+                // Two of a kind at once would be one.
+                (signal(self.program, libc::SIGINT) && signal(self.program, libc::SIGTERM)).then_some(Harm::Done)
+            }
+            Fault::KillConductor => signal(self.program, libc::SIGKILL).then_some(Harm::Done),
+            Fault::StopConductor { .. } => signal(self.program, libc::SIGSTOP).then_some(Harm::Stopped(self.program)),
+            Fault::CutShard { shard, how, .. } => {
+                let port = self.shard_port(shard)?;
+                self.cut(strike, port, how)
+            }
+            Fault::CutServer { server, how, .. } => {
+                let port = self.servers.get(server as usize)?.port;
+                self.cut(strike, port, how)
+            }
+            Fault::LosePackets { percent, .. } => self.network.lose(strike, percent).is_ok().then_some(Harm::Cut),
+        }
+    }
+
+    /// Undoes what was done as number `strike`.
+    pub fn undo(&mut self, strike: usize, harm: Harm) {
+        match harm {
+            Harm::Done => {}
+            Harm::Stopped(process) => {
+                if process == self.program || below(&self.work).iter().any(|present| present.id == process) {
+                    signal(process, libc::SIGCONT);
+                }
+            }
+            Harm::StoppedServer(server) => {
+                self.servers[server].signal(libc::SIGCONT);
+            }
+            Harm::Gone(server) => {
+                if let Err(error) = self.servers[server].restart() {
+                    eprintln!("warning: {error:#}");
+                }
+            }
+            Harm::Configured(server, name, value) => {
+                self.tell(server, &["CONFIG", "SET", name, value]);
+            }
+            Harm::Cut => {
+                if let Err(error) = self.network.mend(strike) {
+                    eprintln!("warning: {error:#}");
+                }
+            }
+        }
+    }
+
+    /// Keeps what is still to be undone when the program has ended.
+    pub fn keep(&mut self, harms: Vec<(usize, Harm)>) {
+        self.harms = harms;
+    }
+
+    /// Undoes all that is left.
+    pub fn undo_all(&mut self, strikes: &mut [Strike], now: u64) {
+        for (strike, harm) in std::mem::take(&mut self.harms) {
+            // Nobody needs a server that was to come back, and the program is no more.
+            if !matches!(harm, Harm::Gone(_) | Harm::Stopped(_)) {
+                self.undo(strike, harm);
+            }
+            strikes[strike].undone = Some(now);
+        }
+    }
+
+    fn signal_shard(&self, shard: u32, number: libc::c_int) -> Option<i32> {
+        let process = below(&self.work).into_iter().find(|process| process.shard() == Some(shard))?;
+        signal(process.id, number).then_some(process.id)
+    }
+
+    /// Servers that `--with-redis` started, in the order in which they were.
+    fn throwaways(&self) -> Vec<Process> {
+        below(&self.work).into_iter().filter(Process::is_server).collect()
+    }
+
+    fn stop_server(&mut self, server: usize) -> Option<Harm> {
+        if let Some(own) = self.servers.get(server) {
+            return own.signal(libc::SIGSTOP).then_some(Harm::StoppedServer(server));
+        }
+        let process = self.throwaways().get(server)?.id;
+        signal(process, libc::SIGSTOP).then_some(Harm::Stopped(process))
+    }
+
+    fn kill_server(&mut self, server: usize) -> bool {
+        if let Some(own) = self.servers.get_mut(server) {
+            own.sample();
+            return own.kill();
+        }
+        self.throwaways().get(server).is_some_and(|process| signal(process.id, libc::SIGKILL))
+    }
+
+    fn kill_clients(&mut self, server: usize) -> bool {
+        self.tell(server, &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+    }
+
+    fn tell(&mut self, server: usize, words: &[&str]) -> bool {
+        self.servers.get_mut(server).is_some_and(|server| server.ask(words).is_ok())
+    }
+
+    fn cut(&mut self, strike: usize, port: u16, how: Cut) -> Option<Harm> {
+        self.network.cut(strike, port, how).is_ok().then_some(Harm::Cut)
+    }
+
+    /// Where the shard's control calls go: the load generator wrote it into a file.
+    fn shard_port(&self, shard: u32) -> Option<u16> {
+        let directories = std::fs::read_dir(self.work.join("tmp")).ok()?.flatten();
+        let file =
+            directories.map(|entry| entry.path().join(shard.to_string()).join("port")).find(|file| file.is_file());
+        std::fs::read_to_string(file?).ok()?.trim().rsplit_once(':')?.1.parse().ok()
+    }
+}
