@@ -188,7 +188,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         self.end_at().is_some_and(|end| self.clock.now() >= end)
     }
 
-    fn stage(&self) -> ConductStage {
+    /// Where the trial stands after the start.
+    pub fn stage(&self) -> ConductStage {
         let done = self
             .shards
             .iter()

@@ -13,7 +13,7 @@ use super::clock::ClockEstimate;
 use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::prepare::exchange;
 use super::shards::{Shard, Standing, failure_of};
-use super::{CallError, ConductStage, Journal, ShardCalls, ShardPresence};
+use super::{CallError, Journal, ShardCalls, ShardPresence};
 
 /// How long a shard may stay silent before it counts as unreachable, which says nothing about its trial.
 const ASK_FOR: Duration = Duration::from_secs(10);
@@ -100,7 +100,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 return Err(Stop::Failed(shard.failed_in_trial(failure)));
             }
         }
-        self.publish(ConductStage::Running);
+        self.publish(self.stage());
         Ok(true)
     }
 

@@ -292,8 +292,11 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
     match &observed.conduct {
         None => take_over(subject, observed, started, &mut decision, now),
         Some(ConductView::Running(progress)) => {
-            subject.report(now).running(&mut decision.status, progress, &observed.presence);
-            live::notices(subject, observed, &mut decision);
+            // Who takes over asks the shards how far they are; until it knows, what was reported before stands.
+            if progress.attempt > 0 || resume(subject.status.trial.as_ref()).is_none() {
+                subject.report(now).running(&mut decision.status, progress, &observed.presence);
+                live::notices(subject, observed, &mut decision);
+            }
             if subject.spec.abort {
                 decision.after.push(Action::Abort);
             }

@@ -9,7 +9,8 @@ use super::{Decision, Notice, Observed, Subject};
 /// The start, and shards that were lost since the status was written.
 pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut Decision) {
     let (old, new) = (subject.status, &decision.status);
-    if new.phase == Phase::Running && old.phase != Phase::Running {
+    // Who took over while results were collected may find itself running again: that is no start.
+    if new.phase == Phase::Running && old.phase == Phase::Preparing {
         let attempt = new.trial.as_ref().map_or(1, |trial| trial.attempt);
         decision.notices.push(Notice::normal("Started", format!("attempt {attempt}: all shards start together")));
     }

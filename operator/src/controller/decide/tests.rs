@@ -199,6 +199,20 @@ fn a_run_without_a_conductor_is_taken_over() {
 }
 
 #[test]
+fn a_take_over_is_neither_a_setback_nor_another_start() {
+    let trial = json!({"index": 0, "of": 1, "attempt": 1, "startAt": "2026-01-01T01:00:00.123456Z"});
+    for phase in ["Running", "Collecting"] {
+        let before = status(json!({"phase": phase, "trial": trial}));
+        let mut observed = conducting(ConductStage::Preparing);
+        observed.conduct = Some(ConductView::Running(Box::default()));
+        let asking = decide_on(&benchmark(json!({})), &before, &observed);
+        assert_eq!((asking.status.phase, reasons(&asking)), (before.phase, vec![]));
+        let running = decide_on(&benchmark(json!({})), &asking.status, &conducting(ConductStage::Running));
+        assert_eq!((running.status.phase, reasons(&running)), (Phase::Running, vec![]));
+    }
+}
+
+#[test]
 fn suspending_before_the_start_takes_the_pods_away_and_later_waits_for_the_end() {
     let suspended = benchmark(json!({"spec": {"suspend": true}}));
     let decision = decide_on(&suspended, &status(json!({})), &conducting(ConductStage::Preparing));
