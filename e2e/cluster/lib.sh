@@ -24,8 +24,8 @@ START=${START:-$EPOCHREALTIME}
 say() { awk -v a="$START" -v b="$EPOCHREALTIME" -v m="$*" 'BEGIN { printf "[%6.1fs] %s\n", b - a, m }'; }
 die() { echo "${0##*/}: $*" >&2; exit 1; }
 
-# A pid alone may by now be another process: its start time tells.
-birth() { awk '{ sub(/.*\) /, ""); print $20 }' "/proc/$1/stat" 2>/dev/null; }
+# A pid alone may by now be another process: its start time tells. A zombie has ended, even if nobody reaps it.
+birth() { awk '{ sub(/.*\) /, ""); if ($1 != "Z") print $20 }' "/proc/$1/stat" 2>/dev/null; }
 alive() { # pid birth
   [ -n "$2" ] && [ "$(birth "$1")" = "$2" ]
 }

@@ -28,25 +28,7 @@ ip link add "$BRIDGE" type bridge
 ip addr add "$API/24" dev "$BRIDGE"
 ip link set "$BRIDGE" up
 
-start() { # name command...
-  local name=$1
-  shift
-  setsid "$@" >"$RUN/logs/$name.log" 2>&1 </dev/null &
-  echo "$! $(birth $!)" >"$STATE/pids/$name"
-}
-start etcd hyperkube etcd --name e2e --data-dir "$RUN/etcd" --unsafe-no-fsync --log-level warn \
-  --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
-  --listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 \
-  --initial-cluster e2e=http://127.0.0.1:2380
-start apiserver hyperkube kube-apiserver \
-  --etcd-servers http://127.0.0.1:2379 --bind-address "$API" --advertise-address "$API" --secure-port "$API_PORT" \
-  --service-cluster-ip-range "$SVC_CIDR" --allow-privileged --authorization-mode Node,RBAC \
-  --enable-admission-plugins NodeRestriction \
-  --client-ca-file "$PKI/ca.crt" --tls-cert-file "$PKI/apiserver.crt" --tls-private-key-file "$PKI/apiserver.key" \
-  --kubelet-client-certificate "$PKI/kubelet-client.crt" --kubelet-client-key "$PKI/kubelet-client.key" \
-  --kubelet-certificate-authority "$PKI/ca.crt" --kubelet-preferred-address-types InternalIP \
-  --service-account-issuer https://kubernetes.default.svc.cluster.local \
-  --service-account-key-file "$PKI/service-account.pub" --service-account-signing-key-file "$PKI/service-account.key"
+for part in etcd apiserver; do "$HERE/part.sh" $part start; done
 
 # On cgroup v1, what the root hands down is copied by hand. On v2 the root has
 # to hand its controllers down (written from the documentation, not yet tried).
@@ -76,22 +58,14 @@ for i in $(seq "$NODES"); do
   # A reserved network whose packets vanish: the unreachable target of the tests.
   ip -n "$ns" route add blackhole 192.0.2.0/24
   make_cgroup "$ns"
-  # nsenter, because `ip netns exec` hides the cgroups. Killing unshare kills all that is in the node.
-  start "node-n$i" nsenter --net="/run/netns/$ns" unshare --mount --propagation private --pid --fork --kill-child --uts --mount-proc \
-    "$HERE/node.sh" "n$i" "$ip" "$POD_NET.$i.0/24"
+  "$HERE/part.sh" "node-n$i" start
 done
 ip route add "$SVC_CIDR" via "$NET.11" # and the Services, through the first node's kube-proxy
 
 ready() { [ "$(kubectl get --raw /readyz)" = ok ]; }
 until_true 300 ready || die "the API server did not start: see $RUN/logs/apiserver.log"
 say "API server ready"
-start controller-manager hyperkube kube-controller-manager --kubeconfig "$RUN/controller-manager.conf" \
-  --bind-address 127.0.0.1 --leader-elect=false --use-service-account-credentials \
-  --root-ca-file "$PKI/ca.crt" --service-account-private-key-file "$PKI/service-account.key" \
-  --cluster-signing-cert-file "$PKI/ca.crt" --cluster-signing-key-file "$PKI/ca.key" \
-  --kube-api-qps 300 --kube-api-burst 600 --allocate-node-cidrs=false
-start scheduler hyperkube kube-scheduler --kubeconfig "$RUN/scheduler.conf" --bind-address 127.0.0.1 --leader-elect=false \
-  --kube-api-qps 300 --kube-api-burst 600
+for part in controller-manager scheduler; do "$HERE/part.sh" $part start; done
 kubectl apply -f "$HERE/coredns.yaml" >/dev/null
 for i in $(seq "$NODES"); do until_true 300 kubectl get node "n$i" || die "node n$i did not register: see $RUN/n$i/log"; done
 kubectl wait --for=condition=Ready node --all --timeout=120s >/dev/null

@@ -1,0 +1,63 @@
+#!/bin/bash
+# part.sh PART start|stop|continue|kill: one part of the cluster. `up.sh` starts
+# them all; the tests of faults stop some (SIGSTOP), kill them, and start them again.
+# Parts: etcd, apiserver, controller-manager, scheduler, node-n1, node-n2, ...
+# A killed node is silent as a machine without power: its cable is pulled first.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+PART=${1:?part} DEED=${2:?start, stop, continue or kill}
+[ -d "$STATE/pids" ] || die "no cluster is up: run up.sh first"
+node= # of its name, if it is a node
+case $PART in node-n*) node=${PART#node-} ns=$PREFIX-$node i=${node#n} ;; esac
+
+command_of() { # part: sets `run`
+  case $1 in
+    etcd) run=(hyperkube etcd --name e2e --data-dir "$RUN/etcd" --unsafe-no-fsync --log-level warn
+      --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379
+      --listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380
+      --initial-cluster e2e=http://127.0.0.1:2380) ;;
+    apiserver) run=(hyperkube kube-apiserver
+      --etcd-servers http://127.0.0.1:2379 --bind-address "$API" --advertise-address "$API" --secure-port "$API_PORT"
+      --service-cluster-ip-range "$SVC_CIDR" --allow-privileged --authorization-mode Node,RBAC
+      --enable-admission-plugins NodeRestriction
+      --client-ca-file "$PKI/ca.crt" --tls-cert-file "$PKI/apiserver.crt" --tls-private-key-file "$PKI/apiserver.key"
+      --kubelet-client-certificate "$PKI/kubelet-client.crt" --kubelet-client-key "$PKI/kubelet-client.key"
+      --kubelet-certificate-authority "$PKI/ca.crt" --kubelet-preferred-address-types InternalIP
+      --service-account-issuer https://kubernetes.default.svc.cluster.local
+      --service-account-key-file "$PKI/service-account.pub" --service-account-signing-key-file "$PKI/service-account.key") ;;
+    controller-manager) run=(hyperkube kube-controller-manager --kubeconfig "$RUN/controller-manager.conf"
+      --bind-address 127.0.0.1 --leader-elect=false --use-service-account-credentials
+      --root-ca-file "$PKI/ca.crt" --service-account-private-key-file "$PKI/service-account.key"
+      --cluster-signing-cert-file "$PKI/ca.crt" --cluster-signing-key-file "$PKI/ca.key"
+      --kube-api-qps 300 --kube-api-burst 600 --allocate-node-cidrs=false) ;;
+    scheduler) run=(hyperkube kube-scheduler --kubeconfig "$RUN/scheduler.conf" --bind-address 127.0.0.1 --leader-elect=false
+      --kube-api-qps 300 --kube-api-burst 600) ;;
+    # nsenter, because `ip netns exec` hides the cgroups. Killing unshare kills all that is in the node.
+    node-n*) run=(nsenter --net="/run/netns/$ns" unshare --mount --propagation private --pid --fork --kill-child --uts
+      --mount-proc "$HERE/node.sh" "n$i" "$NET.$((10 + i))" "$POD_NET.$i.0/24") ;;
+    *) die "no part $1" ;;
+  esac
+}
+running() { read -r pid born 2>/dev/null <"$STATE/pids/$PART" && alive "$pid" "$born"; }
+
+if [ "$DEED" = start ]; then
+  ! running || die "$PART runs already"
+  command_of "$PART"
+  [ -z "$node" ] || ip link set "$ns" up
+  setsid "${run[@]}" >>"$RUN/logs/$PART.log" 2>&1 </dev/null &
+  echo "$! $(birth $!)" >"$STATE/pids/$PART"
+  exit 0
+fi
+running || die "$PART does not run"
+case $DEED in
+  stop) kill -STOP "$pid" ;;
+  continue) kill -CONT "$pid" ;;
+  kill)
+    [ -z "$node" ] || ip link set "$ns" down
+    kill -KILL "$pid"
+    # A node has ended when nobody is left in its network but what pins it.
+    gone() { ! running && { [ -z "$node" ] || [ -z "$(ip netns pids "$ns")" ]; }; }
+    until_true 50 gone || die "$PART does not end"
+    ;;
+  *) die "$DEED is not start, stop, continue or kill" ;;
+esac
