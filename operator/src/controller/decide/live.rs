@@ -6,7 +6,7 @@ use redisbench_benchmark::conductor::ShardPresence;
 
 use super::{Decision, Notice, Observed, Subject};
 
-/// The start, and shards that were lost since the status was written.
+/// The start, an attempt that is given up, and shards that were lost since the status was written.
 pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut Decision) {
     let (old, new) = (subject.status, &decision.status);
     // Who took over while results were collected may find itself running again: that is no start.
@@ -15,20 +15,26 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
         decision.notices.push(Notice::normal("Started", format!("attempt {attempt}: all shards start together")));
     }
     let lost = |status: &RedisBenchmarkStatus| status.shards.map_or(0, |shards| shards.lost);
-    if lost(new) > lost(old) {
-        let gone: Vec<String> = observed
-            .presence
-            .iter()
-            .enumerate()
-            .filter_map(|(shard, presence)| match presence {
-                ShardPresence::Gone { why, .. } => Some(format!("shard {shard}: {why}")),
-                // After the start, a pod that is not there is one that was deleted.
-                ShardPresence::Absent { .. } => Some(format!("shard {shard}: its pod was deleted")),
-                _ => None,
-            })
-            .take(8)
-            .collect();
-        let message = format!("{} of {} shards are lost; {}", lost(new), subject.spec.shards.count, gone.join("; "));
+    let desired = subject.spec.shards.count;
+    // A restart begins by forgetting who was lost, so this is where people learn of it.
+    if new.phase == Phase::Preparing && old.phase == Phase::Running {
+        let attempt = old.trial.as_ref().map_or(1, |trial| trial.attempt);
+        let message =
+            format!("attempt {attempt} is given up, another begins once all shards are armed; {}", gone(observed));
+        decision.notices.push(Notice::warning("Restarting", message.trim_end_matches("; ")));
+    } else if lost(new) > lost(old) {
+        let message = format!("{} of {desired} shards are lost; {}", lost(new), gone(observed));
         decision.notices.push(Notice::warning("ShardLost", message.trim_end_matches("; ")));
     }
+}
+
+/// Who is not there, and why: the first of them.
+fn gone(observed: &Observed) -> String {
+    let gone = observed.presence.iter().enumerate().filter_map(|(shard, presence)| match presence {
+        ShardPresence::Gone { why, .. } => Some(format!("shard {shard}: {why}")),
+        // After the start, a pod that is not there is one that was deleted.
+        ShardPresence::Absent { .. } => Some(format!("shard {shard}: its pod was deleted")),
+        _ => None,
+    });
+    gone.take(8).collect::<Vec<_>>().join("; ")
 }

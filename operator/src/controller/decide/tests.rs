@@ -213,6 +213,19 @@ fn a_take_over_is_neither_a_setback_nor_another_start() {
 }
 
 #[test]
+fn a_restart_is_told_with_who_was_lost() {
+    let trial = json!({"index": 0, "of": 1, "attempt": 1, "startAt": "2026-01-01T01:00:00.123456Z"});
+    let mut observed = conducting(ConductStage::Preparing);
+    if let Some(ConductView::Running(progress)) = &mut observed.conduct {
+        progress.attempt = 1;
+    }
+    observed.presence = vec![ShardPresence::Done, ShardPresence::Gone { why: "exit code 137".into(), replaced: true }];
+    let decision = decide_on(&benchmark(json!({})), &status(json!({"phase": "Running", "trial": trial})), &observed);
+    assert_eq!((decision.status.phase, reasons(&decision)), (Phase::Preparing, vec!["Restarting"]));
+    assert!(decision.notices[0].message.ends_with("shard 1: exit code 137"), "{:?}", decision.notices);
+}
+
+#[test]
 fn suspending_before_the_start_takes_the_pods_away_and_later_waits_for_the_end() {
     let suspended = benchmark(json!({"spec": {"suspend": true}}));
     let decision = decide_on(&suspended, &status(json!({})), &conducting(ConductStage::Preparing));
