@@ -27,6 +27,31 @@ pub async fn standalone(space: &Space, name: &str) -> Result<()> {
     start(space, name, pod_spec(&["--save", "", "--appendonly", "no"], None)).await
 }
 
+/// Like [`standalone`], on this node.
+///
+/// # Errors
+/// If it does not become ready.
+pub async fn standalone_on(space: &Space, name: &str, node: &str) -> Result<()> {
+    let mut pod = pod_spec(&["--save", "", "--appendonly", "no"], None);
+    pod["nodeSelector"] = json!({"kubernetes.io/hostname": node});
+    start(space, name, pod).await
+}
+
+/// Waits until the container of a pod was started again.
+///
+/// # Errors
+/// If it is not.
+pub async fn restarted(space: &Space, pod: &Pod) -> Result<()> {
+    let starts = |pod: &Pod| {
+        let container = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
+        container.ready.then_some(container.restart_count)
+    };
+    let before = starts(pod);
+    wait::object(space.api::<Pod>(), &pod.name_any(), "started again", READY, |now| now.and_then(starts) > before)
+        .await?;
+    Ok(())
+}
+
 /// Starts one Redis server whose configuration, passwords and all, is in the Secret `secret` under `redis.conf`.
 ///
 /// # Errors

@@ -8,10 +8,19 @@ mod account;
 mod cut;
 mod events;
 mod ledger;
+mod memory;
 pub mod operator;
+mod parts;
 mod process;
 
 pub use account::{Account, Expected, Server};
 pub use cut::{CONTROL, Cut, Link, REDIS};
 pub use ledger::Ledger;
+pub use memory::take_away as take_memory_away;
+pub use parts::{Disturbed, Part};
 pub use process::{Process, Signal, Stopped};
+
+/// A fault lasts this long: the one thing that a test cannot wait for otherwise.
+pub async fn lasts(time: std::time::Duration) {
+    tokio::time::sleep(time).await;
+}

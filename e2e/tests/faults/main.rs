@@ -2,4 +2,9 @@
 //!
 //! `make test-faults` runs this; see `e2e/README.md`.
 
+mod control_plane;
+mod links;
+mod nodes;
 mod operator_killed;
+mod shards;
+mod target;

@@ -1,0 +1,85 @@
+//! What the operator talks to fails: etcd, the API server.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use redisbench_e2e::benchmark::SOON;
+use redisbench_e2e::faults::{Account, Expected, Part, lasts, operator};
+use redisbench_e2e::json::{count, text};
+use redisbench_e2e::{Benchmark, Space, redis, run_alone};
+use serde_json::{Value, json};
+
+/// How long the API server is away.
+const OUTAGE: Duration = Duration::from_secs(30);
+
+/// A run of a minute, as far as it must not change.
+struct Running {
+    benchmark: Benchmark,
+    before: Value,
+    shards: Vec<Option<String>>,
+}
+
+impl Running {
+    async fn begin(space: &Space) -> Result<Self> {
+        operator::fresh(&space.client).await?;
+        redis::standalone(space, "redis").await?;
+        let benchmark = Benchmark::create(space, "outage", &json!({"load": {"duration": "60s"}})).await?;
+        let before = benchmark.measuring().await?;
+        let shards = benchmark.pods().await?.into_iter().map(|pod| pod.metadata.uid).collect();
+        Ok(Self { benchmark, before, shards })
+    }
+
+    /// The same shards run on.
+    async fn check_shards(&self) -> Result<()> {
+        let now: Vec<_> = self.benchmark.pods().await?.into_iter().map(|pod| pod.metadata.uid).collect();
+        ensure!(now == self.shards, "shards were started again: {:?} before, {now:?} after", self.shards);
+        Ok(())
+    }
+
+    /// The same run and attempt, in whole.
+    fn check_end(&self, object: &Value) -> Result<()> {
+        for once in ["/status/runId", "/status/trial/startAt"] {
+            let (before, after) = (text(&self.before, once)?, text(object, once)?);
+            ensure!(before == after, "{once} was {before} and is {after}");
+        }
+        ensure!(count(object, "/status/trial/attempt")? == 1, "not the first attempt: {}", object["status"]);
+        let scheduled = count(object, "/status/result/requests/scheduled")?;
+        ensure!(scheduled == 400 * 60, "{scheduled} requests are accounted for");
+        Ok(())
+    }
+}
+
+#[test]
+fn etcd_stopped() {
+    run_alone(|space| async move {
+        let running = Running::begin(&space).await?;
+        let fault = "etcd stopped for 30 s in mid-run (SIGSTOP)";
+        let promised = "the operator cannot renew its Lease and ends; the shards go on; the operator that is started \
+                        in its place takes over, and nothing is lost";
+        let mut account = Account::open(&space, &running.benchmark, fault, promised).await?;
+        let stopped = Part::Etcd.stop()?;
+        lasts(OUTAGE).await;
+        account.fault_ended();
+        stopped.mend(&space.client).await?;
+        account.taken_over().await?;
+        running.check_shards().await?;
+        running.check_end(&account.close(&Expected::default()).await?)
+    });
+}
+
+#[test]
+fn api_server_restarted() {
+    run_alone(|space| async move {
+        let running = Running::begin(&space).await?;
+        let fault = "API server killed in mid-run (SIGKILL) and started again";
+        let promised = "conducting goes on with what is known, the status catches up; nothing is lost";
+        let mut account = Account::open(&space, &running.benchmark, fault, promised).await?;
+        account.fault_ended();
+        Part::ApiServer.kill()?.mend(&space.client).await?;
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        let before = version(&running.benchmark.get().await?);
+        account.recovers("its status is written again", SOON, |object| version(object) != before).await?;
+        running.check_shards().await?;
+        running.check_end(&account.close(&Expected::default()).await?)
+    });
+}

@@ -1,0 +1,72 @@
+//! The network between operator and shard fails.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use redisbench_e2e::benchmark::{SOON, phase, shard_index};
+use redisbench_e2e::faults::{Account, CONTROL, Cut, Expected, Link, lasts};
+use redisbench_e2e::json::count;
+use redisbench_e2e::{Benchmark, redis, run};
+use serde_json::{Value, json};
+
+/// How long the link is cut.
+const OUTAGE: Duration = Duration::from_secs(30);
+
+async fn last_shard(benchmark: &Benchmark) -> Result<Pod> {
+    benchmark.pods().await?.into_iter().max_by_key(shard_index).context("no pods")
+}
+
+fn unreachable(object: &Value) -> Option<u64> {
+    object.pointer("/status/shards/unreachable").and_then(Value::as_u64)
+}
+
+#[test]
+fn cut_in_mid_run() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "cut", &json!({"load": {"duration": "50s"}})).await?;
+        benchmark.measuring().await?;
+        let fault = "link operator-shard cut for 30 s in mid-run";
+        let promised = "the shard goes on; unreachable is only a metric; nothing is lost";
+        let mut account = Account::open(&space, &benchmark, fault, promised).await?;
+        let cut = Cut::make(&last_shard(&benchmark).await?, Link::Port(CONTROL))?;
+        let (noticed, ()) = tokio::join!(
+            benchmark.wait("with an unreachable shard", OUTAGE, |object| unreachable(object) == Some(1)),
+            lasts(OUTAGE)
+        );
+        let noticed = noticed?;
+        ensure!(phase(&noticed) == "Running", "an unreachable shard changed the phase: {}", noticed["status"]);
+        cut.heal();
+        account.fault_ended();
+        account.recovers("reached again", SOON, |object| unreachable(object) == Some(0)).await?;
+        let object = account.close(&Expected::default()).await?;
+        let requests = &object["status"]["result"]["requests"];
+        ensure!(count(requests, "/scheduled")? == 400 * 50, "not the whole plan: {requests}");
+        Ok(())
+    });
+}
+
+#[test]
+fn cut_beyond_the_end() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "late", &json!({"load": {"duration": "10s"}})).await?;
+        benchmark.measuring().await?;
+        let fault = "link operator-shard cut from before the end until 30 s after it";
+        let promised = "collecting waits for the shard's result, up to collectTimeout; nothing is lost";
+        let mut account = Account::open(&space, &benchmark, fault, promised).await?;
+        let cut = Cut::make(&last_shard(&benchmark).await?, Link::Port(CONTROL))?;
+        benchmark.wait("collecting", SOON, |object| phase(object) == "Collecting").await?;
+        lasts(OUTAGE).await;
+        let waiting = benchmark.get().await?;
+        ensure!(phase(&waiting) == "Collecting", "not waiting for the result: {}", waiting["status"]);
+        cut.heal();
+        account.fault_ended();
+        account.recovers("finished", SOON, |object| phase(object) == "Succeeded").await?;
+        let object = account.close(&Expected::default()).await?;
+        let requests = &object["status"]["result"]["requests"];
+        ensure!(count(requests, "/scheduled")? == 400 * 10, "not the whole plan: {requests}");
+        Ok(())
+    });
+}

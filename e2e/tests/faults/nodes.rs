@@ -1,0 +1,132 @@
+//! A node dies with all that is on it, and comes back.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use redisbench_e2e::benchmark::{SOON, phase};
+use redisbench_e2e::faults::{Account, Expected, Part, lasts, operator};
+use redisbench_e2e::json::count;
+use redisbench_e2e::{Benchmark, Space, redis, run_alone};
+use serde_json::{Value, json};
+
+const PROMISED: &str =
+    "the rest goes on; of the node's shard counts what it had told, the rest is unknown; Invalid, naming it";
+
+/// Long enough to be noticed by everybody, and too short for Kubernetes to give the node up.
+const DEAD: Duration = Duration::from_secs(15);
+
+/// One shard on each of two nodes; the third has Redis.
+struct Places {
+    benchmark: Benchmark,
+    /// The node to be killed, with a shard and without Redis.
+    victim: String,
+}
+
+/// Creates a benchmark. The operator is beside the shard of the victim if `operator_too`, else beside Redis.
+async fn place(space: &Space, operator_too: bool, spec: Value) -> Result<Places> {
+    let operators = operator::leader(&space.client).await?;
+    let operators = node_of(&operators)?;
+    let nodes: Api<Node> = Api::all(space.client.clone());
+    let names: Vec<String> = nodes.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
+    let other = names.iter().find(|name| **name != operators).context("only one node")?;
+    let (redis, victim) = if operator_too { (other, &operators) } else { (&operators, other) };
+    redis::standalone_on(space, "redis", redis).await?;
+    let elsewhere = json!({"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [redis]});
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+        {"nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]}}});
+    let mut spec = spec;
+    redisbench_e2e::json::merge(
+        &mut spec,
+        &json!({"shards": {"placement": "OnePerNode", "template": {"affinity": affinity}}}),
+    );
+    let benchmark = Benchmark::create(space, "node", &spec).await?;
+    benchmark.measuring().await?;
+    let on_victim = |pod: &Pod| node_of(pod).is_ok_and(|node| node == *victim);
+    ensure!(benchmark.pods().await?.iter().filter(|pod| on_victim(pod)).count() == 1, "not one shard on {victim}");
+    Ok(Places { benchmark, victim: victim.clone() })
+}
+
+fn node_of(pod: &Pod) -> Result<String> {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).context("a pod without a node")
+}
+
+fn lost(object: &Value) -> bool {
+    object.pointer("/status/shards/lost").and_then(Value::as_u64) > Some(0)
+}
+
+fn unreachable(object: &Value) -> bool {
+    object.pointer("/status/shards/unreachable").and_then(Value::as_u64) > Some(0)
+}
+
+fn one_lost() -> Expected<'static> {
+    Expected { verdicts: &["Invalid"], lost: 1, ..Expected::default() }
+}
+
+#[test]
+fn killed_and_back_in_mid_run() {
+    run_alone(|space| async move {
+        let Places { benchmark, victim } = place(&space, false, json!({"load": {"duration": "60s"}})).await?;
+        let fault = "node of a shard killed, back after 15 s, in mid-run";
+        let mut account = Account::open(&space, &benchmark, fault, PROMISED).await?;
+        let dead = Part::Node(victim).kill()?;
+        // As long as nobody says that its process has ended, it may well run.
+        let (silent, ()) = tokio::join!(benchmark.wait("with an unreachable shard", SOON, unreachable), lasts(DEAD));
+        ensure!(!lost(&silent?), "lost, and nobody had said so");
+        account.fault_ended();
+        dead.mend(&space.client).await?;
+        account.recovers("counted as lost", SOON, lost).await?;
+        let object = account.close(&one_lost()).await?;
+        let scheduled = count(&object, "/status/result/requests/scheduled")?;
+        ensure!(scheduled == 400 * 60, "{scheduled} requests are accounted for");
+        cluster_is_whole(&space).await
+    });
+}
+
+#[test]
+fn killed_and_back_after_the_end() {
+    run_alone(|space| async move {
+        let spec = json!({"load": {"duration": "12s"}, "shards": {"collectTimeout": "10s"}});
+        let Places { benchmark, victim } = place(&space, false, spec).await?;
+        let fault = "node of a shard killed in mid-run, back after the benchmark has finished";
+        let mut account = Account::open(&space, &benchmark, fault, PROMISED).await?;
+        account.fault_ended();
+        let dead = Part::Node(victim).kill()?;
+        account.recovers("finished without it", SOON, |object| phase(object) == "Succeeded").await?;
+        dead.mend(&space.client).await?;
+        let object = account.close(&one_lost()).await?;
+        let scheduled = count(&object, "/status/result/requests/scheduled")?;
+        ensure!(scheduled == 400 * 12, "{scheduled} requests are accounted for");
+        cluster_is_whole(&space).await
+    });
+}
+
+#[test]
+fn killed_with_the_operator_on_it() {
+    run_alone(|space| async move {
+        operator::fresh(&space.client).await?;
+        let Places { benchmark, victim } = place(&space, true, json!({"load": {"duration": "60s"}})).await?;
+        let fault = "node of a shard and of the operator killed, back after 15 s, in mid-run";
+        let mut account = Account::open(&space, &benchmark, fault, PROMISED).await?;
+        let dead = Part::Node(victim).kill()?;
+        lasts(DEAD).await;
+        account.fault_ended();
+        dead.mend(&space.client).await?;
+        account.taken_over().await?;
+        benchmark.wait("counted as lost", SOON, lost).await?;
+        let object = account.close(&one_lost()).await?;
+        let scheduled = count(&object, "/status/result/requests/scheduled")?;
+        ensure!(scheduled == 400 * 60, "{scheduled} requests are accounted for");
+        cluster_is_whole(&space).await
+    });
+}
+
+/// What ran on the node runs again: later tests find the cluster as this one did.
+async fn cluster_is_whole(space: &Space) -> Result<()> {
+    operator::leader(&space.client).await?;
+    let coredns = ["-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s"];
+    redisbench_e2e::tools::kubectl(&coredns).await?;
+    Ok(())
+}
