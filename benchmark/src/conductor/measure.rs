@@ -18,6 +18,9 @@ use super::shards::{self, Standing};
 use super::snapshots::{advances, replaces};
 use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, Unreachable, reason};
 
+/// A loop that wakes so late has not run: its process was stopped, or its machine.
+const STOOD_STILL: Duration = Duration::from_secs(1);
+
 /// How measuring ended.
 pub enum Measured {
     /// Every shard has finished or is lost.
@@ -65,9 +68,17 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let mut timetable = Timetable::spread(self.shards.len(), Instant::now(), interval);
         let mut polls = FuturesUnordered::new();
         let mut publish_at = Instant::now() + interval;
-        let give_up_at = self.give_up_at();
+        let mut give_up_at = self.give_up_at();
+        let end = give_up_at - self.config.limits.collect;
+        let mut wake_at = Instant::now();
         let (mut known_lost, mut news) = (0, true);
         loop {
+            // While it stood still it asked nobody, so that this time cannot count against the shards.
+            let late = wake_at.elapsed();
+            if late >= STOOD_STILL {
+                tracing::warn!(milliseconds = late.as_millis(), "stood still");
+                give_up_at += late.min(end.elapsed());
+            }
             if news {
                 self.observe_presence_after_start();
             }
@@ -97,7 +108,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 self.publish(self.stage());
                 publish_at = now + interval;
             }
-            let mut wake_at = publish_at.min(give_up_at);
+            wake_at = publish_at.min(give_up_at);
             if polls.len() < CALLS_IN_FLIGHT {
                 wake_at = timetable.next().map_or(wake_at, |at| at.min(wake_at));
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redisbench_wire::snapshot::Stage;
 use redisbench_wire::{FailureReason, ShardFailure};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, advance, sleep};
 
 use super::super::{ConductStage, Ending, OnLost, ShardPresence, release};
 use super::{MEASURED, Rig, failure, succeeded};
@@ -84,6 +84,19 @@ async fn a_shard_without_a_final_snapshot_is_lost_after_the_collect_timeout() {
     assert_eq!(outcome.ending, Ending::Completed);
     assert!(outcome.shards[1].lost.as_ref().unwrap().contains("no final snapshot within 120 s"));
     assert!(begun.elapsed() >= MEASURED + rig.config.limits.collect);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conductor_that_stood_still_asks_before_it_gives_up() {
+    let rig = Rig::new(2);
+    let conducting = rig.spawn();
+    rig.until_measuring().await;
+    // In one step, so that nothing is asked until long after the collect timeout.
+    advance(MEASURED + rig.config.limits.collect * 2).await;
+    let outcome = conducting.await.unwrap();
+    assert_eq!(outcome.ending, Ending::Completed);
+    assert_eq!(outcome.lost().count(), 0);
+    assert_eq!(succeeded(&outcome), [60_000; 2]);
 }
 
 #[tokio::test(start_paused = true)]
