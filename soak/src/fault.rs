@@ -213,9 +213,10 @@ impl Fault {
     pub fn may_fail_with(&self) -> &'static [&'static str] {
         match self {
             Self::KillShard { .. } | Self::TerminateShard { .. } => &["ShardLost"],
-            Self::StopShard { .. } | Self::CutShard { .. } | Self::StopConductor { .. } => {
+            Self::StopShard { .. } | Self::CutShard { .. } => {
                 &["PrepareTimedOut", "StartMissed", "ShardLost", "TrialTimedOut", "ClockUncertain"]
             }
+            Self::StopConductor { .. } => &["PrepareTimedOut", "StartMissed", "ClockUncertain"],
             Self::LosePackets { .. } => {
                 &["PrepareTimedOut", "StartMissed", "ShardLost", "TrialTimedOut", "ClockUncertain", "Unreachable"]
             }

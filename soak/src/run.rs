@@ -166,10 +166,10 @@ fn follow(plot: &Plot, heard: &Receiver<Heard>, began: Instant, scene: &mut Scen
             Err(RecvTimeoutError::Timeout) => {}
         }
         let now = Instant::now();
-        while let Some((at, fault)) = to_come.next_if(|(at, _)| began + *at <= now) {
+        while let Some((_, fault)) = to_come.next_if(|(at, _)| began + *at <= now) {
             let strike = course.strikes.len();
-            let (time, harm) = (unix_nanoseconds(), scene.strike(fault, strike));
-            course.strikes.push(Strike { fault, after: at, at: time, undone: None, hit: harm.is_some() });
+            let (after, time, harm) = (began.elapsed(), unix_nanoseconds(), scene.strike(fault, strike));
+            course.strikes.push(Strike { fault, after, at: time, undone: None, hit: harm.is_some() });
             if let Some(harm) = harm.filter(|_| !fault.lasts().is_zero()) {
                 harms.push((Instant::now() + fault.lasts(), strike, harm));
             }

@@ -131,6 +131,21 @@ impl Server {
         Ok(redis::from_redis_value(self.ask(words)?)?)
     }
 
+    /// Asks many things at once.
+    ///
+    /// # Errors
+    /// When it does not answer, or refuses one.
+    fn all<T: redis::FromRedisValue>(&mut self, commands: impl Iterator<Item = redis::Cmd>) -> anyhow::Result<Vec<T>> {
+        let mut connection = self.take_connection()?;
+        let mut pipe = redis::pipe();
+        for command in commands {
+            pipe.add_command(command);
+        }
+        let values = pipe.query(&mut connection)?;
+        self.connection = Some(connection);
+        Ok(values)
+    }
+
     /// Tells it something, without waiting for the answer: it may have none to give for a while.
     ///
     /// # Errors
@@ -240,14 +255,16 @@ pub fn move_slots(servers: &mut [Server], from: usize, to: usize) -> anyhow::Res
         _ => None,
     });
     let Some((first, last)) = own else { return Ok(false) };
-    let mut moved = 0;
-    for slot in first..=last {
-        let slot = slot.to_string();
+    let counted: Vec<i64> = servers[source].all((first..=last).map(|slot| {
+        let mut command = redis::cmd("CLUSTER");
+        command.arg("COUNTKEYSINSLOT").arg(slot);
+        command
+    }))?;
+    let with_keys = (first..=last).zip(counted).filter(|(_, keys)| *keys > 0).map(|(slot, _)| slot.to_string());
+    let mut moved = false;
+    for slot in with_keys.take(MOVED) {
         let keys = servers[source].ask(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"])?;
         let keys: Vec<String> = redis::from_redis_value(keys)?;
-        if keys.is_empty() {
-            continue;
-        }
         servers[target].ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id])?;
         servers[source].ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id])?;
         let mut migrate = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "500", "REPLACE"];
@@ -261,12 +278,9 @@ pub fn move_slots(servers: &mut [Server], from: usize, to: usize) -> anyhow::Res
             // The third hears of it from the others too.
             let _ = servers[index].ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
         }
-        moved += 1;
-        if moved == MOVED {
-            break;
-        }
+        moved = true;
     }
-    Ok(moved > 0)
+    Ok(moved)
 }
 
 /// One port for clients, one for the cluster's bus.

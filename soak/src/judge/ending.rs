@@ -88,13 +88,14 @@ impl Judgement<'_> {
             return false;
         }
         // Who stops a run waits for nobody longer than some seconds.
-        if outcome.phase != "Succeeded" {
+        if outcome.phase == "Aborted" {
             return true;
         }
         let slack = match strike.fault {
-            Fault::CutShard { .. } | Fault::LosePackets { .. } => SLACK_CUT,
             // When the conductor itself stood still, no shard is to blame.
             Fault::StopConductor { .. } => return false,
+            _ if outcome.phase == "Failed" => return true,
+            Fault::CutShard { .. } | Fault::LosePackets { .. } => SLACK_CUT,
             _ => SLACK_STOPPED,
         };
         let waited = self.plot.planned() + self.plot.request_timeout + self.plot.collect;
