@@ -2,14 +2,16 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_possible_truncation, reason = "points and workers are bounded by the contract")]
 
+mod counts;
 mod merge;
 mod series;
 
-use hdrhistogram::Histogram;
-use redisbench_wire::histogram::{HIGHEST_NANOSECONDS, Kind};
+use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
 use redisbench_wire::limits;
 use redisbench_wire::plan::{Load, ShardPlan};
 use redisbench_wire::snapshot::{ErrorTally, Tally};
+
+use counts::{NodeCounts, RequestCounts};
 
 pub use merge::{Machine, Meta, WorkerReport, merge};
 pub use series::Completions;
@@ -18,7 +20,7 @@ pub use series::Completions;
 pub(crate) const LATE_NANOSECONDS: u64 = 1_000_000;
 
 /// One finished request, as the recording needs to know it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// Index into the mix.
     pub operation: u16,
@@ -40,7 +42,7 @@ pub struct Recording {
     /// One per operation, or one for all without that breakdown.
     operations: Vec<OperationRecord>,
     nodes: Option<Vec<NodeRecord>>,
-    lateness: Option<Histogram<u64>>,
+    lateness: Option<RequestCounts>,
     errors: Vec<ErrorTally>,
     /// The warm-up's requests.
     pub warmup: Tally,
@@ -56,9 +58,9 @@ pub struct Recording {
 struct OperationRecord {
     tally: Tally,
     nil_replies: u64,
-    response: Histogram<u64>,
-    service: Option<Histogram<u64>>,
-    error_replies: Option<Histogram<u64>>,
+    response: RequestCounts,
+    service: Option<RequestCounts>,
+    error_replies: Option<RequestCounts>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,7 +70,7 @@ struct NodeRecord {
     requests: u64,
     errors: u64,
     redirects: u64,
-    service: Histogram<u64>,
+    service: NodeCounts,
 }
 
 impl OperationRecord {
@@ -76,8 +78,8 @@ impl OperationRecord {
         Self {
             tally: Tally::default(),
             nil_replies: 0,
-            response: Kind::Request.empty(),
-            service: open_loop.then(|| Kind::Request.empty()),
+            response: RequestCounts::new(),
+            service: open_loop.then(RequestCounts::new),
             error_replies: None,
         }
     }
@@ -91,7 +93,7 @@ impl Recording {
         Self {
             operations: vec![OperationRecord::new(open_loop); operations],
             nodes: plan.breakdown.node.then(Vec::new),
-            lateness: open_loop.then(|| Kind::Request.empty()),
+            lateness: open_loop.then(RequestCounts::new),
             errors: Vec::new(),
             warmup: Tally::default(),
             sent_bytes: 0,
@@ -109,7 +111,7 @@ impl Recording {
             requests: 0,
             errors: 0,
             redirects: 0,
-            service: Kind::Node.empty(),
+            service: NodeCounts::new(),
         });
     }
 
@@ -137,7 +139,7 @@ impl Recording {
     #[inline]
     pub fn sent(&mut self, operation: u16, late: u64) {
         if let Some(lateness) = &mut self.lateness {
-            lateness.saturating_record(late);
+            lateness.record(late, 1);
             if late > LATE_NANOSECONDS {
                 self.operation(operation).tally.late += 1;
             }
@@ -149,28 +151,30 @@ impl Recording {
         self.operation(operation).tally.unsent += 1;
     }
 
-    /// A request was answered without an error.
+    /// `count` requests that are the same in all of this were answered without an error, `nil` of them with null.
     #[inline]
-    pub fn succeeded(&mut self, request: &Completion, nil: bool) {
+    pub fn succeeded(&mut self, request: &Completion, count: u64, nil: u64) {
         let record = self.operation(request.operation);
-        record.tally.succeeded += 1;
-        record.nil_replies += u64::from(nil);
-        record.tally.redirected += u64::from(request.hops > 0);
+        record.tally.succeeded += count;
+        record.nil_replies += nil;
+        if request.hops > 0 {
+            record.tally.redirected += count;
+        }
         let response = request.now.saturating_sub(request.due);
         let service = request.now.saturating_sub(request.sent);
         if response > HIGHEST_NANOSECONDS {
-            record.tally.overflow += 1;
+            record.tally.overflow += count;
             record.tally.overflow_max_nanoseconds = record.tally.overflow_max_nanoseconds.max(response);
         } else {
-            record.response.saturating_record(response);
+            record.response.record(response, count);
         }
         if let Some(histogram) = &mut record.service {
-            histogram.saturating_record(service);
+            histogram.record(service, count);
         }
         if let Some(nodes) = &mut self.nodes {
             let node = &mut nodes[request.node as usize];
-            node.requests += 1;
-            node.service.saturating_record(service);
+            node.requests += count;
+            node.service.record(service, count);
         }
     }
 
@@ -182,8 +186,8 @@ impl Recording {
         record.tally.unanswered += u64::from(!answered);
         record.tally.redirected += u64::from(request.hops > 0);
         if answered {
-            let histogram = record.error_replies.get_or_insert_with(|| Kind::Request.empty());
-            histogram.saturating_record(request.now.saturating_sub(request.due));
+            let histogram = record.error_replies.get_or_insert_with(RequestCounts::new);
+            histogram.record(request.now.saturating_sub(request.due), 1);
         }
         if let Some(nodes) = &mut self.nodes {
             let node = &mut nodes[request.node as usize];

@@ -5,7 +5,7 @@
 mod decode;
 mod encode;
 
-pub use decode::{Decoder, ProtocolError, Reply};
+pub use decode::{Decoder, ProtocolError, Reply, next_whole};
 pub use encode::{append_argument, append_command, append_header};
 
 /// An error's text without the arguments that a server repeats of a command it does not know: those of AUTH are a

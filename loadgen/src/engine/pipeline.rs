@@ -91,11 +91,15 @@ impl Pipeline {
         self.staged += 1;
     }
 
-    /// The staged commands.
+    /// Does `then` with each staged command. The queue's two parts one after the other: an iterator over both would ask
+    /// for every command which of them it is in.
     #[inline]
-    pub(super) fn staged_mut(&mut self) -> impl Iterator<Item = &mut Request> {
+    pub(super) fn each_staged(&mut self, mut then: impl FnMut(&mut Request)) {
         let first = self.commands.len() - self.staged;
-        self.commands.range_mut(first..)
+        let (front, back) = self.commands.as_mut_slices();
+        let length = front.len();
+        front.get_mut(first..).unwrap_or_default().iter_mut().for_each(&mut then);
+        back.get_mut(first.saturating_sub(length)..).unwrap_or_default().iter_mut().for_each(&mut then);
     }
 
     /// Keeps the first `keep` of the staged commands, and returns how many others it dropped.
@@ -116,6 +120,12 @@ impl Pipeline {
     #[inline]
     pub(super) fn answered(&mut self) -> Option<Request> {
         if self.commands.len() == self.staged { None } else { self.commands.pop_front() }
+    }
+
+    /// Drops the oldest command, which was answered.
+    #[inline]
+    pub(super) fn drop_oldest(&mut self) {
+        self.commands.pop_front();
     }
 
     /// The command that has been in flight for the longest time.

@@ -1,11 +1,10 @@
-use hdrhistogram::Histogram;
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::snapshot::{
     ErrorTally, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally, Window,
 };
 
-use super::{NodeRecord, OperationRecord, Recording, add_error};
+use super::{NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
 
 /// One worker's part of a snapshot.
 #[derive(Clone, Debug)]
@@ -194,15 +193,9 @@ fn generator(reports: &[WorkerReport], machine: Machine) -> Generator {
     }
 }
 
-/// Adds counts of the same bounds, which cannot fail.
-fn add(mine: &mut Histogram<u64>, its: &Histogram<u64>) {
-    let added = mine.add(its);
-    debug_assert!(added.is_ok());
-}
-
-fn add_optional(mine: &mut Option<Histogram<u64>>, its: Option<&Histogram<u64>>) {
+fn add_optional(mine: &mut Option<RequestCounts>, its: Option<&RequestCounts>) {
     match (mine, its) {
-        (Some(mine), Some(its)) => add(mine, its),
+        (Some(mine), Some(its)) => mine.add(its),
         (mine @ None, Some(its)) => *mine = Some(its.clone()),
         (_, None) => {}
     }
@@ -251,15 +244,16 @@ impl OperationRecord {
     fn absorb(&mut self, other: &Self) {
         self.tally.add(&other.tally);
         self.nil_replies += other.nil_replies;
-        add(&mut self.response, &other.response);
+        self.response.add(&other.response);
         add_optional(&mut self.service, other.service.as_ref());
         add_optional(&mut self.error_replies, other.error_replies.as_ref());
     }
 
-    fn latency(&self, lateness: Option<&Histogram<u64>>) -> Result<Latency, HistogramError> {
-        let optional = |histogram: Option<&Histogram<u64>>| histogram.map(EncodedHistogram::encode).transpose();
+    fn latency(&self, lateness: Option<&RequestCounts>) -> Result<Latency, HistogramError> {
+        let encode = |counts: &RequestCounts| EncodedHistogram::encode(&counts.histogram());
+        let optional = |counts: Option<&RequestCounts>| counts.map(encode).transpose();
         Ok(Latency {
-            response: EncodedHistogram::encode(&self.response)?,
+            response: encode(&self.response)?,
             service: optional(self.service.as_ref())?,
             error_replies: optional(self.error_replies.as_ref())?,
             lateness: optional(lateness)?,
@@ -281,11 +275,11 @@ impl NodeRecord {
         self.requests += other.requests;
         self.errors += other.errors;
         self.redirects += other.redirects;
-        add(&mut self.service, &other.service);
+        self.service.add(&other.service);
     }
 
     fn tally(self, slots: u32) -> Result<NodeTally, HistogramError> {
-        let service = EncodedHistogram::encode(&self.service)?;
+        let service = EncodedHistogram::encode(&self.service.histogram())?;
         Ok(NodeTally {
             id: self.id,
             address: self.label,

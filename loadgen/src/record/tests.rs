@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use redisbench_wire::Detail;
-use redisbench_wire::histogram::EncodedHistogram;
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, Preload, Target, Timeouts, Topology, Workload,
 };
@@ -87,7 +87,7 @@ fn overflow_is_counted_with_its_true_maximum() {
     let mut recording = recording(false, &["x"]);
     for latency in [5, HIGHEST_NANOSECONDS + 7, HIGHEST_NANOSECONDS + 3] {
         recording.scheduled(0);
-        recording.succeeded(&completion(0, 0, latency), false);
+        recording.succeeded(&completion(0, 0, latency), 1, 0);
     }
     let snapshot = merged(vec![report(recording)], Detail::Full);
     assert_eq!((snapshot.total.overflow, snapshot.total.overflow_max_nanoseconds), (2, HIGHEST_NANOSECONDS + 7));
@@ -115,10 +115,10 @@ fn windows_of_workers_become_one() {
 fn nodes_are_told_apart_by_their_id() {
     let (mut first, mut second) = (recording(false, &["x", "y"]), recording(false, &["y", "z"]));
     first.scheduled(0);
-    first.succeeded(&completion(0, 1, 10), false);
+    first.succeeded(&completion(0, 1, 10), 1, 0);
     second.scheduled(0);
     second.scheduled(0);
-    second.succeeded(&completion(0, 0, 10), false);
+    second.succeeded(&completion(0, 0, 10), 1, 0);
     second.failed(&completion(0, 1, 10), true);
     second.redirected(0, 1);
     let snapshot = merged(vec![report(first), report(second)], Detail::Full);
@@ -136,7 +136,7 @@ fn a_node_that_moved_is_two() {
         let mut recording = recording(false, &["x"]);
         recording.add_node("x", "elsewhere:6379");
         recording.scheduled(0);
-        recording.succeeded(&completion(0, 1, 10), false);
+        recording.succeeded(&completion(0, 1, 10), 1, 0);
         let mut report = report(recording);
         report.slots = vec![0, 16384];
         report
@@ -190,7 +190,7 @@ proptest! {
                         recording.error(["ERR", "Timeout"][node as usize], || "message".into());
                     }
                     1 => recording.unsent(operation),
-                    _ => recording.succeeded(&completion(operation, node, latency), nil),
+                    _ => recording.succeeded(&completion(operation, node, latency), 1, u64::from(nil)),
                 }
                 recording.series.add(latency / 1000, 1);
             }

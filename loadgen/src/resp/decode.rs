@@ -65,6 +65,21 @@ impl Decoder {
     /// When the input is not RESP. The decoder is of no use afterwards.
     #[inline]
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
+        if self.is_between_replies()
+            && let Some(reply) = next_whole(input)
+        {
+            return Ok(Some(reply));
+        }
+        self.next_in_pieces(input)
+    }
+
+    /// Whether nothing is left over from the input before.
+    #[inline]
+    pub fn is_between_replies(&self) -> bool {
+        self.skip == 0 && self.wanted == 0 && self.carry.is_empty() && self.reply.is_none() && !self.aside
+    }
+
+    fn next_in_pieces(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
         loop {
             if self.skip > 0 && !self.skip_body(input)? {
                 return Ok(None);
@@ -225,6 +240,45 @@ impl Decoder {
         self.error.clear();
         self.error.extend_from_slice(&text[..text.len().min(ERROR_BYTES)]);
     }
+}
+
+/// Consumes the next reply if it is as nearly all are: a status, a number or a bulk string, short and wholly there.
+/// What it is not sure of stays for [`Decoder::next`]. Only to be asked between two replies.
+#[inline]
+pub fn next_whole(input: &mut &[u8]) -> Option<Reply> {
+    let (reply, length) = match *input {
+        [b'$', b'-', b'1', b'\r', b'\n', ..] => (Reply::Nil, 5),
+        [b'$', rest @ ..] => (Reply::Value, bulk(rest)? + 1),
+        [b'+', b'O', b'K', b'\r', b'\n', ..] => (Reply::Value, 5),
+        [b':', rest @ ..] => {
+            let end = rest.iter().take(21).position(|byte| *byte == b'\r')?;
+            if rest.get(end + 1) != Some(&b'\n') {
+                return None;
+            }
+            (Reply::Value, end + 3)
+        }
+        _ => return None,
+    };
+    *input = input.get(length..)?;
+    Some(reply)
+}
+
+/// The length of a bulk string, from behind its `$` to its end.
+#[inline]
+fn bulk(rest: &[u8]) -> Option<usize> {
+    let mut length = 0;
+    // Up to 999,999 bytes: more does not come in one piece.
+    for (at, byte) in rest.iter().enumerate().take(7) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            length = length * 10 + usize::from(digit);
+            continue;
+        }
+        let end = at + 2 + length;
+        let ends = at > 0 && *byte == b'\r' && rest.get(at + 1) == Some(&b'\n');
+        return (ends && rest.get(end..end + 2)? == b"\r\n").then_some(end + 2);
+    }
+    None
 }
 
 /// Where the first line ends: the index of its LF.

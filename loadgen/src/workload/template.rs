@@ -75,7 +75,8 @@ impl Template {
                 KeySpace::write(number, &mut buffer[start + digits..start + digits + keys.width()]);
             }
             if piece.value {
-                buffer.extend_from_slice(value());
+                // Out of line, so that a command without a value does not draw one.
+                append_value(&value, buffer);
             }
         }
     }
@@ -98,6 +99,11 @@ impl Template {
     pub(super) fn length(&self) -> usize {
         self.length
     }
+}
+
+#[inline(never)]
+fn append_value<'v>(value: &impl Fn() -> &'v [u8], buffer: &mut Vec<u8>) {
+    buffer.extend_from_slice(value());
 }
 
 fn part_length(part: &Part, keys: &KeySpace, value_length: usize) -> usize {

@@ -76,9 +76,8 @@ impl Worker {
                     return false;
                 }
                 self.encode_buffer.clear();
-                for request in connection.pipeline.staged_mut() {
-                    encode(request, Some(run), &mut self.encode_buffer);
-                }
+                let buffer = &mut self.encode_buffer;
+                connection.pipeline.each_staged(|request| encode(request, Some(run), buffer));
                 let sent = sys::monotonic_nanoseconds();
                 // The border between two classes may lie between the two readings of the clock.
                 if run.class_at(sent) == class {
@@ -89,31 +88,33 @@ impl Worker {
             }
         } else {
             self.encode_buffer.clear();
-            connection.pipeline.staged_mut().for_each(|request| encode(request, None, &mut self.encode_buffer));
+            let buffer = &mut self.encode_buffer;
+            connection.pipeline.each_staged(|request| encode(request, None, buffer));
             sys::monotonic_nanoseconds()
         };
         let mut fresh = 0;
         let open_loop = self.run.as_ref().is_some_and(Run::is_open);
-        for request in connection.pipeline.staged_mut() {
+        let recording = &mut self.recording;
+        connection.pipeline.each_staged(|request| {
             request.sent = sent;
             if let (Class::Undecided, Some(class)) = (request.class, class) {
                 request.class = class;
                 request.due = sent;
                 fresh += 1;
                 match class {
-                    Class::Measured => self.recording.scheduled(request.draw.operation),
-                    Class::Warmup => self.recording.warmup.scheduled += 1,
+                    Class::Measured => recording.scheduled(request.draw.operation),
+                    Class::Warmup => recording.warmup.scheduled += 1,
                     _ => {}
                 }
             } else if open_loop && request.hops == 0 {
                 let late = sent.saturating_sub(request.due);
                 match request.class {
-                    Class::Measured => self.recording.sent(request.draw.operation, late),
-                    Class::Warmup => self.recording.warmup.late += u64::from(late > LATE_NANOSECONDS),
+                    Class::Measured => recording.sent(request.draw.operation, late),
+                    Class::Warmup => recording.warmup.late += u64::from(late > LATE_NANOSECONDS),
                     _ => {}
                 }
             }
-        }
+        });
         if let Some(run) = &mut self.run {
             run.outstanding += fresh;
             if class == Some(Class::Measured) {
@@ -145,7 +146,8 @@ fn limit(connection: &mut Connection, run: &Run, class: Option<Class>) {
         (Some(Class::Measured), Some(quota)) if quota < staged as u64 => quota as usize,
         _ => return,
     };
-    let undecided = connection.pipeline.staged_mut().filter(|request| request.class == Class::Undecided).count();
+    let mut undecided = 0;
+    connection.pipeline.each_staged(|request| undecided += usize::from(request.class == Class::Undecided));
     // Undecided ones are behind the resends of the same send.
     if undecided > most {
         connection.pipeline.drop_staged(staged - (undecided - most));

@@ -12,8 +12,8 @@ use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Link, Resend, Sent};
 use crate::engine::pipeline::{Class, Request};
 use crate::engine::sys;
-use crate::record::Completion;
-use crate::resp::Reply;
+use crate::record::{Completion, Recording};
+use crate::resp::{self, Reply};
 
 /// Redirects that a request follows.
 const HOPS: u8 = 5;
@@ -79,6 +79,7 @@ impl Worker {
         }
         let mut successes = 0;
         loop {
+            successes += self.plain_replies(index, &mut input);
             let connection = &mut self.connections[index];
             let reply = match connection.decoder.next(&mut input) {
                 Ok(Some(reply)) => reply,
@@ -112,13 +113,51 @@ impl Worker {
         self.fill(index);
     }
 
+    /// Takes the replies up to the first that is special in any way: in what it is, or in what it answers. Nothing
+    /// else happens between them, so they are counted together.
+    #[inline]
+    fn plain_replies(&mut self, index: usize, input: &mut &[u8]) -> u64 {
+        let connection = &mut self.connections[index];
+        if connection.link != Link::Ready || !connection.decoder.is_between_replies() {
+            return 0;
+        }
+        let mut count = 0;
+        // Requests of one send that are answered by one read are alike, and counted as one.
+        let mut alike: Option<Alike> = None;
+        while let Some(request) = connection.pipeline.oldest()
+            && request.class == Class::Measured
+            && let Some(reply) = resp::next_whole(input)
+        {
+            count += 1;
+            let nil = u64::from(reply == Reply::Nil);
+            match &mut alike {
+                Some(alike) if alike.includes(request) => {
+                    alike.count += 1;
+                    alike.nil += nil;
+                }
+                other => {
+                    let before = other.replace(Alike { request: *request, count: 1, nil });
+                    if let Some(before) = before {
+                        before.record(connection.node, self.now, &mut self.recording);
+                    }
+                }
+            }
+            connection.pipeline.drop_oldest();
+        }
+        if let Some(last) = alike {
+            last.record(connection.node, self.now, &mut self.recording);
+        }
+        self.finished(count);
+        count
+    }
+
     /// Counts a reply without an error. Returns what it adds to the series.
     #[inline]
     fn success(&mut self, index: usize, request: Request, reply: Reply) -> u64 {
         match request.class {
             Class::Measured => {
-                let completion = self.completion(self.connections[index].node, &request);
-                self.recording.succeeded(&completion, reply == Reply::Nil);
+                let completion = completion(self.connections[index].node, &request, self.now);
+                self.recording.succeeded(&completion, 1, u64::from(reply == Reply::Nil));
             }
             Class::Warmup => {
                 self.recording.warmup.succeeded += 1;
@@ -127,33 +166,21 @@ impl Worker {
             Class::Preload => {
                 self.preloaded_keys += 1;
                 self.preload_commands += 1;
-                self.finished();
+                self.finished(1);
                 return 0;
             }
             Class::Undecided | Class::Orphan | Class::Ping | Class::Asking => return 0,
         }
-        self.finished();
+        self.finished(1);
         1
     }
 
-    /// A request of the load has its outcome.
+    /// Requests of the load have their outcome.
     #[inline]
-    fn finished(&mut self) {
+    fn finished(&mut self, count: u64) {
         if let Some(run) = &mut self.run {
-            run.outstanding -= 1;
-            run.tokens += 1;
-        }
-    }
-
-    #[inline]
-    fn completion(&self, node: u32, request: &Request) -> Completion {
-        Completion {
-            operation: request.draw.operation,
-            node,
-            due: request.due,
-            sent: request.sent,
-            now: self.now,
-            hops: request.hops,
+            run.outstanding -= count;
+            run.tokens += count;
         }
     }
 
@@ -180,7 +207,7 @@ impl Worker {
     pub(super) fn fail(&mut self, node: u32, request: &Request, kind: &str, message: &str, answered: bool) {
         match request.class {
             Class::Measured => {
-                let completion = self.completion(node, request);
+                let completion = completion(node, request, self.now);
                 self.recording.failed(&completion, answered);
                 let label = &self.nodes[node as usize].label;
                 self.recording.error(kind, || format!("{message} ({label})"));
@@ -191,7 +218,7 @@ impl Worker {
                 self.recording.warmup.redirected += u64::from(request.hops > 0);
             }
             Class::Preload => {
-                self.finished();
+                self.finished(1);
                 if answered {
                     self.preload_commands += 1;
                     let label = &self.nodes[node as usize].label;
@@ -206,7 +233,7 @@ impl Worker {
             }
             Class::Undecided | Class::Orphan | Class::Ping | Class::Asking => return,
         }
-        self.finished();
+        self.finished(1);
     }
 
     #[cold]
@@ -272,6 +299,38 @@ impl Worker {
         }
         let message = format!("the connection to {} broke: {why}", self.nodes[node].label);
         let _ = self.common.events.try_send(EngineEvent::ConnectionLost { message });
+    }
+}
+
+/// Answered requests that differ in nothing that is counted.
+struct Alike {
+    request: Request,
+    count: u64,
+    nil: u64,
+}
+
+impl Alike {
+    #[inline]
+    fn includes(&self, other: &Request) -> bool {
+        let (one, other) = (&self.request, other);
+        (one.due, one.sent, one.draw.operation, one.hops) == (other.due, other.sent, other.draw.operation, other.hops)
+    }
+
+    #[inline]
+    fn record(&self, node: u32, now: u64, recording: &mut Recording) {
+        recording.succeeded(&completion(node, &self.request, now), self.count, self.nil);
+    }
+}
+
+#[inline]
+fn completion(node: u32, request: &Request, now: u64) -> Completion {
+    Completion {
+        operation: request.draw.operation,
+        node,
+        due: request.due,
+        sent: request.sent,
+        now,
+        hops: request.hops,
     }
 }
 
