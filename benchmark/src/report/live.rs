@@ -21,8 +21,11 @@ impl Subject<'_> {
 
     /// While a conductor reports `progress`.
     pub fn running(&self, status: &mut RedisBenchmarkStatus, progress: &Progress, presence: &[ShardPresence]) {
+        let is_same_attempt = status.trial.as_ref().is_some_and(|trial| trial.attempt == progress.attempt);
         status.phase = match progress.stage {
             ConductStage::Preparing => Phase::Preparing,
+            // Who took over has not seen yet that the load is over.
+            ConductStage::Running if status.phase == Phase::Collecting && is_same_attempt => Phase::Collecting,
             ConductStage::Running => Phase::Running,
             ConductStage::Collecting | ConductStage::Done => Phase::Collecting,
         };
