@@ -1,10 +1,22 @@
 # Included by the Makefile of the repository.
 E2E := e2e/cluster
 
-.PHONY: test-e2e test-faults cluster-up cluster-down cluster-reload
+# The faults that tell most for their time; the others take too long for every change.
+TELLING := \
+  operator_killed::after_the_first_start_call \
+  operator_killed::while_collecting \
+  benchmark_deleted::created_again_while_the_old_one_runs
+
+.PHONY: test-e2e e2e-steps test-faults cluster-up cluster-down cluster-reload
 
 test-e2e: build ## the tests on a Kubernetes of three nodes, which lives as long as they do
-	$(E2E)/with-cluster.sh cargo test -p redisbench-e2e --lib --test suite -- --test-threads=2
+	$(E2E)/with-cluster.sh $(MAKE) e2e-steps
+
+e2e-steps:
+	cargo test -p redisbench-e2e --lib --test suite -- --test-threads=2
+	@if [ -z "$${E2E_KUBECONFIG:-}" ]; then \
+	  cargo test -p redisbench-e2e --test faults -- --test-threads=2 --exact $(TELLING); \
+	else echo "no faults were made: they need the cluster that make starts, without E2E_KUBECONFIG"; fi
 
 test-faults: build ## every fault of docs/reliability.md on such a cluster; a table of what was observed in target/e2e-cluster/faults.md
 	rm -f $(or $(E2E_CACHE),target/e2e-cluster)/faults.md

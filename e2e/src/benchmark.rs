@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
@@ -83,6 +83,20 @@ impl Benchmark {
     /// A benchmark that was created otherwise.
     pub fn named(space: &Space, name: &str) -> Self {
         Self { space: space.clone(), name: name.to_owned() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Deletes it, and does not wait for anything.
+    ///
+    /// # Errors
+    /// If the API server refuses.
+    pub async fn delete(&self) -> Result<()> {
+        self.space.benchmarks().delete(&self.name, &DeleteParams::default()).await?;
+        Ok(())
     }
 
     /// Waits until the object `holds`, and returns it.
@@ -230,9 +244,9 @@ pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     list(object, "/status/conditions").iter().find(|c| c["type"] == kind)?["status"].as_str()
 }
 
-/// The conditions.
-pub fn list_conditions(object: &Value) -> &[Value] {
-    list(object, "/status/conditions")
+/// The reason of a condition.
+pub fn reason<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
+    list(object, "/status/conditions").iter().find(|c| c["type"] == kind)?["reason"].as_str()
 }
 
 /// The message of a condition; empty if there is none.

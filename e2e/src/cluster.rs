@@ -116,10 +116,14 @@ impl Cluster {
     /// If Helm refuses, or the operator does not become ready.
     pub async fn install(&self) -> Result<()> {
         static INSTALLED: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
-        INSTALLED.get_or_try_init(|| self.helm_install()).await.copied()
+        INSTALLED.get_or_try_init(|| self.upgrade(&[])).await.copied()
     }
 
-    async fn helm_install(&self) -> Result<()> {
+    /// Installs the operator, or upgrades it to these values, each as in `--set`; all others are the tests' own.
+    ///
+    /// # Errors
+    /// If Helm refuses, or the operator does not become ready.
+    pub async fn upgrade(&self, values: &[&str]) -> Result<()> {
         kubectl_with_input(&["apply", "-f", "-"], &restricted_namespace(SYSTEM).to_string()).await?;
         let chart = repository().join("charts/redisbench-operator");
         let mut arguments: Vec<String> =
@@ -129,6 +133,9 @@ impl Cluster {
                 arguments.push("--set-string".to_owned());
                 arguments.push(format!("{part}.image.repository={registry}/{part},{part}.image.tag={tag}"));
             }
+        }
+        for value in values {
+            arguments.extend(["--set".to_owned(), (*value).to_owned()]);
         }
         arguments.extend(["--wait", "--timeout", "2m"].map(str::to_owned));
         if let Err(error) = helm(&arguments).await {

@@ -7,11 +7,12 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use k8s_openapi::serde::de::DeserializeOwned;
-use kube::api::ListParams;
+use kube::api::{DynamicObject, ListParams};
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
 
 use super::events;
+use super::history::History;
 use super::ledger::Ledger;
 use crate::accounts::{bounds, served};
 use crate::benchmark::{Benchmark, check_numbers, condition, phase};
@@ -65,10 +66,13 @@ pub struct Account {
     space: Space,
     benchmark: Benchmark,
     uid: String,
+    run: Option<Value>,
     epoch: u64,
     ledger: Ledger,
     before: Objects,
+    history: History,
     ended: Option<Instant>,
+    recovered: Vec<String>,
 }
 
 impl Account {
@@ -78,8 +82,11 @@ impl Account {
     /// If the benchmark is not there.
     pub async fn open(space: &Space, benchmark: &Benchmark, fault: &str, promised: &str) -> Result<Self> {
         let object = benchmark.get().await?;
+        let uid = text(&object, "/metadata/uid")?.to_owned();
         Ok(Self {
-            uid: text(&object, "/metadata/uid")?.to_owned(),
+            history: History::begin(space, benchmark.name(), &uid),
+            uid,
+            run: object.pointer("/status/runId").cloned(),
             epoch: epoch(&object),
             ledger: Ledger {
                 fault: fault.to_owned(),
@@ -92,6 +99,7 @@ impl Account {
             space: space.clone(),
             benchmark: benchmark.clone(),
             ended: None,
+            recovered: Vec::new(),
         })
     }
 
@@ -107,7 +115,8 @@ impl Account {
     pub async fn recovers(&mut self, what: &str, limit: Duration, holds: impl Fn(&Value) -> bool) -> Result<Value> {
         let since = *self.ended.get_or_insert_with(Instant::now);
         let object = self.benchmark.wait(what, limit, holds).await?;
-        self.ledger.recovered = format!("{:.1} s ({what})", since.elapsed().as_secs_f64());
+        self.recovered.push(format!("{:.1} s ({what})", since.elapsed().as_secs_f64()));
+        self.ledger.recovered = self.recovered.join(", ");
         Ok(object)
     }
 
@@ -136,20 +145,29 @@ impl Account {
         Ok(object)
     }
 
-    /// Checks that the benchmark and all that it owned are gone, and keeps the row.
+    /// Checks that the benchmark and all that it owned are gone, and that no end was told of one that had none; keeps
+    /// the row.
     ///
     /// # Errors
     /// If something is left.
     pub async fn close_deleted(mut self) -> Result<()> {
-        self.benchmark.gone(OVER_WITHIN).await?;
+        let space = self.space.clone();
         let uid = self.uid.clone();
+        let gone =
+            |object: Option<&DynamicObject>| object.is_none_or(|object| object.metadata.uid.as_ref() != Some(&uid));
+        wait::object(space.benchmarks(), self.benchmark.name(), "deleted", OVER_WITHIN, gone).await?;
         let cleared = cleared(&self.space, |objects| objects.is_clear_of(&uid)).await;
+        let since = self.ended.get_or_insert_with(Instant::now).elapsed();
+        self.ledger.recovered = format!("{:.1} s (all gone)", since.as_secs_f64());
         let left = Objects::of(&self.space).await?;
         "-".clone_into(&mut self.ledger.observed);
         "-".clone_into(&mut self.ledger.verdict);
         self.ledger.left = format!("{} before, {} after", self.before.summary(&uid), left.summary(&uid));
-        self.ledger.events = shown(&events::told(&self.space, &uid).await?);
+        let told = events::told(&self.space, &uid).await?;
+        self.ledger.events = shown(&told);
         self.ledger.keep()?;
+        let twice: Vec<_> = told.iter().filter(|(_, count)| **count > 1).collect();
+        ensure!(twice.is_empty(), "told more than once: {twice:?}");
         cleared.with_context(|| format!("after the fault `{}`", self.ledger.fault))
     }
 
@@ -171,6 +189,8 @@ impl Account {
         }
         self.ledger.observed = observed;
         check_ending(object, expected)?;
+        let same = self.run.as_ref().is_none_or(|run| *run == object["status"]["runId"]);
+        ensure!(same, "{:?} has become another run: {}", self.run, object["status"]);
         if has_result {
             check_numbers(object)?;
             check_errors(object)?;
@@ -180,6 +200,7 @@ impl Account {
         let told = events::told(&self.space, &self.uid).await?;
         self.ledger.events = shown(&told);
         events::check(&told, expected.repeat, object)?;
+        self.history.check(!expected.repeat.is_empty())?;
         cleared
     }
 

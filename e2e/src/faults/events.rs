@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-use crate::benchmark::{list_conditions, phase};
+use crate::benchmark::{phase, reason};
 use crate::json::list;
 use crate::space::Space;
 
@@ -36,7 +36,7 @@ pub fn check(told: &Told, repeat: &[&str], object: &Value) -> Result<()> {
         ensure!(*count == 1 || repeat.contains(&reason.as_str()), "{reason} was told {count} times: {told:?}");
     }
     let end = match phase(object) {
-        "Failed" => reason_of(object, "Failed"),
+        "Failed" => reason(object, "Failed").unwrap_or_default().to_owned(),
         other => other.to_owned(),
     };
     ensure!(told.contains_key(&end), "no event says {end}: {told:?}");
@@ -44,11 +44,6 @@ pub fn check(told: &Told, repeat: &[&str], object: &Value) -> Result<()> {
     let contradicting: Vec<&str> = others.filter(|other| told.contains_key(*other)).collect();
     ensure!(contradicting.is_empty(), "it ended as {end}, and events say {contradicting:?}");
     Ok(())
-}
-
-fn reason_of(object: &Value, kind: &str) -> String {
-    let condition = list_conditions(object).iter().find(|condition| condition["type"] == kind);
-    condition.and_then(|condition| condition["reason"].as_str()).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 mod account;
 mod cut;
 mod events;
+mod history;
+mod lag;
 mod ledger;
 mod memory;
 pub mod operator;
@@ -15,6 +17,7 @@ mod process;
 
 pub use account::{Account, Expected, Server};
 pub use cut::{CONTROL, Cut, Link, REDIS};
+pub use lag::Lag;
 pub use ledger::Ledger;
 pub use memory::take_away as take_memory_away;
 pub use parts::{Disturbed, Part};

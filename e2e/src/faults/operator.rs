@@ -62,18 +62,17 @@ pub async fn leader(client: &Client) -> Result<Pod> {
     .await
 }
 
-/// Kills the leader without a word of warning. Returns when it is dead.
+/// Kills the leader without a word of warning.
 ///
 /// # Errors
 /// If there is none, or it cannot be killed.
 pub async fn kill(client: &Client, successor: Successor) -> Result<()> {
     let leader = leader(client).await?;
-    let process = Process::of(&leader)?;
-    process.send(Signal::Kill)?;
+    Process::of(&leader)?.send(Signal::Kill)?;
     if successor == Successor::OtherPod {
         remove(client, &leader).await?;
     }
-    wait::answer("a dead operator", Duration::from_secs(10), || async { Ok((!process.is_alive()).then_some(())) }).await
+    Ok(())
 }
 
 /// Deletes a pod of the operator at once.

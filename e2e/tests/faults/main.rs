@@ -2,9 +2,11 @@
 //!
 //! `make test-faults` runs this; see `e2e/README.md`.
 
+mod benchmark_deleted;
 mod control_plane;
 mod links;
 mod nodes;
 mod operator_killed;
 mod shards;
+mod stage;
 mod target;

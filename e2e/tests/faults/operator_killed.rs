@@ -1,26 +1,236 @@
 //! The operator dies, at every point where that might matter.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
+use redisbench_e2e::benchmark::{SOON, is_finished, phase};
 use redisbench_e2e::faults::operator::{self, Successor};
-use redisbench_e2e::faults::{Account, Expected};
-use redisbench_e2e::{Benchmark, redis, run_alone};
-use serde_json::json;
+use redisbench_e2e::faults::{Account, CONTROL, Expected, Lag, Process, Server, Signal};
+use redisbench_e2e::json::{count, text};
+use redisbench_e2e::{Benchmark, Space, redis, run_alone, wait};
+use serde_json::{Value, json};
+
+use crate::stage::{held_collecting, held_preparing, shards, start_recorded};
 
 /// What is promised whenever the operator dies after the start.
 const CARRIED_ON: &str = "the shards go on by themselves; the next operator takes over, and nothing is lost";
 
 #[test]
 fn in_mid_run() {
+    run_alone(|space| killed_in_mid_run(space, "container restarted", Successor::SamePod));
+}
+
+#[test]
+fn in_mid_run_with_its_pod() {
+    run_alone(|space| killed_in_mid_run(space, "pod replaced", Successor::OtherPod));
+}
+
+async fn killed_in_mid_run(space: Space, how: &str, successor: Successor) -> Result<()> {
+    operator::fresh(&space.client).await?;
+    redis::standalone(&space, "redis").await?;
+    let benchmark = Benchmark::create(&space, "run", &json!({"load": {"duration": "12s"}})).await?;
+    benchmark.measuring().await?;
+    let fault = format!("operator killed in mid-run, its {how}");
+    let mut account = Account::open(&space, &benchmark, &fault, CARRIED_ON).await?;
+    operator::kill(&space.client, successor).await?;
+    account.fault_ended();
+    account.taken_over().await?;
+    let object = account.close(&Expected::default()).await?;
+    ensure!(count(&object, "/status/result/requests/scheduled")? == 400 * 12, "not all of the run: {object}");
+    Ok(())
+}
+
+#[test]
+fn while_preparing() {
     run_alone(|space| async move {
         operator::fresh(&space.client).await?;
         redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "run", &json!({"load": {"duration": "12s"}})).await?;
-        benchmark.measuring().await?;
+        let benchmark = Benchmark::create(&space, "run", &json!({})).await?;
+        let cut = held_preparing(&benchmark).await?;
+        let promised = "the next operator prepares them again, keeps the preload, and starts them";
         let mut account =
-            Account::open(&space, &benchmark, "operator killed in mid-run, its container restarted", CARRIED_ON)
+            Account::open(&space, &benchmark, "operator killed while preparing, one of two shards armed", promised)
                 .await?;
+        operator::kill(&space.client, Successor::SamePod).await?;
+        cut.heal();
+        account.fault_ended();
+        account.taken_over().await?;
+        account.close(&Expected::default()).await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn during_the_preload() {
+    run_alone(|space| async move {
+        operator::fresh(&space.client).await?;
+        redis::standalone(&space, "redis").await?;
+        let keys = json!({"workload": {"keys": {"count": 400_000}}});
+        let benchmark = Benchmark::create(&space, "run", &keys).await?;
+        wait::answer("preloading", SOON, || async {
+            let size = redis::cli(&space, "deployment/redis", &["dbsize"]).await?;
+            Ok((size.trim() != "0").then_some(()))
+        })
+        .await?;
+        let promised = "the shards preload by themselves; the next operator waits for them, and starts them";
+        let mut account = Account::open(&space, &benchmark, "operator killed during the preload", promised).await?;
+        operator::kill(&space.client, Successor::SamePod).await?;
+        let object = benchmark.get().await?;
+        ensure!(phase(&object) == "Preparing", "the preload was over before the kill: {}", object["status"]);
+        account.fault_ended();
+        account.taken_over().await?;
+        account.close(&Expected::default()).await?;
+        Ok(())
+    });
+}
+
+/// How late the held shards hear of the start: the time in which the test has to see it recorded.
+const LAG: Duration = Duration::from_millis(900);
+const SHARDS: usize = 3;
+
+#[test]
+fn before_the_first_start_call() {
+    run_alone(|space| between_start_calls(space, 0));
+}
+
+#[test]
+fn after_the_first_start_call() {
+    run_alone(|space| between_start_calls(space, 1));
+}
+
+#[test]
+fn after_the_second_start_call() {
+    run_alone(|space| between_start_calls(space, 2));
+}
+
+#[test]
+fn after_the_last_start_call() {
+    run_alone(|space| between_start_calls(space, SHARDS));
+}
+
+/// Kills the operator when `reached` of the shards have accepted the start, and the others never hear of it.
+async fn between_start_calls(space: Space, reached: usize) -> Result<()> {
+    let (benchmark, lags) = nearly_started(&space, reached).await?;
+    let promised = if reached == SHARDS {
+        "all carry on with the attempt that they accepted"
+    } else {
+        "the attempt is given up, all are armed again, and the next attempt starts all of them; the earlier load is in no result"
+    };
+    let fault = format!("operator killed when {reached} of {SHARDS} shards had accepted the start");
+    let mut account = Account::open(&space, &benchmark, &fault, promised).await?;
+    kill_when_recorded(&space, &benchmark, &lags, reached).await?;
+    drop(lags);
+    account.fault_ended();
+    account.taken_over().await?;
+    let attempt = if reached == SHARDS { 1 } else { 2 };
+    let runs = |o: &Value| is_finished(o) || phase(o) == "Running" && o["status"]["trial"]["attempt"] == attempt;
+    account.recovers("running", SOON, runs).await?;
+    let server = if matches!(reached, 1 | 2) { Server::CountedMore } else { Server::Agrees };
+    let object = account.close(&Expected { server, repeat: &["Started"], ..Expected::default() }).await?;
+    let attempt = if reached == SHARDS { 1 } else { 2 };
+    ensure!(
+        count(&object, "/status/trial/attempt")? == attempt,
+        "not attempt {attempt}: {}",
+        object["status"]["trial"]
+    );
+    Ok(())
+}
+
+#[test]
+fn after_the_first_start_call_and_the_others_stay_cut_off() {
+    run_alone(|space| async move {
+        let (benchmark, lags) = nearly_started(&space, 1).await?;
+        let promised = "who cannot be asked may be running: the attempt goes on, and who turns out not to have started is lost by name";
+        let fault = "operator killed when 1 of 3 shards had accepted the start, the others cut off until the end";
+        let mut account = Account::open(&space, &benchmark, fault, promised).await?;
+        kill_when_recorded(&space, &benchmark, &lags, 1).await?;
+        account.taken_over().await?;
+        let collecting = |o: &Value| phase(o) == "Collecting" || is_finished(o);
+        benchmark.wait("collecting", SOON, collecting).await?;
+        drop(lags);
+        let expected = Expected { verdicts: &["Invalid"], lost: 2, repeat: &["Started"], ..Expected::default() };
+        account.close(&expected).await?;
+        Ok(())
+    });
+}
+
+/// A benchmark that is about to start, as soon as its Redis answers: `reached` shards hear of it at once, the others
+/// later.
+async fn nearly_started(space: &Space, reached: usize) -> Result<(Benchmark, Vec<Lag>)> {
+    operator::fresh(&space.client).await?;
+    redis::standalone(space, "redis").await?;
+    let server = space.api::<Pod>().list(&ListParams::default().labels("app=redis")).await?;
+    let server = Process::of(server.items.first().context("no Redis")?)?.stop().await?;
+    let spec = json!({
+        "load": {"duration": "6s", "connections": 6, "timeouts": {"connect": "60s"}},
+        // The lag makes the clocks uncertain.
+        "shards": {"count": SHARDS, "maxStartSkew": "3s"},
+    });
+    let benchmark = Benchmark::create(space, "run", &spec).await?;
+    let pods = shards(&benchmark, SHARDS).await?;
+    let lags = pods[reached..].iter().map(|pod| Lag::make(pod, CONTROL, LAG)).collect::<Result<Vec<_>>>()?;
+    server.go_on();
+    Ok((benchmark, lags))
+}
+
+/// Kills the operator once the start is recorded, holds back what is on its way, and sees who starts.
+async fn kill_when_recorded(space: &Space, benchmark: &Benchmark, lags: &[Lag], reached: usize) -> Result<()> {
+    let victim = Process::of(&operator::leader(&space.client).await?)?;
+    let object = start_recorded(benchmark).await?;
+    if lags.is_empty() {
+        // All have acknowledged, and the start is still to come.
+        benchmark.running().await?;
+    } else {
+        // Those without a lag hear of it now, the others not before all of the lag is over.
+        tokio::time::sleep(LAG / 3).await;
+    }
+    lags.iter().try_for_each(Lag::hold)?;
+    victim.send(Signal::Kill)?;
+    let start: Timestamp = text(&object, "/status/trial/startAt")?.parse()?;
+    // A start that comes after its instant is refused: from then on nobody else can begin this attempt.
+    let wait = Duration::try_from(start.duration_since(Timestamp::now())).unwrap_or_default();
+    tokio::time::sleep(wait + Duration::from_millis(300)).await;
+    let pods = benchmark.pods().await?;
+    let expected: BTreeSet<_> = pods[..reached].iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
+    wait::answer("loaded by those shards alone that heard of the start", Duration::from_secs(5), || async {
+        let active = active(space).await?;
+        ensure!(active == expected, "loaded by {active:?}, not by {expected:?}");
+        Ok(Some(()))
+    })
+    .await
+}
+
+/// The addresses from which requests came within the last second.
+async fn active(space: &Space) -> Result<BTreeSet<String>> {
+    let list = redis::cli(space, "deployment/redis", &["client", "list"]).await?;
+    let busy = list.lines().filter(|line| {
+        let has = |field: &str| line.split_whitespace().any(|word| word == field);
+        has("idle=0") && (has("cmd=get") || has("cmd=set"))
+    });
+    let address = |line: &str| {
+        let field = line.split_whitespace().find_map(|word| word.strip_prefix("addr="))?;
+        field.rsplit_once(':').map(|(address, _)| address.to_owned())
+    };
+    Ok(busy.filter_map(address).collect())
+}
+
+#[test]
+fn while_collecting() {
+    run_alone(|space| async move {
+        operator::fresh(&space.client).await?;
+        redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "run", &json!({})).await?;
+        let cut = held_collecting(&benchmark).await?;
+        let promised = "the shards keep what they measured; the next operator fetches it";
+        let mut account = Account::open(&space, &benchmark, "operator killed while collecting", promised).await?;
         operator::kill(&space.client, Successor::SamePod).await?;
         account.fault_ended();
         account.taken_over().await?;
+        cut.heal();
         account.close(&Expected::default()).await?;
         Ok(())
     });

@@ -1,0 +1,43 @@
+//! Bringing a benchmark to where its fault is to befall it.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use redisbench_e2e::benchmark::{SOON, is_finished, phase};
+use redisbench_e2e::faults::{CONTROL, Cut, Link};
+use redisbench_e2e::{Benchmark, wait};
+use serde_json::{Value, json};
+
+/// The shards' pods, once all of them run.
+pub async fn shards(benchmark: &Benchmark, number: usize) -> Result<Vec<Pod>> {
+    wait::answer("running shards", SOON, || async {
+        let pods = benchmark.pods().await?;
+        let runs = |pod: &&Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
+        Ok((pods.iter().filter(runs).count() == number).then_some(pods))
+    })
+    .await
+}
+
+/// Of two shards one is armed, and the other cannot be reached until the cut heals.
+pub async fn held_preparing(benchmark: &Benchmark) -> Result<Cut> {
+    let cut = Cut::make(&shards(benchmark, 2).await?[1], Link::Port(CONTROL))?;
+    let armed = |o: &Value| is_finished(o) || o.pointer("/status/shards/armed") == Some(&json!(1));
+    let object = benchmark.wait("one of two shards armed", SOON, armed).await?;
+    ensure!(phase(&object) == "Preparing", "not Preparing: {}", object["status"]);
+    Ok(cut)
+}
+
+/// Of two shards one has given its final snapshot, and the other's cannot be fetched until the cut heals.
+pub async fn held_collecting(benchmark: &Benchmark) -> Result<Cut> {
+    benchmark.measuring().await?;
+    let cut = Cut::make(&shards(benchmark, 2).await?[1], Link::Port(CONTROL))?;
+    let collecting = |o: &Value| phase(o) == "Collecting" || is_finished(o);
+    let object = benchmark.wait("collecting", SOON, collecting).await?;
+    ensure!(!is_finished(&object), "over without its last snapshot: {}", object["status"]);
+    Ok(cut)
+}
+
+/// The start is recorded, and its instant may not have come yet.
+pub async fn start_recorded(benchmark: &Benchmark) -> Result<Value> {
+    let recorded = |o: &Value| o.pointer("/status/trial/startAt").is_some() || is_finished(o);
+    benchmark.wait("a start recorded", SOON, recorded).await
+}
