@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_benchmark::conductor::{Endpoint, ShardPresence};
@@ -81,7 +82,13 @@ pub struct Shards {
     presence: watch::Receiver<Vec<ShardPresence>>,
     watchers: JoinSet<Option<Ended>>,
     stop: Vec<CancellationToken>,
-    _directory: TempDir,
+}
+
+/// A shard's process, and what it reads: dropped after the process, or that would miss it on its way out.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    _directory: Arc<TempDir>,
 }
 
 impl Shards {
@@ -94,6 +101,7 @@ impl Shards {
             .prefix("redisbench-local-")
             .tempdir()
             .map_err(|source| ShardsError::Files { shard: 0, source })?;
+        let directory = Arc::new(directory);
         let absent = ShardPresence::Absent { why: None };
         let (sender, presence) = watch::channel(vec![absent; setting.count as usize]);
         let mut watchers = JoinSet::new();
@@ -112,10 +120,11 @@ impl Shards {
                 host: host.clone(),
             };
             let token = CancellationToken::new();
-            watchers.spawn(watch_shard(child, endpoint, arguments.address_file, sender.clone(), token.clone()));
+            let process = Process { child, _directory: Arc::clone(&directory) };
+            watchers.spawn(watch_shard(process, endpoint, arguments.address_file, sender.clone(), token.clone()));
             stop.push(token);
         }
-        Ok(Self { presence, watchers, stop, _directory: directory })
+        Ok(Self { presence, watchers, stop })
     }
 
     /// What is known of each shard's process.
@@ -191,7 +200,7 @@ fn prepare(setting: &Setting<'_>, shard: u32, host: &str, place: &Path) -> Resul
 }
 
 async fn watch_shard(
-    mut child: Child,
+    mut process: Process,
     mut endpoint: Endpoint,
     address_file: PathBuf,
     presence: watch::Sender<Vec<ShardPresence>>,
@@ -205,9 +214,9 @@ async fn watch_shard(
         std::future::pending().await
     };
     let ended = tokio::select! {
-        ended = child.wait() => ended,
+        ended = process.child.wait() => ended,
         () = stop.cancelled() => {
-            child.stop(STOP).await;
+            process.child.stop(STOP).await;
             publish(ShardPresence::Gone { why: "stopped".to_owned(), replaced: false });
             return None;
         }
@@ -221,7 +230,7 @@ async fn watch_shard(
         Ok(status) => describe(status),
         Err(error) => error.to_string(),
     };
-    let last_words = child.last_words().await;
+    let last_words = process.child.last_words().await;
     let why = match last_words.lines().last() {
         Some(line) => format!("{status}; it said: {line}"),
         None => status.clone(),
@@ -265,4 +274,28 @@ pub fn find_load_generator(asked: Option<&Path>) -> Result<PathBuf, ShardsError>
 /// The machine's name, or none where the kernel has none to tell.
 fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn files_of_a_shard_stay_as_long_as_its_process() {
+        let directory = Arc::new(tempfile::tempdir().unwrap());
+        let place = directory.path().to_owned();
+        let child = Child::start(Path::new("/bin/sleep"), &["600".to_owned()], b"").await.unwrap();
+        let process = Process { child, _directory: directory };
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let endpoint = Endpoint { shard: 0, incarnation: String::new(), address, host: String::new() };
+        let sender = watch::Sender::new(vec![ShardPresence::Absent { why: None }]);
+        let mut watchers = JoinSet::new();
+        watchers.spawn(watch_shard(process, endpoint, place.join("port"), sender, CancellationToken::new()));
+        drop(watchers);
+        // The task is told to end, and its child runs until it does.
+        assert!(place.exists());
+        while place.exists() {
+            tokio::task::yield_now().await;
+        }
+    }
 }
