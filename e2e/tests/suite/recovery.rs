@@ -3,11 +3,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use kube::api::{Api, DeleteParams, ListParams};
+use kube::api::{Api, DeleteParams, EvictParams, ListParams};
 use kube::{Resource, ResourceExt};
 use redisbench_e2e::accounts::{sent, served};
-use redisbench_e2e::benchmark::{SOON, check_numbers, condition, is_finished, phase, shard_index};
+use redisbench_e2e::benchmark::{SOON, check_numbers, condition, is_finished, message, phase, shard_index};
 use redisbench_e2e::cluster::{OPERATOR, SYSTEM};
+use redisbench_e2e::faults::{Account, Expected, Server};
 use redisbench_e2e::json::{count, list, text};
 use redisbench_e2e::{Benchmark, Space, redis, run, run_alone, wait};
 use serde_json::json;
@@ -70,6 +71,57 @@ fn a_killed_shard_is_named_by_the_verdict() {
         ensure!(count(&object, "/status/shards/lost")? == 1, "not one lost shard: {}", object["status"]["shards"]);
         ensure!(count(&object, "/status/result/requests/succeeded")? > 0, "what the other shard measured is lost");
         check_numbers(&object)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn an_evicted_shard_is_replaced_and_all_begin_again() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let spec = json!({"load": {"duration": "8s"}, "shards": {"onLost": "Restart"}});
+        let benchmark = Benchmark::create(&space, "evicted", &spec).await?;
+        benchmark.measuring().await?;
+        let fault = "shard evicted in mid-run (eviction API), onLost Restart";
+        let promised = "the replacement is armed, and attempt 2 runs to its end";
+        let account = Account::open(&space, &benchmark, fault, promised).await?;
+        let victim = benchmark.pods().await?.pop().context("no pods")?;
+        space.api::<Pod>().evict(&victim.name_any(), &EvictParams::default()).await?;
+        let expected = Expected { repeat: &["Started"], server: Server::CountedMore, ..Expected::default() };
+        let object = account.close(&expected).await?;
+        ensure!(count(&object, "/status/trial/attempt")? == 2, "not the second attempt: {}", object["status"]["trial"]);
+        let scheduled = count(&object, "/status/result/requests/scheduled")?;
+        ensure!(scheduled == 400 * 8, "{scheduled} are not the requests of one attempt");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_lost_shard_stops_the_others_if_asked_to() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let spec = json!({"load": {"duration": "60s"}, "shards": {"onLost": "Abort"}});
+        let benchmark = Benchmark::create(&space, "stopped", &spec).await?;
+        benchmark.measuring().await?;
+        let fault = "shard's pod deleted in mid-run, onLost Abort";
+        let promised = "the rest is stopped, what was measured is kept; Failed, naming the lost shard";
+        let account = Account::open(&space, &benchmark, fault, promised).await?;
+        let victim = benchmark.pods().await?.pop().context("no pods")?;
+        space.api::<Pod>().delete(&victim.name_any(), &DeleteParams::default()).await?;
+        let expected = Expected {
+            phase: "Failed",
+            verdicts: &["Invalid"],
+            lost: 1,
+            repeat: &["ShardLost"],
+            ..Expected::default()
+        };
+        let object = account.close(&expected).await?;
+        ensure!(
+            message(&object, "Failed").contains("shard 1"),
+            "no shard is named: {}",
+            object["status"]["conditions"]
+        );
+        ensure!(count(&object, "/status/result/requests/succeeded")? > 0, "nothing was kept: {}", object["status"]);
         Ok(())
     });
 }
