@@ -44,7 +44,11 @@ if [ "$DEED" = start ]; then
   ! running || die "$PART runs already"
   command_of "$PART"
   [ -z "$node" ] || ip link set "$ns" up
-  setsid "${run[@]}" >>"$RUN/logs/$PART.log" 2>&1 </dev/null &
+  (
+    # What the caller has open, a lock perhaps, is not for a part that outlives it.
+    for fd in /proc/self/fd/*; do [ "${fd##*/}" -le 2 ] || eval "exec ${fd##*/}>&-"; done
+    exec setsid "${run[@]}" >>"$RUN/logs/$PART.log" 2>&1 </dev/null
+  ) &
   echo "$! $(birth $!)" >"$STATE/pids/$PART"
   exit 0
 fi
