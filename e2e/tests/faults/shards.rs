@@ -51,9 +51,11 @@ impl Loss {
     }
 }
 
+/// The newest pod of a shard.
 async fn shard(benchmark: &Benchmark, index: u32) -> Result<Pod> {
-    let pods = benchmark.pods().await?;
-    pods.into_iter().find(|pod| shard_index(pod) == index).with_context(|| format!("no pod of shard {index}"))
+    let pods = benchmark.pods().await?.into_iter().filter(|pod| shard_index(pod) == index);
+    pods.max_by_key(|pod| pod.creation_timestamp().map(|time| time.0))
+        .with_context(|| format!("no pod of shard {index}"))
 }
 
 fn lost(object: &Value) -> bool {
