@@ -30,11 +30,14 @@ fn counted(events: &Value) -> Told {
     told
 }
 
-/// Checks that each reason was told once, but for those that may `repeat`, and that the end told is the one that came.
+/// Checks that each reason was told once, but for those that may `repeat`, that lost shards were told of, and that the
+/// end told is the one that came.
 pub fn check(told: &Told, repeat: &[&str], object: &Value) -> Result<()> {
     for (reason, count) in told {
         ensure!(*count == 1 || repeat.contains(&reason.as_str()), "{reason} was told {count} times: {told:?}");
     }
+    let lost = object.pointer("/status/shards/lost").and_then(Value::as_u64).unwrap_or(0);
+    ensure!(lost == 0 || told.contains_key("ShardLost"), "{lost} shards are lost, and no event says so: {told:?}");
     let end = match phase(object) {
         "Failed" => reason(object, "Failed").unwrap_or_default().to_owned(),
         other => other.to_owned(),

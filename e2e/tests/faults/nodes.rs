@@ -109,7 +109,9 @@ fn killed_with_the_operator_on_it() {
         operator::fresh(&space.client).await?;
         let Places { benchmark, victim } = place(&space, true, json!({"load": {"duration": "60s"}})).await?;
         let fault = "node of a shard and of the operator killed, back after 15 s, in mid-run";
-        let mut account = Account::open(&space, &benchmark, fault, PROMISED).await?;
+        let promised = "the operator that is started again takes over, the rest goes on; of the node's shard nobody \
+                        knows anything any more: all of it is unknown; Invalid, naming it";
+        let mut account = Account::open(&space, &benchmark, fault, promised).await?;
         let dead = Part::Node(victim).kill()?;
         lasts(DEAD).await;
         account.fault_ended();

@@ -305,7 +305,7 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
             }
         }
         Some(ConductView::Ended { ended, since, artifacts_failure, .. }) => {
-            ending::over(subject, ended, *since, artifacts_failure.as_deref(), &mut decision, now);
+            ending::over(subject, observed, ended, *since, artifacts_failure.as_deref(), &mut decision, now);
         }
     }
     decision

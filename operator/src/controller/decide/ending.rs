@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use redisbench_benchmark::api::status::{Phase, Verdict, VerdictValue};
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 
-use super::{ARTIFACTS_LIMIT, Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject};
+use super::{ARTIFACTS_LIMIT, Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject, live};
 use crate::conduct::Ended;
 
 /// After another conductor took over, this long passes before the run is taken back: that it still is ours to run is
@@ -33,6 +33,7 @@ pub(super) fn without_measurement(
 /// The conductor is done.
 pub(super) fn over(
     subject: &Subject<'_>,
+    observed: &Observed,
     ended: &Ended,
     since: Duration,
     artifacts_failure: Option<&str>,
@@ -61,6 +62,10 @@ pub(super) fn over(
             decision.status.artifacts.clone_from(&finished.artifacts);
         }
         None => {}
+    }
+    // A run that ends with a loss says so itself if that is why it ends.
+    if why != live::SHARD_LOST {
+        live::losses(subject, observed, decision);
     }
     let warning = decision.status.phase == Phase::Failed || is_invalid(finished.report.verdict.as_ref());
     decision.notices.push(Notice { warning, reason: why, message });

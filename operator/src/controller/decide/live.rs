@@ -2,9 +2,12 @@
 
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::Phase;
-use redisbench_benchmark::conductor::ShardPresence;
+use redisbench_benchmark::conductor::{self, ShardPresence};
 
 use super::{Decision, Notice, Observed, Subject};
+
+/// The reason of a loss, also of one that ends the run.
+pub(super) const SHARD_LOST: &str = conductor::reason::SHARD_LOST;
 
 /// The start, an attempt that is given up, and shards that were lost since the status was written.
 pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut Decision) {
@@ -14,17 +17,24 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
         let attempt = new.trial.as_ref().map_or(1, |trial| trial.attempt);
         decision.notices.push(Notice::normal("Started", format!("attempt {attempt}: all shards start together")));
     }
-    let lost = |status: &RedisBenchmarkStatus| status.shards.map_or(0, |shards| shards.lost);
-    let desired = subject.spec.shards.count;
     // A restart begins by forgetting who was lost, so this is where people learn of it.
     if new.phase == Phase::Preparing && old.phase == Phase::Running {
         let attempt = old.trial.as_ref().map_or(1, |trial| trial.attempt);
         let message =
             format!("attempt {attempt} is given up, another begins once all shards are armed; {}", gone(observed));
         decision.notices.push(Notice::warning("Restarting", message.trim_end_matches("; ")));
-    } else if lost(new) > lost(old) {
-        let message = format!("{} of {desired} shards are lost; {}", lost(new), gone(observed));
-        decision.notices.push(Notice::warning("ShardLost", message.trim_end_matches("; ")));
+    } else {
+        losses(subject, observed, decision);
+    }
+}
+
+/// Shards that were lost since the status was written.
+pub(super) fn losses(subject: &Subject<'_>, observed: &Observed, decision: &mut Decision) {
+    let lost = |status: &RedisBenchmarkStatus| status.shards.map_or(0, |shards| shards.lost);
+    let (before, now) = (lost(subject.status), lost(&decision.status));
+    if now > before {
+        let message = format!("{now} of {} shards are lost; {}", subject.spec.shards.count, gone(observed));
+        decision.notices.push(Notice::warning(SHARD_LOST, message.trim_end_matches("; ")));
     }
 }
 

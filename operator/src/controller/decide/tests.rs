@@ -275,8 +275,9 @@ fn a_completed_run_keeps_its_result_before_the_shards_go() {
     assert_eq!((truth(&decision, "Complete").0, truth(&decision, "Failed").0), ("True", "False"));
     assert_eq!(truth(&decision, "Valid"), ("False", "Invalid"));
     assert!(find(status, "Valid").unwrap().message.contains("shard 1 was lost"));
-    assert_eq!(reasons(&decision), ["Succeeded"]);
-    assert!(decision.notices[0].warning, "an Invalid verdict is worth a warning");
+    // Nobody was told yet of the shard that was lost last.
+    assert_eq!(reasons(&decision), ["ShardLost", "Succeeded"]);
+    assert!(decision.notices[1].warning, "an Invalid verdict is worth a warning");
 }
 
 #[test]
@@ -288,7 +289,11 @@ fn a_failed_run_says_why() {
     assert_eq!(truth(&decision, "Failed"), ("True", "AuthenticationFailed"));
     assert_eq!(find(&decision.status, "Failed").unwrap().message, "shard 0: wrong password");
     assert_eq!((truth(&decision, "Finished"), truth(&decision, "Stalled").0), (("True", "Failed"), "True"));
-    assert_eq!(reasons(&decision), ["AuthenticationFailed"]);
+    assert_eq!(reasons(&decision), ["ShardLost", "AuthenticationFailed"]);
+    let failure = Failure { reason: "ShardLost".into(), message: "shard 1: exit code 137".into() };
+    let observed = over(Ended::Over(finished(Ending::Failed(failure))), Duration::ZERO, None);
+    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &observed);
+    assert_eq!(reasons(&decision), ["ShardLost"]);
 }
 
 #[test]
@@ -309,7 +314,7 @@ fn a_result_that_cannot_be_kept_holds_up_the_end_for_a_while() {
     let decision = decide_on(&benchmark(json!({})), &status(json!({})), &late);
     assert!(decision.before.is_empty() && decision.status.artifacts.is_empty());
     assert_eq!(decision.status.phase, Phase::Succeeded);
-    assert_eq!(reasons(&decision), ["ArtifactsNotWritten", "Succeeded"]);
+    assert_eq!(reasons(&decision), ["ArtifactsNotWritten", "ShardLost", "Succeeded"]);
 }
 
 #[test]
