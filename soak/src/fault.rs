@@ -10,7 +10,7 @@ use crate::plot::{Plot, pick};
 
 /// How many kinds there are.
 #[cfg(test)]
-pub const KINDS: usize = 19;
+pub const KINDS: usize = 20;
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,8 @@ pub enum Fault {
         from: u32,
         to: u32,
     },
+    /// A replica of the cluster takes over from its primary, with the consent of both.
+    FailOver,
     InterruptConductor,
     TerminateConductor,
     InterruptConductorTwice,
@@ -127,7 +129,11 @@ impl Fault {
         }
         // The rest is done by the servers' own commands, or to their ports: the soak's own servers only.
         if !plot.redis.is_own() {
-            return if kind < 84 { Self::StopShard { shard, time } } else { Self::StopServer { server, time: pause } };
+            return match kind {
+                67..80 if plot.redis.is_cluster() => Self::FailOver,
+                67..84 => Self::StopShard { shard, time },
+                _ => Self::StopServer { server, time: pause },
+            };
         }
         // A sleeping server's DEBUG would be among the load's.
         let may_sleep = !plot.commands.iter().any(|command| command.starts_with("DEBUG"));
@@ -204,6 +210,7 @@ impl Fault {
                 | Self::CloseIdle { .. }
                 | Self::SleepServer { .. }
                 | Self::MoveSlots { .. }
+                | Self::FailOver
                 | Self::CutServer { .. }
                 | Self::LosePackets { .. }
         )

@@ -47,7 +47,10 @@ struct Arguments {
     /// Where kubectl-redisbench and redisbench-loadgen are [default: beside this program]
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
-    /// Where runs that broke something are kept [default: the directory for temporary files]
+    /// Keep every run, not only one that broke something
+    #[arg(long)]
+    keep_all: bool,
+    /// Where runs are kept [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
@@ -86,7 +89,7 @@ fn soak(arguments: &Arguments) -> anyhow::Result<bool> {
     while goes_on(number) {
         let plot = Plot::draw(arguments.seed, number, means);
         if arguments.dry_run {
-            println!("{number}: {}: {:?}", plot.describe(), plot.faults);
+            println!("{number}: {}: {plot:?}", plot.describe());
             number += 1;
             continue;
         }
@@ -101,8 +104,8 @@ fn soak(arguments: &Arguments) -> anyhow::Result<bool> {
             .with_context(|| format!("failed to perform run {number} of seed {}", arguments.seed))?;
         let violations = judge::judge(&plot, &evidence);
         println!("{}", table.add(&plot, &evidence, &violations));
-        if !violations.is_empty() {
-            let kept = place.keep();
+        let kept = (arguments.keep_all || !violations.is_empty()).then(|| place.keep());
+        if let (Some(kept), false) = (kept, violations.is_empty()) {
             println!("run {number} of seed {} breaks what must hold:", arguments.seed);
             for violation in &violations {
                 println!("  {violation}");

@@ -1,7 +1,8 @@
-//! A network of the soak's own, in which packets can be lost without harm to anything else. It is gone with the
-//! process.
+//! A network of the soak's own, in which packets can be lost without harm to anything else, and small disks. Both are
+//! gone with the process.
 
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
@@ -20,7 +21,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Moves this process into a network namespace of its own, with nothing but loopback.
+    /// Moves this process into a network namespace of its own, with nothing but loopback, and into a mount namespace,
+    /// so that disks can be full.
     ///
     /// Must be called while the process has one thread.
     ///
@@ -30,9 +32,9 @@ impl Network {
         // SAFETY: both take no pointers.
         let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
         if user == 0 {
-            unshare(libc::CLONE_NEWNET)?;
+            unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS)?;
         } else {
-            unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET)?;
+            unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS)?;
             let write = |file: &str, text: String| {
                 std::fs::write(format!("/proc/self/{file}"), text).with_context(|| format!("failed to write {file}"))
             };
@@ -40,6 +42,8 @@ impl Network {
             write("uid_map", format!("0 {user} 1"))?;
             write("gid_map", format!("0 {group} 1"))?;
         }
+        // What is mounted from here on is for this process alone.
+        command("mount", &["--make-rprivate", "/"])?;
         command("ip", &["link", "set", "lo", "up"])?;
         let mut network = Self { own: true, cuts: Vec::new() };
         network.apply()?;
@@ -134,6 +138,30 @@ fn unshare(flags: libc::c_int) -> anyhow::Result<()> {
         return Err(io::Error::last_os_error()).context("failed to get a network namespace");
     }
     Ok(())
+}
+
+/// A disk of `kib` KiB at `directory`, until it is dropped.
+#[derive(Debug)]
+pub struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts it.
+    ///
+    /// # Errors
+    /// When the kernel does not allow it.
+    pub fn mount(directory: &Path, kib: u64) -> anyhow::Result<Self> {
+        let (size, place) = (format!("size={kib}k"), directory.to_string_lossy());
+        command("mount", &["-t", "tmpfs", "-o", &size, "soak", &place])?;
+        Ok(Self(directory.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        if let Err(error) = command("umount", &[&self.0.to_string_lossy()]) {
+            eprintln!("warning: {error:#}");
+        }
+    }
 }
 
 /// Runs a tool to its end.

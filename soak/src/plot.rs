@@ -37,6 +37,8 @@ pub struct Plot {
     pub clocks: Vec<u64>,
     /// Nothing can be written to where the result goes.
     pub full_disk: bool,
+    /// The disk for its temporary files has this many KiB; none if it has room enough.
+    pub small_disk: Option<u64>,
     /// From the program's start, in time's order.
     pub faults: Vec<(Duration, Fault)>,
 }
@@ -91,7 +93,7 @@ pub enum Bound {
 /// What the surroundings allow.
 #[derive(Clone, Copy, Debug)]
 pub struct Means {
-    /// The network can be cut.
+    /// The network can be cut, and disks can be mounted.
     pub network: bool,
     /// Shards can have clocks of their own.
     pub clocks: bool,
@@ -157,6 +159,7 @@ impl Plot {
             collect: Duration::from_secs(pick(dice, &[5, 8])),
             clocks: Vec::new(),
             full_disk: dice.random_bool(0.03),
+            small_disk: None,
             faults: Vec::new(),
         };
         plot.keys = plot.keys.max(shards.into());
@@ -164,6 +167,9 @@ impl Plot {
             plot.clocks = (0..shards).map(|_| dice.random_range(0..10_000_000)).collect();
         }
         plot.draw_faults(dice, means);
+        if means.network && plot.redis.is_own() && dice.random_bool(0.05) {
+            plot.small_disk = Some(dice.random_range(4..120));
+        }
         plot
     }
 
@@ -290,8 +296,12 @@ impl Plot {
             Bound::Seconds(seconds) => format!("{seconds} s"),
             Bound::Requests { count, .. } => format!("{count} requests"),
         };
-        let extras =
-            [(self.password, ", password"), (!self.clocks.is_empty(), ", clocks"), (self.full_disk, ", full disk")];
+        let extras = [
+            (self.password, ", password"),
+            (!self.clocks.is_empty(), ", clocks"),
+            (self.full_disk, ", full disk"),
+            (self.small_disk.is_some(), ", small disk"),
+        ];
         let extras: String = extras.iter().filter(|(on, _)| *on).map(|(_, text)| *text).collect();
         format!("{:?} x{}, {load} for {bound}, {}{extras}", self.redis, self.shards, self.on_lost)
     }

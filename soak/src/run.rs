@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 
 use crate::evidence::{Calls, Ended, Evidence, Strike};
-use crate::network::Network;
+use crate::network::{Network, SmallDisk};
 use crate::plot::Plot;
 use crate::processes::{self, below, die_with_parent, look_again, peak_kib};
 use crate::servers::{self, Server};
@@ -31,6 +31,7 @@ pub fn perform(plot: &Plot, programs: &Path, directory: &Path, network: &mut Net
     let work = directory.join("work");
     let temporary = work.join("tmp");
     fs::create_dir_all(&temporary)?;
+    let _disk = plot.small_disk.map(|kib| SmallDisk::mount(&temporary, kib)).transpose()?;
     let servers = if plot.redis.is_own() {
         servers::start(directory, plot.redis.is_cluster(), plot.password)?
     } else {
@@ -42,7 +43,7 @@ pub fn perform(plot: &Plot, programs: &Path, directory: &Path, network: &mut Net
     let mut program = start(plot, programs, directory, &work)?;
     let began = Instant::now();
     let heard = listen(&mut program)?;
-    let mut scene = Scene::new(work.clone(), i32::try_from(program.id())?, servers, network);
+    let mut scene = Scene::new(plot, work.clone(), i32::try_from(program.id())?, servers, network);
     let course = follow(plot, &heard, began, &mut scene);
     let hung = course.is_err();
     if hung {

@@ -16,7 +16,7 @@ use crate::processes::{die_with_parent, look_again, signal};
 
 /// For a server to answer a question: one that is stopped does not.
 const ANSWER: Duration = Duration::from_millis(700);
-/// For a cluster to form.
+/// For a cluster to form; nothing hinders it yet but a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const SLOTS: usize = 16384;
 /// Slots that move at a time.
@@ -32,6 +32,8 @@ pub struct Server {
     directory: PathBuf,
     cluster: bool,
     password: bool,
+    /// For an answer.
+    patience: Duration,
     /// Kept, so that orders come through when the server takes no new clients.
     connection: Option<redis::Connection>,
     /// Counts of lives that are over, as they were last seen.
@@ -46,9 +48,20 @@ impl Server {
         std::fs::create_dir_all(&directory)?;
         let [port, bus] = free_ports()?;
         let (before, seen) = (BTreeMap::new(), BTreeMap::new());
-        let connection = None;
-        let mut server =
-            Self { child: None, port, bus, directory, cluster, password, connection, before, seen, died: false };
+        let (connection, patience) = (None, PATIENCE);
+        let mut server = Self {
+            child: None,
+            port,
+            bus,
+            directory,
+            cluster,
+            password,
+            patience,
+            connection,
+            before,
+            seen,
+            died: false,
+        };
         server.restart()?;
         Ok(server)
     }
@@ -161,12 +174,7 @@ impl Server {
         if let Some(connection) = self.connection.take() {
             return Ok(connection);
         }
-        let login = if self.password { format!(":{PASSWORD}@") } else { String::new() };
-        let client = redis::Client::open(format!("redis://{login}127.0.0.1:{}/", self.port))?;
-        let connection = client.get_connection_with_timeout(ANSWER)?;
-        connection.set_read_timeout(Some(ANSWER))?;
-        connection.set_write_timeout(Some(ANSWER))?;
-        Ok(connection)
+        connect(self.port, self.password, self.patience)
     }
 
     /// Takes note of how often each command was executed. Whether the server told.
@@ -191,6 +199,23 @@ impl Drop for Server {
     }
 }
 
+fn connect(port: u16, password: bool, patience: Duration) -> anyhow::Result<redis::Connection> {
+    let login = if password { format!(":{PASSWORD}@") } else { String::new() };
+    let client = redis::Client::open(format!("redis://{login}127.0.0.1:{port}/"))?;
+    let connection = client.get_connection_with_timeout(patience)?;
+    connection.set_read_timeout(Some(patience))?;
+    connection.set_write_timeout(Some(patience))?;
+    Ok(connection)
+}
+
+/// Tells a server one thing that is not the soak's own.
+///
+/// # Errors
+/// When it does not answer, or refuses.
+pub fn tell_once(port: u16, password: bool, words: &[&str]) -> anyhow::Result<()> {
+    Ok(redis::cmd(words[0]).arg(&words[1..]).query(&mut connect(port, password, ANSWER)?)?)
+}
+
 /// One server, or three that form a cluster.
 ///
 /// # Errors
@@ -202,6 +227,9 @@ pub fn start(directory: &Path, cluster: bool, password: bool) -> anyhow::Result<
         .collect::<anyhow::Result<Vec<_>>>()?;
     if cluster {
         form(&mut servers)?;
+    }
+    for server in &mut servers {
+        (server.patience, server.connection) = (ANSWER, None);
     }
     Ok(servers)
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use crate::evidence::Strike;
 use crate::fault::{Cut, Fault};
 use crate::network::Network;
+use crate::plot::Plot;
 use crate::processes::{Process, below, signal};
-use crate::servers::{Server, move_slots};
+use crate::servers::{self, Server, move_slots};
 
 /// What has to be undone.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +32,13 @@ pub struct Scene<'a> {
     pub program: i32,
     pub servers: Vec<Server>,
     pub network: &'a mut Network,
+    password: bool,
     harms: Vec<(usize, Harm)>,
 }
 
 impl<'a> Scene<'a> {
-    pub fn new(work: PathBuf, program: i32, servers: Vec<Server>, network: &'a mut Network) -> Self {
-        Self { work, program, servers, network, harms: Vec::new() }
+    pub fn new(plot: &Plot, work: PathBuf, program: i32, servers: Vec<Server>, network: &'a mut Network) -> Self {
+        Self { work, program, servers, network, password: plot.password, harms: Vec::new() }
     }
 
     /// Does `fault` as number `strike`; none if there is nothing that it could be done to any more.
@@ -71,6 +73,7 @@ impl<'a> Scene<'a> {
                 // An error, as when a node is down, may leave a slot half way.
                 move_slots(&mut self.servers, from as usize, to as usize).unwrap_or(true).then_some(Harm::Done)
             }
+            Fault::FailOver => self.fail_over().then_some(Harm::Done),
             Fault::InterruptConductor => signal(self.program, libc::SIGINT).then_some(Harm::Done),
             Fault::TerminateConductor => signal(self.program, libc::SIGTERM).then_some(Harm::Done),
             Fault::InterruptConductorTwice => {
@@ -159,6 +162,18 @@ impl<'a> Scene<'a> {
             return own.kill();
         }
         self.throwaways().get(server).is_some_and(|process| signal(process.id, libc::SIGKILL))
+    }
+
+    /// Asks one throwaway server after the other: only a replica takes over.
+    fn fail_over(&self) -> bool {
+        // Its title ends with where it listens: `redis-server 127.0.0.1:7000 [cluster]`.
+        let addresses = self.throwaways().into_iter().filter_map(|process| {
+            process.words.join(" ").split(' ').find_map(|word| word.strip_prefix("127.0.0.1:")?.parse().ok())
+        });
+        let mut addresses: Vec<u16> = addresses.collect();
+        // The replicas were started last.
+        addresses.reverse();
+        addresses.into_iter().any(|port| servers::tell_once(port, self.password, &["CLUSTER", "FAILOVER"]).is_ok())
     }
 
     fn kill_clients(&mut self, server: usize) -> bool {

@@ -121,8 +121,8 @@ impl Judgement<'_> {
         self.check(calls.at_least <= sent, || {
             format!("at most {sent} commands were sent, and the servers executed {}", calls.at_least)
         });
-        let untouched = self.evidence.hits().next().is_none() && count("requests", "errors") == 0;
-        if untouched && outcome.phase == "Succeeded" && count("warmup", "errors") == 0 {
+        let without_errors = count("requests", "errors") == 0;
+        if self.untouched() && without_errors && outcome.phase == "Succeeded" && count("warmup", "errors") == 0 {
             self.check(calls.at_most == Some(answered), || {
                 format!("{answered} commands were answered, and the servers executed {calls:?}")
             });

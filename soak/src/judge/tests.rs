@@ -19,6 +19,7 @@ fn plot() -> Plot {
     plot.preload = "None";
     plot.on_lost = "Invalidate";
     plot.full_disk = false;
+    plot.small_disk = None;
     plot.faults.clear();
     plot
 }
