@@ -5,7 +5,8 @@ E2E := e2e/cluster
 TELLING := \
   operator_killed::after_the_first_start_call \
   operator_killed::while_collecting \
-  benchmark_deleted::created_again_while_the_old_one_runs
+  benchmark_deleted::created_again_while_the_old_one_runs \
+  control_plane::api_server_restarted
 
 .PHONY: test-e2e e2e-steps test-faults cluster-up cluster-down cluster-reload
 

@@ -28,12 +28,14 @@ where
         let mut changes = std::pin::pin!(watch_object(api, name));
         loop {
             // An error of a watch is followed by a new watch.
-            if let Ok(Some(seen)) = changes.try_next().await {
-                if holds(seen.as_ref()) {
-                    return seen;
-                }
-                last = seen;
+            let Ok(Some(seen)) = changes.try_next().await else {
+                before_another_watch().await;
+                continue;
+            };
+            if holds(seen.as_ref()) {
+                return seen;
             }
+            last = seen;
         }
     };
     if let Ok(found) = tokio::time::timeout(limit, watched).await {
@@ -44,6 +46,12 @@ where
         None => "absent".to_owned(),
     };
     bail!("{name} was not {what} within {limit:?}; last seen: {last}")
+}
+
+/// While the API server is away every watch fails at once, and trying without a pause would take the processor from
+/// those who start it.
+pub(crate) async fn before_another_watch() {
+    tokio::time::sleep(Duration::from_millis(200)).await;
 }
 
 /// Asks every half second, for conditions that no watch reports, until the answer is `Some`.

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::benchmark::phase;
 use crate::space::Space;
+use crate::wait;
 
 /// What is remembered of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,10 @@ impl History {
             let mut changes = std::pin::pin!(watch_object(api, &name));
             loop {
                 // An error of a watch is followed by a new watch.
-                let Ok(change) = changes.try_next().await else { continue };
+                let Ok(change) = changes.try_next().await else {
+                    wait::before_another_watch().await;
+                    continue;
+                };
                 let Some(seen) = change else { return };
                 if let Some(state) = seen.and_then(|object| state(&object, &wanted)) {
                     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);

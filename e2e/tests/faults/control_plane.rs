@@ -16,21 +16,23 @@ const OUTAGE: Duration = Duration::from_secs(30);
 const UNHARMED: Expected<'_> =
     Expected { phase: "Succeeded", verdicts: &["Valid"], lost: 0, repeat: &[], server: Server::Agrees };
 
-/// A run of a minute, as far as it must not change.
+/// A run, as far as it must not change.
 struct Running {
+    seconds: u64,
     benchmark: Benchmark,
     before: Value,
     shards: Vec<Option<String>>,
 }
 
 impl Running {
-    async fn begin(space: &Space) -> Result<Self> {
+    async fn begin(space: &Space, seconds: u64) -> Result<Self> {
         operator::fresh(&space.client).await?;
         redis::standalone(space, "redis").await?;
-        let benchmark = Benchmark::create(space, "outage", &json!({"load": {"duration": "60s"}})).await?;
+        let benchmark =
+            Benchmark::create(space, "outage", &json!({"load": {"duration": format!("{seconds}s")}})).await?;
         let before = benchmark.measuring().await?;
         let shards = benchmark.pods().await?.into_iter().map(|pod| pod.metadata.uid).collect();
-        Ok(Self { benchmark, before, shards })
+        Ok(Self { seconds, benchmark, before, shards })
     }
 
     /// The same shards run on.
@@ -48,7 +50,7 @@ impl Running {
         }
         ensure!(count(object, "/status/trial/attempt")? == 1, "not the first attempt: {}", object["status"]);
         let scheduled = count(object, "/status/result/requests/scheduled")?;
-        ensure!(scheduled == 400 * 60, "{scheduled} requests are accounted for");
+        ensure!(scheduled == 400 * self.seconds, "{scheduled} requests are accounted for");
         Ok(())
     }
 }
@@ -56,7 +58,7 @@ impl Running {
 #[test]
 fn etcd_stopped() {
     run_alone(|space| async move {
-        let running = Running::begin(&space).await?;
+        let running = Running::begin(&space, 60).await?;
         let fault = "etcd stopped for 30 s in mid-run (SIGSTOP)";
         let promised = "the operator cannot renew its Lease and ends; the shards go on; the operator that is started \
                         in its place takes over, and nothing is lost";
@@ -74,7 +76,7 @@ fn etcd_stopped() {
 #[test]
 fn api_server_restarted() {
     run_alone(|space| async move {
-        let running = Running::begin(&space).await?;
+        let running = Running::begin(&space, 30).await?;
         let fault = "API server killed in mid-run (SIGKILL) and started again";
         let promised = "conducting goes on with what is known, the status catches up; nothing is lost";
         let mut account = Account::open(&space, &running.benchmark, fault, promised).await?;
