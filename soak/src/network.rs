@@ -29,6 +29,10 @@ impl Network {
     /// # Errors
     /// When the kernel does not allow it, or `ip` and `nft` are missing.
     pub fn enter() -> anyhow::Result<Self> {
+        // Before there is no way back.
+        for (tool, version) in [("ip", "-V"), ("nft", "-v"), ("mount", "-V")] {
+            command(tool, &[version])?;
+        }
         // SAFETY: both take no pointers.
         let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
         if user == 0 {
