@@ -171,6 +171,10 @@ class Parts(unittest.TestCase):
     def test_master_key_is_made_or_named(self):
         secret = pick(render(), "Secret")
         self.assertGreaterEqual(len(secret["data"]["master-key"]), 64)
+        keep = "helm.sh/resource-policy"
+        self.assertEqual(secret["metadata"]["annotations"][keep], "keep")
+        secret = pick(render("masterKey.keep=false"), "Secret")
+        self.assertNotIn(keep, secret["metadata"].get("annotations", {}))
         objects = render("masterKey.existingSecret=mine")
         self.assertFalse([o for o in objects if o["kind"] == "Secret"])
         volumes = pick(objects, "Deployment")["spec"]["template"]["spec"]["volumes"]
