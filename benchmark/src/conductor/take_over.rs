@@ -40,16 +40,17 @@ enum Course {
     NewAttempt,
 }
 
-/// N of N carry on, fewer begin a new attempt. Two kinds of shard do not count as fewer: a silent one may well be
-/// running, and once the instant has passed, one that was replaced is lost and never armed again for this trial.
+/// N of N carry on, fewer begin a new attempt. Once the instant has passed, two kinds of shard do not count as fewer: a
+/// silent one may well be running, even if all of them are silent, and one that was replaced is lost and never armed
+/// again for this trial.
 fn course(words: &[Word], start_has_passed: bool) -> Course {
-    let any_accepted = words.iter().any(|word| matches!(word, Word::Accepted(_)));
+    let any_started = words.iter().any(|word| matches!(word, Word::Accepted(_) | Word::Silent));
     let any_missing = words.iter().any(|word| match word {
         Word::Accepted(_) | Word::Failed(_) => false,
         Word::NotAccepted => true,
         Word::NotTheSame(_) | Word::Silent => !start_has_passed,
     });
-    if any_accepted && !any_missing { Course::CarryOn } else { Course::NewAttempt }
+    if any_started && !any_missing { Course::CarryOn } else { Course::NewAttempt }
 }
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
@@ -188,7 +189,13 @@ mod tests {
         for word in [Word::Silent, Word::NotTheSame(String::new())] {
             assert_eq!(course(&[accepted(), word.clone()], true), Course::CarryOn);
             assert_eq!(course(&[accepted(), word.clone()], false), Course::NewAttempt);
-            assert_eq!(course(&[word.clone(), word], true), Course::NewAttempt);
+            assert_eq!(course(&[Word::NotAccepted, word], true), Course::NewAttempt);
         }
+        let gone = Word::NotTheSame(String::new());
+        assert_eq!(course(&[gone.clone(), gone.clone()], true), Course::NewAttempt);
+        // An operator that can reach nobody must not stop a trial that may be going on without it.
+        assert_eq!(course(&[Word::Silent, Word::Silent], true), Course::CarryOn);
+        assert_eq!(course(&[Word::Silent, gone], true), Course::CarryOn);
+        assert_eq!(course(&[Word::Silent, Word::Silent], false), Course::NewAttempt);
     }
 }
