@@ -7,6 +7,7 @@ mod control_plane;
 mod links;
 mod nodes;
 mod operator_killed;
+mod operator_replaced;
 mod shards;
 mod stage;
 mod target;

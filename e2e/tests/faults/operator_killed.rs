@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use redisbench_e2e::benchmark::{SOON, is_finished, phase};
 use redisbench_e2e::faults::operator::{self, Successor};
-use redisbench_e2e::faults::{Account, CONTROL, Expected, Lag, Process, Server, Signal};
+use redisbench_e2e::faults::{Account, CONTROL, Cut, Expected, Lag, Link, Process, Server, Signal};
 use redisbench_e2e::json::{count, text};
 use redisbench_e2e::{Benchmark, Space, redis, run_alone, wait};
 use serde_json::{Value, json};
@@ -84,6 +84,31 @@ fn during_the_preload() {
         account.fault_ended();
         account.taken_over().await?;
         account.close(&Expected::default()).await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn in_mid_run_while_no_shard_can_be_reached() {
+    run_alone(|space| async move {
+        operator::fresh(&space.client).await?;
+        redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "run", &json!({"load": {"duration": "30s"}})).await?;
+        benchmark.measuring().await?;
+        let pods = shards(&benchmark, 2).await?;
+        let fault = "operator killed in mid-run, and the links to all shards cut until the next one has asked for 10 s";
+        let mut account = Account::open(&space, &benchmark, fault, CARRIED_ON).await?;
+        let cuts = pods.iter().map(|pod| Cut::make(pod, Link::Port(CONTROL))).collect::<Result<Vec<_>>>()?;
+        operator::kill(&space.client, Successor::SamePod).await?;
+        account.taken_over().await?;
+        let unreachable = |o: &Value| o.pointer("/status/shards/unreachable") == Some(&json!(2));
+        benchmark.wait("told as unreachable", SOON, unreachable).await?;
+        drop(cuts);
+        account.fault_ended();
+        let measuring = |o: &Value| is_finished(o) || o.pointer("/status/shards/unreachable") == Some(&json!(0));
+        account.recovers("all reachable", SOON, measuring).await?;
+        let object = account.close(&Expected::default()).await?;
+        ensure!(count(&object, "/status/trial/attempt")? == 1, "another attempt: {}", object["status"]["trial"]);
         Ok(())
     });
 }
