@@ -11,7 +11,7 @@ LOGS := $(TARGET)/test-logs
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak test test-steps test-unit test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak fuzz test test-steps test-unit test-chart lint fmt deny crds images packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,11 @@ soak: packages ## local runs under random faults for MINUTES (10), drawn from SE
 	@$(E2E)/install.sh ip:iproute2 nft:nftables unshare:util-linux
 	cargo build -p redisbench-loadgen -p kubectl-redisbench -p redisbench-soak
 	$(TARGET)/debug/redisbench-soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
+
+# Half of the time for each of the crates that read what a shard or a user says.
+fuzz: packages ## hostile input for MINUTES=10 to everything that decodes; FUZZ_SEED=n begins there
+	FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 / 2 )) cargo test --profile simulate -p redisbench-wire -p redisbench-benchmark \
+	  --lib -- hostile_input --nocapture --test-threads 1
 
 # The closing line adds up what the runners of all steps said; a step that broke before its tests is one failure.
 test: ## every test there is, the last of them on a Kubernetes of three nodes that it builds and starts

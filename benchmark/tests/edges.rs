@@ -10,15 +10,18 @@ use serde_json::Value;
 
 const WIRE: &str = "redisbench-wire";
 const BENCHMARK: &str = "redisbench-benchmark";
+/// For tests alone, like any crate from elsewhere that only tests use.
+const FUZZ: &str = "redisbench-fuzz";
 
 /// Which of the workspace's crates a crate may use.
 fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     BTreeMap::from([
-        (WIRE, BTreeSet::new()),
-        ("redisbench-loadgen", BTreeSet::from([WIRE])),
-        (BENCHMARK, BTreeSet::from([WIRE])),
-        ("redisbench-operator", BTreeSet::from([BENCHMARK, WIRE])),
-        ("kubectl-redisbench", BTreeSet::from([BENCHMARK, WIRE])),
+        (FUZZ, BTreeSet::new()),
+        (WIRE, BTreeSet::from([FUZZ])),
+        ("redisbench-loadgen", BTreeSet::from([WIRE, FUZZ])),
+        (BENCHMARK, BTreeSet::from([WIRE, FUZZ])),
+        ("redisbench-operator", BTreeSet::from([BENCHMARK, WIRE, FUZZ])),
+        ("kubectl-redisbench", BTreeSet::from([BENCHMARK, WIRE, FUZZ])),
         ("redisbench-e2e", BTreeSet::new()),
         // Starts the programs, and reads histograms as they stand on the wire.
         ("redisbench-soak", BTreeSet::from([WIRE])),

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::WIRE_VERSION;
+use crate::{WIRE_VERSION, bounded};
 
 /// What every answer of a shard looks like. A mismatch of version, run or incarnation means that the shard is
 /// unreachable, and the body is no data.
@@ -10,8 +10,10 @@ pub struct Answer<T> {
     /// [`WIRE_VERSION`] of the shard.
     pub wire: u32,
     /// The run's identity, as in the plan and in the benchmark's `status.runId`.
+    #[serde(deserialize_with = "bounded::name")]
     pub run: String,
     /// The identity of this process: the pod's UID on Kubernetes.
+    #[serde(deserialize_with = "bounded::name")]
     pub incarnation: String,
     /// The trial that the body speaks of, where it speaks of one.
     pub trial: Option<u32>,
@@ -34,6 +36,7 @@ pub struct Refusal {
     /// The class, which decides what a conductor does next.
     pub code: RefusalCode,
     /// For people.
+    #[serde(deserialize_with = "bounded::message")]
     pub message: String,
 }
 

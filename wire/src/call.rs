@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounded;
 use crate::plan::ShardPlan;
 
 /// The paths of the calls.
@@ -53,6 +54,7 @@ pub enum Detail {
 #[serde(rename_all = "camelCase")]
 pub struct ClockReading {
     /// `CLOCK_MONOTONIC` of the shard, in nanoseconds, read while the call was answered.
+    #[serde(deserialize_with = "bounded::instant")]
     pub monotonic_nanoseconds: u64,
 }
 
@@ -84,8 +86,10 @@ pub struct StartRequest {
     /// The conductor's epoch.
     pub epoch: u64,
     /// The attempt, from 1. The first instant accepted for an attempt stands.
+    #[serde(deserialize_with = "bounded::attempt")]
     pub attempt: u32,
     /// When to send the first warm-up request: nanoseconds on this shard's monotonic clock.
+    #[serde(deserialize_with = "bounded::instant")]
     pub start_nanoseconds: u64,
 }
 
@@ -94,8 +98,10 @@ pub struct StartRequest {
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedStart {
     /// The attempt, from 1.
+    #[serde(deserialize_with = "bounded::attempt")]
     pub attempt: u32,
     /// Nanoseconds on this shard's monotonic clock.
+    #[serde(deserialize_with = "bounded::instant")]
     pub start_nanoseconds: u64,
 }
 
@@ -146,6 +152,7 @@ pub struct ShardState {
     /// Why, in phase Failed.
     pub failure: Option<ShardFailure>,
     /// The hash of the accepted plan.
+    #[serde(default, deserialize_with = "bounded::optional_name")]
     pub plan_hash: Option<String>,
     /// The accepted start of the present attempt.
     pub accepted: Option<AcceptedStart>,
@@ -164,10 +171,13 @@ pub struct Preparation {
     /// Connections wanted.
     pub connections: u32,
     /// Keys that this shard has written or found.
+    #[serde(deserialize_with = "bounded::count")]
     pub preloaded_keys: u64,
     /// Keys that this shard shall preload.
+    #[serde(deserialize_with = "bounded::count")]
     pub preload_keys: u64,
     /// The last obstacle that may pass by itself, such as a refused connection.
+    #[serde(default, deserialize_with = "bounded::optional_message")]
     pub waiting_for: Option<String>,
 }
 
@@ -178,6 +188,7 @@ pub struct ShardFailure {
     /// The class.
     pub reason: FailureReason,
     /// What happened and what to do, for people. Holds no credential.
+    #[serde(deserialize_with = "bounded::message")]
     pub message: String,
 }
 

@@ -103,6 +103,11 @@ impl EncodedHistogram {
     /// # Errors
     /// When it is no histogram, or has other bounds than `kind`.
     pub fn decode(&self, kind: Kind) -> Result<Histogram<u64>, HistogramError> {
+        let largest = kind.largest_inflated();
+        // Deflate never makes more than a few bytes a block of what cannot be deflated.
+        if self.0.len() as u64 > (largest + 1024) / 3 * 4 {
+            return Err(HistogramError::Malformed("longer than its bounds allow"));
+        }
         let bytes = BASE64.decode(&self.0).map_err(HistogramError::Base64)?;
         let word =
             |at: usize, from: &[u8]| from.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
@@ -110,7 +115,6 @@ impl EncodedHistogram {
             return Err(HistogramError::Malformed("not in V2-deflate form"));
         }
         let mut inflated = Vec::new();
-        let largest = kind.largest_inflated();
         ZlibDecoder::new(bytes.get(8..).unwrap_or_default())
             .take(largest + 1)
             .read_to_end(&mut inflated)
@@ -132,6 +136,9 @@ impl EncodedHistogram {
         if word(4, &inflated).and_then(|length| usize::try_from(length).ok()) != Some(counts) {
             return Err(HistogramError::Malformed("its length is not what its header says"));
         }
+        if !runs_are_bounded(inflated.get(HEADER_BYTES..).unwrap_or_default(), kind.empty().distinct_values() as u64) {
+            return Err(HistogramError::Malformed("a run of empty buckets beyond its bounds"));
+        }
         let histogram: Histogram<u64> =
             Deserializer::new().deserialize(&mut inflated.as_slice()).map_err(HistogramError::Counts)?;
         let mut fresh = kind.empty();
@@ -141,8 +148,27 @@ impl EncodedHistogram {
     }
 }
 
+/// Whether no run of empty buckets in `counts` is longer than there are buckets. The deserialiser negates the length of
+/// a run, which overflows for the longest that the form can say.
+fn runs_are_bounded(counts: &[u8], buckets: u64) -> bool {
+    // LEB128 of at most 9 bytes, the last of them whole; then zigzag, where odd numbers are runs.
+    let (mut number, mut bytes) = (0_u64, 0_u32);
+    for byte in counts {
+        let last = bytes == 8;
+        number |= u64::from(if last { *byte } else { byte & 0x7f }) << (7 * bytes);
+        bytes += 1;
+        if last || byte & 0x80 == 0 {
+            if number % 2 == 1 && number / 2 >= buckets {
+                return false;
+            }
+            (number, bytes) = (0, 0);
+        }
+    }
+    true
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -187,18 +213,40 @@ mod tests {
 
     #[test]
     fn a_header_that_claims_more_than_there_is_is_refused() {
-        use std::io::Write as _;
         let mut inflated = Vec::new();
         hdrhistogram::serialization::V2Serializer::new().serialize(&Kind::Node.empty(), &mut inflated).unwrap();
         // Large enough to be told from a good one, small enough for a test to allocate if it is believed.
         inflated[4..8].copy_from_slice(&1_000_000_u32.to_be_bytes());
+        let error = deflated(&inflated).decode(Kind::Node).unwrap_err();
+        assert_eq!(error.to_string(), "failed to decode a histogram: its length is not what its header says");
+    }
+
+    /// This inflated V2 form as it goes over the wire.
+    pub(crate) fn deflated(inflated: &[u8]) -> EncodedHistogram {
+        use std::io::Write as _;
         let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-        deflated.write_all(&inflated).unwrap();
+        deflated.write_all(inflated).unwrap();
         let mut bytes = COOKIE_V2_DEFLATE.to_be_bytes().to_vec();
         bytes.extend([0; 4]);
         bytes.extend(deflated.finish().unwrap());
-        let error = EncodedHistogram(BASE64.encode(bytes)).decode(Kind::Node).unwrap_err();
-        assert_eq!(error.to_string(), "failed to decode a histogram: its length is not what its header says");
+        EncodedHistogram(BASE64.encode(bytes))
+    }
+
+    /// A histogram with the header of `kind` and these counts.
+    pub(crate) fn with_counts(kind: Kind, counts: &[u8]) -> EncodedHistogram {
+        let mut inflated = Vec::new();
+        hdrhistogram::serialization::V2Serializer::new().serialize(&kind.empty(), &mut inflated).unwrap();
+        inflated.truncate(HEADER_BYTES);
+        inflated[4..8].copy_from_slice(&u32::try_from(counts.len()).unwrap().to_be_bytes());
+        inflated.extend(counts);
+        deflated(&inflated)
+    }
+
+    #[test]
+    fn the_longest_run_of_empty_buckets_is_refused() {
+        let error = with_counts(Kind::Node, &[0xff; 9]).decode(Kind::Node).unwrap_err();
+        assert_eq!(error.to_string(), "failed to decode a histogram: a run of empty buckets beyond its bounds");
+        assert_eq!(with_counts(Kind::Node, &[1, 2]).decode(Kind::Node).unwrap().len(), 1);
     }
 
     proptest! {

@@ -8,12 +8,17 @@
 //! Knows neither Kubernetes nor Redis.
 
 mod answer;
+mod bounded;
 mod call;
+mod check;
 mod credential;
 pub mod histogram;
 pub mod limits;
 pub mod plan;
 pub mod snapshot;
+
+#[cfg(test)]
+mod hostile;
 
 pub use answer::{Answer, Refusal, RefusalCode};
 pub use call::{

@@ -3,8 +3,14 @@
 /// The largest request body that a shard reads, in bytes.
 pub const REQUEST_BYTES: usize = 1 << 20;
 
-/// The largest answer that a conductor reads, in bytes: a full snapshot with every operation, node and a day's series.
+/// The largest answer that a conductor reads, in bytes: a full snapshot with every operation, node and two days' series.
 pub const ANSWER_BYTES: usize = 32 << 20;
+
+/// The largest live snapshot that a conductor reads, in bytes: two histograms and the kinds of error.
+pub const LIVE_ANSWER_BYTES: usize = 2 << 20;
+
+/// The largest answer to any other call, and the largest refusal, that a conductor reads, in bytes.
+pub const SHORT_ANSWER_BYTES: usize = 64 << 10;
 
 /// The most operations in a mix.
 pub const OPERATIONS: usize = 64;
@@ -23,6 +29,18 @@ pub const SERIES_POINTS: usize = 6_000 + 172_800;
 
 /// The most workers in a shard.
 pub const WORKERS: usize = 256;
+
+/// The longest name of an operation, node, machine, run or incarnation, in bytes.
+pub const NAME_BYTES: usize = 1024;
+
+/// The largest count that a shard can have come to: 4.5e15. The sum over 2,000 shards fits into 64 bits.
+pub const LARGEST_COUNT: u64 = 1 << 52;
+
+/// The largest reading of a monotonic clock that is believed, in nanoseconds: 73 years. Differences fit into 63 bits.
+pub const LARGEST_INSTANT_NANOSECONDS: u64 = 1 << 61;
+
+/// The highest number of an attempt that is believed.
+pub const ATTEMPTS: u32 = 1 << 20;
 
 /// Cuts `text` to [`MESSAGE_BYTES`] at a character's edge.
 pub fn message(text: &str) -> String {

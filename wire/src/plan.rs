@@ -222,7 +222,7 @@ pub struct Limits {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn plan() -> ShardPlan {

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::EncodedHistogram;
+use crate::{bounded, limits};
 
 /// A shard's snapshot. Only one with a higher sequence of the accepted incarnation replaces an earlier one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,10 +37,13 @@ pub struct Snapshot {
     /// Completions over time, aligned to the start instant. Empty in a live snapshot.
     pub series: Series,
     /// Per operation, in the plan's order. Empty in a live snapshot, or without that breakdown.
+    #[serde(deserialize_with = "bounded::list::<_, _, {limits::OPERATIONS}>")]
     pub operations: Vec<OperationTally>,
     /// Per Redis node. Empty in a live snapshot, or without that breakdown.
+    #[serde(deserialize_with = "bounded::list::<_, _, {limits::NODES}>")]
     pub nodes: Vec<NodeTally>,
     /// Errors of the measured requests by kind.
+    #[serde(deserialize_with = "bounded::list::<_, _, {limits::ERROR_KINDS}>")]
     pub errors: Vec<ErrorTally>,
     /// What the load generator measured of itself.
     pub generator: Generator,
@@ -161,6 +165,7 @@ pub struct Series {
     /// Length of one point: 100 ms, or 1 s for runs beyond 10 minutes. 0 when empty.
     pub interval_nanoseconds: u64,
     /// Successful completions per point, the first beginning at the start instant.
+    #[serde(deserialize_with = "bounded::list::<_, _, {limits::SERIES_POINTS}>")]
     pub completed: Vec<u64>,
 }
 
@@ -169,6 +174,7 @@ pub struct Series {
 #[serde(rename_all = "camelCase")]
 pub struct OperationTally {
     /// The name in the plan.
+    #[serde(deserialize_with = "bounded::name")]
     pub name: String,
     /// Its requests. Bytes are 0: they are counted in total only.
     pub tally: Tally,
@@ -183,8 +189,10 @@ pub struct OperationTally {
 #[serde(rename_all = "camelCase")]
 pub struct NodeTally {
     /// The node's id in a cluster, else its address.
+    #[serde(deserialize_with = "bounded::name")]
     pub id: String,
     /// `host:port`.
+    #[serde(deserialize_with = "bounded::name")]
     pub address: String,
     /// Slots it owned at the end; 0 if standalone.
     pub slots: u32,
@@ -204,10 +212,12 @@ pub struct NodeTally {
 pub struct ErrorTally {
     /// `Timeout`, `ConnectionReset`, `ConnectionRefused`, `ConnectionClosed`, `Protocol`, `RedirectLimit`, or the
     /// first word of the server's error such as `WRONGTYPE`; `Other` beyond the bound of kinds.
+    #[serde(deserialize_with = "bounded::name")]
     pub kind: String,
     /// How many.
     pub count: u64,
     /// The first message of this kind, cut to [`crate::limits::MESSAGE_BYTES`].
+    #[serde(deserialize_with = "bounded::message")]
     pub first_message: String,
 }
 
@@ -216,6 +226,7 @@ pub struct ErrorTally {
 #[serde(rename_all = "camelCase")]
 pub struct Generator {
     /// The machine's name, the Kubernetes node if known.
+    #[serde(deserialize_with = "bounded::name")]
     pub host: String,
     /// Workers of this shard.
     pub workers: u32,

@@ -150,11 +150,18 @@ impl Bench {
     }
 
     pub async fn snapshot(&self) -> Snapshot {
-        timeout(Duration::from_secs(5), self.engine.snapshot(Detail::Full)).await.unwrap().unwrap()
+        self.taken(Detail::Full).await
     }
 
     pub async fn live(&self) -> Snapshot {
-        timeout(Duration::from_secs(5), self.engine.snapshot(Detail::Live)).await.unwrap().unwrap()
+        self.taken(Detail::Live).await
+    }
+
+    /// Whatever the engine gives, a conductor takes for data.
+    async fn taken(&self, detail: Detail) -> Snapshot {
+        let snapshot = timeout(Duration::from_secs(5), self.engine.snapshot(detail)).await.unwrap().unwrap();
+        assert_eq!(snapshot.check(), Ok(()));
+        snapshot
     }
 
     /// Connects, preloads, runs the trial, and checks what holds of every complete trial.

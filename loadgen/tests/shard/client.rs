@@ -148,7 +148,12 @@ impl Shard {
     }
 
     pub async fn snapshot(&self, detail: Detail) -> Called<Snapshot> {
-        self.call(Method::GET, &path::snapshot(self.trial, detail), &Value::Null).await
+        let called: Called<Snapshot> = self.call(Method::GET, &path::snapshot(self.trial, detail), &Value::Null).await;
+        // Whatever a shard answers, a conductor takes for data.
+        if let Ok(answer) = &called {
+            assert_eq!(answer.body.check(), Ok(()));
+        }
+        called
     }
 
     pub async fn abort(&self, then: AbortThen) -> Called<ShardState> {

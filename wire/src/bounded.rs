@@ -1,0 +1,94 @@
+//! Reading lists, texts and numbers that end: what is beyond its bound is refused, or cut, while it is read, so that an
+//! answer takes no more memory than its bytes account for, and what is computed of it cannot overflow.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::limits;
+
+/// A list of at most `MOST` entries.
+pub fn list<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct List<T, const MOST: usize>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for List<T, MOST> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(formatter, "a list of at most {MOST} entries")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(entry) = entries.next_element()? {
+                if list.len() == MOST {
+                    return Err(Error::custom(format_args!("a list of more than {MOST} entries")));
+                }
+                list.push(entry);
+            }
+            Ok(list)
+        }
+    }
+
+    deserializer.deserialize_seq(List::<T, MOST>(PhantomData))
+}
+
+/// A name. Cutting would make it another one, so a longer one is refused.
+pub fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if name.len() > limits::NAME_BYTES {
+        return Err(Error::custom(format_args!("a name of {} bytes, beyond {}", name.len(), limits::NAME_BYTES)));
+    }
+    Ok(name)
+}
+
+/// A name, if there is one.
+pub fn optional_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Name(#[serde(deserialize_with = "name")] String);
+
+    Ok(Option::<Name>::deserialize(deserializer)?.map(|Name(name)| name))
+}
+
+/// A text for people. A longer one is cut: what it belongs to is worth more than its end.
+pub fn message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(cut(String::deserialize(deserializer)?))
+}
+
+/// A text for people, if there is one.
+pub fn optional_message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.map(cut))
+}
+
+/// A count that a shard can have come to.
+pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    at_most(u64::deserialize(deserializer)?, limits::LARGEST_COUNT, "a count")
+}
+
+/// A reading of a monotonic clock.
+pub fn instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    at_most(u64::deserialize(deserializer)?, limits::LARGEST_INSTANT_NANOSECONDS, "an instant")
+}
+
+/// The number of an attempt.
+pub fn attempt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    at_most(u32::deserialize(deserializer)?, limits::ATTEMPTS, "an attempt")
+}
+
+fn at_most<N: PartialOrd + Copy + fmt::Display, E: Error>(number: N, most: N, what: &str) -> Result<N, E> {
+    if number > most {
+        return Err(E::custom(format_args!("{what} of {number}, beyond {most}")));
+    }
+    Ok(number)
+}
+
+fn cut(text: String) -> String {
+    if text.len() <= limits::NAME_BYTES { text } else { text[..limits::edge(&text, limits::NAME_BYTES)].to_owned() }
+}

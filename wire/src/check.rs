@@ -1,0 +1,154 @@
+//! Whether a snapshot can be what a shard measured. Everything that is added up or compared later is bounded here once,
+//! so that no sum over all shards can overflow, and one shard's nonsense never spoils what the others measured.
+
+use crate::histogram::{EncodedHistogram, Kind};
+use crate::limits::{self, LARGEST_COUNT, LARGEST_INSTANT_NANOSECONDS};
+use crate::snapshot::{Latency, NodeTally, OperationTally, Snapshot, Stage, Tally};
+
+impl Snapshot {
+    /// Checks the snapshot against the contract: bounds of lists, counts and instants; that requests add up, in total
+    /// and over operations, nodes and kinds of error; that every histogram holds as many as the counters say.
+    ///
+    /// # Errors
+    /// What cannot be, for people: then it is no data.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_lengths()?;
+        self.check_instants()?;
+        check_tally("the total", &self.total)?;
+        check_tally("the warm-up", &self.warmup)?;
+        if self.stage == Stage::Done && !self.aborted && self.total.in_flight > 0 {
+            return Err(format!("{} requests in flight after the end", self.total.in_flight));
+        }
+        count("preloaded keys", self.preloaded_keys)?;
+        count("preload commands", self.preload_commands)?;
+        count("reconnects", self.generator.reconnects)?;
+        check_latency("the total", &self.latency, &self.total)?;
+        if let Some(lateness) = &self.latency.lateness {
+            histogram("lateness", lateness, Kind::Request)?;
+        }
+        self.check_operations()?;
+        self.check_nodes()?;
+        let errors = sum("errors by kind", self.errors.iter().map(|error| error.count))?;
+        at_most("errors by kind", errors, "errors", self.total.errors)?;
+        sum("completions over time", self.series.completed.iter().copied()).map(drop)
+    }
+
+    fn check_lengths(&self) -> Result<(), String> {
+        let bounds = [
+            ("operations", self.operations.len(), limits::OPERATIONS),
+            ("nodes", self.nodes.len(), limits::NODES),
+            ("errors", self.errors.len(), limits::ERROR_KINDS),
+            ("series points", self.series.completed.len(), limits::SERIES_POINTS),
+        ];
+        match bounds.into_iter().find(|(_, length, bound)| length > bound) {
+            Some((what, length, bound)) => Err(format!("{length} {what} in a snapshot, beyond {bound}")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_instants(&self) -> Result<(), String> {
+        let (window, generator) = (&self.window, &self.generator);
+        let instants = [
+            ("the time of the snapshot", self.taken_nanoseconds),
+            ("the start", window.start_nanoseconds),
+            ("the first send", window.first_send_nanoseconds),
+            ("the begin of the window", window.measure_from_nanoseconds),
+            ("the end of the window", window.measure_to_nanoseconds),
+            ("the last outcome", window.drained_nanoseconds),
+            ("the interval of the series", self.series.interval_nanoseconds),
+            ("processor time", generator.cpu_nanoseconds),
+            ("waiting for a processor", generator.run_queue_nanoseconds),
+            ("throttled time", generator.throttled_nanoseconds),
+        ];
+        match instants.into_iter().find(|(_, at)| *at > LARGEST_INSTANT_NANOSECONDS) {
+            Some((what, at)) => Err(format!("{what} is {at} ns, which no clock can show")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_operations(&self) -> Result<(), String> {
+        if self.operations.is_empty() {
+            return Ok(());
+        }
+        for OperationTally { name, tally, nil_replies, latency } in &self.operations {
+            check_tally(name, tally)?;
+            check_latency(name, latency, tally)?;
+            at_most("nil replies", *nil_replies, "succeeded", tally.succeeded)?;
+        }
+        let over_all = |what, of: fn(&Tally) -> u64| sum(what, self.operations.iter().map(|part| of(&part.tally)));
+        equal("succeeded", over_all("succeeded", |tally| tally.succeeded)?, self.total.succeeded)?;
+        equal("errors", over_all("errors", |tally| tally.errors)?, self.total.errors)?;
+        equal("unsent", over_all("unsent", |tally| tally.unsent)?, self.total.unsent)?;
+        // What waits undrawn in the schedule is of no operation yet.
+        let scheduled = over_all("scheduled", |tally| tally.scheduled)?;
+        at_most("scheduled by operation", scheduled, "scheduled", self.total.scheduled)
+    }
+
+    fn check_nodes(&self) -> Result<(), String> {
+        for NodeTally { requests, errors, service, address, .. } in &self.nodes {
+            at_most("errors of a node", *errors, "its requests", *requests)?;
+            let answered = histogram(address, service, Kind::Node)?;
+            equal("service times of a node", answered, requests - errors)?;
+        }
+        let requests = sum("requests of nodes", self.nodes.iter().map(|node| node.requests))?;
+        at_most("requests of nodes", requests, "those with an outcome", self.total.succeeded + self.total.errors)?;
+        let redirects = sum("redirects of nodes", self.nodes.iter().map(|node| node.redirects))?;
+        at_most("redirects of nodes", redirects, "redirects", self.total.redirect_hops)
+    }
+}
+
+fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {
+    // The other counts are parts of these.
+    for number in [tally.scheduled, tally.redirect_hops, tally.sent_bytes, tally.received_bytes] {
+        count(whose, number)?;
+    }
+    if !tally.balances() {
+        return Err(format!("a snapshot whose requests do not add up, in {}", limits::message(whose)));
+    }
+    at_most("unanswered", tally.unanswered, "errors", tally.errors)?;
+    at_most("overflow", tally.overflow, "succeeded", tally.succeeded)?;
+    at_most("late", tally.late, "scheduled", tally.scheduled)?;
+    at_most("redirected", tally.redirected, "scheduled", tally.scheduled)?;
+    at_most("the longest overflow", tally.overflow_max_nanoseconds, "any clock", LARGEST_INSTANT_NANOSECONDS)
+}
+
+/// Every histogram must hold what its counters say: a count without a latency is no measurement.
+fn check_latency(whose: &str, latency: &Latency, tally: &Tally) -> Result<(), String> {
+    let response = histogram(whose, &latency.response, Kind::Request)?;
+    equal("response times", response, tally.succeeded - tally.overflow)?;
+    if let Some(service) = &latency.service {
+        equal("service times", histogram(whose, service, Kind::Request)?, tally.succeeded)?;
+    }
+    let answered_errors = tally.errors - tally.unanswered;
+    match &latency.error_replies {
+        Some(replies) => equal("error replies", histogram(whose, replies, Kind::Request)?, answered_errors),
+        None => equal("error replies", 0, answered_errors),
+    }
+}
+
+/// How many values `encoded` holds.
+fn histogram(whose: &str, encoded: &EncodedHistogram, kind: Kind) -> Result<u64, String> {
+    let decoded = encoded.decode(kind).map_err(|error| format!("{error}, of {}", limits::message(whose)))?;
+    Ok(decoded.len())
+}
+
+fn count(what: &str, number: u64) -> Result<(), String> {
+    if number > LARGEST_COUNT {
+        return Err(format!("{number} in {}, which no shard can have come to", limits::message(what)));
+    }
+    Ok(())
+}
+
+fn sum(what: &str, mut parts: impl Iterator<Item = u64>) -> Result<u64, String> {
+    let sum = parts.try_fold(0_u64, u64::checked_add).unwrap_or(u64::MAX);
+    count(what, sum)?;
+    Ok(sum)
+}
+
+fn at_most(what: &str, part: u64, of: &str, whole: u64) -> Result<(), String> {
+    if part > whole { Err(format!("{part} {what}, more than {of}: {whole}")) } else { Ok(()) }
+}
+
+fn equal(what: &str, parts: u64, whole: u64) -> Result<(), String> {
+    if parts == whole { Ok(()) } else { Err(format!("{parts} {what}, where the counters say {whole}")) }
+}

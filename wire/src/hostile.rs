@@ -1,0 +1,278 @@
+//! Everything that the two sides read of each other, against input from a liar. See `redisbench-fuzz`.
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::serialization::{Serializer as _, V2Serializer};
+use redisbench_fuzz::{Meter, Target, drive};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::histogram::tests::{deflated, with_counts};
+use crate::histogram::{EncodedHistogram, HIGHEST_NANOSECONDS, Kind};
+use crate::limits::LARGEST_COUNT;
+use crate::plan::tests::plan;
+use crate::snapshot::{
+    ErrorTally, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally, Window,
+};
+use crate::{
+    AbortRequest, AbortThen, AcceptedStart, Answer, ClockReading, EpochRequest, FailureReason, PlanRequest,
+    Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
+};
+
+#[global_allocator]
+static METER: Meter = Meter;
+
+const TARGETS: [Target; 4] = [
+    // A histogram of requests takes 0.2 MiB, and its largest inflated form as much again.
+    Target {
+        name: "histogram",
+        run: histogram,
+        seeds: histograms,
+        words: Vec::new,
+        memory: (2 << 20, 8),
+        cases: 3_000,
+    },
+    // The longest series takes 1.4 MiB, and up to twice that while it grows.
+    Target { name: "snapshot", run: snapshot, seeds: snapshots, words, memory: (6 << 20, 4), cases: 1_500 },
+    Target { name: "answer", run: answer, seeds: answers, words, memory: (64 << 10, 4), cases: 3_000 },
+    // Of a short body a parsed plan is some ten times as large: `[[]]` is two lists.
+    Target { name: "request", run: request, seeds: requests, words, memory: (64 << 10, 64), cases: 3_000 },
+];
+
+#[test]
+fn hostile_input_is_refused_in_bounded_memory() {
+    drive(env!("CARGO_MANIFEST_DIR"), &TARGETS);
+}
+
+#[test]
+fn what_is_good_is_read() {
+    for snapshot in snapshots() {
+        let answer: Answer<Snapshot> = serde_json::from_slice(&snapshot).unwrap();
+        assert_eq!(answer.body.check(), Ok(()));
+    }
+    for inflated in histograms() {
+        let read = [Kind::Request, Kind::Node].map(|kind| deflated(&inflated).decode(kind).is_ok());
+        assert!(read[0] != read[1], "of one kind, and not of the other");
+    }
+}
+
+/// The inflated form, so that what is changed is not lost in a stream that cannot be inflated.
+fn histogram(inflated: &[u8]) {
+    for kind in [Kind::Request, Kind::Node] {
+        if let Ok(decoded) = deflated(inflated).decode(kind) {
+            assert!(decoded.max() <= decoded.highest_equivalent(HIGHEST_NANOSECONDS));
+            let again = EncodedHistogram::encode(&decoded).unwrap().decode(kind).unwrap();
+            assert_eq!(again, decoded);
+        }
+    }
+    let _ = serde_json::from_value::<EncodedHistogram>(BASE64.encode(inflated).into()).unwrap().decode(Kind::Node);
+}
+
+fn snapshot(bytes: &[u8]) {
+    let Ok(answer) = serde_json::from_slice::<Answer<Snapshot>>(bytes) else { return };
+    let snapshot = answer.body;
+    if snapshot.check().is_err() {
+        return;
+    }
+    // What passes can be added up over the most shards that there can be.
+    let most = u64::MAX / 2_000;
+    let tallies = snapshot.operations.iter().map(|part| &part.tally).chain([&snapshot.total, &snapshot.warmup]);
+    for tally in tallies {
+        assert!(tally.balances());
+        let counts = [tally.scheduled, tally.sent_bytes, tally.received_bytes, tally.redirect_hops, tally.late];
+        assert!(counts.iter().all(|count| *count <= most));
+    }
+    let errors: u64 = snapshot.errors.iter().map(|error| error.count).sum();
+    let nodes: u64 = snapshot.nodes.iter().map(|node| node.requests + node.redirects).sum();
+    let completed: u64 = snapshot.series.completed.iter().sum();
+    assert!(errors <= most && nodes <= most && completed <= most);
+    let response = snapshot.latency.response.decode(Kind::Request).unwrap();
+    assert_eq!(response.len() + snapshot.total.overflow, snapshot.total.succeeded);
+}
+
+fn answer(bytes: &[u8]) {
+    let texts = |answer: &Answer<()>| [answer.run.len(), answer.incarnation.len()];
+    assert!(read::<Answer<()>>(bytes).is_none_or(|answer| texts(&answer).into_iter().all(|length| length <= 1024)));
+    read::<Answer<ClockReading>>(bytes);
+    read::<Answer<AcceptedStart>>(bytes);
+    let refusal = read::<Answer<Refusal>>(bytes);
+    assert!(refusal.is_none_or(|answer| answer.body.message.len() <= 1024));
+    let state = read::<Answer<ShardState>>(bytes);
+    assert!(state.is_none_or(|answer| {
+        let said = [answer.body.preparation.waiting_for, answer.body.failure.map(|failure| failure.message)];
+        said.into_iter().flatten().all(|text| text.len() <= 1024)
+    }));
+}
+
+fn request(bytes: &[u8]) {
+    if let Some(request) = read::<PlanRequest>(bytes) {
+        assert_eq!(request.plan.hash().len(), 64);
+    }
+    read::<StartRequest>(bytes);
+    read::<EpochRequest>(bytes);
+    read::<AbortRequest>(bytes);
+}
+
+/// What is read can be written, and read again as the same.
+fn read<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<T> {
+    let read: T = serde_json::from_slice(bytes).ok()?;
+    let written = serde_json::to_vec(&read).unwrap();
+    assert_eq!(serde_json::from_slice::<T>(&written).unwrap(), read);
+    Some(read)
+}
+
+fn recorded(kind: Kind, values: &[u64]) -> hdrhistogram::Histogram<u64> {
+    let mut histogram = kind.empty();
+    for value in values {
+        histogram.record(*value).unwrap();
+    }
+    histogram
+}
+
+fn histograms() -> Vec<Vec<u8>> {
+    let inflated = |histogram: &hdrhistogram::Histogram<u64>| {
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(histogram, &mut bytes).unwrap();
+        bytes
+    };
+    let values: Vec<u64> = (0..200).map(|n| 64 << (n % 33)).filter(|n| *n < HIGHEST_NANOSECONDS).collect();
+    let mut all: Vec<Vec<u8>> = [Kind::Request, Kind::Node]
+        .into_iter()
+        .flat_map(|kind| [recorded(kind, &[]), recorded(kind, &[1, 1_000, 1_000_000]), recorded(kind, &values)])
+        .map(|histogram| inflated(&histogram))
+        .collect();
+    let mut full = Kind::Node.empty();
+    full.record_n(1_000, i64::MAX.unsigned_abs()).unwrap();
+    all.push(inflated(&full));
+    all
+}
+
+/// Histograms of every kind of wrongness, as they stand in JSON.
+fn words() -> Vec<String> {
+    let text = |encoded: &EncodedHistogram| encoded.as_str().to_owned();
+    let mut words: Vec<String> = histograms().iter().map(|inflated| text(&deflated(inflated))).collect();
+    // The longest run, counts beyond all sums, a number without an end, more buckets than there are.
+    let (longest_run, huge) = ([0xff; 9], [0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe].repeat(8));
+    for counts in [&longest_run[..], &huge, &[0x80], &vec![2; 60_000]] {
+        words.extend([Kind::Request, Kind::Node].map(|kind| text(&with_counts(kind, counts))));
+    }
+    let mut bomb = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    bomb.write_all(&vec![0; 8 << 20]).unwrap();
+    let mut bytes = 0x1c84_9314_u32.to_be_bytes().to_vec();
+    bytes.extend([0; 4]);
+    bytes.extend(bomb.finish().unwrap());
+    words.push(BASE64.encode(bytes));
+    words.extend(["Done", "Measuring", "Armed", "Internal", "StaleEpoch", "full", ""].map(str::to_owned));
+    words
+}
+
+fn tally(succeeded: u64, errors: u64) -> Tally {
+    Tally {
+        scheduled: succeeded + errors + 2,
+        succeeded,
+        errors,
+        unsent: 2,
+        redirect_hops: 3,
+        sent_bytes: 100,
+        received_bytes: 200,
+        ..Tally::default()
+    }
+}
+
+fn latency(values: &[u64], errors: &[u64]) -> Latency {
+    let encoded = |values| EncodedHistogram::encode(&recorded(Kind::Request, values)).unwrap();
+    Latency {
+        response: encoded(values),
+        service: Some(encoded(values)),
+        error_replies: Some(encoded(errors)),
+        lateness: None,
+    }
+}
+
+fn snapshots() -> Vec<Vec<u8>> {
+    let values = [1_000, 2_000, 3_000_000];
+    let full = Snapshot {
+        sequence: 9,
+        shard: 1,
+        attempt: 2,
+        taken_nanoseconds: 30_000_000_000,
+        stage: Stage::Done,
+        aborted: false,
+        window: Window {
+            start_nanoseconds: 10_000_000_000,
+            first_send_nanoseconds: 10_000_000_001,
+            measure_from_nanoseconds: 11_000_000_000,
+            measure_to_nanoseconds: 21_000_000_000,
+            drained_nanoseconds: 21_000_000_500,
+        },
+        total: tally(3, 2),
+        warmup: tally(7, 0),
+        preloaded_keys: 10,
+        preload_commands: 10,
+        latency: latency(&values, &[500, 600]),
+        series: Series { interval_nanoseconds: 100_000_000, completed: vec![1; 100] },
+        operations: vec![OperationTally {
+            name: "get".into(),
+            tally: tally(3, 2),
+            nil_replies: 1,
+            latency: latency(&values, &[500, 600]),
+        }],
+        nodes: vec![NodeTally {
+            id: "a".into(),
+            address: "redis:6379".into(),
+            slots: 16_384,
+            requests: 5,
+            errors: 2,
+            redirects: 1,
+            service: EncodedHistogram::encode(&recorded(Kind::Node, &values)).unwrap(),
+        }],
+        errors: vec![ErrorTally { kind: "WRONGTYPE".into(), count: 2, first_message: "WRONGTYPE no".into() }],
+        generator: Generator { host: "n1".into(), workers: 1, ..Generator::default() },
+    };
+    let live = Snapshot {
+        stage: Stage::Measuring,
+        series: Series::default(),
+        operations: Vec::new(),
+        nodes: Vec::new(),
+        ..full.clone()
+    };
+    let large = Snapshot {
+        total: Tally { sent_bytes: LARGEST_COUNT, ..full.total },
+        series: Series { completed: vec![1; 1_000], ..full.series.clone() },
+        ..full.clone()
+    };
+    [full, live, large].iter().map(|snapshot| answered(Some(0), snapshot)).collect()
+}
+
+fn answered(trial: Option<u32>, body: impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(&Answer::new("run", "pod", trial, body)).unwrap()
+}
+
+fn answers() -> Vec<Vec<u8>> {
+    let state = ShardState {
+        phase: ShardPhase::Failed,
+        failure: Some(ShardFailure { reason: FailureReason::Internal, message: "why".into() }),
+        plan_hash: Some("abc".into()),
+        accepted: Some(AcceptedStart { attempt: 1, start_nanoseconds: 5 }),
+        epoch: 3,
+        preparation: Preparation { waiting_for: Some("connection refused".into()), ..Preparation::default() },
+    };
+    vec![
+        answered(Some(0), state),
+        answered(None, ClockReading { monotonic_nanoseconds: 42 }),
+        answered(Some(0), AcceptedStart { attempt: 1, start_nanoseconds: 5 }),
+        answered(Some(0), Refusal { code: RefusalCode::WrongPhase, message: "no".into() }),
+    ]
+}
+
+fn requests() -> Vec<Vec<u8>> {
+    let plan = plan();
+    vec![
+        serde_json::to_vec(&PlanRequest { epoch: 1, hash: plan.hash(), plan }).unwrap(),
+        serde_json::to_vec(&StartRequest { epoch: 1, attempt: 1, start_nanoseconds: 5 }).unwrap(),
+        serde_json::to_vec(&EpochRequest { epoch: 1 }).unwrap(),
+        serde_json::to_vec(&AbortRequest { epoch: 1, attempt: Some(1), then: AbortThen::Stop }).unwrap(),
+    ]
+}
