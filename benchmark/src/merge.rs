@@ -1,4 +1,6 @@
 //! Many shards' snapshots as one measurement: counts are added, histograms bucket by bucket, quantiles never.
+//!
+//! No sum can overflow: the conductor keeps only snapshots that pass [`Snapshot::check`], which bounds every number.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +13,12 @@ use redisbench_wire::snapshot::{ErrorTally, Latency, Snapshot, Tally};
 use crate::conductor::Outcome;
 
 const SECOND: u64 = 1_000_000_000;
+
+/// What is beyond the bound of nodes or kinds of error is counted as this.
+const OTHER: &str = "Other";
+
+/// The most kinds of error over all shards, each of which may name [`limits::ERROR_KINDS`].
+const ERROR_KINDS: usize = 16 * limits::ERROR_KINDS;
 
 /// What all shards measured together.
 #[derive(Clone, Debug, PartialEq)]
@@ -169,9 +177,13 @@ fn operations(snapshots: &[&Snapshot]) -> Result<Vec<OperationMeasured>, Histogr
 fn nodes(snapshots: &[&Snapshot]) -> Result<Vec<NodeMeasured>, HistogramError> {
     let mut nodes = BTreeMap::<(&str, &str), NodeMeasured>::new();
     for part in snapshots.iter().flat_map(|snapshot| &snapshot.nodes) {
-        let node = nodes.entry((&part.address, &part.id)).or_insert_with(|| NodeMeasured {
-            id: part.id.clone(),
-            address: part.address.clone(),
+        // Each shard names its nodes itself, and each has a histogram.
+        let known = (part.address.as_str(), part.id.as_str());
+        let full = nodes.len() >= limits::NODES && !nodes.contains_key(&known);
+        let (address, id) = if full { (OTHER, OTHER) } else { known };
+        let node = nodes.entry((address, id)).or_insert_with(|| NodeMeasured {
+            id: id.to_owned(),
+            address: address.to_owned(),
             slots: 0,
             requests: 0,
             errors: 0,
@@ -190,7 +202,9 @@ fn nodes(snapshots: &[&Snapshot]) -> Result<Vec<NodeMeasured>, HistogramError> {
 fn errors(snapshots: &[&Snapshot]) -> Vec<ErrorTally> {
     let mut kinds = BTreeMap::<&str, ErrorTally>::new();
     for part in snapshots.iter().flat_map(|snapshot| &snapshot.errors) {
-        let kind = kinds.entry(&part.kind).or_insert_with(|| ErrorTally { count: 0, ..part.clone() });
+        let full = kinds.len() >= ERROR_KINDS && !kinds.contains_key(part.kind.as_str());
+        let name = if full { OTHER } else { &part.kind };
+        let kind = kinds.entry(name).or_insert_with(|| ErrorTally { kind: name.to_owned(), count: 0, ..part.clone() });
         kind.count += part.count;
     }
     let mut errors: Vec<ErrorTally> = kinds.into_values().collect();

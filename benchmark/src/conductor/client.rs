@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Body as _;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -85,9 +86,14 @@ impl ShardClient {
         shard: &Endpoint,
         path: &str,
         trial: Option<u32>,
-        timeout: Duration,
+        bounds: Bounds,
     ) -> Result<T, CallError> {
-        self.call(shard, Method::GET, path, Bytes::new(), trial, timeout).await
+        self.call(shard, Method::GET, path, Bytes::new(), trial, bounds).await
+    }
+
+    /// The bounds of every call but snapshots.
+    fn short(&self) -> Bounds {
+        Bounds { time: self.timeouts.call, bytes: limits::SHORT_ANSWER_BYTES }
     }
 
     async fn put<T: DeserializeOwned>(
@@ -98,7 +104,7 @@ impl ShardClient {
         trial: Option<u32>,
     ) -> Result<T, CallError> {
         let body = serde_json::to_vec(request).map_err(|error| Unreachable::Malformed(error.to_string()))?;
-        self.call(shard, Method::PUT, path, body.into(), trial, self.timeouts.call).await
+        self.call(shard, Method::PUT, path, body.into(), trial, self.short()).await
     }
 
     async fn call<T: DeserializeOwned>(
@@ -108,7 +114,7 @@ impl ShardClient {
         path: &str,
         body: Bytes,
         trial: Option<u32>,
-        timeout: Duration,
+        bounds: Bounds,
     ) -> Result<T, CallError> {
         let request = Request::builder()
             .method(method)
@@ -120,18 +126,20 @@ impl ShardClient {
         let exchange = async {
             let response = self.http.request(request).await.map_err(|error| connection_error(&error, shard.address))?;
             let status = response.status();
-            let body = Limited::new(response.into_body(), limits::ANSWER_BYTES)
-                .collect()
-                .await
-                .map_err(|error| body_error(error.as_ref()))?
-                .to_bytes();
-            self.read(shard, status, &body, trial)
+            let most = if status.is_success() { bounds.bytes } else { limits::SHORT_ANSWER_BYTES };
+            let body = response.into_body();
+            // What is announced as too long need not be read to know it.
+            if body.size_hint().lower() > most as u64 {
+                return Err(too_long(most).into());
+            }
+            let body = Limited::new(body, most).collect().await.map_err(|error| body_error(error.as_ref(), most))?;
+            self.read(shard, status, &body.to_bytes(), trial)
         };
-        tokio::time::timeout(timeout, exchange).await.map_err(|_| Unreachable::TimedOut(timeout))?
+        tokio::time::timeout(bounds.time, exchange).await.map_err(|_| Unreachable::TimedOut(bounds.time))?
     }
 
     /// Whoever answered is checked before anything is made of the body.
-    fn read<T: DeserializeOwned>(
+    pub(super) fn read<T: DeserializeOwned>(
         &self,
         shard: &Endpoint,
         status: StatusCode,
@@ -165,6 +173,7 @@ impl ShardClient {
         if answer.incarnation != shard.incarnation {
             return foreign("incarnation", &answer.incarnation, &shard.incarnation);
         }
+        // A refusal may come from before the shard knew which trial was meant.
         match (answer.trial, trial) {
             (Some(got), Some(wanted)) if got != wanted => foreign("trial", &got.to_string(), &wanted.to_string()),
             _ => Ok(answer.body),
@@ -172,8 +181,17 @@ impl ShardClient {
     }
 }
 
+/// What one call may take of time and memory.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    time: Duration,
+    bytes: usize,
+}
+
 fn parse<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, Unreachable> {
-    serde_json::from_slice(body).map_err(|error| Unreachable::Malformed(format!("status {}: {error}", status.as_u16())))
+    // The error quotes what it could not read, however long that is.
+    serde_json::from_slice(body)
+        .map_err(|error| Unreachable::Malformed(limits::message(&format!("status {}: {error}", status.as_u16()))))
 }
 
 fn connection_error(error: &(dyn Error + 'static), address: SocketAddr) -> Unreachable {
@@ -193,9 +211,13 @@ fn connection_error(error: &(dyn Error + 'static), address: SocketAddr) -> Unrea
     }
 }
 
-fn body_error(error: &(dyn Error + Send + Sync + 'static)) -> Unreachable {
+fn too_long(most: usize) -> Unreachable {
+    Unreachable::Malformed(format!("larger than {most} bytes"))
+}
+
+fn body_error(error: &(dyn Error + Send + Sync + 'static), most: usize) -> Unreachable {
     if error.is::<LengthLimitError>() {
-        Unreachable::Malformed(format!("larger than {} bytes", limits::ANSWER_BYTES))
+        too_long(most)
     } else {
         Unreachable::Connection(limits::message(&error.to_string()))
     }
@@ -203,11 +225,11 @@ fn body_error(error: &(dyn Error + Send + Sync + 'static)) -> Unreachable {
 
 impl ShardCalls for ShardClient {
     async fn clock(&self, shard: &Endpoint) -> Result<ClockReading, CallError> {
-        self.get(shard, path::CLOCK, None, self.timeouts.call).await
+        self.get(shard, path::CLOCK, None, self.short()).await
     }
 
     async fn state(&self, shard: &Endpoint) -> Result<ShardState, CallError> {
-        self.get(shard, path::STATE, None, self.timeouts.call).await
+        self.get(shard, path::STATE, None, self.short()).await
     }
 
     async fn put_plan(&self, shard: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {
@@ -219,11 +241,11 @@ impl ShardCalls for ShardClient {
     }
 
     async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {
-        let timeout = match detail {
-            Detail::Live => self.timeouts.call,
-            Detail::Full => self.timeouts.full_snapshot,
+        let bounds = match detail {
+            Detail::Live => Bounds { time: self.timeouts.call, bytes: limits::LIVE_ANSWER_BYTES },
+            Detail::Full => Bounds { time: self.timeouts.full_snapshot, bytes: limits::ANSWER_BYTES },
         };
-        self.get(shard, &path::snapshot(trial, detail), Some(trial), timeout).await
+        self.get(shard, &path::snapshot(trial, detail), Some(trial), bounds).await
     }
 
     async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {

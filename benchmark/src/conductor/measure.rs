@@ -249,7 +249,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             Err(error) => unreachable = how(error),
         }
         match snapshot {
-            Some(Ok(new)) => match replaces(shard.snapshot.as_ref(), &new, shard.index(), attempt) {
+            Some(Ok(new)) => match replaces(shard.snapshot.as_ref(), &new, &shard.plan, attempt) {
                 Ok(true) => {
                     shard.stands_still = shard.snapshot.as_ref().is_some_and(|kept| !advances(kept, &new));
                     if new.stage == Stage::Done {

@@ -1,30 +1,36 @@
 //! Which snapshot replaces the one that is kept. Pure.
 
-use redisbench_wire::limits;
+use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
 
-/// Whether `new` replaces `kept` as the snapshot of `shard` in `attempt`. That it comes from the accepted incarnation
-/// is checked with the answer that held it.
+/// Whether `new` replaces `kept` as the snapshot of the shard with `plan` in `attempt`. That it comes from the accepted
+/// incarnation is checked with the answer that held it.
 ///
 /// # Errors
-/// When it is no snapshot of this shard and attempt, breaks the contract's bounds, or does not add up: no data.
-pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, shard: u32, attempt: u32) -> Result<bool, String> {
-    if (new.shard, new.attempt) != (shard, attempt) {
+/// When it is no snapshot of this shard and attempt, cannot be what a shard measured, or takes back what it said
+/// before: no data.
+pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, plan: &ShardPlan, attempt: u32) -> Result<bool, String> {
+    if (new.shard, new.attempt) != (plan.shard, attempt) {
         return Err(format!("a snapshot of shard {}, attempt {}, not of attempt {attempt}", new.shard, new.attempt));
     }
-    let bounds = [
-        ("operations", new.operations.len(), limits::OPERATIONS),
-        ("nodes", new.nodes.len(), limits::NODES),
-        ("errors", new.errors.len(), limits::ERROR_KINDS),
-        ("series points", new.series.completed.len(), limits::SERIES_POINTS),
-    ];
-    if let Some((what, length, bound)) = bounds.into_iter().find(|(_, length, bound)| length > bound) {
-        return Err(format!("{length} {what} in a snapshot, beyond {bound}"));
+    new.check()?;
+    let planned = plan.workload.operations.iter().map(|operation| &operation.name);
+    if !new.operations.is_empty() && !new.operations.iter().map(|operation| &operation.name).eq(planned) {
+        return Err("a snapshot of other operations than the plan's".to_owned());
     }
-    if !new.total.balances() || !new.warmup.balances() || !new.operations.iter().all(|o| o.tally.balances()) {
-        return Err("a snapshot whose requests do not add up".to_owned());
+    let Some(kept) = kept else { return Ok(true) };
+    if new.sequence <= kept.sequence {
+        return Ok(false);
     }
-    Ok(kept.is_none_or(|kept| new.sequence > kept.sequence))
+    // Counters only rise. Scheduled ones may fall: what is not sent by the end of a quota's time is not scheduled.
+    let outcomes = |snapshot: &Snapshot| {
+        [&snapshot.total, &snapshot.warmup].map(|tally| [tally.succeeded, tally.errors, tally.unsent])
+    };
+    let fallen = outcomes(kept).into_iter().flatten().zip(outcomes(new).into_iter().flatten());
+    if let Some((before, after)) = fallen.into_iter().find(|(before, after)| after < before) {
+        return Err(format!("a snapshot whose counts go back, from {before} to {after}"));
+    }
+    Ok(true)
 }
 
 /// Whether anything has happened between two snapshots of one shard. A trial that stands still may have failed.
@@ -39,35 +45,62 @@ pub fn advances(kept: &Snapshot, new: &Snapshot) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use redisbench_wire::histogram::{EncodedHistogram, Kind};
+    use redisbench_wire::limits;
+    use redisbench_wire::snapshot::{OperationTally, Tally};
+
     use super::*;
-    use crate::conductor::tests::snapshot;
+    use crate::conductor::tests::{plan, snapshot};
 
     #[test]
     fn only_a_higher_sequence_replaces() {
-        let kept = snapshot(1, 2, 5);
-        assert_eq!(replaces(None, &kept, 1, 2), Ok(true));
-        assert_eq!(replaces(Some(&kept), &snapshot(1, 2, 4), 1, 2), Ok(false));
-        assert_eq!(replaces(Some(&kept), &snapshot(1, 2, 5), 1, 2), Ok(false));
-        assert_eq!(replaces(Some(&kept), &snapshot(1, 2, 6), 1, 2), Ok(true));
+        let (plan, kept) = (plan(1, 2), snapshot(1, 2, 5));
+        assert_eq!(replaces(None, &kept, &plan, 2), Ok(true));
+        assert_eq!(replaces(Some(&kept), &snapshot(1, 2, 4), &plan, 2), Ok(false));
+        assert_eq!(replaces(Some(&kept), &snapshot(1, 2, 5), &plan, 2), Ok(false));
+        assert_eq!(replaces(Some(&kept), &snapshot(1, 2, 6), &plan, 2), Ok(true));
     }
 
     #[test]
     fn what_is_not_of_this_trial_is_no_data() {
-        assert!(replaces(None, &snapshot(0, 2, 1), 1, 2).is_err());
-        assert!(replaces(None, &snapshot(1, 1, 1), 1, 2).is_err());
+        assert!(replaces(None, &snapshot(0, 2, 1), &plan(1, 2), 2).is_err());
+        assert!(replaces(None, &snapshot(1, 1, 1), &plan(1, 2), 2).is_err());
+    }
+
+    /// What a snapshot with this change is refused for.
+    fn refused(change: impl FnOnce(&mut Snapshot)) -> String {
+        let mut changed = snapshot(1, 2, 6);
+        change(&mut changed);
+        replaces(Some(&unsent(5, 4)), &changed, &plan(1, 2), 2).unwrap_err()
+    }
+
+    fn unsent(sequence: u64, unsent: u64) -> Snapshot {
+        Snapshot { total: Tally { scheduled: unsent, unsent, ..Tally::default() }, ..snapshot(1, 2, sequence) }
     }
 
     #[test]
-    fn what_does_not_add_up_is_no_data() {
-        let mut lopsided = snapshot(1, 2, 1);
-        lopsided.total.scheduled += 1;
-        assert!(replaces(None, &lopsided, 1, 2).is_err());
-    }
-
-    #[test]
-    fn lists_are_bounded() {
-        let mut long = snapshot(1, 2, 1);
-        long.series.completed = vec![0; limits::SERIES_POINTS + 1];
-        assert!(replaces(None, &long, 1, 2).unwrap_err().contains("series points"));
+    fn what_cannot_have_been_measured_is_no_data() {
+        let says = |what: &str, change: fn(&mut Snapshot)| {
+            let said = refused(change);
+            assert!(said.contains(what), "{said}");
+        };
+        says("do not add up", |lopsided| lopsided.total.scheduled = 1);
+        says("series points", |long| long.series.completed = vec![0; limits::SERIES_POINTS + 1]);
+        says("counts go back, from 4 to 0", |_| {});
+        says("no shard can have come to", |huge| huge.total.sent_bytes = u64::MAX);
+        says("no clock can show", |late| late.window.first_send_nanoseconds = u64::MAX);
+        // Succeeded more often than there are latencies, or the other way round.
+        says("0 response times, where the counters say 5", |mute| {
+            (mute.total.scheduled, mute.total.succeeded) = (5, 5);
+        });
+        says("1 response times, where the counters say 0", |invented| {
+            let mut histogram = Kind::Request.empty();
+            histogram.record(1_000_000).unwrap();
+            invented.latency.response = EncodedHistogram::encode(&histogram).unwrap();
+        });
+        says("other operations", |stranger| {
+            let (tally, latency) = (stranger.total, stranger.latency.clone());
+            stranger.operations = vec![OperationTally { name: "mine".into(), tally, nil_replies: 0, latency }];
+        });
     }
 }

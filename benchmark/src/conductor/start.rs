@@ -21,7 +21,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// Orders the next attempt. All shards must be armed and their clocks known. The inner error says why the attempt
     /// was missed; shards may then hold its start, and must be re-armed.
     pub async fn start(&mut self) -> Result<Result<(), String>, Stop> {
-        self.attempt += 1;
+        // The number may come from a status that anyone can edit.
+        self.attempt = self.attempt.saturating_add(1);
         let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, self.shards.len());
         let start_at = self.clock.now().saturating_add(nanoseconds(lead));
         let start_at_unix_nanoseconds =

@@ -125,7 +125,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         while let Some((index, snapshot)) = fetches.next().await {
             let shard = &mut self.shards[index];
             if let Some(snapshot) = snapshot
-                && replaces(shard.snapshot.as_ref(), &snapshot, shard.plan.shard, self.attempt) == Ok(true)
+                && replaces(shard.snapshot.as_ref(), &snapshot, &shard.plan, self.attempt) == Ok(true)
             {
                 shard.snapshot = Some(snapshot);
                 shard.standing = Standing::Finished;

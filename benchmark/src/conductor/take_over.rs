@@ -18,6 +18,10 @@ use super::{CallError, Journal, ShardCalls, ShardPresence};
 /// How long a shard may stay silent before it counts as unreachable, which says nothing about its trial.
 const ASK_FOR: Duration = Duration::from_secs(10);
 
+/// How far the time of day of two operators may be apart. A start that a shard places further from the recorded one
+/// would have the run end at once, or never.
+const DAY_TIMES_DIFFER: Duration = Duration::from_secs(300);
+
 /// What one shard said of the recorded attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Word {
@@ -87,7 +91,10 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             shard.standing = match word {
                 Word::Accepted(accepted) => {
                     if let Some(clock) = shard.clock {
-                        self.start_at = Some(clock.to_conductor(accepted.start_nanoseconds));
+                        let said = clock.to_conductor(accepted.start_nanoseconds);
+                        if i128::from(said).abs_diff(rough) <= DAY_TIMES_DIFFER.as_nanos() {
+                            self.start_at = Some(said);
+                        }
                     }
                     Standing::Running
                 }

@@ -18,21 +18,35 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::conductor::client::{CallTimeouts, ShardClient};
 use crate::conductor::{CallError, Endpoint, ShardCalls as _, Unreachable};
 use crate::credential::RunCredential;
 
-const RUN: &str = "run";
+pub const RUN: &str = "run";
 
-fn credential(run: &str) -> RunCredential {
+pub fn credential(run: &str) -> RunCredential {
     RunCredential::derive(&[3; 32], run).unwrap()
 }
 
 /// A server that ends with the test.
-struct Server {
-    address: SocketAddr,
+pub struct Server {
+    pub address: SocketAddr,
     task: JoinHandle<()>,
+}
+
+fn acceptor(credential: &RunCredential) -> TlsAcceptor {
+    let certificate = CertificateDer::from_pem_slice(credential.certificate_pem().as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(credential.private_key_pem().as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
 }
 
 impl Drop for Server {
@@ -43,16 +57,7 @@ impl Drop for Server {
 
 impl Server {
     async fn with_certificate_of(credential: &RunCredential, router: Router) -> Self {
-        let certificate = CertificateDer::from_pem_slice(credential.certificate_pem().as_bytes()).unwrap();
-        let key = PrivateKeyDer::from_pem_slice(credential.private_key_pem().as_bytes()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let acceptor = acceptor(credential);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let task = tokio::spawn(async move {
@@ -74,18 +79,35 @@ impl Server {
         Self::with_certificate_of(&credential(RUN), router).await
     }
 
-    fn endpoint(&self) -> Endpoint {
+    /// Hands every connection, TLS being agreed, to `answer`, which need not speak HTTP.
+    pub async fn raw<F>(answer: impl Fn(TlsStream<TcpStream>) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let acceptor = acceptor(&credential(RUN));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let Ok(stream) = acceptor.accept(stream).await else { continue };
+                tokio::spawn(answer(stream));
+            }
+        });
+        Self { address, task }
+    }
+
+    pub fn endpoint(&self) -> Endpoint {
         Endpoint { shard: 0, incarnation: "pod".into(), address: self.address, host: String::new() }
     }
 }
 
-fn client() -> ShardClient {
+pub fn client() -> ShardClient {
     let timeouts = CallTimeouts { call: Duration::from_secs(60), ..CallTimeouts::default() };
     ShardClient::new(RUN, &credential(RUN), timeouts).unwrap()
 }
 
 /// A shard's clock that answers as `run` and `incarnation` to whoever has the right token.
-fn clock(run: &'static str, incarnation: &'static str) -> Router {
+pub fn clock(run: &'static str, incarnation: &'static str) -> Router {
     let token = credential(RUN).token();
     let handler = async move |headers: HeaderMap| {
         if !headers.get("authorization").is_some_and(|header| token.matches(header.to_str().unwrap())) {
@@ -97,7 +119,7 @@ fn clock(run: &'static str, incarnation: &'static str) -> Router {
     Router::new().route(path::CLOCK, get(handler))
 }
 
-fn unreachable(error: CallError) -> Unreachable {
+pub fn unreachable(error: CallError) -> Unreachable {
     match error {
         CallError::Unreachable(how) => how,
         CallError::Refused(refusal) => panic!("refused: {refusal}"),

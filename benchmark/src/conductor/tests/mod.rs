@@ -2,6 +2,8 @@
 
 mod barrier;
 mod fake;
+mod hostile;
+mod hostile_server;
 mod https;
 mod running;
 mod simulation;
@@ -29,7 +31,7 @@ pub use self::fake::bare_snapshot as snapshot;
 pub const WARMUP: Duration = Duration::from_secs(5);
 pub const MEASURED: Duration = Duration::from_secs(60);
 
-fn plan(shard: u32, shards: u32) -> ShardPlan {
+pub fn plan(shard: u32, shards: u32) -> ShardPlan {
     let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap();
     ShardPlan {
         run: "run".into(),

@@ -1,0 +1,307 @@
+//! Everything that a shard answers and a user writes, against input from a liar: what cannot be is refused, and whatever
+//! is not refused can be merged, judged, reported and written. See `redisbench-fuzz`.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use redisbench_fuzz::{Meter, Random, Target, drive, mutate};
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{
+    AbortRequest, AcceptedStart, Answer, ClockReading, Detail, EpochRequest, FailureReason, PlanRequest, Preparation,
+    ShardFailure, ShardPhase, ShardState, StartRequest,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::fake::{FakeShards, RATE};
+use super::https::RUN;
+use super::{MEASURED, Rig, https, plan};
+use crate::api::{self, RedisBenchmark, RedisBenchmarkStatus};
+use crate::conductor::client::ShardClient;
+use crate::conductor::shards::{Shard, Standing};
+use crate::conductor::snapshots::replaces;
+use crate::conductor::{CallError, Ending, Endpoint, ShardCalls, conduct, picture};
+use crate::export::{PIECE_BYTES, PIECES};
+use crate::plan::plans;
+use crate::report::{Finished, STATUS_BYTES, Subject};
+use crate::sample::{self, open_loop, outcome};
+
+#[global_allocator]
+static METER: Meter = Meter;
+
+const TARGETS: [Target; 4] = [
+    // Some ten histograms of 0.2 MiB are merged, and written once as JSON and once as pieces.
+    Target { name: "snapshot", run: snapshot, seeds: snapshots, words, memory: (16 << 20, 16), cases: 250 },
+    Target { name: "state", run: state, seeds: states, words, memory: (256 << 10, 8), cases: 1_500 },
+    // The plans of 2,000 shards, each with its operations; and every problem with its text.
+    Target { name: "manifest", run: manifest, seeds: manifests, words, memory: (64 << 20, 256), cases: 400 },
+    // A whole run of two shards, of which one lies whenever the input says so.
+    Target { name: "run", run, seeds: || vec![vec![1]], words: Vec::new, memory: (32 << 20, 0), cases: 12 },
+];
+
+#[test]
+fn hostile_input_is_refused_and_the_rest_can_be_reported() {
+    drive(env!("CARGO_MANIFEST_DIR"), &TARGETS);
+}
+
+#[test]
+fn what_is_good_is_read() {
+    for answer in snapshots() {
+        let snapshot: Snapshot = read(&answer).unwrap();
+        assert_eq!(replaces(None, &snapshot, &plans(&open_loop(2), RUN)[0], 1), Ok(true));
+    }
+    assert!(states().iter().all(|answer| read::<ShardState>(answer).is_ok()));
+}
+
+fn endpoint() -> Endpoint {
+    Endpoint { shard: 0, incarnation: "pod".into(), address: SocketAddr::from(([127, 0, 0, 1], 1)), host: "n1".into() }
+}
+
+/// As the client reads an answer of trial 0.
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
+    thread_local! {
+        static CLIENT: RefCell<Option<ShardClient>> = const { RefCell::new(None) };
+    }
+    CLIENT.with_borrow_mut(|client| {
+        client.get_or_insert_with(https::client).read(&endpoint(), http::StatusCode::OK, bytes, Some(0))
+    })
+}
+
+fn snapshot(bytes: &[u8]) {
+    let Ok(hostile) = read::<Snapshot>(bytes) else { return };
+    let spec = open_loop(2);
+    let plans = plans(&spec, RUN);
+    if replaces(None, &hostile, &plans[0], 1) != Ok(true) {
+        return;
+    }
+    let mut shard = Shard::new(plans[0].clone());
+    shard.snapshot = Some(hostile.clone());
+    shard.note_first_send();
+    let shown = picture::merge(&[shard], 1).unwrap();
+    assert_eq!(shown.total.scheduled, hostile.total.scheduled);
+
+    let honest = sample::snapshot(1, &[1_450_000; 5_000]);
+    let succeeded = hostile.total.succeeded + honest.total.succeeded;
+    let outcome = outcome(vec![hostile, honest]);
+    let finished = Finished::of("sample", &spec, &plans, &outcome).unwrap();
+    let requests = finished.result.as_ref().unwrap().requests;
+    assert_eq!(requests.succeeded, succeeded);
+    assert_eq!(
+        requests.scheduled,
+        requests.succeeded + requests.errors + requests.unsent + requests.in_flight + requests.unknown
+    );
+    assert_fits(&finished);
+}
+
+/// The result fits where it is written, and the API server takes it.
+fn assert_fits(finished: &Finished) {
+    let benchmark = api::read(&serde_json::from_slice(&manifests()[0]).unwrap()).unwrap();
+    let subject = Subject { spec: &benchmark.spec, generation: Some(1), now: Timestamp::UNIX_EPOCH };
+    let mut status = RedisBenchmarkStatus::default();
+    subject.over(&mut status, finished);
+    assert_eq!(api::status_problems(&status), []);
+    assert!(serde_json::to_vec(&status).unwrap().len() <= STATUS_BYTES);
+    assert!(finished.pieces.len() <= PIECES);
+    assert!(finished.pieces.iter().all(|(_, piece)| piece.len() <= PIECE_BYTES));
+}
+
+fn state(bytes: &[u8]) {
+    let Ok(state) = read::<ShardState>(bytes) else { return };
+    let mut shards: Vec<Shard> = (0..3).map(|index| Shard::new(plan(index, 3))).collect();
+    for shard in &mut shards {
+        shard.endpoint = Some(endpoint());
+        let _ = shard.observe_state(state.clone());
+        assert!(shard.obstacle().len() <= 2048);
+        shard.held_attempt.checked_add(1).unwrap();
+    }
+    picture::preparation(&shards);
+    for shard in &mut shards {
+        shard.standing = Standing::Running;
+        shard.observe_state_after_start(state.clone(), 1);
+    }
+}
+
+fn manifest(bytes: &[u8]) {
+    let Ok(document) = serde_json::from_slice(bytes) else { return };
+    // What is said to people ends, however much is wrong.
+    let judged = api::read(&document).and_then(|benchmark| api::validate(&benchmark.spec, "sample"));
+    if let Ok(spec) = judged {
+        assert_eq!(plans(&spec, RUN).len(), usize::try_from(spec.shards.count).unwrap());
+    }
+    // As the operator reads an object, which another version may have written.
+    if let Ok(benchmark) = serde_json::from_slice::<RedisBenchmark>(bytes) {
+        let _ = api::validate(&benchmark.spec, "sample");
+        let mut status = benchmark.status.unwrap_or_default();
+        let subject = Subject { spec: &benchmark.spec, generation: None, now: Timestamp::UNIX_EPOCH };
+        subject.ended(&mut status, "Failed", "as it was");
+    }
+}
+
+/// Answers as the fakes do, but for shard 0, which lies now and then.
+struct Liar {
+    shards: Arc<FakeShards>,
+    random: Mutex<Random>,
+}
+
+impl Liar {
+    fn answer<T: Serialize + DeserializeOwned>(
+        &self,
+        endpoint: &Endpoint,
+        answer: Result<T, CallError>,
+    ) -> Result<T, CallError> {
+        let truth = answer?;
+        let mut random = self.random.lock().unwrap();
+        if endpoint.shard != 0 || !random.once_in(3) {
+            return Ok(truth);
+        }
+        let bytes = serde_json::to_vec(&Answer::new(RUN, "pod", Some(0), truth)).unwrap();
+        read(&mutate(&bytes, &words(), &mut random))
+    }
+}
+
+impl ShardCalls for Liar {
+    async fn clock(&self, shard: &Endpoint) -> Result<ClockReading, CallError> {
+        self.answer(shard, self.shards.clock(shard).await)
+    }
+
+    async fn state(&self, shard: &Endpoint) -> Result<ShardState, CallError> {
+        self.answer(shard, self.shards.state(shard).await)
+    }
+
+    async fn put_plan(&self, shard: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {
+        self.answer(shard, self.shards.put_plan(shard, request).await)
+    }
+
+    async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
+        self.answer(shard, self.shards.start(shard, trial, request).await)
+    }
+
+    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {
+        self.answer(shard, self.shards.snapshot(shard, trial, detail).await)
+    }
+
+    async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
+        self.answer(shard, self.shards.abort(shard, trial, request).await)
+    }
+
+    async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
+        self.answer(shard, self.shards.release(shard, request).await)
+    }
+}
+
+/// However one of two shards lies, the run ends in its time, and what the other measured is right.
+fn run(bytes: &[u8]) {
+    let seed = bytes.iter().fold(7_u64, |seed, byte| seed.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let rig = Rig::new(2);
+        let liar = Arc::new(Liar { shards: Arc::clone(&rig.shards), random: Mutex::new(Random::new(seed)) });
+        let began = Instant::now();
+        let outcome = conduct(
+            rig.config.clone(),
+            liar,
+            Arc::clone(&rig.journal),
+            rig.presence.subscribe(),
+            rig.control.subscribe(),
+            rig.progress.clone(),
+        )
+        .await;
+        // Preparing, three starts, the trial and collecting all have limits of minutes.
+        assert!(began.elapsed() < Duration::from_secs(3_600));
+        let [lying, honest] = &outcome.shards[..] else { panic!("two shards") };
+        if let Some(snapshot) = &lying.snapshot {
+            assert_eq!(snapshot.check(), Ok(()));
+        }
+        if outcome.ending == Ending::Completed {
+            let measured = honest.snapshot.as_ref().unwrap();
+            assert_eq!((measured.total.succeeded, honest.partial), (RATE * MEASURED.as_secs(), false));
+            // Who never gave a final snapshot that could be used is lost, and the result says so.
+            assert_eq!(lying.partial || lying.snapshot.is_none(), lying.lost.is_some());
+        }
+        let finished = Finished::of("sample", &open_loop(2), &rig.config.plans, &outcome).unwrap();
+        assert_fits(&finished);
+    });
+}
+
+fn words() -> Vec<String> {
+    let mut huge = Kind::Request.empty();
+    huge.record_n(1_000, i64::MAX.unsigned_abs()).unwrap();
+    let mut words: Vec<String> = [huge, Kind::Request.empty(), Kind::Node.empty()]
+        .iter()
+        .map(|histogram| EncodedHistogram::encode(histogram).unwrap().as_str().to_owned())
+        .collect();
+    let texts = ["Done", "Measuring", "Idle", "Armed", "Running", "get", "GET __key__ __data__", "10s", "-1s", "9e9h"];
+    words.extend(texts.map(str::to_owned));
+    words
+}
+
+fn answered(body: impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(&Answer::new(RUN, "pod", Some(0), body)).unwrap()
+}
+
+fn snapshots() -> Vec<Vec<u8>> {
+    let values: Vec<u64> = (0..500).map(|n| 1_000 + n * n * 1_000).collect();
+    let full = sample::snapshot(0, &values);
+    let mut live = sample::snapshot(0, &values);
+    live.operations.clear();
+    live.nodes.clear();
+    live.series = redisbench_wire::snapshot::Series::default();
+    vec![answered(full), answered(live), answered(sample::snapshot(0, &[]))]
+}
+
+fn states() -> Vec<Vec<u8>> {
+    let hash = Shard::new(plan(0, 3)).hash;
+    let state = |phase, accepted| ShardState {
+        phase,
+        failure: Some(ShardFailure { reason: FailureReason::Internal, message: "why".into() }),
+        plan_hash: Some(hash.clone()),
+        accepted,
+        epoch: 3,
+        preparation: Preparation { waiting_for: Some("refused".into()), preload_keys: 9, ..Preparation::default() },
+    };
+    let start = Some(AcceptedStart { attempt: 1, start_nanoseconds: 5 });
+    vec![
+        answered(state(ShardPhase::Running, start)),
+        answered(state(ShardPhase::Armed, None)),
+        answered(state(ShardPhase::Failed, start)),
+    ]
+}
+
+fn manifests() -> Vec<Vec<u8>> {
+    let object = json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": "sample", "labels": {"a": "b"}},
+        "spec": {
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"],
+                "auth": {"secretRef": {"name": "s", "passwordKey": "p"}}}],
+            "workload": {
+                "operations": [
+                    {"name": "get", "weight": 80, "command": "GET __key__"},
+                    {"name": "set", "weight": 20, "command": "SET __key__ __data__"},
+                ],
+                "keys": {"count": 10000, "prefix": "rb:", "pattern": {"type": "Partitioned"}},
+                "values": {"size": {"type": "Fixed", "fixed": {"bytes": 100}}},
+            },
+            "preload": {"mode": "FillMissing"},
+            "load": {"type": "OpenLoop", "openLoop": {"rate": 5000, "unsentAfter": "1s"}, "connections": 2000,
+                "pipeline": 4, "warmup": "2s", "duration": "10s"},
+            "shards": {"count": 2, "onLost": "Restart", "maxStartSkew": "10ms", "template": {
+                "nodeSelector": {"a": "b"}, "resources": {"limits": {"cpu": "250m"}}}},
+        },
+    });
+    let mut over = object.clone();
+    over["status"] = json!({
+        "phase": "Running", "runId": "0123", "conductorEpoch": 3, "observedGeneration": 1,
+        "trial": {"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T01:00:00.123456Z"},
+        "conditions": [{"type": "Finished", "status": "False", "reason": "A", "message": "b",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    });
+    [object, over].iter().map(|object| object.to_string().into_bytes()).collect()
+}
