@@ -1,6 +1,8 @@
 //! The full result: everything that the status leaves out, as one JSON document, and its cutting into pieces that fit
 //! into ConfigMaps.
 
+use std::io;
+
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::limits;
 use redisbench_wire::snapshot::Snapshot;
@@ -19,7 +21,7 @@ pub const DOCUMENT: &str = "result.json";
 /// The most bytes of a piece: a ConfigMap holds 1 MiB, and JSON within JSON escapes every quote on its way.
 pub const PIECE_BYTES: usize = 900 << 10;
 
-/// The most pieces that are written. What is longer leaves out the shards' own snapshots, and says so.
+/// The most pieces that are written. What is longer is shortened, and says so.
 pub const PIECES: usize = 64;
 
 /// The full result of a trial. Times are nanoseconds, histograms HDR V2-deflate in base64.
@@ -60,8 +62,14 @@ pub struct Histograms {
     pub total: HistogramSet,
     /// Per operation.
     pub operations: Vec<NamedHistograms>,
+    /// Set if those of operations were left out, because the document would not have fitted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub operations_left_out: bool,
     /// Service time per Redis node, by its id.
     pub nodes: Vec<NodeHistogram>,
+    /// Set if those of nodes were left out, because the document would not have fitted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub nodes_left_out: bool,
 }
 
 /// The histograms of one set of requests.
@@ -135,7 +143,9 @@ pub fn histograms(merged: &Merged) -> Result<Histograms, HistogramError> {
     Ok(Histograms {
         total: set(&merged.total)?,
         operations: operations.collect::<Result<_, HistogramError>>()?,
+        operations_left_out: false,
         nodes: nodes.collect::<Result<_, HistogramError>>()?,
+        nodes_left_out: false,
     })
 }
 
@@ -167,18 +177,64 @@ impl<'a> From<&'a ShardOutcome> for ShardRecord<'a> {
 
 impl FullResult<'_> {
     /// The document in pieces, named in their order: `result.json`, or `result.json.000` and so on, which joined are
-    /// the document.
+    /// the document. What would make it too long is left out, and it says so: first the shards' snapshots, then the
+    /// histograms of nodes, then those of operations.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// When it cannot be written as JSON, or not even the rest of it fits.
     pub fn pieces(mut self) -> Result<Vec<(String, String)>, serde_json::Error> {
-        let mut document = serde_json::to_string(&self)?;
-        if document.len() > PIECE_BYTES * PIECES {
-            self.shards.clear();
-            self.shards_left_out = true;
-            document = serde_json::to_string(&self)?;
+        let shorten: [fn(&mut Self); 3] = [
+            |full| {
+                full.shards.clear();
+                full.shards_left_out = true;
+            },
+            |full| {
+                full.histograms.nodes.clear();
+                full.histograms.nodes_left_out = true;
+            },
+            |full| {
+                full.histograms.operations.clear();
+                full.histograms.operations_left_out = true;
+            },
+        ];
+        for shorten in shorten {
+            if let Ok(document) = self.document() {
+                return Ok(pieces(&document, PIECE_BYTES));
+            }
+            shorten(&mut self);
         }
-        Ok(pieces(&document, PIECE_BYTES))
+        Ok(pieces(&self.document()?, PIECE_BYTES))
+    }
+
+    /// The document, unless it is too long. It is not made first and measured then: of many shards it may be larger than
+    /// the memory.
+    fn document(&self) -> Result<String, serde_json::Error> {
+        let mut bounded = Bounded { text: Vec::new(), most: PIECE_BYTES * PIECES - PIECES * LONGEST_CHARACTER };
+        serde_json::to_writer(&mut bounded, self)?;
+        String::from_utf8(bounded.text).map_err(|error| serde_json::Error::io(io::Error::other(error)))
+    }
+}
+
+/// A piece may end so much early, because it is not cut within a character.
+const LONGEST_CHARACTER: usize = 4;
+
+/// Takes so many bytes and no more.
+struct Bounded {
+    text: Vec<u8>,
+    most: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.text.len() + bytes.len() > self.most {
+            return Err(io::Error::other(format!("longer than {} bytes", self.most)));
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -76,9 +76,36 @@ fn scaled(value: u64, units: &[(u64, &str)]) -> String {
     value.to_string()
 }
 
+/// The beginning of `text` that takes at most `most` bytes as JSON, where quotes and control characters take more than
+/// they look like.
+pub fn cut(text: &str, most: usize) -> &str {
+    let mut taken = 0;
+    let end = text.char_indices().find(|(_, character)| {
+        taken += match character {
+            '"' | '\\' => 2,
+            '\0'..='\u{1f}' => 6,
+            other => other.len_utf8(),
+        };
+        taken > most
+    });
+    end.map_or(text, |(at, _)| &text[..at])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_cut_fits_as_json() {
+        for text in ["plain text", "\"\"\"\"\"\"", "\u{1}\u{2}\n\t", "éé€€𝄞𝄞", ""] {
+            for most in 0..30 {
+                let cut = cut(text, most);
+                assert!(serde_json::to_string(cut).unwrap().len() <= most + 2);
+                assert!(text.starts_with(cut));
+            }
+        }
+        assert_eq!(cut("short", 5), "short");
+    }
 
     #[test]
     fn counts_have_groups() {

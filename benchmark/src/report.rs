@@ -12,6 +12,9 @@ use crate::api::RedisBenchmarkSpec;
 use crate::api::status::TrialStatus;
 pub use finished::Finished;
 
+/// The most bytes of a status, as JSON.
+pub const STATUS_BYTES: usize = 64 << 10;
+
 /// What a status speaks of, and when.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {

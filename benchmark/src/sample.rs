@@ -14,9 +14,9 @@ use crate::conductor::{Ending, Outcome, ShardOutcome};
 
 pub const SECOND: u64 = 1_000_000_000;
 
-/// Ten seconds at 1000 requests per second, with the members of `load` and so many shards.
-pub fn spec(shards: u32, load: &Value) -> Validated {
-    let mut object = json!({
+/// A manifest without an end of its load.
+fn manifest(shards: u32) -> Value {
+    json!({
         "apiVersion": "redisbench.dev/v1alpha1",
         "kind": "RedisBenchmark",
         "metadata": {"name": "sample"},
@@ -26,7 +26,20 @@ pub fn spec(shards: u32, load: &Value) -> Validated {
             "load": {"connections": 4000, "warmup": "0s"},
             "shards": {"count": shards},
         },
-    });
+    })
+}
+
+/// A whole manifest.
+pub fn object() -> Value {
+    let mut object = manifest(1);
+    object["spec"]["load"]["type"] = "ClosedLoop".into();
+    object["spec"]["load"]["duration"] = "10s".into();
+    object
+}
+
+/// Ten seconds at 1000 requests per second, with the members of `load` and so many shards.
+pub fn spec(shards: u32, load: &Value) -> Validated {
+    let mut object = manifest(shards);
     let load = load.as_object().cloned().unwrap();
     object["spec"]["load"].as_object_mut().unwrap().extend(load);
     let benchmark = api::read(&object).unwrap();

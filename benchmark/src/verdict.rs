@@ -17,6 +17,8 @@ const ERRORS_DOUBTFUL: u64 = 1;
 /// More than 1 % make it useless.
 const ERRORS_INVALID: u64 = 100;
 const WHOLE: u64 = 10_000;
+/// The most bytes of a reason: the condition Valid says them all in one message.
+const REASON_BYTES: usize = 512;
 /// The most shards that a message names.
 const NAMED: usize = 16;
 
@@ -38,7 +40,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
 }
 
 fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictReason {
-    VerdictReason { reason, severity, message: message.chars().take(1024).collect() }
+    VerdictReason { reason, severity, message: people::cut(message, REASON_BYTES).to_owned() }
 }
 
 fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {

@@ -96,15 +96,17 @@ fn check_array(schema: &Value, items: &[Value], field: &str, problems: &mut Vec<
         check(&schema["items"], item, &format!("{field}[{index}]"), problems);
     }
     let kind = schema["x-kubernetes-list-type"].as_str().unwrap_or_default();
+    // Every such list of the API has one key.
+    let key = schema["x-kubernetes-list-map-keys"][0].as_str().unwrap_or("name");
     let identity = |item: &Value| match kind {
-        "map" => Some(item["name"].clone()),
+        "map" => Some(item[key].clone()),
         "set" => Some(item.clone()),
         _ => None,
     };
     for (index, item) in items.iter().enumerate().take(256) {
         let Some(own) = identity(item) else { continue };
         if items[..index].iter().any(|earlier| identity(earlier).as_ref() == Some(&own)) {
-            let below = if kind == "map" { ".name" } else { "" };
+            let below = if kind == "map" { format!(".{key}") } else { String::new() };
             let value = own.as_str().map_or_else(|| own.to_string(), str::to_owned);
             problems.push(Problem::new(format!("{field}[{index}]{below}"), value, "stands there twice: remove one"));
         }

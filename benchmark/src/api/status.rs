@@ -433,6 +433,9 @@ pub struct Truncated {
     pub errors: u64,
     /// Of the shards.
     pub shards: u64,
+    /// Whether the distribution of response time was left out, because it would not have fitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub histogram: bool,
 }
 
 /// What the preload wrote.

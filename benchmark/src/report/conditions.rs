@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::RedisBenchmarkStatus;
+use crate::people;
 
 /// The condition types.
 pub mod condition {
@@ -51,6 +52,10 @@ pub mod reason {
     pub const SUSPENDED: &str = "Suspended";
     /// The full result could not be kept.
     pub const ARTIFACTS_NOT_WRITTEN: &str = "ArtifactsNotWritten";
+    /// The API server refused the whole status, and took one without the details.
+    pub const STATUS_SHORTENED: &str = "StatusShortened";
+    /// What the run needs could not be written for a while: the API server fails, or does not answer.
+    pub const API_SERVER_FAILING: &str = "ApiServerFailing";
 }
 
 /// What a condition says.
@@ -80,8 +85,8 @@ impl From<bool> for Truth {
     }
 }
 
-/// The longest message that the API takes in a condition.
-const MESSAGE_CHARACTERS: usize = 4096;
+/// The longest message of a condition, in bytes of JSON.
+const MESSAGE_BYTES: usize = 4096;
 
 /// Writes conditions into a status, each with the generation it was judged at.
 #[derive(Debug)]
@@ -110,7 +115,7 @@ impl<'a> Conditions<'a> {
             type_: kind.to_owned(),
             status: truth.to_owned(),
             reason: reason.to_owned(),
-            message: message.chars().take(MESSAGE_CHARACTERS).collect(),
+            message: people::cut(message, MESSAGE_BYTES).to_owned(),
             observed_generation: self.generation,
             last_transition_time,
         };

@@ -5,6 +5,10 @@ use super::{Finished, Subject};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{Phase, Verdict, VerdictValue};
 use crate::conductor::Ending;
+use crate::people;
+
+/// The most bytes of a message that stands beside a result.
+const BESIDE_RESULT_BYTES: usize = 1024;
 
 impl Subject<'_> {
     /// The trial is over: phase, result and conditions. Gives the reason in `CamelCase` and the message that the
@@ -33,6 +37,8 @@ impl Subject<'_> {
     /// Sets all conditions of a terminal phase, which `status` already has together with its verdict. `why` is the
     /// reason in `CamelCase`, `message` is for people.
     pub fn ended(&self, status: &mut RedisBenchmarkStatus, why: &str, message: &str) {
+        // Several conditions carry it, and a result needs the room.
+        let message = if status.result.is_some() { people::cut(message, BESIDE_RESULT_BYTES) } else { message };
         let finished = match status.phase {
             Phase::Failed => reason::FAILED,
             Phase::Aborted => reason::ABORTED,

@@ -7,7 +7,7 @@ use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::{Load, ShardPlan};
 use redisbench_wire::snapshot::Tally;
 
-use super::trial;
+use super::{STATUS_BYTES, trial};
 use crate::api::Validated;
 use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, NodeResult, OperationResult, PreloadResult, Requests,
@@ -23,8 +23,11 @@ use crate::{people, stats};
 /// The most entries of a list in a status.
 const LISTED: usize = 32;
 
-/// The most bytes of a result in a status, as JSON: a status has 64 KiB, and conditions and the verdict come on top.
-const RESULT_BYTES: usize = 52 << 10;
+/// What a status holds beside result, verdict and artifacts, in bytes: conditions with their messages above all.
+const CONDITIONS_BYTES: usize = 12 << 10;
+
+/// The most bytes of one entry of a status' artifacts.
+const ARTIFACT_BYTES: usize = 128;
 
 /// A trial that is over, as it is reported.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +109,8 @@ impl Finished {
             shards_left_out: false,
         };
         self.pieces = full.pieces()?;
-        let result = shortened(whole)?;
+        let beside = CONDITIONS_BYTES + serde_json::to_vec(&verdict)?.len() + self.pieces.len().max(1) * ARTIFACT_BYTES;
+        let result = shortened(whole, STATUS_BYTES.saturating_sub(beside))?;
         summarize(&mut self.summary, &result, &verdict);
         self.result = Some(result);
         self.verdict = Some(verdict);
@@ -191,12 +195,16 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
     })
 }
 
-/// The result as a status holds it: the worst entries of long lists, with the number of those left out. Lists are
-/// halved until all of it fits, and a distribution that does not fit even then is left to the full result.
-fn shortened(whole: TrialResult) -> Result<TrialResult, serde_json::Error> {
+/// The result as a status holds it, in at most `most` bytes of JSON: the worst entries of long lists, with the number of
+/// those left out. A distribution that would take more than half is left to the full result; then lists are halved until
+/// all of it fits, and the distribution goes last.
+fn shortened(whole: TrialResult, most: usize) -> Result<TrialResult, serde_json::Error> {
     let mut result = whole;
     let mut truncated = Truncated::default();
     let mut listed = LISTED;
+    if result.histogram.as_ref().is_some_and(|histogram| histogram.data.len() > most / 2) {
+        (result.histogram, truncated.histogram) = (None, true);
+    }
     loop {
         truncated.operations += shorten(&mut result.operations, listed, |operation| {
             Reverse((operation.requests.errors, operation.requests.scheduled))
@@ -207,11 +215,12 @@ fn shortened(whole: TrialResult) -> Result<TrialResult, serde_json::Error> {
             Reverse((shard.state == ShardOutcome::Lost, shard.requests.errors, shard.p99_nanoseconds))
         });
         result.truncated = (truncated != Truncated::default()).then_some(truncated);
-        if serde_json::to_vec(&result)?.len() <= RESULT_BYTES {
+        if serde_json::to_vec(&result)?.len() <= most {
             return Ok(result);
         }
         if listed == 1 {
-            result.histogram = None;
+            truncated.histogram |= result.histogram.take().is_some();
+            result.truncated = Some(truncated);
             return Ok(result);
         }
         listed /= 2;

@@ -227,6 +227,9 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
         for (number, name) in left_out.into_iter().filter(|(number, _)| *number > 0) {
             notes.push(format!("{} more {name} are in the artifacts only.", count(number)));
         }
+        if truncated.histogram {
+            notes.push("The distribution of response time is in the artifacts only.".to_owned());
+        }
     }
     if let Some(preload) = result.preload.filter(|preload| preload.commands > 0) {
         notes.push(format!("Preload: {} keys, counted nowhere above.", count(preload.keys)));
