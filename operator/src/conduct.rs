@@ -198,6 +198,25 @@ impl Conducts {
         self.merges.load(Ordering::Relaxed)
     }
 
+    /// A run of which the trial is over, with nobody to release.
+    #[cfg(test)]
+    pub(crate) fn put_ended(&self, run: Run, epoch: u64, finished: Finished) {
+        let entry = Conduct {
+            presence: watch::Sender::default(),
+            control: watch::Sender::default(),
+            release: watch::Sender::default(),
+            progress: watch::channel(Progress::default()).1,
+            ended: OnceLock::from((Ended::Over(Arc::new(finished)), Instant::now())),
+            epoch,
+            superseded: OnceLock::new(),
+            released: AtomicBool::new(true),
+            notes: Mutex::default(),
+            task: OnceLock::new(),
+            run,
+        };
+        self.lock().insert(entry.run.uid.clone(), Arc::new(entry));
+    }
+
     /// Begins to conduct, instead of any task that the benchmark had.
     ///
     /// # Errors

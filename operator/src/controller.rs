@@ -47,6 +47,9 @@ pub type Guarded = DeserializeGuard<RedisBenchmark>;
 /// The longest that one reconciliation may take.
 const RECONCILE: Duration = Duration::from_secs(120);
 
+/// The API server may ask for a pause, but for no longer one than this.
+const LONGEST_ASKED_PAUSE: Duration = Duration::from_secs(60);
+
 /// What does not change while the operator runs.
 #[derive(Clone)]
 pub struct Settings {
@@ -173,6 +176,19 @@ impl ReconcileError {
         };
         Some((why, events::chain(self)))
     }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Apply(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+
+    /// What people are told of a failure that should pass by itself and does not: reason and message.
+    fn if_lasting(&self) -> Option<(&'static str, String)> {
+        matches!(self.class(), "throttled" | "server" | "connection" | "timeout")
+            .then(|| (reason::API_SERVER_FAILING, events::chain(self)))
+    }
 }
 
 /// Brings one benchmark a step forward. Errors are for the metrics and for [`retry`].
@@ -206,7 +222,7 @@ pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>
     let shared = &context.shared;
     if error.class() == "conflict" {
         // Someone was faster; the watch brings us what they wrote.
-        return Requeue::requeue(memory::jitter(Duration::from_millis(200), shared.surroundings.chance()));
+        return Requeue::requeue(shared.memory.conflicted(&uid, shared.surroundings.chance()));
     }
     tracing::warn!(
         namespace = object.meta().namespace,
@@ -215,7 +231,8 @@ pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>
         error = events::chain(error),
         "reconciliation failed"
     );
-    Requeue::requeue(shared.memory.failed(&uid, error.for_people(), shared.surroundings.chance()))
+    let pause = shared.memory.failed(&uid, error.for_people(), error.if_lasting(), shared.surroundings.chance());
+    Requeue::requeue(pause.max(error.retry_after().unwrap_or_default().min(LONGEST_ASKED_PAUSE)))
 }
 
 async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, ReconcileError> {

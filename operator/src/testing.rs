@@ -22,6 +22,31 @@ struct Contents {
     version: u64,
     calls: Vec<(Method, String)>,
     broken: bool,
+    faults: Vec<(Fault, u32)>,
+}
+
+/// How the server fails calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    /// Of which calls: the method.
+    pub(crate) method: &'static str,
+    /// And a part of the path.
+    pub(crate) path: &'static str,
+    /// And what is in the body.
+    pub(crate) body: fn(&Value) -> bool,
+    /// What comes instead.
+    pub(crate) how: How,
+}
+
+/// What comes instead of an answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum How {
+    /// A refusal with this status and message; nothing is done.
+    Refusal(u16, &'static str),
+    /// Nothing, and nothing is done.
+    Silence,
+    /// Nothing, but it is done.
+    LostAnswer,
 }
 
 impl FakeServer {
@@ -62,16 +87,59 @@ impl FakeServer {
         self.0.lock().unwrap().broken = broken;
     }
 
+    /// So many of the next calls that `fault` is about fail.
+    pub(crate) fn fail(&self, fault: Fault, times: u32) {
+        self.0.lock().unwrap().faults.push((fault, times));
+    }
+
+    /// All calls work again.
+    pub(crate) fn mend(&self) {
+        self.0.lock().unwrap().faults.clear();
+    }
+
+    /// The reasons of all events, each as often as it was published.
+    pub(crate) fn events(&self) -> Vec<String> {
+        let contents = self.0.lock().unwrap();
+        let events = contents.objects.iter().filter(|(path, _)| path.contains("/events/"));
+        let reasons = events.flat_map(|(_, event)| {
+            let times = event["series"]["count"].as_u64().unwrap_or(1);
+            (0..times).map(|_| event["reason"].as_str().unwrap_or_default().to_owned())
+        });
+        reasons.collect()
+    }
+
     async fn answer(&self, request: Request<Body>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or(Value::Null);
-        let mut contents = self.0.lock().unwrap();
-        let (status, answer) = contents.serve(&parts.method, parts.uri.path(), body);
+        let how = self.0.lock().unwrap().fault(&parts.method, parts.uri.path(), &body);
+        let (status, answer) = match how {
+            Some(How::Silence) => std::future::pending().await,
+            Some(How::LostAnswer) => {
+                self.0.lock().unwrap().serve(&parts.method, parts.uri.path(), body);
+                std::future::pending().await
+            }
+            Some(How::Refusal(code, message)) => failure(StatusCode::from_u16(code).unwrap(), message),
+            None => self.0.lock().unwrap().serve(&parts.method, parts.uri.path(), body),
+        };
         Response::builder().status(status).body(Body::from(serde_json::to_vec(&answer).unwrap())).unwrap()
     }
 }
 
 impl Contents {
+    /// How this call fails, if it does. A call that is refused or not heard is a call, too.
+    fn fault(&mut self, method: &Method, path: &str, body: &Value) -> Option<How> {
+        let concerned = |(fault, times): &&mut (Fault, u32)| {
+            *times > 0 && fault.method == method.as_str() && path.contains(fault.path) && (fault.body)(body)
+        };
+        let (fault, times) = self.faults.iter_mut().find(concerned)?;
+        *times -= 1;
+        let how = fault.how;
+        if how != How::LostAnswer {
+            self.calls.push((method.clone(), path.to_owned()));
+        }
+        Some(how)
+    }
+
     fn serve(&mut self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
         self.calls.push((method.clone(), path.to_owned()));
         if self.broken {

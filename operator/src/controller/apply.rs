@@ -79,6 +79,36 @@ impl ApplyError {
             _ => None,
         }
     }
+
+    /// How long the API server asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Api { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => {
+                    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+                    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether the same object would be refused again: it is too large, or not what the API server takes.
+    pub fn refuses_the_object(&self) -> bool {
+        match self {
+            Self::Api { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => match status.code {
+                    400 | 413 | 422 => true,
+                    // Of etcd's own limits the API server knows nothing but their text.
+                    500 => ["request is too large", "larger than max"].iter().any(|text| status.message.contains(text)),
+                    _ => false,
+                },
+                _ => false,
+            },
+            _ => false,
+        }
+    }
 }
 
 pub(super) async fn call<T>(what: &str, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ApplyError> {

@@ -227,7 +227,7 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
 fn rejected(subject: &Subject<'_>, mut decision: Decision, problems: &str, now: Timestamp) -> Decision {
     decision.status.phase = Phase::Pending;
     let told = find(subject.status, condition::ACCEPTED)
-        .is_some_and(|accepted| accepted.status == "False" && accepted.message == problems);
+        .is_some_and(|accepted| accepted.status == "False" && problems.starts_with(&accepted.message));
     if !told {
         decision.notices.push(Notice::warning(reason::INVALID_SPEC, problems));
     }
@@ -318,7 +318,8 @@ fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision
         decision.status = subject.status.clone();
         return;
     }
-    let epoch = subject.status.conductor_epoch.unwrap_or(0) + 1;
+    // Anyone who may edit a status can set any number.
+    let epoch = subject.status.conductor_epoch.unwrap_or(0).saturating_add(1);
     decision.status.conductor_epoch = Some(epoch);
     if subject.status.phase == Phase::Suspended {
         decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.spec.shards.count)));

@@ -11,6 +11,10 @@ use tokio::time::Instant;
 const WRITES_PER_SECOND: u32 = 20;
 /// The first and the longest pause before something that failed is tried again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+/// The same after a conflict: usually the watch brings at once what someone else wrote.
+const CONFLICT_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// A failure that may pass by itself is told to people once it has come so often in a row.
+const LASTING: u32 = 4;
 
 /// The memory of one operator.
 #[derive(Debug, Default)]
@@ -26,6 +30,7 @@ struct Contents {
 struct Entry {
     written: Option<Instant>,
     failures: u32,
+    conflicts: u32,
     failure: Option<(&'static str, String)>,
 }
 
@@ -61,20 +66,33 @@ impl Memory {
         self.lock().benchmarks.get(uid)?.failure.clone()
     }
 
-    /// A reconciliation of `uid` failed; says how long to wait before the next.
-    pub fn failed(&self, uid: &str, failure: Option<(&'static str, String)>, chance: u64) -> Duration {
+    /// A reconciliation of `uid` failed; says how long to wait before the next. Of `failure` and `if_lasting`, both as
+    /// reason and message, the second is kept only if it has failed for a while.
+    pub fn failed(
+        &self,
+        uid: &str,
+        failure: Option<(&'static str, String)>,
+        if_lasting: Option<(&'static str, String)>,
+        chance: u64,
+    ) -> Duration {
         let mut contents = self.lock();
         let entry = contents.benchmarks.entry(uid.to_owned()).or_default();
-        let doublings = entry.failures.min(16);
-        entry.failures = entry.failures.saturating_add(1);
-        entry.failure = failure;
-        jitter(PAUSES.0.saturating_mul(1 << doublings).min(PAUSES.1), chance)
+        let pause = growing(PAUSES, &mut entry.failures);
+        entry.failure = failure.or(if_lasting.filter(|_| entry.failures >= LASTING));
+        jitter(pause, chance)
+    }
+
+    /// A write about `uid` met someone else's; says how long to wait before the next.
+    pub fn conflicted(&self, uid: &str, chance: u64) -> Duration {
+        let mut contents = self.lock();
+        let entry = contents.benchmarks.entry(uid.to_owned()).or_default();
+        jitter(growing(CONFLICT_PAUSES, &mut entry.conflicts), chance)
     }
 
     /// A reconciliation of `uid` worked.
     pub fn succeeded(&self, uid: &str) {
         if let Some(entry) = self.lock().benchmarks.get_mut(uid) {
-            entry.failures = 0;
+            (entry.failures, entry.conflicts) = (0, 0);
             entry.failure = None;
         }
     }
@@ -83,6 +101,13 @@ impl Memory {
     pub fn forget(&self, uid: &str) {
         self.lock().benchmarks.remove(uid);
     }
+}
+
+/// The pause after so many `times` in a row, which this is one more of.
+fn growing((first, longest): (Duration, Duration), times: &mut u32) -> Duration {
+    let doublings = (*times).min(16);
+    *times = times.saturating_add(1);
+    first.saturating_mul(1 << doublings).min(longest)
 }
 
 /// Between half and one and a half of `pause`, by `chance`, so that what failed together is not tried again together.
@@ -98,11 +123,33 @@ mod tests {
     fn pauses_grow_to_a_bound_and_begin_anew() {
         let memory = Memory::default();
         for chance in 0..40 {
-            assert!(memory.failed("a", None, chance * 27) <= PAUSES.1 * 3 / 2);
+            assert!(memory.failed("a", None, None, chance * 27) <= PAUSES.1 * 3 / 2);
         }
-        assert!(memory.failed("a", None, 0) >= PAUSES.1 / 2);
+        assert!(memory.failed("a", None, None, 0) >= PAUSES.1 / 2);
         memory.succeeded("a");
-        assert!(memory.failed("a", None, 1023) <= PAUSES.0 * 3 / 2);
+        assert!(memory.failed("a", None, None, 1023) <= PAUSES.0 * 3 / 2);
+    }
+
+    #[test]
+    fn conflicts_do_not_make_a_fast_loop() {
+        let memory = Memory::default();
+        let pauses: Vec<Duration> = (0..20).map(|_| memory.conflicted("a", 512)).collect();
+        assert_eq!((pauses[0], pauses[19]), CONFLICT_PAUSES);
+        assert!(pauses.is_sorted());
+        memory.succeeded("a");
+        assert_eq!(memory.conflicted("a", 512), CONFLICT_PAUSES.0);
+    }
+
+    #[test]
+    fn what_may_pass_is_told_when_it_does_not() {
+        let memory = Memory::default();
+        let told = |_| {
+            memory.failed("a", None, Some(("Failing", "why".into())), 0);
+            memory.failure("a").is_some()
+        };
+        assert_eq!((0..5).map(told).collect::<Vec<_>>(), [false, false, false, true, true]);
+        memory.succeeded("a");
+        assert_eq!(memory.failure("a"), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,14 +6,15 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource as _};
-use redisbench_benchmark::api::{RedisBenchmark, Validated, spec};
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus, Validated, spec};
 use redisbench_benchmark::conductor::{ConductorConfig, ConductorLimits, OnLost, StartRecord};
 use redisbench_benchmark::credential::RunCredential;
+use redisbench_benchmark::report::conditions::reason;
 
-use super::apply::{self, Applier};
+use super::apply::{self, Applier, ApplyError};
 use super::build::{self, JobInput, Run};
-use super::decide::{Action, Decision, Observed};
-use super::status::is_urgent;
+use super::decide::{Action, Decision, Notice, Observed};
+use super::status::{Without, is_urgent, shortened};
 use super::{Context, ReconcileError, events};
 use crate::conduct::{Finished, Score, StatusJournal};
 
@@ -30,14 +31,13 @@ impl Performer<'_> {
     /// Carries out `decision`; says how soon to look again if a status was put off.
     pub(super) async fn perform(&self, decision: &Decision) -> Result<Option<Duration>, ReconcileError> {
         let shared = &self.context.shared;
-        for action in &decision.before {
-            self.act(action).await?;
-        }
+        self.act_all(&decision.before).await?;
         let old = self.benchmark.status.clone().unwrap_or_default();
         let changed = old != decision.status || self.benchmark.status.is_none();
         let put_off = changed && !is_urgent(&old, &decision.status) && !shared.memory.may_write();
+        let mut notices = decision.notices.clone();
         if changed && !put_off {
-            match apply::status(&shared.client, self.benchmark, &decision.status).await {
+            match self.write_status(&decision.status, &mut notices).await {
                 Ok(true) => shared.memory.wrote(&self.run.uid),
                 Ok(false) => {}
                 // Deleted meanwhile: the watch will say so.
@@ -45,11 +45,37 @@ impl Performer<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        for action in &decision.after {
+        let after = self.act_all(&decision.after).await;
+        // The status says it already, so it is not decided again: what fails after it must not swallow the news.
+        events::publish(&shared.recorder, &self.benchmark.object_ref(&()), &notices).await;
+        after?;
+        Ok(put_off.then_some(Duration::from_secs(1)))
+    }
+
+    /// Writes `status`. A final one that the API server refuses for what is in it is written without its details, step
+    /// by step, and says so: else the benchmark would never be over, and the operator's end would be the result's.
+    async fn write_status(&self, status: &RedisBenchmarkStatus, notices: &mut Vec<Notice>) -> Result<bool, ApplyError> {
+        let client = &self.context.shared.client;
+        let mut written = apply::status(client, self.benchmark, status).await;
+        for without in [Without::Lists, Without::Result] {
+            let Err(error) = &written else { break };
+            if !status.phase.is_terminal() || status.result.is_none() || !error.refuses_the_object() {
+                break;
+            }
+            let (shorter, message) = shortened(status, without, &events::chain(error));
+            written = apply::status(client, self.benchmark, &shorter).await;
+            if written.is_ok() {
+                notices.push(Notice { warning: true, reason: reason::STATUS_SHORTENED.to_owned(), message });
+            }
+        }
+        written
+    }
+
+    async fn act_all(&self, actions: &[Action]) -> Result<(), ReconcileError> {
+        for action in actions {
             self.act(action).await?;
         }
-        events::publish(&shared.recorder, &self.benchmark.object_ref(&()), &decision.notices).await;
-        Ok(put_off.then_some(Duration::from_secs(1)))
+        Ok(())
     }
 
     async fn act(&self, action: &Action) -> Result<(), ReconcileError> {

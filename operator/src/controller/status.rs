@@ -1,6 +1,9 @@
-//! How statuses are compared. Pure.
+//! How statuses are compared, and shortened where they are refused. Pure.
 
 use redisbench_benchmark::api::RedisBenchmarkStatus;
+use redisbench_benchmark::api::status::Truncated;
+use redisbench_benchmark::people;
+use redisbench_benchmark::report::conditions::condition;
 use serde_json::{Map, Value};
 
 /// Whether `new` must be written at once: it says something else than `old`, not only newer numbers.
@@ -17,6 +20,52 @@ pub fn is_urgent(old: &RedisBenchmarkStatus, new: &RedisBenchmarkStatus) -> bool
         || old.result != new.result
         || old.observed_generation != new.observed_generation
         || old.shards.map(|shards| shards.lost) != new.shards.map(|shards| shards.lost)
+}
+
+/// What a status that was refused goes without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Without {
+    /// The lists of its result and the distribution.
+    Lists,
+    /// Its result and verdict.
+    Result,
+}
+
+/// The most bytes of what is quoted of a refusal.
+const REFUSAL_BYTES: usize = 512;
+
+/// A final status with less in it, and what its condition Complete then says: `why` the whole of it was refused, and
+/// where the rest is.
+pub fn shortened(status: &RedisBenchmarkStatus, without: Without, why: &str) -> (RedisBenchmarkStatus, String) {
+    let mut shorter = status.clone();
+    let (mut what, mut kept) = ("the lists and the distribution", "");
+    if let Some(result) = &mut shorter.result {
+        let mut truncated = result.truncated.unwrap_or_default();
+        truncated = Truncated {
+            operations: truncated.operations + result.operations.len() as u64,
+            nodes: truncated.nodes + result.nodes.len() as u64,
+            errors: truncated.errors + result.errors.len() as u64,
+            shards: truncated.shards + result.shards.len() as u64,
+            histogram: truncated.histogram || result.histogram.is_some(),
+        };
+        (result.operations, result.nodes, result.errors, result.shards) = Default::default();
+        result.histogram = None;
+        result.truncated = Some(truncated);
+    }
+    if without == Without::Result {
+        what = "the result and its verdict";
+        (shorter.result, shorter.verdict) = (None, None);
+    }
+    if !shorter.artifacts.is_empty() {
+        kept = ", which the artifacts hold";
+    }
+    let why = people::cut(why, REFUSAL_BYTES);
+    let message = format!("the API server refused the whole status, so it is without {what}{kept}: {why}");
+    let complete = shorter.conditions.iter_mut().find(|condition| condition.type_ == condition::COMPLETE);
+    if let Some(complete) = complete {
+        complete.message = format!("{}; {message}", people::cut(&complete.message, REFUSAL_BYTES));
+    }
+    (shorter, message)
 }
 
 /// The JSON merge patch that makes `old` into `new`; none when they are equal.

@@ -1,5 +1,7 @@
 //! Whole reconciliations against an API server in memory.
 
+mod faults;
+
 use kube::runtime::events::Reporter;
 use kube::runtime::reflector::store;
 use kube::runtime::reflector::store::Writer;

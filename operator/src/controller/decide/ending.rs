@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use redisbench_benchmark::api::status::{Phase, Verdict, VerdictValue};
+use redisbench_benchmark::people;
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 
 use super::{ARTIFACTS_LIMIT, Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject, live};
@@ -53,7 +55,12 @@ pub(super) fn over(
     let Some((why, message)) = subject.report(now).over(&mut decision.status, &finished.report) else { return };
     match artifacts_failure.filter(|_| since >= ARTIFACTS_LIMIT) {
         Some(failure) => {
+            let failure = people::cut(failure, 512);
             let message = format!("the full result could not be kept: {failure}; the status holds its summary");
+            let complete = |condition: &&mut Condition| condition.type_ == condition::COMPLETE;
+            if let Some(complete) = decision.status.conditions.iter_mut().find(complete) {
+                complete.message = format!("{}; {message}", people::cut(&complete.message, 512));
+            }
             decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
         }
         // While writing fails the status is not written either, and both are tried again.
