@@ -12,6 +12,9 @@ COPY operator operator
 COPY loadgen loadgen
 COPY cli cli
 COPY e2e e2e
+COPY simulate simulate
+COPY soak soak
+COPY fuzz fuzz
 RUN cargo build --locked --release -p redisbench-operator -p redisbench-loadgen
 
 FROM gcr.io/distroless/cc-debian12:nonroot AS operator
