@@ -251,8 +251,9 @@ pub fn next_whole(input: &mut &[u8]) -> Option<Reply> {
         [b'$', rest @ ..] => (Reply::Value, bulk(rest)? + 1),
         [b'+', b'O', b'K', b'\r', b'\n', ..] => (Reply::Value, 5),
         [b':', rest @ ..] => {
-            let end = rest.iter().take(21).position(|byte| *byte == b'\r')?;
-            if rest.get(end + 1) != Some(&b'\n') {
+            // Whatever is before the signs and digits may end the line elsewhere.
+            let end = rest.iter().take(21).position(|byte| *byte < b'+')?;
+            if rest.get(end..end + 2) != Some(b"\r\n") {
                 return None;
             }
             (Reply::Value, end + 3)
