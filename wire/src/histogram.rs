@@ -142,7 +142,10 @@ impl EncodedHistogram {
         let histogram: Histogram<u64> =
             Deserializer::new().deserialize(&mut inflated.as_slice()).map_err(HistogramError::Counts)?;
         let mut fresh = kind.empty();
-        // Checks the counts against the bounds: a value beyond them cannot be added.
+        // The last buckets lie beyond the highest value: there are as many as a power of two needs.
+        if histogram.max() > fresh.highest_equivalent(HIGHEST_NANOSECONDS) {
+            return Err(HistogramError::Malformed("counts beyond its bounds"));
+        }
         fresh.add(&histogram).map_err(|_| HistogramError::Malformed("counts beyond its bounds"))?;
         Ok(fresh)
     }

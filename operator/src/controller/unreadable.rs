@@ -26,7 +26,7 @@ pub(super) async fn reject(client: &Client, invalid: &InvalidObject) -> Result<R
         Err(error) if error.code() == Some(404) => return Ok(Requeue::await_change()),
         Err(error) => return Err(error.into()),
     };
-    let old = found.data.get("status").cloned().unwrap_or_else(|| json!({}));
+    let old = found.data.get("status").filter(|status| status.is_object()).cloned().unwrap_or_else(|| json!({}));
     let message = format!("this operator cannot read the spec: {}; change it, or upgrade the operator", invalid.error);
     // The status may be of another version, too: all that is not said here stays as it is.
     let conditions = old.get("conditions").cloned().unwrap_or_default();
