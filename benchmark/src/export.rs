@@ -182,7 +182,11 @@ impl FullResult<'_> {
     ///
     /// # Errors
     /// When it cannot be written as JSON, or not even the rest of it fits.
-    pub fn pieces(mut self) -> Result<Vec<(String, String)>, serde_json::Error> {
+    pub fn pieces(self) -> Result<Vec<(String, String)>, serde_json::Error> {
+        self.pieces_of(PIECE_BYTES, PIECES)
+    }
+
+    fn pieces_of(mut self, piece: usize, most: usize) -> Result<Vec<(String, String)>, serde_json::Error> {
         let shorten: [fn(&mut Self); 3] = [
             |full| {
                 full.shards.clear();
@@ -197,19 +201,20 @@ impl FullResult<'_> {
                 full.histograms.operations_left_out = true;
             },
         ];
+        let bytes = (piece - LONGEST_CHARACTER) * most;
         for shorten in shorten {
-            if let Ok(document) = self.document() {
-                return Ok(pieces(&document, PIECE_BYTES));
+            if let Ok(document) = self.document(bytes) {
+                return Ok(pieces(&document, piece));
             }
             shorten(&mut self);
         }
-        Ok(pieces(&self.document()?, PIECE_BYTES))
+        Ok(pieces(&self.document(bytes)?, piece))
     }
 
-    /// The document, unless it is too long. It is not made first and measured then: of many shards it may be larger than
-    /// the memory.
-    fn document(&self) -> Result<String, serde_json::Error> {
-        let mut bounded = Bounded { text: Vec::new(), most: PIECE_BYTES * PIECES - PIECES * LONGEST_CHARACTER };
+    /// The document, unless it is longer than `most` bytes. It is not made first and measured then: of many shards it may
+    /// be larger than the memory.
+    fn document(&self, most: usize) -> Result<String, serde_json::Error> {
+        let mut bounded = Bounded { text: Vec::new(), most };
         serde_json::to_writer(&mut bounded, self)?;
         String::from_utf8(bounded.text).map_err(|error| serde_json::Error::io(io::Error::other(error)))
     }
@@ -268,6 +273,56 @@ mod tests {
     fn what_does_not_fit_is_cut_in_order() {
         let expected = [("result.json.000", "abcd"), ("result.json.001", "e")];
         assert_eq!(pieces("abcde", 4), expected.map(|(name, piece)| (name.to_owned(), piece.to_owned())));
+    }
+
+    /// The document of a result whose parts take about 100 kB each, in pieces of 1 kB, and so many of them at most.
+    fn shortened_to(most: usize) -> (usize, serde_json::Value) {
+        let text = |length: usize| -> EncodedHistogram { serde_json::from_value("x".repeat(length).into()).unwrap() };
+        let set = |length| HistogramSet { response: text(length), service: None, error_replies: None };
+        let outcome = crate::sample::outcome((0..20).map(|shard| crate::sample::snapshot(shard, &[1_000])).collect());
+        let mut shards = shard_records(&outcome);
+        let why = "w".repeat(5_000);
+        for shard in &mut shards {
+            shard.lost = Some(&why);
+        }
+        let full = FullResult {
+            format: FORMAT,
+            benchmark: "sample",
+            run_id: "run",
+            trial: None,
+            result: &TrialResult::default(),
+            verdict: None,
+            synchronization: None,
+            histograms: Histograms {
+                total: set(5_000),
+                operations: vec![NamedHistograms { name: "get".into(), histograms: set(100_000) }],
+                operations_left_out: false,
+                nodes: vec![NodeHistogram { id: "a".into(), service: text(100_000) }],
+                nodes_left_out: false,
+            },
+            shards,
+            shards_left_out: false,
+        };
+        let pieces = full.pieces_of(1_000, most).unwrap();
+        assert!(pieces.iter().all(|(_, piece)| piece.len() <= 1_000));
+        let document: String = pieces.iter().map(|(_, piece)| piece.as_str()).collect();
+        (pieces.len(), serde_json::from_str(&document).unwrap())
+    }
+
+    #[test]
+    fn what_would_not_fit_is_left_out_in_order_and_named() {
+        for (most, left_out) in [(1_000, 0), (300, 1), (150, 2), (20, 3)] {
+            let (pieces, document) = shortened_to(most);
+            assert!(pieces <= most, "{pieces} pieces, not {most}");
+            let named = [
+                &document["shardsLeftOut"],
+                &document["histograms"]["nodesLeftOut"],
+                &document["histograms"]["operationsLeftOut"],
+            ];
+            assert_eq!(named.iter().take_while(|named| **named == true).count(), left_out, "{most}");
+            assert_eq!(named.iter().filter(|named| **named == true).count(), left_out, "{most}");
+            assert_eq!(document["histograms"]["total"]["response"].as_str().unwrap().len(), 5_000);
+        }
     }
 
     proptest! {

@@ -148,6 +148,9 @@ pub fn validate(benchmark: &RedisBenchmark) -> Result<Validated, Vec<Problem>> {
 }
 
 #[cfg(test)]
+mod hostile;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

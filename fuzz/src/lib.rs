@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_most_that_is_held_at_one_time_is_counted() {
-        let (_, held) = peak(|| {
+        let ((), held) = peak(|| {
             drop(vec![0_u8; 100_000]);
             drop(vec![0_u8; 300_000]);
         });

@@ -86,10 +86,8 @@ pub struct StartRequest {
     /// The conductor's epoch.
     pub epoch: u64,
     /// The attempt, from 1. The first instant accepted for an attempt stands.
-    #[serde(deserialize_with = "bounded::attempt")]
     pub attempt: u32,
     /// When to send the first warm-up request: nanoseconds on this shard's monotonic clock.
-    #[serde(deserialize_with = "bounded::instant")]
     pub start_nanoseconds: u64,
 }
 

@@ -118,3 +118,102 @@ fn the_full_result_leaves_nothing_out() {
     assert!(whole["histograms"]["total"]["response"].is_string());
     assert!(whole["result"]["truncated"].is_null());
 }
+
+/// A final snapshot that says as much as the contract lets it, in texts that JSON makes longer still.
+fn largest(shard: u32, (operations, nodes, errors, points): (usize, usize, usize, usize), text: &str) -> Snapshot {
+    let mut snapshot = snapshot(shard, &[1_000, 2_000_000, 3_000_000_000]);
+    let (operation, node) = (snapshot.operations[0].clone(), snapshot.nodes[0].clone());
+    let name = |n: usize| text.chars().cycle().take(200).chain(n.to_string().chars()).collect::<String>();
+    // Only the first has the requests, so that all of them add up.
+    snapshot.operations.extend((1..operations).map(|n| redisbench_wire::snapshot::OperationTally {
+        name: format!("operation-{n}"),
+        tally: Tally::default(),
+        latency: redisbench_wire::snapshot::Latency {
+            response: EncodedHistogram::encode(&Kind::Request.empty()).unwrap(),
+            ..operation.latency.clone()
+        },
+        nil_replies: 0,
+    }));
+    snapshot.nodes.extend((1..nodes).map(|n| NodeTally { id: name(n), address: name(n), ..node.clone() }));
+    snapshot.errors = (0..errors)
+        .map(|n| ErrorTally { kind: name(n), count: u64::MAX >> 12, first_message: text.repeat(30) })
+        .collect();
+    snapshot.series.completed = vec![1_000_000; points];
+    snapshot.generator.host = name(0);
+    snapshot
+}
+
+/// The status that the API server gets, and the largest ConfigMap as it is sent and kept.
+fn sizes(outcome: &Outcome) -> (usize, usize, usize) {
+    let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
+    let finished = Finished::of(&"n".repeat(46), &spec, &plans(&spec, "run"), outcome).unwrap();
+    let benchmark = crate::api::read(&crate::sample::object()).unwrap();
+    let subject = Subject { spec: &benchmark.spec, generation: Some(i64::MAX), now: jiff::Timestamp::UNIX_EPOCH };
+    let mut status = crate::api::RedisBenchmarkStatus { run_id: Some("r".repeat(64)), ..Default::default() };
+    status.artifacts = (finished.pieces.iter().enumerate())
+        .map(|(index, (name, _))| crate::api::status::Artifact {
+            name: name.clone(),
+            config_map: format!("{}-result-{index}", "n".repeat(46)),
+        })
+        .collect();
+    subject.in_progress(&mut status, "m");
+    subject.over(&mut status, &finished);
+    assert_eq!(crate::api::status_problems(&status), []);
+    let sent = |(_, piece): &(String, String)| serde_json::to_string(piece).unwrap().len();
+    (
+        serde_json::to_vec(&status).unwrap().len(),
+        finished.pieces.iter().map(sent).max().unwrap_or_default(),
+        finished.pieces.iter().map(|(_, piece)| piece.len()).max().unwrap_or_default(),
+    )
+}
+
+fn assert_fits(outcome: &Outcome) {
+    let (status, sent, kept) = sizes(outcome);
+    assert!(status <= STATUS_BYTES, "{status} bytes of status");
+    // A ConfigMap holds 1 MiB, a request to the API server 3 MiB; the rest of both is for names and labels.
+    assert!(kept <= (1 << 20) - (64 << 10) && sent <= (3 << 20) - (64 << 10), "{sent} bytes sent, {kept} kept");
+}
+
+#[test]
+fn the_largest_benchmark_fits() {
+    use redisbench_wire::limits::{ERROR_KINDS, NODES, OPERATIONS, SERIES_POINTS};
+    let most = (OPERATIONS, NODES, ERROR_KINDS, SERIES_POINTS);
+    let small = snapshot(0, &[1_023; 3]);
+    let others = (1..2_000).map(|shard| {
+        let mut other = Snapshot { shard, ..small.clone() };
+        other.operations.clear();
+        other.nodes.clear();
+        other
+    });
+    let mut outcome = outcome([largest(0, most, "\"\\\u{1}é")].into_iter().chain(others).collect());
+    for index in 1..100 {
+        lose(&mut outcome, index);
+        outcome.shards[index].lost = Some("\u{1}".repeat(1_024));
+    }
+    outcome.ending = Ending::Failed(conductor::Failure { reason: "ShardLost".into(), message: "\u{2}".repeat(9_000) });
+    assert_fits(&outcome);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(16))]
+    #[test]
+    fn every_benchmark_fits(
+        shards in 1_u32..40,
+        operations in 1_usize..65,
+        nodes in 1_usize..80,
+        errors in 0_usize..65,
+        points in 0_usize..3_000,
+        text in "[a\"\\\\\u{1}é€𝄞]{1,20}",
+        lost in 0_usize..40,
+    ) {
+        let of = |shard| largest(shard, (operations, nodes, errors, points), &text);
+        let mut outcome = outcome((0..shards).map(of).collect());
+        for index in 0..lost.min(outcome.shards.len()) {
+            lose(&mut outcome, index);
+            outcome.shards[index].lost = Some(text.repeat(100));
+        }
+        let message = text.repeat(500);
+        outcome.ending = Ending::Failed(conductor::Failure { reason: "ShardLost".into(), message });
+        assert_fits(&outcome);
+    }
+}

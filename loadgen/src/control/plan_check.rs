@@ -37,6 +37,18 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
         Bound::Duration { nanoseconds } => nanoseconds,
         Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
     };
+    let times = [
+        plan.warmup_nanoseconds,
+        longest,
+        plan.timeouts.connect_nanoseconds,
+        plan.timeouts.request_nanoseconds,
+        plan.limits.trial_nanoseconds,
+        plan.limits.armed_nanoseconds,
+        plan.limits.finished_nanoseconds,
+    ];
+    require(times.iter().all(|time| *time <= limits::LARGEST_INSTANT_NANOSECONDS / 4), || {
+        "a time is longer than 18 years, and their sum beyond what a clock counts".into()
+    })?;
     require(longest > 0, || "bound: the measurement has no time".into())?;
     let timeouts = plan.timeouts;
     require(timeouts.connect_nanoseconds > 0 && timeouts.request_nanoseconds > 0, || "a timeout is 0".into())
@@ -67,7 +79,8 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut ShardPlan);
-        let faults: [(Spoil, &str); 14] = [
+        let faults: [(Spoil, &str); 15] = [
+            (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shard = 3, "shard 3 of 3 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
             (|plan| plan.pipeline = 0, "pipeline is 0"),

@@ -14,6 +14,8 @@ use redisbench_wire::{
 use super::exit::Exit;
 use super::plan_check;
 
+#[cfg(test)]
+mod hostile;
 mod progress;
 #[cfg(test)]
 mod tests;

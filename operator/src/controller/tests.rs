@@ -1,6 +1,7 @@
 //! Whole reconciliations against an API server in memory.
 
 mod faults;
+mod hostile;
 
 use kube::runtime::events::Reporter;
 use kube::runtime::reflector::store;
@@ -16,7 +17,7 @@ struct World {
     server: FakeServer,
     context: Arc<Context>,
     jobs: Writer<Job>,
-    _pods: Writer<Pod>,
+    pods: Writer<Pod>,
     _woken: mpsc::Receiver<ObjectRef<Guarded>>,
 }
 
@@ -37,7 +38,7 @@ impl World {
             Conducts::default(),
         );
         let context = Context { reads: Reads { client, jobs: job_store, pods: pod_store }, shared, wake };
-        Self { server, context: Arc::new(context), jobs, _pods: pods, _woken: woken }
+        Self { server, context: Arc::new(context), jobs, pods, _woken: woken }
     }
 
     /// Puts the benchmark on the server.

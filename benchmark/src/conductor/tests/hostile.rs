@@ -86,7 +86,7 @@ fn snapshot(bytes: &[u8]) {
     let shown = picture::merge(&[shard], 1).unwrap();
     assert_eq!(shown.total.scheduled, hostile.total.scheduled);
 
-    let honest = sample::snapshot(1, &[1_450_000; 5_000]);
+    let honest = sample::snapshot(1, &vec![1_450_000; 5_000]);
     let succeeded = hostile.total.succeeded + honest.total.succeeded;
     let outcome = outcome(vec![hostile, honest]);
     let finished = Finished::of("sample", &spec, &plans, &outcome).unwrap();

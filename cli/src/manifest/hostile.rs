@@ -1,0 +1,45 @@
+//! Manifests that nobody would write on purpose, and some that somebody would. See `redisbench-fuzz`.
+
+use redisbench_fuzz::{Meter, Target, drive};
+
+use super::{parse, validate};
+
+#[global_allocator]
+static METER: Meter = Meter;
+
+const TARGETS: [Target; 1] = [
+    // YAML is read by way of two trees of values; aliases may repeat what they stand for a limited number of times.
+    Target { name: "manifest", run: manifest, seeds, words, memory: (64 << 20, 1024), cases: 400 },
+];
+
+#[test]
+fn hostile_input_is_refused_in_bounded_memory() {
+    drive(env!("CARGO_MANIFEST_DIR"), &TARGETS);
+}
+
+fn manifest(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match parse(&text) {
+        Ok(manifest) => drop(validate(&manifest.benchmark)),
+        Err(problems) => assert!(!problems.is_empty()),
+    }
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: hunter2}\n";
+    let quickstart = include_str!("../../../examples/quickstart.yaml");
+    // Every document of JSON is one of YAML.
+    let json = serde_json::to_string(&parse(quickstart).unwrap_or_else(|_| unreachable!("it is tested")).document);
+    let bomb = (1..9).fold("a0: &a0 [x]\n".to_owned(), |text, n| {
+        let list = format!("*a{}, ", n - 1).repeat(9);
+        format!("{text}a{n}: &a{n} [{list}]\n")
+    });
+    let texts = [quickstart.to_owned(), format!("{quickstart}{secret}"), json.unwrap_or_default(), bomb];
+    texts.map(String::into_bytes).to_vec()
+}
+
+fn words() -> Vec<String> {
+    ["---\n", "&a ", "*a", "<<: *a\n", "!!binary ", "!x ", "? ", "| \n", "\t", ".nan", "0x7f", "~", "{}", "1e999"]
+        .map(str::to_owned)
+        .to_vec()
+}

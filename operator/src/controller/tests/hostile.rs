@@ -1,0 +1,121 @@
+//! Whatever the API server holds, reconciling it does not panic: benchmarks, Jobs and pods with anything in any field,
+//! as another version or another hand may have written them. See `redisbench-fuzz`.
+
+use redisbench_fuzz::{Meter, Target, drive};
+
+use super::*;
+
+#[global_allocator]
+static METER: Meter = Meter;
+
+const TARGETS: [Target; 1] = [
+    // The plans of 2,000 shards, and what is decided about each.
+    Target { name: "objects", run: objects, seeds, words, memory: (64 << 20, 256), cases: 250 },
+];
+
+#[test]
+fn hostile_input_is_refused_or_judged() {
+    drive(env!("CARGO_MANIFEST_DIR"), &TARGETS);
+}
+
+fn objects(bytes: &[u8]) {
+    let Ok(mut all) = serde_json::from_slice::<Value>(bytes) else { return };
+    let object = all["object"].take();
+    // What has no name is no object of an API server.
+    if object["metadata"]["name"] != "cart" || object["metadata"]["namespace"] != "perf" {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let mut world = World::new();
+        let named = |object: &Value| object["metadata"]["name"].is_string();
+        if let Some(Ok(job)) = Some(all["job"].take()).filter(named).map(serde_json::from_value::<Job>) {
+            world.jobs.apply_watcher_event(&Event::Apply(job));
+        }
+        for pod in all["pods"].as_array().cloned().unwrap_or_default().into_iter().take(100) {
+            if let Some(Ok(pod)) = Some(pod).filter(named).map(serde_json::from_value::<Pod>) {
+                world.pods.apply_watcher_event(&Event::Apply(pod));
+            }
+        }
+        world.server.put(CART, object);
+        for _ in 0..3 {
+            let Some(object) = world.server.get(CART) else { return };
+            let Ok(object) = serde_json::from_value::<Guarded>(object) else { return };
+            let object = Arc::new(object);
+            if let Err(error) = reconcile(object.clone(), world.context.clone()).await {
+                retry(object, &error, world.context.clone());
+            }
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+    });
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let owner =
+        json!([{"apiVersion": "redisbench.dev/v1alpha1", "kind": "RedisBenchmark", "name": "cart", "uid": "u-1"}]);
+    let job = json!({
+        "metadata": {"name": "cart-89abcdef", "namespace": "perf", "uid": "j", "ownerReferences": owner,
+            "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "status": {"conditions": [{"type": "FailureTarget", "status": "False", "message": "m"}]},
+    });
+    let pod = |index: u32, state: Value| {
+        json!({
+            "metadata": {"name": format!("p{index}"), "namespace": "perf", "uid": format!("uid-{index}"),
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+                "labels": {"batch.kubernetes.io/job-completion-index": index.to_string(),
+                    "redisbench.dev/run": "0123456789abcdef"},
+                "annotations": {"batch.kubernetes.io/job-index-failure-count": "1"},
+                "ownerReferences": [
+                    {"apiVersion": "batch/v1", "kind": "Job", "name": "cart", "uid": "j", "controller": true}]},
+            "spec": {"nodeName": "n1", "containers": []},
+            "status": state,
+        })
+    };
+    let container = |state: Value| json!([{"name": "loadgen", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}]);
+    let pods = json!([
+        pod(
+            0,
+            json!({"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": container(json!({"running": {}}))})
+        ),
+        pod(
+            1,
+            json!({"phase": "Failed", "containerStatuses": container(json!({"terminated":
+            {"exitCode": 75, "reason": "Error", "message": "a\nlast words\n"}}))})
+        ),
+        pod(
+            2,
+            json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "0/3 nodes are available"}]})
+        ),
+    ]);
+    let conditions = json!([{"type": "Finished", "status": "True", "reason": "Succeeded", "message": "m",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    let start = json!({"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T01:00:00.123456Z"});
+    [
+        json!(null),
+        json!({"phase": "Preparing", "runId": "0123456789abcdef", "conductorEpoch": 1}),
+        json!({"phase": "Running", "runId": "0123456789abcdef", "conductorEpoch": 3, "trial": start}),
+        json!({"phase": "Succeeded", "runId": "0123456789abcdef", "conditions": conditions}),
+    ]
+    .map(|status| {
+        let mut object = serde_json::to_value(benchmark(json!({"spec": {"ttlSecondsAfterFinished": 60}}))).unwrap();
+        object["status"] = status;
+        json!({"object": object, "job": job, "pods": pods}).to_string().into_bytes()
+    })
+    .to_vec()
+}
+
+fn words() -> Vec<String> {
+    ["Running", "Suspended", "Failed", "Succeeded", "True", "10.0.0.1", "::1", "2026-01-01T01:00:00Z", "u-1", "j"]
+        .into_iter()
+        .chain([
+            "0123456789abcdef",
+            "-1",
+            "99999999999",
+            "DisruptionTarget",
+            "9999-12-31T23:59:59Z",
+            "-9999-01-01T00:00:00Z",
+        ])
+        .map(str::to_owned)
+        .collect()
+}
