@@ -128,6 +128,7 @@ impl Performer<'_> {
                 spec::OnLost::Restart => OnLost::Restart,
             },
             resume,
+            attempts: 0,
             wall_clock: shared.surroundings.wall_clock.clone(),
         };
         let (validated, run) = (spec.clone(), self.run.clone());
