@@ -109,6 +109,8 @@ pub enum Action {
         epoch: u64,
         /// The start that an earlier conductor recorded.
         resume: Option<StartRecord>,
+        /// Attempts of before that came to nothing.
+        attempts: u32,
     },
     /// Stop conducting and forget the task.
     StopConducting,
@@ -219,7 +221,7 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
     decision.status.conductor_epoch = Some(1);
     subject.report(now).preparing(&mut decision.status, "shards are being created");
     decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.spec.shards.count)));
-    decision.after = vec![Action::Conduct { epoch: 1, resume: None }, Action::CreateChildren];
+    decision.after = vec![Action::Conduct { epoch: 1, resume: None, attempts: 0 }, Action::CreateChildren];
     decision.requeue = Some(LOOK_AGAIN);
     decision
 }
@@ -243,7 +245,8 @@ fn rejected(subject: &Subject<'_>, mut decision: Decision, problems: &str, now: 
 fn suspended(subject: &Subject<'_>, status: &mut RedisBenchmarkStatus, now: Timestamp) {
     const HOW: &str = "held back by spec.suspend; set it to false to go on";
     status.phase = Phase::Suspended;
-    status.trial = None;
+    // Attempts are numbered on after it: shards of before may still be leaving.
+    status.trial = status.trial.take().map(|trial| TrialStatus { start_at: None, ..trial });
     status.shards = None;
     status.progress = None;
     Conditions::new(status, subject.generation, now)
@@ -255,7 +258,7 @@ fn suspended(subject: &Subject<'_>, status: &mut RedisBenchmarkStatus, now: Time
 /// The run has begun and is not over.
 fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
     let mut decision = Decision { status: subject.status.clone(), requeue: Some(LOOK_AGAIN), ..Decision::default() };
-    let started = has_started(subject, observed);
+    let started = has_started(subject.status.trial.as_ref(), observed.conduct.as_ref());
     let ended = matches!(observed.conduct, Some(ConductView::Ended { .. }));
     // Without a valid spec nobody can take over what has started either.
     if let (Some(problems), true) = (subject.problems, !started || observed.conduct.is_none()) {
@@ -326,20 +329,21 @@ fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision
     if !started {
         subject.report(now).preparing(&mut decision.status, "shards are being created");
     }
-    decision.after.push(Action::Conduct { epoch, resume: resume(subject.status.trial.as_ref()) });
+    let trial = subject.status.trial.as_ref();
+    let attempts = trial.filter(|trial| trial.start_at.is_none()).map_or(0, |trial| trial.attempt);
+    decision.after.push(Action::Conduct { epoch, resume: resume(trial), attempts });
     if !started && observed.job.is_none() {
         decision.after.push(Action::CreateChildren);
     }
 }
 
-/// Whether a start was ordered, so that shards that were there may hold a measurement.
-pub fn has_started(subject: &Subject<'_>, observed: &Observed) -> bool {
-    let recorded = subject.status.trial.as_ref().is_some_and(|trial| trial.start_at.is_some());
-    let known = match &observed.conduct {
-        Some(ConductView::Running(progress)) => progress.start_at_unix_nanoseconds.is_some(),
-        _ => false,
+/// Whether shards that were there may hold a measurement. A start that is written down is none if it was missed.
+pub fn has_started(trial: Option<&TrialStatus>, conduct: Option<&ConductView>) -> bool {
+    let (known, missed) = match conduct {
+        Some(ConductView::Running(progress)) => (progress.start_at_unix_nanoseconds.is_some(), progress.missed),
+        _ => (false, 0),
     };
-    recorded || known
+    known || trial.is_some_and(|trial| trial.start_at.is_some() && trial.attempt > missed)
 }
 
 /// The start that is written in a status.

@@ -60,7 +60,7 @@ impl Performer<'_> {
         match action {
             Action::WriteArtifacts(finished) => self.write_artifacts(&applier, finished).await?,
             Action::CreateChildren => self.create_children(&applier).await?,
-            Action::Conduct { epoch, resume } => self.conduct(*epoch, *resume)?,
+            Action::Conduct { epoch, resume, attempts } => self.conduct(*epoch, *resume, *attempts)?,
             Action::StopConducting => shared.conducts.stop(uid),
             Action::Abort => {
                 if let Some(conduct) = shared.conducts.get(uid) {
@@ -110,7 +110,7 @@ impl Performer<'_> {
         written.map_err(ReconcileError::from)
     }
 
-    fn conduct(&self, epoch: u64, resume: Option<StartRecord>) -> Result<(), ReconcileError> {
+    fn conduct(&self, epoch: u64, resume: Option<StartRecord>, attempts: u32) -> Result<(), ReconcileError> {
         let Some(spec) = self.validated else { return Ok(()) };
         let shared = &self.context.shared;
         let plans = redisbench_benchmark::plan::plans(spec, &self.run.id);
@@ -128,7 +128,7 @@ impl Performer<'_> {
                 spec::OnLost::Restart => OnLost::Restart,
             },
             resume,
-            attempts: 0,
+            attempts,
             wall_clock: shared.surroundings.wall_clock.clone(),
         };
         let (validated, run) = (spec.clone(), self.run.clone());

@@ -107,7 +107,7 @@ fn a_valid_spec_begins_a_run() {
         (status.phase, status.run_id.as_deref(), status.conductor_epoch),
         (Phase::Preparing, Some("fresh"), Some(1))
     );
-    assert_eq!(decision.after, [Action::Conduct { epoch: 1, resume: None }, Action::CreateChildren]);
+    assert_eq!(decision.after, [Action::Conduct { epoch: 1, resume: None, attempts: 0 }, Action::CreateChildren]);
     assert_eq!(truth(&decision, "Accepted").0, "True");
     assert_eq!(truth(&decision, "Finished").0, "False");
     assert_eq!(reasons(&decision), ["Accepted", "Preparing"]);
@@ -188,13 +188,13 @@ fn a_run_without_a_conductor_is_taken_over() {
     let before = status(json!({"conductorEpoch": 3}));
     let decision = decide_on(&benchmark(json!({})), &before, &Observed { job: Some(job()), ..idle() });
     assert_eq!(decision.status.conductor_epoch, Some(4));
-    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: None }]);
+    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: None, attempts: 0 }]);
 
     let trial = json!({"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T00:59:00.000001Z"});
     let running = status(json!({"phase": "Running", "conductorEpoch": 3, "trial": trial}));
     let decision = decide_on(&benchmark(json!({})), &running, &idle());
     let resume = StartRecord { attempt: 2, start_at_unix_nanoseconds: 1_767_229_140_000_001_000 };
-    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: Some(resume) }]);
+    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: Some(resume), attempts: 0 }]);
     assert_eq!(decision.status.phase, Phase::Running);
 }
 
@@ -240,7 +240,7 @@ fn suspending_before_the_start_takes_the_pods_away_and_later_waits_for_the_end()
 
     let resumed = decide_on(&benchmark(json!({})), &decision.status, &idle());
     assert_eq!(resumed.status.phase, Phase::Preparing);
-    assert_eq!(resumed.after, [Action::Conduct { epoch: 2, resume: None }, Action::CreateChildren]);
+    assert_eq!(resumed.after, [Action::Conduct { epoch: 2, resume: None, attempts: 0 }, Action::CreateChildren]);
     let mut leaving = idle();
     leaving.job = Some(JobView { deleting: true, ..JobView::default() });
     let waits = decide_on(&benchmark(json!({})), &decision.status, &leaving);
@@ -315,6 +315,41 @@ fn a_result_that_cannot_be_kept_holds_up_the_end_for_a_while() {
     assert!(decision.before.is_empty() && decision.status.artifacts.is_empty());
     assert_eq!(decision.status.phase, Phase::Succeeded);
     assert_eq!(reasons(&decision), ["ArtifactsNotWritten", "ShardLost", "Succeeded"]);
+}
+
+/// Preparing again after `missed` of the attempts that are written down.
+fn missed(missed: u32) -> Observed {
+    let mut observed = conducting(ConductStage::Preparing);
+    if let Some(ConductView::Running(progress)) = &mut observed.conduct {
+        (progress.attempt, progress.missed) = (missed, missed);
+    }
+    observed
+}
+
+#[test]
+fn a_start_that_was_missed_does_not_keep_a_benchmark_from_being_suspended() {
+    let suspend = benchmark(json!({"spec": {"suspend": true}}));
+    let trial = json!({"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T00:59:00Z"});
+    let recorded = status(json!({"trial": trial}));
+    let decision = decide_on(&suspend, &recorded, &missed(2));
+    assert_eq!(decision.status.phase, Phase::Suspended);
+    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    // The next is being recorded: it may have begun.
+    assert_ne!(decide_on(&suspend, &recorded, &missed(1)).status.phase, Phase::Suspended);
+
+    // Who goes on numbers on, and asks nobody for the attempt that was missed.
+    let resumed = decide_on(&benchmark(json!({})), &decision.status, &idle());
+    assert_eq!(resumed.status.phase, Phase::Preparing);
+    let conduct = Action::Conduct { epoch: 2, resume: None, attempts: 2 };
+    assert_eq!(resumed.after, [conduct, Action::CreateChildren]);
+}
+
+#[test]
+fn children_that_vanish_after_a_missed_start_are_made_again() {
+    let trial = json!({"index": 0, "of": 1, "attempt": 1, "startAt": "2026-01-01T00:59:00Z"});
+    let observed = Observed { job: None, ..missed(1) };
+    let decision = decide_on(&benchmark(json!({})), &status(json!({"trial": trial})), &observed);
+    assert_eq!(decision.after, [Action::CreateChildren]);
 }
 
 #[test]
