@@ -110,7 +110,7 @@ impl<'a> Conditions<'a> {
             type_: kind.to_owned(),
             status: truth.to_owned(),
             reason: reason.to_owned(),
-            message: message.chars().take(MESSAGE_CHARACTERS).collect(),
+            message: cut(message),
             observed_generation: self.generation,
             last_transition_time,
         };
@@ -120,6 +120,11 @@ impl<'a> Conditions<'a> {
         }
         self
     }
+}
+
+/// `message` as a condition has it: no longer than the API takes.
+pub fn cut(message: &str) -> String {
+    message.chars().take(MESSAGE_CHARACTERS).collect()
 }
 
 /// The condition `kind` of `status`.

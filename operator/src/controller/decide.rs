@@ -12,7 +12,7 @@ use redisbench_benchmark::api::status::{Phase, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{Progress, ShardPresence, StartRecord};
 use redisbench_benchmark::report;
-use redisbench_benchmark::report::conditions::{Conditions, condition, find, reason};
+use redisbench_benchmark::report::conditions::{Conditions, condition, cut, find, reason};
 
 use super::observe::JobView;
 use super::status::is_urgent;
@@ -22,7 +22,7 @@ use crate::conduct::{Ended, Finished};
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(5);
 /// How long released shards may take to exit before their Job is deleted.
 pub const RELEASE_LIMIT: Duration = Duration::from_secs(30);
-/// How long a result that cannot be written to ConfigMaps holds up the end.
+/// How long a result that the API server refuses in ConfigMaps holds up the end.
 pub const ARTIFACTS_LIMIT: Duration = Duration::from_secs(60);
 /// A running benchmark is looked at this often even if nothing seems to happen.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -59,6 +59,8 @@ pub struct Observed {
     pub since_write: Option<Duration>,
     /// Why what was decided last time could not be done, as reason and message.
     pub failure: Option<(&'static str, String)>,
+    /// This process has seen to it that the run has no children.
+    pub cleared: bool,
     /// A runId for a run that begins now.
     pub fresh_run_id: String,
 }
@@ -74,7 +76,7 @@ pub enum ConductView {
         ended: Ended,
         /// Since when.
         since: Duration,
-        /// Why the full result could not be written, if that was tried.
+        /// Why the full result cannot be written, once that was tried for long enough.
         artifacts_failure: Option<String>,
         /// All shards have exited, or were given up.
         released: bool,
@@ -84,7 +86,7 @@ pub enum ConductView {
 /// What to do, in this order: `before`, the status, `after`, the events.
 #[derive(Debug, Default)]
 pub struct Decision {
-    /// What the status will speak of.
+    /// What the status will speak of, and what must not wait for it.
     pub before: Vec<Action>,
     /// The status to write, if it differs.
     pub status: RedisBenchmarkStatus,
@@ -229,7 +231,7 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
 fn rejected(subject: &Subject<'_>, mut decision: Decision, problems: &str, now: Timestamp) -> Decision {
     decision.status.phase = Phase::Pending;
     let told = find(subject.status, condition::ACCEPTED)
-        .is_some_and(|accepted| accepted.status == "False" && accepted.message == problems);
+        .is_some_and(|accepted| accepted.status == "False" && accepted.message == cut(problems));
     if !told {
         decision.notices.push(Notice::warning(reason::INVALID_SPEC, problems));
     }
@@ -301,7 +303,8 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
                 live::notices(subject, observed, &mut decision);
             }
             if subject.spec.abort {
-                decision.after.push(Action::Abort);
+                // It needs nothing to be durable, and the load must stop even if no status can be written.
+                decision.before.push(Action::Abort);
             }
             if !started && observed.job.is_none() {
                 decision.after.push(Action::CreateChildren);

@@ -37,12 +37,19 @@ impl Performer<'_> {
         let changed = old != decision.status || self.benchmark.status.is_none();
         let put_off = changed && !is_urgent(&old, &decision.status) && !shared.memory.may_write();
         if changed && !put_off {
+            // Tried is as good as written: numbers alone must not hammer at a server that is in trouble.
+            shared.memory.wrote(&self.run.uid);
             match apply::status(&shared.client, self.benchmark, &decision.status).await {
-                Ok(true) => shared.memory.wrote(&self.run.uid),
-                Ok(false) => {}
+                Ok(_) => {}
                 // Deleted meanwhile: the watch will say so.
                 Err(error) if error.code() == Some(404) => return Ok(None),
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    // Then what it said of the result was of its own state, too.
+                    if error.is_outage() || error.code().is_some_and(|code| code >= 500) {
+                        shared.conducts.get(&self.run.uid).inspect(|conduct| conduct.forgive_artifacts());
+                    }
+                    return Err(error.into());
+                }
             }
         }
         for action in &decision.after {
@@ -59,7 +66,10 @@ impl Performer<'_> {
         let job = self.observed.job.as_ref().map_or("", |job| job.uid.as_str());
         match action {
             Action::WriteArtifacts(finished) => self.write_artifacts(&applier, finished).await?,
-            Action::CreateChildren => self.create_children(&applier).await?,
+            Action::CreateChildren => {
+                shared.memory.set_cleared(uid, false);
+                self.create_children(&applier).await?;
+            }
             Action::Conduct { epoch, resume, attempts } => self.conduct(*epoch, *resume, *attempts)?,
             Action::StopConducting => shared.conducts.stop(uid),
             Action::Abort => {
@@ -77,7 +87,10 @@ impl Performer<'_> {
                     applier.delete_pod(&name, incarnation).await?;
                 }
             }
-            Action::DeleteChildren => applier.delete_children(job).await?,
+            Action::DeleteChildren => {
+                applier.delete_children(job).await?;
+                shared.memory.set_cleared(uid, true);
+            }
             Action::DeleteBenchmark => applier.delete_benchmark().await?,
         }
         Ok(())
@@ -104,8 +117,10 @@ impl Performer<'_> {
         let pieces: Vec<ConfigMap> =
             pieces.map(|(index, (name, text))| build::artifact(self.run, epoch, index, name, text)).collect();
         let written = applier.write_artifacts(epoch, &pieces).await;
-        if let Err(error) = &written {
-            conduct.note_artifacts_failure(events::chain(error));
+        if let Err(error) = written.as_ref()
+            && !error.is_outage()
+        {
+            conduct.note_artifacts_refused(events::chain(error));
         }
         written.map_err(ReconcileError::from)
     }

@@ -133,6 +133,15 @@ fn an_invalid_spec_waits_to_be_mended() {
 }
 
 #[test]
+fn a_very_long_message_is_told_once() {
+    let (spec, problems) = (benchmark(json!({})), "é".repeat(10_000));
+    let decision = decide_with(&spec, &none(), &idle(), Some(&problems));
+    assert_eq!(reasons(&decision), ["InvalidSpec"]);
+    let again = decide_with(&spec, &decision.status, &idle(), Some(&problems));
+    assert_eq!((&again.status, again.notices.len()), (&decision.status, 0));
+}
+
+#[test]
 fn a_suspended_benchmark_creates_nothing_until_it_is_resumed() {
     let suspended = benchmark(json!({"spec": {"suspend": true}}));
     let decision = decide_on(&suspended, &none(), &idle());
@@ -252,7 +261,7 @@ fn an_abort_goes_through_the_conductor() {
     let aborted = benchmark(json!({"spec": {"abort": true, "suspend": true}}));
     for stage in [ConductStage::Preparing, ConductStage::Running] {
         let decision = decide_on(&aborted, &status(json!({})), &conducting(stage));
-        assert_eq!(decision.after, [Action::Abort], "{stage:?}");
+        assert_eq!((&decision.before, &decision.after), (&vec![Action::Abort], &vec![]), "{stage:?}");
         assert!(!decision.status.phase.is_terminal());
     }
     let decision = decide_on(&aborted, &status(json!({"phase": "Suspended"})), &idle());
@@ -305,13 +314,9 @@ fn an_aborted_run_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_result_that_cannot_be_kept_holds_up_the_end_for_a_while() {
-    let finished = finished(Ending::Completed);
-    let early = over(Ended::Over(finished.clone()), ARTIFACTS_LIMIT / 2, Some("quota"));
-    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &early);
-    assert_eq!(decision.before, [Action::WriteArtifacts(finished.clone())]);
-    let late = over(Ended::Over(finished), ARTIFACTS_LIMIT, Some("quota"));
-    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &late);
+fn a_result_that_cannot_be_kept_does_not_hold_up_the_end_for_ever() {
+    let refused = over(Ended::Over(finished(Ending::Completed)), Duration::ZERO, Some("quota"));
+    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &refused);
     assert!(decision.before.is_empty() && decision.status.artifacts.is_empty());
     assert_eq!(decision.status.phase, Phase::Succeeded);
     assert_eq!(reasons(&decision), ["ArtifactsNotWritten", "ShardLost", "Succeeded"]);
@@ -374,8 +379,12 @@ fn the_secret_of_a_job_that_someone_deleted_goes_too() {
     let observed = Observed { job: None, ..over(Ended::Over(finished(Ending::Completed)), Duration::ZERO, None) };
     let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &observed);
     assert_eq!(decision.after, [Action::DeleteChildren, Action::StopConducting]);
+    // By another process, too, and once.
     let later = Observed { conduct: None, ..observed };
     let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &later);
+    assert_eq!(decision.after, [Action::DeleteChildren, Action::StopConducting]);
+    let cleared = Observed { cleared: true, ..later };
+    let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &cleared);
     assert_eq!(decision.after, [Action::StopConducting]);
 }
 
@@ -416,7 +425,7 @@ fn finished_runs_are_cleared_away_once_released() {
 #[test]
 fn a_finished_run_without_children_is_left_alone() {
     for job in [None, Some(JobView { deleting: true, ..JobView::default() })] {
-        let before = ended("Failed", 5);
+        let before = ended("Failed", 3_600);
         let decision = decide_on(&benchmark(json!({})), &before, &Observed { job, ..idle() });
         assert_eq!((decision.status, decision.requeue), (before, None));
         assert_eq!(decision.after, [Action::StopConducting]);
