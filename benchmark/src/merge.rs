@@ -116,18 +116,23 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
     }
     let mut total = measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?;
     let unknown: Vec<u64> = outcome.shards.iter().zip(plans).map(unknown).collect();
-    total.unknown = unknown.iter().sum();
+    total.unknown = sum(unknown.iter().copied());
     Ok(Some(Merged {
         total,
         unknown,
         warmup,
-        preloaded_keys: snapshots.iter().map(|snapshot| snapshot.preloaded_keys).sum(),
-        preload_commands: snapshots.iter().map(|snapshot| snapshot.preload_commands).sum(),
+        preloaded_keys: sum(snapshots.iter().map(|snapshot| snapshot.preloaded_keys)),
+        preload_commands: sum(snapshots.iter().map(|snapshot| snapshot.preload_commands)),
         operations: operations(&snapshots)?,
         nodes: nodes(&snapshots)?,
         errors: errors(&snapshots),
         pace: pace(&snapshots),
     }))
+}
+
+/// Counts from elsewhere may be anything, so sums stop at the largest number.
+fn sum(parts: impl Iterator<Item = u64>) -> u64 {
+    parts.fold(0, u64::saturating_add)
 }
 
 fn measured<'a>(parts: impl Iterator<Item = (&'a Tally, &'a Latency)>) -> Result<Measured, HistogramError> {
@@ -168,7 +173,7 @@ fn operations(snapshots: &[&Snapshot]) -> Result<Vec<OperationMeasured>, Histogr
             Ok(OperationMeasured {
                 name: name.to_owned(),
                 measured: measured(parts.clone().map(|part| (&part.tally, &part.latency)))?,
-                nil_replies: parts.map(|part| part.nil_replies).sum(),
+                nil_replies: sum(parts.map(|part| part.nil_replies)),
             })
         })
         .collect()
@@ -191,9 +196,9 @@ fn nodes(snapshots: &[&Snapshot]) -> Result<Vec<NodeMeasured>, HistogramError> {
             service: Kind::Node.empty(),
         });
         node.slots = node.slots.max(part.slots);
-        node.requests += part.requests;
-        node.errors += part.errors;
-        node.redirects += part.redirects;
+        node.requests = node.requests.saturating_add(part.requests);
+        node.errors = node.errors.saturating_add(part.errors);
+        node.redirects = node.redirects.saturating_add(part.redirects);
         add(&mut node.service, &part.service, Kind::Node)?;
     }
     Ok(nodes.into_values().collect())
@@ -205,7 +210,7 @@ fn errors(snapshots: &[&Snapshot]) -> Vec<ErrorTally> {
         let full = kinds.len() >= ERROR_KINDS && !kinds.contains_key(part.kind.as_str());
         let name = if full { OTHER } else { &part.kind };
         let kind = kinds.entry(name).or_insert_with(|| ErrorTally { kind: name.to_owned(), count: 0, ..part.clone() });
-        kind.count += part.count;
+        kind.count = kind.count.saturating_add(part.count);
     }
     let mut errors: Vec<ErrorTally> = kinds.into_values().collect();
     errors.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.kind.cmp(&b.kind)));
@@ -250,9 +255,9 @@ fn pace(snapshots: &[&Snapshot]) -> Pace {
     let window = to.saturating_sub(from);
     let interval = snapshots.iter().map(|snapshot| snapshot.series.interval_nanoseconds).max().unwrap_or(0);
     let points = common_points(snapshots, interval, from, to);
-    let covered = points.len() as u64 * interval;
+    let covered = interval.saturating_mul(points.len() as u64);
     let mean = if covered > 0 {
-        per_second(points.iter().sum(), covered)
+        per_second(sum(points.iter().copied()), covered)
     } else {
         // No point lies within the window. What is known are all completions, and they took until the last.
         let last = |snapshot: &&Snapshot| match snapshot.window.drained_nanoseconds {
@@ -260,11 +265,12 @@ fn pace(snapshots: &[&Snapshot]) -> Pace {
             drained => since_start(snapshot, drained),
         };
         let taken = snapshots.iter().map(last).max().unwrap_or(0).saturating_sub(from);
-        per_second(snapshots.iter().map(|snapshot| snapshot.total.succeeded).sum(), taken)
+        per_second(sum(snapshots.iter().map(|snapshot| snapshot.total.succeeded)), taken)
     };
     let per_whole_second = usize::try_from(SECOND.checked_div(interval).unwrap_or(1)).unwrap_or(1).max(1);
-    let seconds = points.chunks_exact(per_whole_second).map(|second| second.iter().sum::<u64>());
-    let seconds: Vec<u64> = seconds.map(|count| per_second(count, per_whole_second as u64 * interval)).collect();
+    let seconds = points.chunks_exact(per_whole_second).map(|second| sum(second.iter().copied()));
+    let seconds: Vec<u64> =
+        seconds.map(|count| per_second(count, interval.saturating_mul(per_whole_second as u64))).collect();
     Pace {
         window_nanoseconds: window,
         mean,
@@ -295,13 +301,13 @@ fn common_points(snapshots: &[&Snapshot], interval: u64, from: u64, to: u64) -> 
     let first = first / interval;
     // A window that no trial can have comes from a faulty shard.
     let length = usize::try_from(end.saturating_sub(first)).unwrap_or(usize::MAX).min(limits::SERIES_POINTS);
-    let mut points = vec![0; length];
+    let mut points = vec![0_u64; length];
     for series in snapshots.iter().map(|snapshot| &snapshot.series) {
         let finer = interval.checked_div(series.interval_nanoseconds).unwrap_or(1).max(1);
         for (at, completed) in (0..).zip(&series.completed) {
             let at = (at / finer).checked_sub(first).and_then(|at| usize::try_from(at).ok());
             if let Some(point) = at.and_then(|at| points.get_mut(at)) {
-                *point += completed;
+                *point = point.saturating_add(*completed);
             }
         }
     }

@@ -52,6 +52,22 @@ fn the_unknown_rest_of_a_quota_is_exact() {
 }
 
 #[test]
+fn sums_stop_at_the_largest_number() {
+    let mut boundless = with_timeouts(snapshot(0, &[1; 1_000]), 1);
+    boundless.errors[0].count = u64::MAX;
+    boundless.operations[0].nil_replies = u64::MAX;
+    (boundless.preloaded_keys, boundless.preload_commands) = (u64::MAX, u64::MAX);
+    let node = &mut boundless.nodes[0];
+    (node.requests, node.errors, node.redirects) = (u64::MAX, u64::MAX, u64::MAX);
+    boundless.series.completed.fill(u64::MAX);
+    boundless.total.succeeded = u64::MAX;
+    let merged = merged(vec![boundless.clone(), boundless]);
+    assert_eq!((merged.errors[0].count, merged.nodes[0].requests), (u64::MAX, u64::MAX));
+    assert_eq!((merged.preloaded_keys, merged.operations[0].nil_replies), (u64::MAX, u64::MAX));
+    assert_eq!(merged.pace.fastest, u64::MAX);
+}
+
+#[test]
 fn errors_of_a_kind_add_up_and_keep_the_first_message() {
     let merged = merged(vec![with_timeouts(snapshot(0, &[1]), 2), with_timeouts(snapshot(1, &[1]), 3)]);
     assert_eq!(merged.errors.len(), 1);

@@ -134,6 +134,7 @@ async fn measure(
         on_lost: order.on_lost(),
         plans: plans.clone(),
         resume: None,
+        attempts: 0,
         wall_clock: WallClock::default(),
     };
     let outcome = follow(&mut benchmark, config, Arc::clone(&calls), shards.presence(), interrupts, display).await;

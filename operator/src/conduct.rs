@@ -5,6 +5,8 @@
 
 mod finished;
 mod journal;
+#[cfg(test)]
+mod staged;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,7 +29,7 @@ pub use finished::Finished;
 pub use journal::StatusJournal;
 
 use crate::controller::build::Run;
-use crate::controller::decide::{ConductView, RELEASE_LIMIT};
+use crate::controller::decide::{ARTIFACTS_LIMIT, ConductView, RELEASE_LIMIT};
 
 /// Progress wakes the reconciler at most this often.
 const WAKE_INTERVAL: Duration = Duration::from_millis(250);
@@ -115,6 +117,8 @@ pub(crate) type Bytes = [(&'static str, u64); 2];
 /// What reconciling remembers about a run from one time to the next.
 #[derive(Debug, Default)]
 struct Notes {
+    /// Since when the full result is refused.
+    artifacts_refused: Option<Instant>,
     artifacts_failure: Option<String>,
     obstacle: Option<(Instant, Option<String>)>,
 }
@@ -224,7 +228,7 @@ impl Conducts {
     pub fn start(&self, score: Score) -> Result<(), CredentialError> {
         let (presence, presence_seen) = watch::channel(score.presence.clone());
         let (control, control_seen) = watch::channel(Control::default());
-        let (publish, progress) = watch::channel(Progress::default());
+        let (publish, progress) = watch::channel(Progress::at_first(&score.config));
         let (release, release_seen) = watch::channel(false);
         let entry = Arc::new(Conduct {
             run: score.run.clone(),
@@ -401,9 +405,19 @@ impl Conduct {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers why the full result could not be written.
-    pub fn note_artifacts_failure(&self, failure: String) {
-        self.notes().artifacts_failure = Some(failure);
+    /// The API server refused the full result. Once it has done so for [`ARTIFACTS_LIMIT`], it is given up.
+    pub fn note_artifacts_refused(&self, why: String) {
+        let mut notes = self.notes();
+        let since = notes.artifacts_refused.get_or_insert_with(Instant::now);
+        if since.elapsed() >= ARTIFACTS_LIMIT {
+            notes.artifacts_failure = Some(why);
+        }
+    }
+
+    /// The API server takes nothing else either: the full result is to be tried again.
+    pub fn forgive_artifacts(&self) {
+        let mut notes = self.notes();
+        (notes.artifacts_refused, notes.artifacts_failure) = (None, None);
     }
 
     /// What was found to hinder the shards, if it was looked for within `age`.

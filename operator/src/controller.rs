@@ -263,6 +263,7 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     let conduct = shared.conducts.get(&uid);
     let mut observed = context.reads.observe(benchmark, &run, conduct.as_deref(), now).await;
     observed.since_write = shared.memory.since_write(&uid);
+    observed.cleared = shared.memory.cleared(&uid);
     observed.failure = shared.memory.failure(&uid);
     observed.fresh_run_id = fresh_run_id;
     drop(conduct);

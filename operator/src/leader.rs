@@ -203,7 +203,7 @@ async fn timed<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::FakeServer;
+    use crate::testing::{FakeServer, Trouble};
 
     const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/system/leases/operator";
 
@@ -255,13 +255,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_holder_that_cannot_renew_stops_before_its_claim_lapses() {
-        let server = FakeServer::default();
-        let mut holder = candidate(&server, "a");
-        holder.acquire().await;
-        server.set_broken(true);
-        let before = Instant::now();
-        assert_eq!(holder.keep().await, "the Lease could not be renewed");
-        assert!(before.elapsed() < CLAIM);
+        for trouble in Trouble::ALL {
+            let server = FakeServer::default();
+            let mut holder = candidate(&server, "a");
+            holder.acquire().await;
+            server.set_trouble(Some(trouble));
+            let before = Instant::now();
+            assert_eq!(holder.keep().await, "the Lease could not be renewed", "{trouble:?}");
+            assert!(before.elapsed() < CLAIM, "{trouble:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -149,3 +149,40 @@ fn told_to_end() -> Result<impl Future<Output = ()>, RunError> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::testing::{FakeServer, Trouble};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_that_cannot_renew_the_lease_ends() {
+        for trouble in Trouble::ALL {
+            let server = FakeServer::default();
+            let client = server.client();
+            let mut candidate = Candidate::new(client.clone(), "system", "operator", "a");
+            let reporter = Reporter { controller: "test".into(), instance: Some("a".into()) };
+            let shared = Shared::new(
+                client.clone(),
+                Settings { image: "loadgen:1".into(), pull_policy: "Never".into(), master_key: Arc::new([1; 32]) },
+                Recorder::new(client, reporter),
+                OperatorMetrics::register(&mut Registry::default()),
+                Conducts::default(),
+            );
+            let exposed = Exposed::new(Registry::default());
+            let trouble_comes = async {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                server.set_trouble(Some(trouble));
+                tokio::time::sleep(Duration::from_secs(15)).await;
+            };
+            let ended = tokio::select! {
+                biased;
+                ended = lead(&mut candidate, &exposed, vec![Scope::new(None)], shared) => Some(ended),
+                () = trouble_comes => None,
+            };
+            assert!(matches!(ended, Some(Err(RunError::LeaseLost(_)))), "{trouble:?}: {ended:?}");
+        }
+    }
+}

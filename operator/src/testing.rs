@@ -2,7 +2,7 @@
 //! of every call.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use http::{Method, Request, Response, StatusCode};
@@ -21,7 +21,7 @@ struct Contents {
     objects: BTreeMap<String, Value>,
     version: u64,
     calls: Vec<(Method, String)>,
-    broken: bool,
+    trouble: Option<Trouble>,
     faults: Vec<(Fault, u32)>,
 }
 
@@ -49,13 +49,33 @@ pub(crate) enum How {
     LostAnswer,
 }
 
+/// What every call meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// No answer at all.
+    Hangs,
+    /// Nobody takes the connection.
+    Unreachable,
+    /// 500.
+    Fails,
+    /// 429, to be tried again after a second.
+    Throttles,
+    /// 409 for every change of what is there.
+    Conflicts,
+}
+
+impl Trouble {
+    /// All there are.
+    pub(crate) const ALL: [Self; 5] = [Self::Hangs, Self::Unreachable, Self::Fails, Self::Throttles, Self::Conflicts];
+}
+
 impl FakeServer {
     /// A client of this server.
     pub(crate) fn client(&self) -> Client {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let server = server.clone();
-            async move { Ok::<_, Infallible>(server.answer(request).await) }
+            async move { server.answer(request).await }
         });
         Client::new(service, "default")
     }
@@ -76,15 +96,20 @@ impl FakeServer {
         self.0.lock().unwrap().objects.keys().cloned().collect()
     }
 
+    /// Removes what is at `path` as a foreign hand would.
+    pub(crate) fn remove(&self, path: &str) {
+        self.0.lock().unwrap().objects.remove(path);
+    }
+
     /// The calls that change something, oldest first, and forgets all calls so far.
     pub(crate) fn take_writes(&self) -> Vec<String> {
         let calls = std::mem::take(&mut self.0.lock().unwrap().calls);
         calls.into_iter().filter(|(method, _)| method != Method::GET).map(|(m, path)| format!("{m} {path}")).collect()
     }
 
-    /// From now on every call is answered with 500, or no longer.
-    pub(crate) fn set_broken(&self, broken: bool) {
-        self.0.lock().unwrap().broken = broken;
+    /// From now on every call meets this, or no trouble any more.
+    pub(crate) fn set_trouble(&self, trouble: Option<Trouble>) {
+        self.0.lock().unwrap().trouble = trouble;
     }
 
     /// So many of the next calls that `fault` is about fail.
@@ -108,7 +133,13 @@ impl FakeServer {
         reasons.collect()
     }
 
-    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+    async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, io::Error> {
+        let trouble = self.0.lock().unwrap().trouble;
+        match trouble {
+            Some(Trouble::Hangs) => std::future::pending().await,
+            Some(Trouble::Unreachable) => return Err(io::ErrorKind::ConnectionRefused.into()),
+            _ => {}
+        }
         let (parts, body) = request.into_parts();
         let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or(Value::Null);
         let how = self.0.lock().unwrap().fault(&parts.method, parts.uri.path(), &body);
@@ -121,7 +152,8 @@ impl FakeServer {
             Some(How::Refusal(code, message)) => failure(StatusCode::from_u16(code).unwrap(), message),
             None => self.0.lock().unwrap().serve(&parts.method, parts.uri.path(), body),
         };
-        Response::builder().status(status).body(Body::from(serde_json::to_vec(&answer).unwrap())).unwrap()
+        let answer = Body::from(serde_json::to_vec(&answer).unwrap());
+        Ok(Response::builder().status(status).header("Retry-After", "1").body(answer).unwrap())
     }
 }
 
@@ -142,8 +174,13 @@ impl Contents {
 
     fn serve(&mut self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
         self.calls.push((method.clone(), path.to_owned()));
-        if self.broken {
-            return failure(StatusCode::INTERNAL_SERVER_ERROR, "Broken");
+        match self.trouble {
+            Some(Trouble::Fails) => return failure(StatusCode::INTERNAL_SERVER_ERROR, "Broken"),
+            Some(Trouble::Throttles) => return failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
+            Some(Trouble::Conflicts) if matches!(method.as_str(), "PUT" | "PATCH") => {
+                return failure(StatusCode::CONFLICT, "Conflict");
+            }
+            _ => {}
         }
         let (path, subresource) = match path.strip_suffix("/status") {
             Some(path) => (path, Some("status")),

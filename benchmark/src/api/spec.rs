@@ -386,8 +386,8 @@ pub struct ShardsSpec {
     #[schemars(range(min = 1, max = 2000))]
     pub count: u32,
     /// What happens when a shard is lost while it measures. `Invalidate` lets the others finish, and the verdict says
-    /// Invalid. `Abort` stops the run. `Restart` begins the trial again with all shards, at most twice. Default
-    /// `Invalidate`.
+    /// Invalid. `Abort` stops them, and the run has failed. `Restart` begins the trial again with all shards, at most
+    /// twice, then does as `Abort`. Default `Invalidate`.
     #[serde(default)]
     pub on_lost: OnLost,
     /// `Spread` puts shards on different nodes where it can. `OnePerNode` leaves a shard pending rather than put two on
@@ -415,9 +415,9 @@ pub enum OnLost {
     /// The others finish; the verdict is Invalid.
     #[default]
     Invalidate,
-    /// The run is aborted.
+    /// The others are stopped, and the run has failed.
     Abort,
-    /// All shards arm again for the next attempt, at most twice; then as Invalidate.
+    /// All shards arm again for the next attempt, at most twice; then as Abort.
     Restart,
 }
 

@@ -70,7 +70,7 @@ pub enum Phase {
     Succeeded,
     /// Could not be measured; the condition `Failed` says why.
     Failed,
-    /// Stopped by `abort`, or by `onLost: Abort`.
+    /// Stopped by `abort`.
     Aborted,
 }
 

@@ -23,6 +23,8 @@ pub struct ConductorConfig {
     /// The start that an earlier conductor recorded for this trial, if any. With it the conductor first asks every
     /// shard what it accepted.
     pub resume: Option<StartRecord>,
+    /// The last attempt that is known to be over without a result; 0 if there is none. New ones are numbered beyond it.
+    pub attempts: u32,
     /// What the conductor reads the time of day from.
     pub wall_clock: WallClock,
 }

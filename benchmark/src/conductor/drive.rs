@@ -12,6 +12,7 @@ use super::clock::{ConductorClock, nanoseconds};
 use super::measure::Measured;
 use super::picture;
 use super::shards::{self, Shard, Standing};
+use super::start::{Missed, Recording};
 use super::{
     ConductStage, ConductorConfig, Control, Ending, Failure, Journal, Outcome, Progress, ShardCalls, ShardOutcome,
     ShardPresence, reason,
@@ -31,9 +32,14 @@ pub struct Conductor<C, J> {
     pub trial: u32,
     pub shards: Vec<Shard>,
     pub attempt: u32,
+    /// The last attempt that is given up, while none has been measured.
+    pub missed: u32,
+    pub recording: Recording,
     pub start_at_unix_nanoseconds: Option<u64>,
     /// The start instant on the conductor's clock.
     pub start_at: Option<i64>,
+    /// It is known by the time of day only.
+    pub start_is_rough: bool,
     /// Half of the worst round trip when the start was ordered; none if another conductor ordered it.
     pub clock_uncertainty: Option<Duration>,
 }
@@ -57,9 +63,12 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let shards: Vec<_> = std::mem::take(&mut config.plans).into_iter().map(Shard::new).collect();
         Self {
             trial: shards.first().map_or(0, |shard| shard.plan.trial),
-            attempt: config.resume.map_or(0, |record| record.attempt),
+            attempt: config.resume.map_or(0, |record| record.attempt).max(config.attempts),
+            missed: if config.resume.is_some() { 0 } else { config.attempts },
+            recording: Recording::default(),
             start_at_unix_nanoseconds: None,
             start_at: None,
+            start_is_rough: false,
             clock_uncertainty: None,
             clock: ConductorClock::begin(),
             config,
@@ -97,29 +106,39 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         loop {
             if !started {
                 self.prepare().await?;
-                if let Err(why) = self.start().await? {
-                    misses += 1;
-                    tracing::warn!(attempt = self.attempt, why, "start missed");
-                    if misses == MISSED_STARTS {
-                        let message = format!("{misses} starts were missed, the last because {why}");
-                        return Err(Stop::Failed(Failure::new(reason::START_MISSED, message)));
-                    }
-                    self.shards.iter_mut().for_each(Shard::give_up_attempt);
+                let Err(why_not) = self.start().await? else {
+                    started = true;
                     continue;
+                };
+                if restarts == 0 {
+                    self.missed = self.attempt;
                 }
+                match why_not {
+                    // No shard has heard of it, so that it costs nothing but time.
+                    Missed::NotRecorded(why) => self.wait_for_journal(why).await?,
+                    Missed::NotAcknowledged(why) => {
+                        misses += 1;
+                        tracing::warn!(attempt = self.attempt, why, "start missed");
+                        if misses == MISSED_STARTS {
+                            let message = format!("{misses} starts were missed, the last because {why}");
+                            return Err(Stop::Failed(Failure::new(reason::START_MISSED, message)));
+                        }
+                        self.shards.iter_mut().for_each(Shard::give_up_attempt);
+                    }
+                }
+                continue;
             }
             match self.measure(restarts < RESTARTS).await? {
                 Measured::ToTheEnd => return Ok(()),
-                Measured::Again => {
-                    restarts += 1;
-                    started = false;
-                    self.shards.iter_mut().for_each(Shard::give_up_attempt);
-                    self.start_at = None;
-                    self.start_at_unix_nanoseconds = None;
-                    // The picture of the attempt before is of no trial any more.
-                    self.publish(ConductStage::Preparing);
-                }
+                Measured::Again => restarts += 1,
+                Measured::NeverStarted => self.missed = self.attempt,
             }
+            started = false;
+            self.shards.iter_mut().for_each(Shard::give_up_attempt);
+            self.start_at = None;
+            self.start_at_unix_nanoseconds = None;
+            // The picture of the attempt before is of no trial any more.
+            self.publish(ConductStage::Preparing);
         }
     }
 
@@ -171,6 +190,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         Progress {
             stage,
             attempt: self.attempt,
+            missed: self.missed,
             start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
             shards: shards::count(&self.shards),
             preparation: picture::preparation(&self.shards),

@@ -14,7 +14,7 @@ use super::barrier::{polling_interval, snapshot_interval};
 use super::clock::{ClockEstimate, nanoseconds};
 use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::prepare::exchange;
-use super::shards::{self, Standing};
+use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
 use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, Unreachable, reason};
 
@@ -27,6 +27,15 @@ pub enum Measured {
     ToTheEnd,
     /// A shard was lost, and all shall begin again.
     Again,
+    /// The recorded start reached only some of the shards: one that had been silent says that it was never started.
+    NeverStarted,
+}
+
+/// What follows from a poll for the shard that was asked.
+enum Noted {
+    AskAgain(Instant, usize),
+    Enough,
+    NeverStarted,
 }
 
 /// What one poll of one shard brought.
@@ -68,30 +77,30 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let mut timetable = Timetable::spread(self.shards.len(), Instant::now(), interval);
         let mut polls = FuturesUnordered::new();
         let mut publish_at = Instant::now() + interval;
-        let mut give_up_at = self.give_up_at();
-        let end = give_up_at - self.config.limits.collect;
-        let mut wake_at = Instant::now();
+        let (mut wake_at, mut stood_still) = (Instant::now(), Duration::ZERO);
         let (mut known_lost, mut news) = (0, true);
         loop {
             // While it stood still it asked nobody, so that this time cannot count against the shards.
             let late = wake_at.elapsed();
             if late >= STOOD_STILL {
                 tracing::warn!(milliseconds = late.as_millis(), "stood still");
-                give_up_at += late.min(end.elapsed());
+                stood_still += late.min((self.give_up_at() - self.config.limits.collect).elapsed());
             }
             if news {
                 self.observe_presence_after_start();
             }
+            // A start that was known roughly may come to be known better.
+            let give_up_at = self.give_up_at() + stood_still;
             if Instant::now() >= give_up_at {
                 self.give_up();
             }
             let lost = shards::count(&self.shards).lost;
-            if lost > known_lost
-                && let Some(measured) = self.on_lost(again)?
-            {
-                return Ok(measured);
+            if lost > known_lost && !self.start_is_a_guess() {
+                if let Some(measured) = self.on_lost(again)? {
+                    return Ok(measured);
+                }
+                known_lost = lost;
             }
-            known_lost = lost;
             if !self.shards.iter().any(|shard| shard.standing == Standing::Running) {
                 return self.all_over();
             }
@@ -116,8 +125,10 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 biased;
                 Ok(()) = self.presence.changed() => true,
                 Some(polled) = polls.next(), if !polls.is_empty() => {
-                    if let Some((at, index)) = self.take_note(polled, interval)? {
-                        timetable.add(at, index);
+                    match self.take_note(polled, interval)? {
+                        Noted::AskAgain(at, index) => timetable.add(at, index),
+                        Noted::Enough => {}
+                        Noted::NeverStarted => return Ok(Measured::NeverStarted),
                     }
                     false
                 }
@@ -147,6 +158,13 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             tracing::warn!(shard = shard.index(), why, "shard lost");
             shard.standing = Standing::Lost(why);
         }
+    }
+
+    /// Whether no shard has said yet that it accepted the recorded start, and some may still.
+    fn start_is_a_guess(&self) -> bool {
+        let heard = |shard: &Shard| matches!(shard.standing, Standing::Running | Standing::Finished) && !shard.unheard;
+        let awaited = |shard: &Shard| shard.standing == Standing::Running && shard.unheard;
+        self.shards.iter().any(awaited) && !self.shards.iter().any(heard)
     }
 
     /// What a lost shard means for the others.
@@ -218,7 +236,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let endpoint = shard.endpoint.clone()?;
         let done = shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done);
         let detail = if done { Detail::Full } else { Detail::Live };
-        let stands_still = shard.stands_still;
+        let doubtful = shard.stands_still || shard.unheard;
         let (calls, clock, trial) = (Arc::clone(&self.calls), self.clock, self.trial);
         Some(async move {
             let exchanged = exchange(calls.as_ref(), &endpoint, clock).await;
@@ -226,21 +244,21 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 return Polled { index, clock: exchanged, snapshot: None, detail, state: None };
             }
             let snapshot = calls.snapshot(&endpoint, trial, detail).await;
-            let ask = stands_still || matches!(snapshot, Err(CallError::Refused(_)));
+            let ask = doubtful || matches!(snapshot, Err(CallError::Refused(_)));
             let state = if ask { Some(calls.state(&endpoint).await) } else { None };
             Polled { index, clock: exchanged, snapshot: Some(snapshot), detail, state }
         })
     }
 
     /// Takes note of a poll, and says when the shard is asked again.
-    fn take_note(&mut self, polled: Polled, interval: Duration) -> Result<Option<(Instant, usize)>, Stop> {
+    fn take_note(&mut self, polled: Polled, interval: Duration) -> Result<Noted, Stop> {
         let Polled { index, clock, snapshot, detail, state } = polled;
         let now = self.clock.now();
         let attempt = self.attempt;
         let soon = if self.load_is_over() { polling_interval(self.shards.len()) } else { interval };
         let shard = &mut self.shards[index];
         if shard.standing != Standing::Running {
-            return Ok(None);
+            return Ok(Noted::Enough);
         }
         let mut again_after = soon;
         let mut unreachable = None;
@@ -258,6 +276,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                             Detail::Live => again_after = Duration::ZERO,
                         }
                     }
+                    // Only who accepted the start has such a snapshot.
+                    shard.unheard = false;
                     shard.snapshot = Some(new);
                     shard.snapshot_at = now;
                     shard.note_first_send();
@@ -272,18 +292,26 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         if let Some(Ok(state)) = state
             && shard.standing == Standing::Running
         {
-            shard.observe_state_after_start(state, attempt);
+            if let (true, Some(accepted), Some(clock)) = (self.start_is_rough, state.accepted, shard.clock)
+                && accepted.attempt == attempt
+            {
+                self.start_at = Some(clock.to_conductor(accepted.start_nanoseconds));
+                self.start_is_rough = false;
+            }
+            if !shard.observe_state_after_start(state, attempt) {
+                return Ok(Noted::NeverStarted);
+            }
         }
         match &shard.standing {
-            Standing::Running => Ok(Some((Instant::now() + again_after, index))),
+            Standing::Running => Ok(Noted::AskAgain(Instant::now() + again_after, index)),
             Standing::Failed(failure) => Err(Stop::Failed(shard.failed_in_trial(failure))),
             Standing::Lost(why) => {
                 tracing::warn!(shard = index, why, "shard lost");
-                Ok(None)
+                Ok(Noted::Enough)
             }
             _ => {
                 self.publish_counts(self.stage());
-                Ok(None)
+                Ok(Noted::Enough)
             }
         }
     }

@@ -50,5 +50,6 @@ pub async fn conduct<C: ShardCalls, J: Journal>(
     control: watch::Receiver<Control>,
     progress: watch::Sender<Progress>,
 ) -> Outcome {
+    progress.send_replace(Progress::at_first(&config));
     drive::Conductor::new(config, calls, journal, presence, progress).conduct(control).await
 }

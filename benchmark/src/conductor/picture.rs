@@ -29,7 +29,8 @@ pub fn merge(shards: &[Shard], since_start: i64) -> Option<LivePicture> {
         total.add(&snapshot.total);
         warmup.add(&snapshot.warmup);
         for error in &snapshot.errors {
-            *errors.entry(&error.kind).or_default() += error.count;
+            let count = errors.entry(&error.kind).or_default();
+            *count = count.saturating_add(error.count);
         }
         measured_rate += measured_per_second(snapshot);
         warmup_rate += warmup_per_second(snapshot);

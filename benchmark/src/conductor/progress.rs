@@ -6,13 +6,19 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use redisbench_wire::snapshot::Tally;
 
+use super::drive::planned_length;
+use super::{ConductorConfig, StartRecord};
+
 /// The state of a trial, replaced whole with every change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// What the conductor is doing.
     pub stage: ConductStage,
-    /// The attempt, from 1.
+    /// The attempt, from 1; 0 until it is known.
     pub attempt: u32,
+    /// The last attempt that was ordered or recorded and is given up, while none has been measured; 0 if there is none.
+    /// What is known of its start then means nothing any more.
+    pub missed: u32,
     /// When the trial starts or started, in nanoseconds since the Unix epoch; none before it is recorded.
     pub start_at_unix_nanoseconds: Option<u64>,
     /// How many shards are in which state.
@@ -27,6 +33,23 @@ pub struct Progress {
     pub clock_uncertainty: Option<Duration>,
     /// The age of the oldest of the newest snapshots of running shards.
     pub oldest_snapshot_age: Option<Duration>,
+}
+
+impl Progress {
+    /// What is to be said before the conductor has asked any shard: a recorded start is taken for a start, by the time
+    /// of day. A trial that seems to be over is not stopped by an abort that nobody acted on while it ran.
+    pub fn at_first(config: &ConductorConfig) -> Self {
+        let desired = u32::try_from(config.plans.len()).unwrap_or(u32::MAX);
+        let shards = ShardCounts { desired, ..ShardCounts::default() };
+        let Some(StartRecord { start_at_unix_nanoseconds, .. }) = config.resume else {
+            return Self { attempt: config.attempts, missed: config.attempts, shards, ..Self::default() };
+        };
+        let longest = config.plans.iter().map(planned_length).max().unwrap_or_default();
+        let end = Duration::from_nanos(start_at_unix_nanoseconds).saturating_add(longest);
+        let over = Duration::from_nanos(config.wall_clock.unix_nanoseconds()) >= end;
+        let stage = if over { ConductStage::Collecting } else { ConductStage::Running };
+        Self { stage, start_at_unix_nanoseconds: Some(start_at_unix_nanoseconds), shards, ..Self::default() }
+    }
 }
 
 /// What the conductor is doing.

@@ -7,6 +7,9 @@ use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
 use super::clock::ClockEstimate;
 use super::{Endpoint, Failure, ShardCounts, ShardPresence, Unreachable, reason};
 
+/// Why a shard is lost whose process is not the one that was started.
+pub const REPLACED: &str = "its process was replaced by another";
+
 /// Where a shard stands, as far as the conductor knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -56,6 +59,8 @@ pub struct Shard {
     /// When its first request was sent, against its own schedule, on the conductor's clock; and the clock that says so.
     pub first_send: Option<(i64, ClockEstimate)>,
     pub unacknowledged: bool,
+    /// It counts as running because a start was recorded; it has not said yet that it accepted.
+    pub unheard: bool,
 }
 
 impl Shard {
@@ -81,6 +86,7 @@ impl Shard {
             stands_still: false,
             first_send: None,
             unacknowledged: false,
+            unheard: false,
         }
     }
 
@@ -138,7 +144,7 @@ impl Shard {
                     *known = endpoint.clone();
                     return false;
                 }
-                _ => "its process was replaced by another".to_owned(),
+                _ => REPLACED.to_owned(),
             },
             ShardPresence::Absent { why } => why.clone().unwrap_or_else(|| "its process was deleted".to_owned()),
             ShardPresence::Gone { why, .. } => why.clone(),
@@ -169,13 +175,21 @@ impl Shard {
         Ok(())
     }
 
-    /// Takes note of the shard's own word after the start.
-    pub fn observe_state_after_start(&mut self, state: ShardState, attempt: u32) {
+    /// Takes note of the shard's own word after the start. Returns false if it has the plan and was never started.
+    pub fn observe_state_after_start(&mut self, state: ShardState, attempt: u32) -> bool {
+        let unheard = std::mem::take(&mut self.unheard);
         if state.phase == ShardPhase::Failed {
             self.standing = Standing::Failed(failure_of(state.failure));
-        } else if !self.accepted(&state, attempt) {
+        } else if self.accepted(&state, attempt) {
+            return true;
+        } else if !unheard {
             self.standing = Standing::Lost(format!("it is {:?} and no longer in attempt {attempt}", state.phase));
+        } else if state.phase == ShardPhase::Idle {
+            self.standing = Standing::Lost(REPLACED.to_owned());
+        } else {
+            return false;
         }
+        true
     }
 
     /// The failure of the run that comes of this shard's failure after the start.
@@ -232,6 +246,7 @@ impl Shard {
         self.stands_still = false;
         self.first_send = None;
         self.clock = None;
+        self.unheard = false;
     }
 }
 

@@ -1,5 +1,6 @@
 //! The barrier: one start instant, recorded, named to every shard on its own clock, and acknowledged by all in time.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,13 @@ use super::barrier::{ACKNOWLEDGE_BEFORE, lead};
 use super::clock::nanoseconds;
 use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::shards::Standing;
-use super::{CallError, ConductStage, Endpoint, Journal, JournalError, ShardCalls, StartRecord};
+use super::{CallError, ConductStage, Endpoint, Failure, Journal, JournalError, ShardCalls, StartRecord, reason};
+
+/// The first and the longest pause before another start is recorded.
+const JOURNAL_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
+
+/// The most that a slow journal adds to the lead.
+const LONGEST_ALLOWANCE: Duration = Duration::from_secs(30);
 
 /// Between two calls to a shard that did not acknowledge.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -20,10 +27,10 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// Orders the next attempt. All shards must be armed and their clocks known. The inner error says why the attempt
     /// was missed; shards may then hold its start, and must be re-armed.
-    pub async fn start(&mut self) -> Result<Result<(), String>, Stop> {
+    pub async fn start(&mut self) -> Result<Result<(), Missed>, Stop> {
         // The number may come from a status that anyone can edit.
         self.attempt = self.attempt.saturating_add(1);
-        let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, self.shards.len());
+        let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, self.shards.len()) + self.recording.allowance;
         let start_at = self.clock.now().saturating_add(nanoseconds(lead));
         let start_at_unix_nanoseconds =
             self.config.wall_clock.unix_nanoseconds() + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX);
@@ -33,19 +40,40 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         match timeout_at(until, self.journal.record_start(record)).await {
             Ok(Ok(())) => {}
             Ok(Err(JournalError::Superseded)) => return Err(Stop::Superseded),
-            Ok(Err(JournalError::Failed(why))) => return Ok(Err(format!("the start could not be recorded: {why}"))),
-            Err(_) => return Ok(Err("recording the start took too long".to_owned())),
+            Ok(Err(JournalError::Failed(why))) => return Ok(Err(Missed::NotRecorded(why))),
+            Err(_) => {
+                self.recording.took_too_long(lead);
+                return Ok(Err(Missed::NotRecorded("recording it took too long".to_owned())));
+            }
         }
+        self.recording.worked();
         if let Err(why) = self.order(start_at, until).await? {
-            return Ok(Err(why));
+            return Ok(Err(Missed::NotAcknowledged(why)));
         }
         for shard in &mut self.shards {
             shard.standing = Standing::Running;
         }
-        self.start_at = Some(start_at);
+        (self.start_at, self.start_is_rough) = (Some(start_at), false);
         self.start_at_unix_nanoseconds = Some(start_at_unix_nanoseconds);
         self.publish(ConductStage::Running);
         Ok(Ok(()))
+    }
+
+    /// Waits before the next start is recorded: shards stay armed, and the journal may be back soon.
+    pub async fn wait_for_journal(&mut self, why: String) -> Result<(), Stop> {
+        let limit = self.shards.first().map_or(0, |shard| shard.plan.limits.armed_nanoseconds);
+        let (attempt, now) = (self.attempt, Instant::now());
+        let since = *self.recording.failing_since.get_or_insert(now);
+        tracing::warn!(attempt, why, "the start could not be recorded");
+        // Longer no shard stays armed.
+        if now.duration_since(since) >= Duration::from_nanos(limit) {
+            let seconds = now.duration_since(since).as_secs();
+            let message = format!("no start could be recorded for {seconds} s, the last time because {why}");
+            return Err(Stop::Failed(Failure::new(reason::START_MISSED, message)));
+        }
+        self.publish_counts(ConductStage::Preparing);
+        sleep(self.recording.pause(self.shards.first().map_or("", |shard| &shard.plan.run))).await;
+        Ok(())
     }
 
     async fn order(&mut self, start_at: i64, until: Instant) -> Result<Result<(), String>, Stop> {
@@ -66,9 +94,9 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         while let Some((index, acknowledged)) = orders.next().await {
             match acknowledged {
                 Ok(()) => {}
-                Err(Missed::Superseded) => return Err(Stop::Superseded),
+                Err(Unordered::Superseded) => return Err(Stop::Superseded),
                 // One is enough: the others need not be waited for.
-                Err(Missed::Because(why)) => {
+                Err(Unordered::Because(why)) => {
                     return Ok(Err(format!("shard {}: {why}", self.shards[index].index())));
                 }
             }
@@ -77,7 +105,47 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 }
 
-enum Missed {
+/// Why an attempt did not start.
+#[derive(Debug)]
+pub enum Missed {
+    /// It is not written down, or was too late. No shard has heard of it.
+    NotRecorded(String),
+    /// Not every shard acknowledged it in time. Some may hold it.
+    NotAcknowledged(String),
+}
+
+/// How recording starts goes.
+#[derive(Debug, Default)]
+pub struct Recording {
+    failing_since: Option<Instant>,
+    failures: u32,
+    /// Added to the lead, for a journal that is slow.
+    allowance: Duration,
+}
+
+impl Recording {
+    /// A slow journal stays slow.
+    fn worked(&mut self) {
+        *self = Self { allowance: self.allowance, ..Self::default() };
+    }
+
+    /// The next may take twice as long.
+    fn took_too_long(&mut self, lead: Duration) {
+        self.allowance = (self.allowance + lead).min(LONGEST_ALLOWANCE);
+    }
+
+    /// The pause before the next try: doubled, and spread by the run, so that runs which failed together do not try
+    /// again together.
+    fn pause(&mut self, run: &str) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        let pause = JOURNAL_PAUSES[0].saturating_mul(1 << self.failures.min(8)).min(JOURNAL_PAUSES[1]);
+        let mut hasher = DefaultHasher::new();
+        (run, self.failures).hash(&mut hasher);
+        pause / 2 + pause * u32::try_from(hasher.finish() % 1024).unwrap_or(0) / 1024
+    }
+}
+
+enum Unordered {
     Superseded,
     Because(String),
 }
@@ -89,24 +157,24 @@ async fn order<C: ShardCalls>(
     trial: u32,
     request: StartRequest,
     until: Instant,
-) -> Result<(), Missed> {
+) -> Result<(), Unordered> {
     let wanted = AcceptedStart { attempt: request.attempt, start_nanoseconds: request.start_nanoseconds };
     let mut last = "it did not acknowledge the start in time".to_owned();
     loop {
         let Ok(answer) = timeout_at(until, calls.start(endpoint, trial, &request)).await else {
-            return Err(Missed::Because(last));
+            return Err(Unordered::Because(last));
         };
         match answer {
             Ok(accepted) if accepted == wanted => return Ok(()),
             Ok(accepted) => {
-                return Err(Missed::Because(format!("it accepted another start, of attempt {}", accepted.attempt)));
+                return Err(Unordered::Because(format!("it accepted another start, of attempt {}", accepted.attempt)));
             }
-            Err(error) if error.is_stale_epoch() => return Err(Missed::Superseded),
-            Err(CallError::Refused(refusal)) => return Err(Missed::Because(refusal.to_string())),
+            Err(error) if error.is_stale_epoch() => return Err(Unordered::Superseded),
+            Err(CallError::Refused(refusal)) => return Err(Unordered::Because(refusal.to_string())),
             Err(CallError::Unreachable(how)) => last = how.to_string(),
         }
         if Instant::now() + RETRY_AFTER >= until {
-            return Err(Missed::Because(last));
+            return Err(Unordered::Because(last));
         }
         sleep(RETRY_AFTER).await;
     }

@@ -10,7 +10,7 @@ use redisbench_wire::{AbortRequest, AbortThen, Detail, RefusalCode, ShardState};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::drive::{CALLS_IN_FLIGHT, Conductor};
-use super::shards::{Shard, Standing};
+use super::shards::{REPLACED, Shard, Standing};
 use super::snapshots::replaces;
 use super::{CallError, ConductStage, Ending, Endpoint, Journal, ShardCalls};
 
@@ -26,9 +26,13 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// Stops the load of every shard and keeps what was measured. Gives back `ending`, unless another conductor turns
     /// out to have taken over.
     pub async fn stop(&mut self, ending: Ending) -> Ending {
+        let start_was_known = self.start_at_unix_nanoseconds.is_some();
         self.adopt_endpoints();
         if self.abort_all().await {
             return Ending::Superseded;
+        }
+        if !start_was_known && self.start_at_unix_nanoseconds.is_some() {
+            self.lose_who_is_gone();
         }
         self.publish_counts(ConductStage::Collecting);
         self.collect_stopped().await;
@@ -88,11 +92,25 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// A conductor that took over and stopped at once learns only now who had started.
     fn note_stopped(&mut self, index: usize, state: Option<&ShardState>) {
         let shard = &mut self.shards[index];
+        if state.is_none() && shard.standing == Standing::Unplanned {
+            // Whichever process had the trial, it is not this one.
+            (shard.standing, shard.absence) = (Standing::Absent, Some(REPLACED.to_owned()));
+        }
         if self.attempt > 0 && state.is_some_and(|state| shard.accepted(state, self.attempt)) {
             shard.standing = Standing::Running;
             let recorded = self.config.resume.filter(|record| record.attempt == self.attempt);
             if let (None, Some(record)) = (self.start_at_unix_nanoseconds, recorded) {
                 self.start_at_unix_nanoseconds = Some(record.start_at_unix_nanoseconds);
+            }
+        }
+    }
+
+    /// There was a start after all: whoever has no process of that time any more is lost.
+    fn lose_who_is_gone(&mut self) {
+        for shard in self.shards.iter_mut().filter(|shard| !shard.unacknowledged) {
+            if shard.standing == Standing::Absent {
+                let why = shard.absence.clone();
+                shard.standing = Standing::Lost(why.unwrap_or_else(|| "its process was deleted".to_owned()));
             }
         }
     }

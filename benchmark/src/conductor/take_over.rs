@@ -12,10 +12,10 @@ use super::barrier::polling_interval;
 use super::clock::ClockEstimate;
 use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::prepare::exchange;
-use super::shards::{Shard, Standing, failure_of};
+use super::shards::{REPLACED, Shard, Standing, failure_of};
 use super::{CallError, Journal, ShardCalls, ShardPresence};
 
-/// How long a shard may stay silent before it counts as unreachable, which says nothing about its trial.
+/// How long the first answers are waited for. Who is silent for longer is asked on while the others are measured.
 const ASK_FOR: Duration = Duration::from_secs(10);
 
 /// How far the time of day of two operators may be apart. A start that a shard places further from the recorded one
@@ -44,17 +44,17 @@ enum Course {
     NewAttempt,
 }
 
-/// N of N carry on, fewer begin a new attempt. Once the instant has passed, two kinds of shard do not count as fewer: a
-/// silent one may well be running, even if all of them are silent, and one that was replaced is lost and never armed
-/// again for this trial.
+/// N of N carry on, fewer begin a new attempt. Two kinds of shard do not count as fewer: a silent one may well be
+/// running, and a new attempt would cut its load; once the instant has passed, one that was replaced is lost and never
+/// armed again for this trial.
 fn course(words: &[Word], start_has_passed: bool) -> Course {
-    let any_started = words.iter().any(|word| matches!(word, Word::Accepted(_) | Word::Silent));
+    let any_possible = words.iter().any(|word| matches!(word, Word::Accepted(_) | Word::Silent));
     let any_missing = words.iter().any(|word| match word {
-        Word::Accepted(_) | Word::Failed(_) => false,
+        Word::Accepted(_) | Word::Failed(_) | Word::Silent => false,
         Word::NotAccepted => true,
-        Word::NotTheSame(_) | Word::Silent => !start_has_passed,
+        Word::NotTheSame(_) => !start_has_passed,
     });
-    if any_started && !any_missing { Course::CarryOn } else { Course::NewAttempt }
+    if any_possible && !any_missing { Course::CarryOn } else { Course::NewAttempt }
 }
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
@@ -81,12 +81,13 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let course = course(&words, unix_now >= record.start_at_unix_nanoseconds);
         tracing::info!(attempt = record.attempt, ?course, "took over");
         if course == Course::NewAttempt {
+            self.missed = record.attempt;
             return Ok(false);
         }
         self.start_at_unix_nanoseconds = Some(record.start_at_unix_nanoseconds);
         // The wall clock is only the rough first guess.
         let rough = i128::from(record.start_at_unix_nanoseconds) - i128::from(unix_now) + i128::from(self.clock.now());
-        self.start_at = i64::try_from(rough).ok();
+        (self.start_at, self.start_is_rough) = (i64::try_from(rough).ok(), true);
         for (shard, word) in self.shards.iter_mut().zip(words) {
             shard.standing = match word {
                 Word::Accepted(accepted) => {
@@ -94,13 +95,17 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                         let said = clock.to_conductor(accepted.start_nanoseconds);
                         if i128::from(said).abs_diff(rough) <= DAY_TIMES_DIFFER.as_nanos() {
                             self.start_at = Some(said);
+                            self.start_is_rough = false;
                         }
                     }
                     Standing::Running
                 }
                 Word::NotTheSame(why) => Standing::Lost(why),
                 Word::Failed(failure) => Standing::Failed(failure),
-                Word::Silent | Word::NotAccepted => Standing::Running,
+                Word::Silent | Word::NotAccepted => {
+                    shard.unheard = true;
+                    Standing::Running
+                }
             };
         }
         for shard in &self.shards {
@@ -169,7 +174,7 @@ fn word(shard: &Shard, state: Option<&ShardState>, presence: &ShardPresence, att
         }
         (Some(state), ShardPresence::Present(_)) => match state.accepted {
             Some(start) if shard.accepted(state, attempt) => Word::Accepted(start),
-            _ if state.phase == ShardPhase::Idle => Word::NotTheSame("its process was replaced by another".to_owned()),
+            _ if state.phase == ShardPhase::Idle => Word::NotTheSame(REPLACED.to_owned()),
             _ => Word::NotAccepted,
         },
     }
@@ -192,17 +197,20 @@ mod tests {
     }
 
     #[test]
-    fn after_the_start_the_silent_and_the_replaced_do_not_hold_the_rest_up() {
-        for word in [Word::Silent, Word::NotTheSame(String::new())] {
-            assert_eq!(course(&[accepted(), word.clone()], true), Course::CarryOn);
-            assert_eq!(course(&[accepted(), word.clone()], false), Course::NewAttempt);
-            assert_eq!(course(&[Word::NotAccepted, word], true), Course::NewAttempt);
+    fn after_the_start_the_replaced_do_not_hold_the_rest_up() {
+        let replaced = Word::NotTheSame(String::new());
+        assert_eq!(course(&[accepted(), replaced.clone()], true), Course::CarryOn);
+        assert_eq!(course(&[accepted(), replaced.clone()], false), Course::NewAttempt);
+        assert_eq!(course(&[replaced.clone(), replaced], true), Course::NewAttempt);
+    }
+
+    #[test]
+    fn the_silent_may_be_running() {
+        for passed in [true, false] {
+            assert_eq!(course(&[accepted(), Word::Silent], passed), Course::CarryOn);
+            assert_eq!(course(&[Word::Silent, Word::Silent], passed), Course::CarryOn);
+            assert_eq!(course(&[Word::NotAccepted, Word::Silent], passed), Course::NewAttempt);
         }
-        let gone = Word::NotTheSame(String::new());
-        assert_eq!(course(&[gone.clone(), gone.clone()], true), Course::NewAttempt);
-        // An operator that can reach nobody must not stop a trial that may be going on without it.
-        assert_eq!(course(&[Word::Silent, Word::Silent], true), Course::CarryOn);
-        assert_eq!(course(&[Word::Silent, gone], true), Course::CarryOn);
-        assert_eq!(course(&[Word::Silent, Word::Silent], false), Course::NewAttempt);
+        assert_eq!(course(&[Word::Silent, Word::NotTheSame(String::new())], true), Course::CarryOn);
     }
 }

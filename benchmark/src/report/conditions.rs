@@ -115,7 +115,7 @@ impl<'a> Conditions<'a> {
             type_: kind.to_owned(),
             status: truth.to_owned(),
             reason: reason.to_owned(),
-            message: people::cut(message, MESSAGE_BYTES).to_owned(),
+            message: cut(message),
             observed_generation: self.generation,
             last_transition_time,
         };
@@ -125,6 +125,11 @@ impl<'a> Conditions<'a> {
         }
         self
     }
+}
+
+/// `message` as a condition has it: no longer than the API takes.
+pub fn cut(message: &str) -> String {
+    people::cut(message, MESSAGE_BYTES).to_owned()
 }
 
 /// The condition `kind` of `status`.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode, ShardFailure,
-    ShardPhase, ShardState, StartRequest,
+    ShardPhase, ShardState, StartRequest, limits,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -25,8 +25,8 @@ use crate::cluster::Topology;
 use crate::engine::{Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
 use crate::target::{self, Again, Finding, Found};
 
-/// Progress of a handful of workers; more is dropped by the engine.
-const EVENTS: usize = 256;
+/// Progress of a handful of workers, of which the engine drops what is more, and the last word of each.
+const EVENTS: usize = 256 + limits::WORKERS;
 /// One look is told before the next begins.
 const FINDINGS: usize = 4;
 /// For the last counters to come in before the process ends.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-use redisbench_wire::Detail;
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{Detail, limits};
 use tokio::sync::{mpsc, oneshot};
 
 use super::api::{EngineConfig, EngineError, EngineEvent};
@@ -51,6 +51,10 @@ impl Engine {
         let bad_plan = |error: crate::workload::WorkloadError| EngineError::BadPlan(error.to_string());
         if topology.nodes.is_empty() {
             return Err(EngineError::BadPlan("the target has no server".into()));
+        }
+        if topology.nodes.len() > limits::NODES {
+            let message = format!("the target has {} servers, more than {}", topology.nodes.len(), limits::NODES);
+            return Err(EngineError::BadPlan(message));
         }
         let split = split(plan.connections, workers, topology.nodes.len());
         let common = Arc::new(Common {
@@ -239,22 +243,48 @@ fn spawn_worker(
     let events = common.events.clone();
     let worker = Worker::new(common, seat, topology, connections, &waker, mail)?;
     let (id, told_id) = std::sync::mpsc::channel();
+    let last_word = LastWord::reserve(events);
     let thread = std::thread::Builder::new().name(format!("worker-{}", seat.worker)).spawn(move || {
         // The other end waits for it.
         let _ = id.send(sys::thread_id());
         if catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
-            let message = format!("worker {} panicked, see stderr", seat.worker);
-            let _ = events.try_send(EngineEvent::WorkerFailed { message });
+            last_word.say(format!("worker {} panicked, see stderr", seat.worker));
         }
     })?;
     let id = told_id.recv().map_err(|_| std::io::Error::other("the thread ended at once"))?;
     Ok(WorkerHandle { mailbox, thread: Some(thread), id })
 }
 
+/// A place among the events that nothing else takes: without a word of its end, a worker's load would seem to go on.
+enum LastWord {
+    Reserved(mpsc::OwnedPermit<EngineEvent>),
+    /// The channel is too small to keep a place.
+    Unreserved(mpsc::Sender<EngineEvent>),
+}
+
+impl LastWord {
+    fn reserve(events: mpsc::Sender<EngineEvent>) -> Self {
+        match events.try_reserve_owned() {
+            Ok(permit) => Self::Reserved(permit),
+            Err(mpsc::error::TrySendError::Full(events) | mpsc::error::TrySendError::Closed(events)) => {
+                Self::Unreserved(events)
+            }
+        }
+    }
+
+    fn say(self, message: String) {
+        let event = EngineEvent::WorkerFailed { message };
+        match self {
+            Self::Reserved(permit) => drop(permit.send(event)),
+            Self::Unreserved(events) => drop(events.try_send(event)),
+        }
+    }
+}
+
 /// Connections per worker and node. Every worker has one to every node at least, for which workers are left out, and
 /// in the end connections added.
 fn split(connections: u32, workers: usize, nodes: usize) -> Vec<Vec<u32>> {
-    let most = (connections as usize / nodes).clamp(1, redisbench_wire::limits::WORKERS);
+    let most = (connections as usize / nodes).clamp(1, limits::WORKERS);
     let workers = workers.clamp(1, most);
     let cells = (workers * nodes) as u64;
     let connections = u64::from(connections).max(cells);
@@ -268,6 +298,21 @@ fn split(connections: u32, workers: usize, nodes: usize) -> Vec<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_worker_is_told_however_full_the_channel_is() {
+        let (events, mut told) = mpsc::channel(2);
+        let last_word = LastWord::reserve(events.clone());
+        events.try_send(EngineEvent::TopologyStale).unwrap();
+        assert!(events.try_send(EngineEvent::TopologyStale).is_err());
+        last_word.say("worker 0 panicked".into());
+        told.try_recv().unwrap();
+        assert!(matches!(told.try_recv(), Ok(EngineEvent::WorkerFailed { .. })));
+        // Who keeps a place and never needs it gives it back.
+        drop(LastWord::reserve(events.clone()));
+        events.try_send(EngineEvent::TopologyStale).unwrap();
+        events.try_send(EngineEvent::TopologyStale).unwrap();
+    }
 
     #[test]
     fn connections_are_split_evenly_and_none_is_lost() {

@@ -2,9 +2,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::EngineEvent;
+use redisbench_wire::limits;
 use redisbench_wire::plan::Bound;
 
 use crate::harness::{Bench, MILLISECOND, assert_complete, plan};
@@ -98,7 +100,24 @@ async fn kinds_of_errors_are_bounded() {
     let mut bench = Bench::new(plan, Topology { nodes: vec![node], slots: None }, 1);
     let snapshot = bench.run().await;
     assert_eq!(snapshot.total.errors, 200);
-    assert_eq!(snapshot.errors.len(), redisbench_wire::limits::ERROR_KINDS);
+    assert_eq!(snapshot.errors.len(), limits::ERROR_KINDS);
     assert_eq!(snapshot.errors.last().unwrap().kind, "Other");
     assert!(snapshot.errors.iter().all(|error| error.first_message.len() <= 256 && error.kind.len() <= 32));
+}
+
+/// A cluster whose nodes come and go for days, such as pods with ever new addresses.
+#[tokio::test]
+async fn nodes_that_come_and_go_do_not_grow_a_report_beyond_its_bounds() {
+    let nodes = |generation: u8| {
+        let node = |index: usize| {
+            let address = SocketAddr::from(([127, generation, 0, 1], 1 + index as u16));
+            NodeAddress { id: format!("{generation}-{index}"), address, label: address.to_string() }
+        };
+        Topology { nodes: (0..400).map(node).collect(), slots: None }
+    };
+    let bench = Bench::new(plan(), nodes(0), 1);
+    for generation in 1..=5 {
+        bench.engine.update_topology(&Arc::new(nodes(generation))).unwrap();
+    }
+    assert_eq!(bench.snapshot().await.nodes.len(), limits::NODES);
 }

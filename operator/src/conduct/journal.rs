@@ -10,8 +10,8 @@ use serde_json::json;
 
 /// Tries under conflicting writes, such as a user's change of a label.
 const TRIES: usize = 5;
-/// The longest that one call to the API server may take.
-const CALL: Duration = Duration::from_secs(2);
+/// The longest that one call to the API server may take. The conductor waits for as long as the start allows.
+const CALL: Duration = Duration::from_secs(15);
 
 /// Writes starts into the benchmark's status.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{CART, FakeServer, benchmark, status};
+    use crate::testing::{CART, FakeServer, Trouble, benchmark, status};
 
     const RECORD: StartRecord = StartRecord { attempt: 2, start_at_unix_nanoseconds: 1_767_229_200_123_456_789 };
 
@@ -124,10 +124,13 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn an_unreachable_server_costs_the_attempt() {
-        let (server, journal) = world(json!({}));
-        server.set_broken(true);
-        assert!(matches!(journal.record_start(RECORD).await, Err(JournalError::Failed(_))));
+    #[tokio::test(start_paused = true)]
+    async fn a_server_in_trouble_costs_the_attempt() {
+        for trouble in Trouble::ALL {
+            let (server, journal) = world(json!({}));
+            server.set_trouble(Some(trouble));
+            assert!(matches!(journal.record_start(RECORD).await, Err(JournalError::Failed(_))), "{trouble:?}");
+            assert_eq!(server.get(CART).unwrap()["status"]["trial"], Value::Null, "{trouble:?}");
+        }
     }
 }

@@ -109,6 +109,15 @@ impl ApplyError {
             _ => false,
         }
     }
+
+    /// Whether the API server is away or has too much to do, which says nothing about what it was asked.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Timeout { .. } => true,
+            Self::Api { .. } => self.code().is_none_or(|code| code == 429),
+            _ => false,
+        }
+    }
 }
 
 pub(super) async fn call<T>(what: &str, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ApplyError> {

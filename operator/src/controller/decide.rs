@@ -12,7 +12,7 @@ use redisbench_benchmark::api::status::{Phase, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{Progress, ShardPresence, StartRecord};
 use redisbench_benchmark::report;
-use redisbench_benchmark::report::conditions::{Conditions, condition, find, reason};
+use redisbench_benchmark::report::conditions::{Conditions, condition, cut, find, reason};
 
 use super::observe::JobView;
 use super::status::is_urgent;
@@ -22,7 +22,7 @@ use crate::conduct::{Ended, Finished};
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(5);
 /// How long released shards may take to exit before their Job is deleted.
 pub const RELEASE_LIMIT: Duration = Duration::from_secs(30);
-/// How long a result that cannot be written to ConfigMaps holds up the end.
+/// How long a result that the API server refuses in ConfigMaps holds up the end.
 pub const ARTIFACTS_LIMIT: Duration = Duration::from_secs(60);
 /// A running benchmark is looked at this often even if nothing seems to happen.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -59,6 +59,8 @@ pub struct Observed {
     pub since_write: Option<Duration>,
     /// Why what was decided last time could not be done, as reason and message.
     pub failure: Option<(&'static str, String)>,
+    /// This process has seen to it that the run has no children.
+    pub cleared: bool,
     /// A runId for a run that begins now.
     pub fresh_run_id: String,
 }
@@ -74,7 +76,7 @@ pub enum ConductView {
         ended: Ended,
         /// Since when.
         since: Duration,
-        /// Why the full result could not be written, if that was tried.
+        /// Why the full result cannot be written, once that was tried for long enough.
         artifacts_failure: Option<String>,
         /// All shards have exited, or were given up.
         released: bool,
@@ -84,7 +86,7 @@ pub enum ConductView {
 /// What to do, in this order: `before`, the status, `after`, the events.
 #[derive(Debug, Default)]
 pub struct Decision {
-    /// What the status will speak of.
+    /// What the status will speak of, and what must not wait for it.
     pub before: Vec<Action>,
     /// The status to write, if it differs.
     pub status: RedisBenchmarkStatus,
@@ -109,6 +111,8 @@ pub enum Action {
         epoch: u64,
         /// The start that an earlier conductor recorded.
         resume: Option<StartRecord>,
+        /// Attempts of before that came to nothing.
+        attempts: u32,
     },
     /// Stop conducting and forget the task.
     StopConducting,
@@ -219,7 +223,7 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
     decision.status.conductor_epoch = Some(1);
     subject.report(now).preparing(&mut decision.status, "shards are being created");
     decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.spec.shards.count)));
-    decision.after = vec![Action::Conduct { epoch: 1, resume: None }, Action::CreateChildren];
+    decision.after = vec![Action::Conduct { epoch: 1, resume: None, attempts: 0 }, Action::CreateChildren];
     decision.requeue = Some(LOOK_AGAIN);
     decision
 }
@@ -227,7 +231,7 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
 fn rejected(subject: &Subject<'_>, mut decision: Decision, problems: &str, now: Timestamp) -> Decision {
     decision.status.phase = Phase::Pending;
     let told = find(subject.status, condition::ACCEPTED)
-        .is_some_and(|accepted| accepted.status == "False" && problems.starts_with(&accepted.message));
+        .is_some_and(|accepted| accepted.status == "False" && accepted.message == cut(problems));
     if !told {
         decision.notices.push(Notice::warning(reason::INVALID_SPEC, problems));
     }
@@ -243,7 +247,8 @@ fn rejected(subject: &Subject<'_>, mut decision: Decision, problems: &str, now: 
 fn suspended(subject: &Subject<'_>, status: &mut RedisBenchmarkStatus, now: Timestamp) {
     const HOW: &str = "held back by spec.suspend; set it to false to go on";
     status.phase = Phase::Suspended;
-    status.trial = None;
+    // Attempts are numbered on after it: shards of before may still be leaving.
+    status.trial = status.trial.take().map(|trial| TrialStatus { start_at: None, ..trial });
     status.shards = None;
     status.progress = None;
     Conditions::new(status, subject.generation, now)
@@ -255,7 +260,7 @@ fn suspended(subject: &Subject<'_>, status: &mut RedisBenchmarkStatus, now: Time
 /// The run has begun and is not over.
 fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
     let mut decision = Decision { status: subject.status.clone(), requeue: Some(LOOK_AGAIN), ..Decision::default() };
-    let started = has_started(subject, observed);
+    let started = has_started(subject.status.trial.as_ref(), observed.conduct.as_ref());
     let ended = matches!(observed.conduct, Some(ConductView::Ended { .. }));
     // Without a valid spec nobody can take over what has started either.
     if let (Some(problems), true) = (subject.problems, !started || observed.conduct.is_none()) {
@@ -298,7 +303,8 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
                 live::notices(subject, observed, &mut decision);
             }
             if subject.spec.abort {
-                decision.after.push(Action::Abort);
+                // It needs nothing to be durable, and the load must stop even if no status can be written.
+                decision.before.push(Action::Abort);
             }
             if !started && observed.job.is_none() {
                 decision.after.push(Action::CreateChildren);
@@ -327,20 +333,21 @@ fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision
     if !started {
         subject.report(now).preparing(&mut decision.status, "shards are being created");
     }
-    decision.after.push(Action::Conduct { epoch, resume: resume(subject.status.trial.as_ref()) });
+    let trial = subject.status.trial.as_ref();
+    let attempts = trial.filter(|trial| trial.start_at.is_none()).map_or(0, |trial| trial.attempt);
+    decision.after.push(Action::Conduct { epoch, resume: resume(trial), attempts });
     if !started && observed.job.is_none() {
         decision.after.push(Action::CreateChildren);
     }
 }
 
-/// Whether a start was ordered, so that shards that were there may hold a measurement.
-pub fn has_started(subject: &Subject<'_>, observed: &Observed) -> bool {
-    let recorded = subject.status.trial.as_ref().is_some_and(|trial| trial.start_at.is_some());
-    let known = match &observed.conduct {
-        Some(ConductView::Running(progress)) => progress.start_at_unix_nanoseconds.is_some(),
-        _ => false,
+/// Whether shards that were there may hold a measurement. A start that is written down is none if it was missed.
+pub fn has_started(trial: Option<&TrialStatus>, conduct: Option<&ConductView>) -> bool {
+    let (known, missed) = match conduct {
+        Some(ConductView::Running(progress)) => (progress.start_at_unix_nanoseconds.is_some(), progress.missed),
+        _ => (false, 0),
     };
-    recorded || known
+    known || trial.is_some_and(|trial| trial.start_at.is_some() && trial.attempt > missed)
 }
 
 /// The start that is written in a status.

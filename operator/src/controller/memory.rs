@@ -29,6 +29,7 @@ struct Contents {
 #[derive(Debug, Default)]
 struct Entry {
     written: Option<Instant>,
+    cleared: bool,
     failures: u32,
     conflicts: u32,
     failure: Option<(&'static str, String)>,
@@ -45,9 +46,19 @@ impl Memory {
         self.lock().benchmarks.get(uid)?.written.map(|at| at.elapsed())
     }
 
-    /// The status of `uid` was written.
+    /// The status of `uid` was written, or that was tried.
     pub fn wrote(&self, uid: &str) {
         self.lock().benchmarks.entry(uid.to_owned()).or_default().written = Some(Instant::now());
+    }
+
+    /// Whether the children of `uid` were deleted, and none was made since.
+    pub fn cleared(&self, uid: &str) -> bool {
+        self.lock().benchmarks.get(uid).is_some_and(|entry| entry.cleared)
+    }
+
+    /// The children of `uid` were deleted, or will be made.
+    pub fn set_cleared(&self, uid: &str, cleared: bool) {
+        self.lock().benchmarks.entry(uid.to_owned()).or_default().cleared = cleared;
     }
 
     /// Whether one more status may be written in this second.

@@ -15,7 +15,7 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::conductor::ShardPresence;
 
 use super::build::{RUN_LABEL, Run};
-use super::decide::{ConductView, Observed};
+use super::decide::{Observed, has_started};
 use crate::conduct::Conduct;
 
 pub use pods::JobView;
@@ -77,14 +77,13 @@ impl Reads {
         // The cache has no order of its own.
         pods.sort_by_key(|pod| &pod.metadata.name);
         let view = job.as_deref().map(JobView::of);
-        let recorded = benchmark.status.as_ref().and_then(|status| status.trial.as_ref()?.start_at.as_ref()).is_some();
+        let trial = benchmark.status.as_ref().and_then(|status| status.trial.as_ref());
         let epoch = benchmark.status.as_ref().and_then(|status| status.conductor_epoch);
         if let Some(conduct) = conduct.filter(|conduct| epoch.is_some_and(|epoch| epoch > conduct.epoch())) {
             conduct.supersede();
         }
         let conduct_view = conduct.map(Conduct::view);
-        let started =
-            recorded || matches!(&conduct_view, Some(ConductView::Running(p)) if p.start_at_unix_nanoseconds.is_some());
+        let started = has_started(trial, conduct_view.as_ref());
         let mut presence = pods::presence(benchmark.spec.shards.count.min(MOST_SHARDS), view.as_ref(), &pods, started);
         if let (Some(job), Some(conduct)) = (&job, conduct)
             && !started

@@ -37,12 +37,19 @@ impl Performer<'_> {
         let put_off = changed && !is_urgent(&old, &decision.status) && !shared.memory.may_write();
         let mut notices = decision.notices.clone();
         if changed && !put_off {
+            // Tried is as good as written: numbers alone must not hammer at a server that is in trouble.
+            shared.memory.wrote(&self.run.uid);
             match self.write_status(&decision.status, &mut notices).await {
-                Ok(true) => shared.memory.wrote(&self.run.uid),
-                Ok(false) => {}
+                Ok(_) => {}
                 // Deleted meanwhile: the watch will say so.
                 Err(error) if error.code() == Some(404) => return Ok(None),
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    // Then what it said of the result was of its own state, too.
+                    if error.is_outage() || error.code().is_some_and(|code| code >= 500) {
+                        shared.conducts.get(&self.run.uid).inspect(|conduct| conduct.forgive_artifacts());
+                    }
+                    return Err(error.into());
+                }
             }
         }
         let after = self.act_all(&decision.after).await;
@@ -85,8 +92,11 @@ impl Performer<'_> {
         let job = self.observed.job.as_ref().map_or("", |job| job.uid.as_str());
         match action {
             Action::WriteArtifacts(finished) => self.write_artifacts(&applier, finished).await?,
-            Action::CreateChildren => self.create_children(&applier).await?,
-            Action::Conduct { epoch, resume } => self.conduct(*epoch, *resume)?,
+            Action::CreateChildren => {
+                shared.memory.set_cleared(uid, false);
+                self.create_children(&applier).await?;
+            }
+            Action::Conduct { epoch, resume, attempts } => self.conduct(*epoch, *resume, *attempts)?,
             Action::StopConducting => shared.conducts.stop(uid),
             Action::Abort => {
                 if let Some(conduct) = shared.conducts.get(uid) {
@@ -103,7 +113,10 @@ impl Performer<'_> {
                     applier.delete_pod(&name, incarnation).await?;
                 }
             }
-            Action::DeleteChildren => applier.delete_children(job).await?,
+            Action::DeleteChildren => {
+                applier.delete_children(job).await?;
+                shared.memory.set_cleared(uid, true);
+            }
             Action::DeleteBenchmark => applier.delete_benchmark().await?,
         }
         Ok(())
@@ -130,13 +143,15 @@ impl Performer<'_> {
         let pieces: Vec<ConfigMap> =
             pieces.map(|(index, (name, text))| build::artifact(self.run, epoch, index, name, text)).collect();
         let written = applier.write_artifacts(epoch, &pieces).await;
-        if let Err(error) = &written {
-            conduct.note_artifacts_failure(events::chain(error));
+        if let Err(error) = written.as_ref()
+            && !error.is_outage()
+        {
+            conduct.note_artifacts_refused(events::chain(error));
         }
         written.map_err(ReconcileError::from)
     }
 
-    fn conduct(&self, epoch: u64, resume: Option<StartRecord>) -> Result<(), ReconcileError> {
+    fn conduct(&self, epoch: u64, resume: Option<StartRecord>, attempts: u32) -> Result<(), ReconcileError> {
         let Some(spec) = self.validated else { return Ok(()) };
         let shared = &self.context.shared;
         let plans = redisbench_benchmark::plan::plans(spec, &self.run.id);
@@ -154,6 +169,7 @@ impl Performer<'_> {
                 spec::OnLost::Restart => OnLost::Restart,
             },
             resume,
+            attempts,
             wall_clock: shared.surroundings.wall_clock.clone(),
         };
         let (validated, run) = (spec.clone(), self.run.clone());

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::{CART, FakeServer, benchmark, status};
 
+mod outages;
+
 struct World {
     server: FakeServer,
     context: Arc<Context>,
@@ -225,4 +227,19 @@ async fn a_deleted_benchmark_is_conducted_no_more() {
     assert!(world.context.shared.conducts.get("u-1").is_none());
     assert_eq!(world.server.take_writes(), Vec::<String>::new());
     let _ = status(json!({}));
+}
+
+#[tokio::test]
+async fn a_secret_whose_job_was_never_made_goes_with_the_run() {
+    let world = World::new();
+    let finished = json!([{
+        "type": "Finished", "status": "True", "reason": "Failed", "message": "m", "observedGeneration": 1,
+        "lastTransitionTime": jiff::Timestamp::now().to_string()}]);
+    world.put(benchmark(json!({})), Some(json!({"phase": "Failed", "conditions": finished})));
+    world.server.put(&format!("{SECRET}/cart-89abcdef"), json!({"metadata": {"name": "cart-89abcdef"}}));
+    world.reconcile().await.unwrap();
+    assert_eq!(world.server.paths(), [CART]);
+    world.server.take_writes();
+    world.reconcile().await.unwrap();
+    assert_eq!(world.server.take_writes(), Vec::<String>::new());
 }

@@ -201,3 +201,27 @@ fn endings_need_a_cause() {
     assert!(found(|evidence| evidence.ended = Ended::Signal(libc::SIGKILL)).contains("signal 9"));
     assert!(found(|evidence| evidence.object = None).contains("no reason for it"));
 }
+
+#[test]
+fn without_a_fault_only_a_busy_machine_explains_an_invalid_result() {
+    let unsent = |unsent: u64| {
+        found(|evidence| {
+            let all = 1_000 - unsent;
+            let part = json!({"scheduled": 1_000, "succeeded": all, "unsent": unsent});
+            let status = status(evidence);
+            let result = &mut status["result"];
+            result["shards"][0]["requests"] = json!({"scheduled": 500, "succeeded": 500 - unsent, "unsent": unsent});
+            (result["requests"], result["operations"][0]["requests"]) = (part.clone(), part);
+            result["nodes"][0]["requests"] = json!(all);
+            let mut histogram = Kind::Request.empty();
+            histogram.record_n(1_000, all).unwrap();
+            result["histogram"]["data"] = json!(EncodedHistogram::encode(&histogram).unwrap());
+            let reason = json!({"reason": "Errors", "severity": "Invalid", "message": "2 % were not sent"});
+            status["verdict"] = json!({"value": "Invalid", "reasons": [reason]});
+            evidence.ended = Ended::Code(1);
+            evidence.calls = Some(Calls { at_least: all, at_most: Some(all) });
+        })
+    };
+    assert_eq!(unsent(50), "");
+    assert!(unsent(51).contains("Invalid, and nothing was done to it"), "{}", unsent(51));
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redisbench_wire::{FailureReason, ShardFailure};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep}; // virtual time: it passes at once
 
 use super::super::{ConductStage, Ending, JournalError, OnLost, ShardPresence};
 use super::{MEASURED, Rig, failure, succeeded};
@@ -191,4 +191,56 @@ async fn a_higher_epoch_ends_the_conductor() {
     rig.shards.shard(1).epoch = 2;
     assert_eq!(rig.conduct().await.ending, Ending::Superseded);
     assert_eq!(rig.shards.shard(0).aborted_at, None, "the trial is the other's now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_is_away_costs_time_and_no_start() {
+    let rig = Rig::new(2);
+    *rig.journal.refuse.lock().unwrap() = Some(JournalError::Failed("no API server".into()));
+    let conducting = rig.spawn();
+    sleep(Duration::from_secs(60)).await;
+    assert!(rig.shards.shard(0).accepted.is_none());
+    let tries = rig.attempts().len();
+    assert!((6..40).contains(&tries), "{tries} tries in a minute");
+    *rig.journal.refuse.lock().unwrap() = None;
+    let outcome = conducting.await.unwrap();
+    assert_eq!(outcome.ending, Ending::Completed);
+    assert_eq!(succeeded(&outcome), [60_000; 2]);
+    assert_eq!(rig.shards.shard(0).rearmed, 0, "nobody had heard of a start");
+    assert!(rig.attempts().is_sorted_by(|a, b| a < b), "an answer may be lost, so no number is used twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_journal_gets_more_time() {
+    let rig = Rig::new(2);
+    *rig.journal.takes.lock().unwrap() = Duration::from_secs(9);
+    let outcome = rig.conduct().await;
+    assert_eq!(outcome.ending, Ending::Completed);
+    assert!(outcome.attempt > 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missed_start_is_told_until_one_is_measured() {
+    let mut rig = Rig::new(2);
+    rig.config.on_lost = OnLost::Restart;
+    rig.shards.shard(0).misses = vec![1, 3];
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.missed == 1).await;
+    rig.until(|progress| progress.stage == ConductStage::Running && progress.attempt == 2).await;
+    rig.shards.shard(1).reachable = false;
+    rig.until(|progress| progress.stage == ConductStage::Preparing).await;
+    rig.shards.shard(1).reachable = true;
+    rig.until(|progress| progress.attempt == 3).await;
+    let outcome = conducting.await.unwrap();
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 4));
+    assert_eq!(rig.progress.borrow().missed, 1, "attempt 2 had load");
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_of_before_are_not_numbered_again() {
+    let mut rig = Rig::new(2);
+    rig.config.attempts = 4;
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 5));
+    assert_eq!(rig.attempts(), [5]);
 }

@@ -63,20 +63,23 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
         bound: Bound::Duration { nanoseconds: nanoseconds(MEASURED) },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1_000_000_000 },
         breakdown: Breakdown { operation: false, node: false },
-        limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
+        limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 600_000_000_000, finished_nanoseconds: 1 },
     }
 }
 
 /// A journal that keeps its records for the test to see.
 #[derive(Default)]
 struct Records {
-    records: Mutex<Vec<(StartRecord, Instant)>>,
+    written: Mutex<Vec<(StartRecord, Instant)>>,
     refuse: Mutex<Option<JournalError>>,
+    takes: Mutex<Duration>,
 }
 
 impl Journal for Arc<Records> {
     async fn record_start(&self, record: StartRecord) -> Result<(), JournalError> {
-        self.records.lock().unwrap().push((record, Instant::now()));
+        self.written.lock().unwrap().push((record, Instant::now()));
+        let takes = *self.takes.lock().unwrap();
+        tokio::time::sleep(takes).await;
         self.refuse.lock().unwrap().clone().map_or(Ok(()), Err)
     }
 }
@@ -102,6 +105,7 @@ impl Rig {
                 limits: ConductorLimits::default(),
                 on_lost: OnLost::Invalidate,
                 resume: None,
+                attempts: 0,
                 wall_clock: WallClock::default(),
             },
             shards,
@@ -148,7 +152,7 @@ impl Rig {
     /// the past as virtual time has passed since.
     fn succeed(&mut self) {
         self.config.epoch += 1;
-        self.config.resume = self.journal.records.lock().unwrap().last().map(|(record, at)| StartRecord {
+        self.config.resume = self.journal.written.lock().unwrap().last().map(|(record, at)| StartRecord {
             start_at_unix_nanoseconds: record.start_at_unix_nanoseconds
                 - u64::try_from(at.elapsed().as_nanos()).unwrap(),
             ..*record
@@ -157,7 +161,7 @@ impl Rig {
     }
 
     fn attempts(&self) -> Vec<u32> {
-        self.journal.records.lock().unwrap().iter().map(|(record, _)| record.attempt).collect()
+        self.journal.written.lock().unwrap().iter().map(|(record, _)| record.attempt).collect()
     }
 }
 

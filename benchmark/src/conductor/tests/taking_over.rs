@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep; // virtual time: it passes at once, and says when a fault comes
 
-use super::super::{ConductStage, Ending, ShardPresence};
+use super::super::{ConductStage, Ending, OnLost, ShardPresence};
 use super::{MEASURED, Rig, WARMUP, failure, succeeded};
 
 /// Kills the conductor of `rig` once `when` holds, and makes the rig that of its successor.
@@ -199,4 +199,127 @@ async fn a_stop_that_was_begun_is_no_completed_trial() {
     let outcome = rig.conduct().await;
     assert_eq!(failure(&outcome).reason, "StoppedEarly");
     assert!(outcome.shards.iter().all(|shard| shard.snapshot.is_some()), "what was measured is kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_is_cut_at_the_take_over_costs_no_load() {
+    let mut rig = Rig::new(3);
+    kill(&mut rig, measuring).await;
+    let cut = |reachable: bool| (0..3).for_each(|shard| rig.shards.shard(shard).reachable = reachable);
+    cut(false);
+    let conducting = rig.spawn();
+    sleep(Duration::from_secs(30)).await;
+    {
+        let progress = rig.progress.borrow();
+        assert_eq!((progress.stage, progress.attempt), (ConductStage::Running, 1));
+        assert_eq!((progress.shards.unreachable, progress.shards.lost), (3, 0));
+    }
+    cut(true);
+    let outcome = conducting.await.unwrap();
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 1));
+    assert_eq!(succeeded(&outcome), [60_000; 3]);
+    assert_eq!(rig.attempts(), [1]);
+    assert!((0..3).all(|shard| rig.shards.shard(shard).rearmed == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_shard_that_was_never_started_begins_a_new_attempt_once_it_answers() {
+    let mut rig = Rig::new(3);
+    rig.shards.shard(2).misses = vec![1];
+    let conducting = rig.spawn();
+    while rig.shards.shard(0).accepted.is_none() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    conducting.abort();
+    rig.succeed();
+    rig.shards.shard(2).reachable = false;
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.stage == ConductStage::Running && progress.shards.unreachable == 1).await;
+    assert_eq!(rig.shards.shard(0).rearmed, 0);
+    rig.shards.shard(2).reachable = true;
+    rig.until(|progress| progress.missed == 1).await;
+    let outcome = conducting.await.unwrap();
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 2));
+    assert_eq!(succeeded(&outcome), [60_000; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stays_silent_is_lost_at_the_end_and_not_started_again() {
+    let mut rig = Rig::new(2);
+    rig.config.on_lost = OnLost::Abort;
+    kill(&mut rig, measuring).await;
+    (0..2).for_each(|shard| rig.shards.shard(shard).reachable = false);
+    let begun = tokio::time::Instant::now();
+    let outcome = rig.conduct().await;
+    assert_eq!(failure(&outcome).reason, "ShardLost");
+    assert!(begun.elapsed() >= MEASURED / 2 + rig.config.limits.collect);
+    assert_eq!(rig.attempts(), [1]);
+    assert_eq!(outcome.lost().count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_lost_shard_decides_nothing_while_the_other_may_never_have_started() {
+    let mut rig = Rig::new(2);
+    rig.config.on_lost = OnLost::Abort;
+    rig.shards.shard(0).misses = vec![1];
+    rig.shards.shard(1).misses = vec![1];
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.attempt == 1).await;
+    conducting.abort();
+    sleep(Duration::from_secs(30)).await;
+    rig.succeed();
+    rig.shards.replace(0);
+    rig.set_presence(0, ShardPresence::Present(rig.shards.endpoint(0)));
+    rig.shards.shard(1).reachable = false;
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.shards.unreachable == 1 && progress.shards.lost == 1).await;
+    rig.shards.shard(1).reachable = true;
+    let outcome = conducting.await.unwrap();
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorded_start_counts_as_one_before_anybody_is_asked() {
+    let mut rig = Rig::new(2);
+    assert_eq!(super::Progress::at_first(&rig.config).stage, ConductStage::Preparing);
+    kill(&mut rig, measuring).await;
+    let first = super::Progress::at_first(&rig.config);
+    assert_eq!((first.stage, first.attempt, first.shards.desired), (ConductStage::Running, 0, 2));
+    assert_eq!(first.start_at_unix_nanoseconds, rig.config.resume.map(|record| record.start_at_unix_nanoseconds));
+    sleep(MEASURED * 2).await;
+    rig.succeed();
+    assert_eq!(super::Progress::at_first(&rig.config).stage, ConductStage::Collecting);
+}
+
+/// The load is over, and an abort came after it: what is not there or not to be reached is collected as ever.
+#[tokio::test(start_paused = true)]
+async fn an_abort_after_the_load_leaves_a_successor_collecting() {
+    let mut rig = Rig::new(3);
+    kill(&mut rig, measuring).await;
+    sleep(MEASURED * 2).await;
+    rig.succeed();
+    rig.control.send_modify(|control| control.abort = true);
+    rig.set_presence(0, ShardPresence::Gone { why: "evicted".into(), replaced: true });
+    rig.shards.shard(1).reachable = false;
+    let conducting = rig.spawn();
+    sleep(Duration::from_secs(30)).await;
+    rig.shards.shard(1).reachable = true;
+    let outcome = conducting.await.unwrap();
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 1));
+    assert_eq!(succeeded(&outcome), [0, 60_000, 60_000]);
+    assert_eq!(outcome.lost().map(|shard| shard.shard).collect::<Vec<_>>(), [0]);
+}
+
+/// As before, but by the successor's time of day the load is not over: the shards know better.
+#[tokio::test(start_paused = true)]
+async fn an_abort_after_the_load_is_seen_by_what_the_shards_say() {
+    let mut rig = Rig::new(3);
+    kill(&mut rig, measuring).await;
+    sleep(MEASURED * 2).await;
+    rig.control.send_modify(|control| control.abort = true);
+    rig.set_presence(0, ShardPresence::Gone { why: "evicted".into(), replaced: true });
+    let outcome = rig.conduct().await;
+    assert_eq!(outcome.ending, Ending::Completed);
+    assert_eq!(outcome.shards[0].lost.as_deref(), Some("evicted"));
+    assert_eq!(succeeded(&outcome), [0, 60_000, 60_000]);
 }

@@ -1,8 +1,9 @@
 //! What follows from what happens by itself: progress of the target and the engine, and the passing of limits.
 
 use redisbench_wire::ShardFailure;
+use redisbench_wire::plan::Preload;
 
-use super::{Action, Event, Obstacle, Phase, Step, Trial};
+use super::{Action, Event, Obstacle, Phase, Step, Trial, share_of_keys};
 use crate::control::exit::Exit;
 
 /// How long an obstacle may last before the shard was ever armed. Long enough for a server that is just starting, and
@@ -123,9 +124,14 @@ impl Trial {
         if progress || ready >= wanted {
             self.clear_obstacle();
         }
+        if ready == 0 && wanted > 0 && matches!(self.phase, Phase::Preparing(Step::Connect) | Phase::Armed) {
+            self.doubt_keys();
+        }
         match self.phase {
             Phase::Preparing(Step::Connect) if ready >= wanted && !self.preloaded => {
                 self.phase = Phase::Preparing(Step::Preload);
+                // It was not ready to start after all, and the preload has a limit of its own.
+                self.armed_since = None;
                 vec![Action::Preload]
             }
             Phase::Preparing(Step::Connect) | Phase::Armed => {
@@ -134,6 +140,14 @@ impl Trial {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Every connection is gone: whoever answers next may be a server that restarted empty.
+    fn doubt_keys(&mut self) {
+        let Some((plan, _)) = self.plan.as_ref().filter(|(plan, _)| plan.preload != Preload::None) else { return };
+        self.preparation.preload_keys = share_of_keys(plan);
+        self.preparation.preloaded_keys = 0;
+        self.preloaded = false;
     }
 
     /// Armed if all connections are ready, else back to making them.

@@ -300,6 +300,27 @@ fn broken_connections_disarm_and_mended_ones_arm_again() {
 }
 
 #[test]
+fn a_target_that_was_wholly_gone_while_armed_is_preloaded_again() {
+    let none = Event::Connected { ready: 0, wanted: 4 };
+    let mut trial = armed();
+    assert_eq!(trial.observe(1, none.clone()), []);
+    assert_eq!((phase(&trial), trial.state().preparation.preloaded_keys), (ShardPhase::Preparing, 0));
+    assert_eq!(trial.observe(2, SOME), []);
+    assert_eq!(trial.observe(3, ALL), [Action::Preload]);
+    assert_eq!(code(trial.start(3, 0, start(1, SECOND))), RefusalCode::WrongPhase);
+    assert_eq!(trial.observe(4, Event::Preloaded), []);
+    assert_eq!(phase(&trial), ShardPhase::Armed);
+
+    let mut trial = idle();
+    trial.plan(0, 0, put(ShardPlan { preload: Preload::None, ..plan_of(0) }, 0)).unwrap();
+    trial.observe(0, Event::TargetReady);
+    trial.observe(0, ALL);
+    trial.observe(1, none);
+    assert_eq!(trial.observe(2, ALL), []);
+    assert_eq!(phase(&trial), ShardPhase::Armed, "nothing was to be preloaded");
+}
+
+#[test]
 fn an_obstacle_is_waited_for_and_then_fails_the_trial() {
     let mut trial = preparing();
     let obstacle = || Event::Obstacle(failure(FailureReason::Unreachable));
@@ -400,6 +421,7 @@ fn inputs() -> impl Strategy<Value = Vec<(u64, Input)>> {
         Just(ALL),
         Just(ALL),
         Just(SOME),
+        Just(Event::Connected { ready: 0, wanted: 4 }),
         Just(Event::Preloaded),
         Just(Event::Preloading { keys: 1 }),
         Just(Event::Waiting("loading".into())),

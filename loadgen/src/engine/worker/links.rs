@@ -93,6 +93,10 @@ impl Worker {
                     self.recording.rename_node(known, &node.id, &node.label);
                 }
                 known as u16
+            } else if self.nodes.len() >= limits::NODES {
+                // Nodes that are gone keep their places, and a report with more is none: what this one owns is not
+                // covered.
+                crate::cluster::UNCOVERED
             } else {
                 self.common.wanted.fetch_add(share, Relaxed);
                 self.add_node(&node.id, node.address, &node.label, share)

@@ -8,12 +8,15 @@ use redisbench_benchmark::api::status::{Phase, Verdict, VerdictValue};
 use redisbench_benchmark::people;
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 
-use super::{ARTIFACTS_LIMIT, Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject, live};
+use super::{Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject, live};
 use crate::conduct::Ended;
 
 /// After another conductor took over, this long passes before the run is taken back: that it still is ours to run is
 /// the exception.
 const SUPERSEDED_PAUSE: Duration = Duration::from_secs(15);
+
+/// For so long after the end a run without a Job is looked through for what else it left.
+const LEFTOVERS: Duration = Duration::from_secs(600);
 
 /// The run ends without anything measured.
 pub(super) fn without_measurement(
@@ -53,7 +56,7 @@ pub(super) fn over(
         Ended::Over(finished) => finished,
     };
     let Some((why, message)) = subject.report(now).over(&mut decision.status, &finished.report) else { return };
-    match artifacts_failure.filter(|_| since >= ARTIFACTS_LIMIT) {
+    match artifacts_failure {
         Some(failure) => {
             let failure = people::cut(failure, 512);
             let message = format!("the full result could not be kept: {failure}; the status holds its summary");
@@ -104,8 +107,9 @@ pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestam
         Some(ConductView::Running(_)) | None => false,
     };
     let Some(_) = observed.job.as_ref().filter(|job| !job.deleting) else {
-        // Someone else deleted the Job of a run that we still hold, and left us its Secret.
-        if observed.conduct.is_some() {
+        // The Secret may be left: someone else deleted the Job, or it was never made. We may not look for it.
+        let leftovers = subject.status.run_id.is_some() && age < LEFTOVERS && !observed.cleared;
+        if observed.conduct.is_some() || leftovers {
             decision.after.push(Action::DeleteChildren);
         }
         decision.after.push(Action::StopConducting);

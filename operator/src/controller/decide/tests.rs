@@ -107,7 +107,7 @@ fn a_valid_spec_begins_a_run() {
         (status.phase, status.run_id.as_deref(), status.conductor_epoch),
         (Phase::Preparing, Some("fresh"), Some(1))
     );
-    assert_eq!(decision.after, [Action::Conduct { epoch: 1, resume: None }, Action::CreateChildren]);
+    assert_eq!(decision.after, [Action::Conduct { epoch: 1, resume: None, attempts: 0 }, Action::CreateChildren]);
     assert_eq!(truth(&decision, "Accepted").0, "True");
     assert_eq!(truth(&decision, "Finished").0, "False");
     assert_eq!(reasons(&decision), ["Accepted", "Preparing"]);
@@ -130,6 +130,15 @@ fn an_invalid_spec_waits_to_be_mended() {
     // Mending is enough.
     let mended = decide_on(&spec, &decision.status, &idle());
     assert_eq!((mended.status.phase, truth(&mended, "Stalled").0), (Phase::Preparing, "False"));
+}
+
+#[test]
+fn a_very_long_message_is_told_once() {
+    let (spec, problems) = (benchmark(json!({})), "é".repeat(10_000));
+    let decision = decide_with(&spec, &none(), &idle(), Some(&problems));
+    assert_eq!(reasons(&decision), ["InvalidSpec"]);
+    let again = decide_with(&spec, &decision.status, &idle(), Some(&problems));
+    assert_eq!((&again.status, again.notices.len()), (&decision.status, 0));
 }
 
 #[test]
@@ -188,13 +197,13 @@ fn a_run_without_a_conductor_is_taken_over() {
     let before = status(json!({"conductorEpoch": 3}));
     let decision = decide_on(&benchmark(json!({})), &before, &Observed { job: Some(job()), ..idle() });
     assert_eq!(decision.status.conductor_epoch, Some(4));
-    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: None }]);
+    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: None, attempts: 0 }]);
 
     let trial = json!({"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T00:59:00.000001Z"});
     let running = status(json!({"phase": "Running", "conductorEpoch": 3, "trial": trial}));
     let decision = decide_on(&benchmark(json!({})), &running, &idle());
     let resume = StartRecord { attempt: 2, start_at_unix_nanoseconds: 1_767_229_140_000_001_000 };
-    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: Some(resume) }]);
+    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: Some(resume), attempts: 0 }]);
     assert_eq!(decision.status.phase, Phase::Running);
 }
 
@@ -240,7 +249,7 @@ fn suspending_before_the_start_takes_the_pods_away_and_later_waits_for_the_end()
 
     let resumed = decide_on(&benchmark(json!({})), &decision.status, &idle());
     assert_eq!(resumed.status.phase, Phase::Preparing);
-    assert_eq!(resumed.after, [Action::Conduct { epoch: 2, resume: None }, Action::CreateChildren]);
+    assert_eq!(resumed.after, [Action::Conduct { epoch: 2, resume: None, attempts: 0 }, Action::CreateChildren]);
     let mut leaving = idle();
     leaving.job = Some(JobView { deleting: true, ..JobView::default() });
     let waits = decide_on(&benchmark(json!({})), &decision.status, &leaving);
@@ -252,7 +261,7 @@ fn an_abort_goes_through_the_conductor() {
     let aborted = benchmark(json!({"spec": {"abort": true, "suspend": true}}));
     for stage in [ConductStage::Preparing, ConductStage::Running] {
         let decision = decide_on(&aborted, &status(json!({})), &conducting(stage));
-        assert_eq!(decision.after, [Action::Abort], "{stage:?}");
+        assert_eq!((&decision.before, &decision.after), (&vec![Action::Abort], &vec![]), "{stage:?}");
         assert!(!decision.status.phase.is_terminal());
     }
     let decision = decide_on(&aborted, &status(json!({"phase": "Suspended"})), &idle());
@@ -305,16 +314,47 @@ fn an_aborted_run_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_result_that_cannot_be_kept_holds_up_the_end_for_a_while() {
-    let finished = finished(Ending::Completed);
-    let early = over(Ended::Over(finished.clone()), ARTIFACTS_LIMIT / 2, Some("quota"));
-    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &early);
-    assert_eq!(decision.before, [Action::WriteArtifacts(finished.clone())]);
-    let late = over(Ended::Over(finished), ARTIFACTS_LIMIT, Some("quota"));
-    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &late);
+fn a_result_that_cannot_be_kept_does_not_hold_up_the_end_for_ever() {
+    let refused = over(Ended::Over(finished(Ending::Completed)), Duration::ZERO, Some("quota"));
+    let decision = decide_on(&benchmark(json!({})), &status(json!({})), &refused);
     assert!(decision.before.is_empty() && decision.status.artifacts.is_empty());
     assert_eq!(decision.status.phase, Phase::Succeeded);
     assert_eq!(reasons(&decision), ["ArtifactsNotWritten", "ShardLost", "Succeeded"]);
+}
+
+/// Preparing again after `missed` of the attempts that are written down.
+fn missed(missed: u32) -> Observed {
+    let mut observed = conducting(ConductStage::Preparing);
+    if let Some(ConductView::Running(progress)) = &mut observed.conduct {
+        (progress.attempt, progress.missed) = (missed, missed);
+    }
+    observed
+}
+
+#[test]
+fn a_start_that_was_missed_does_not_keep_a_benchmark_from_being_suspended() {
+    let suspend = benchmark(json!({"spec": {"suspend": true}}));
+    let trial = json!({"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T00:59:00Z"});
+    let recorded = status(json!({"trial": trial}));
+    let decision = decide_on(&suspend, &recorded, &missed(2));
+    assert_eq!(decision.status.phase, Phase::Suspended);
+    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    // The next is being recorded: it may have begun.
+    assert_ne!(decide_on(&suspend, &recorded, &missed(1)).status.phase, Phase::Suspended);
+
+    // Who goes on numbers on, and asks nobody for the attempt that was missed.
+    let resumed = decide_on(&benchmark(json!({})), &decision.status, &idle());
+    assert_eq!(resumed.status.phase, Phase::Preparing);
+    let conduct = Action::Conduct { epoch: 2, resume: None, attempts: 2 };
+    assert_eq!(resumed.after, [conduct, Action::CreateChildren]);
+}
+
+#[test]
+fn children_that_vanish_after_a_missed_start_are_made_again() {
+    let trial = json!({"index": 0, "of": 1, "attempt": 1, "startAt": "2026-01-01T00:59:00Z"});
+    let observed = Observed { job: None, ..missed(1) };
+    let decision = decide_on(&benchmark(json!({})), &status(json!({"trial": trial})), &observed);
+    assert_eq!(decision.after, [Action::CreateChildren]);
 }
 
 #[test]
@@ -339,8 +379,12 @@ fn the_secret_of_a_job_that_someone_deleted_goes_too() {
     let observed = Observed { job: None, ..over(Ended::Over(finished(Ending::Completed)), Duration::ZERO, None) };
     let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &observed);
     assert_eq!(decision.after, [Action::DeleteChildren, Action::StopConducting]);
+    // By another process, too, and once.
     let later = Observed { conduct: None, ..observed };
     let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &later);
+    assert_eq!(decision.after, [Action::DeleteChildren, Action::StopConducting]);
+    let cleared = Observed { cleared: true, ..later };
+    let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &cleared);
     assert_eq!(decision.after, [Action::StopConducting]);
 }
 
@@ -381,7 +425,7 @@ fn finished_runs_are_cleared_away_once_released() {
 #[test]
 fn a_finished_run_without_children_is_left_alone() {
     for job in [None, Some(JobView { deleting: true, ..JobView::default() })] {
-        let before = ended("Failed", 5);
+        let before = ended("Failed", 3_600);
         let decision = decide_on(&benchmark(json!({})), &before, &Observed { job, ..idle() });
         assert_eq!((decision.status, decision.requeue), (before, None));
         assert_eq!(decision.after, [Action::StopConducting]);

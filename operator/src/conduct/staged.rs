@@ -1,0 +1,40 @@
+//! Conducting tasks that say what a test wants.
+
+use super::{Arc, AtomicBool, Conduct, Conducts, Ended, Finished, Instant, Mutex, OnceLock, Progress, Run, watch};
+
+impl Conducts {
+    /// A task that says what a test wants: what the sender is given, until it is ended.
+    pub(crate) fn stage(&self, run: Run, epoch: u64, progress: Progress) -> watch::Sender<Progress> {
+        let (publish, progress) = watch::channel(progress);
+        let entry = Conduct {
+            run,
+            presence: watch::Sender::default(),
+            control: watch::Sender::default(),
+            release: watch::Sender::default(),
+            progress,
+            ended: OnceLock::new(),
+            epoch,
+            superseded: OnceLock::new(),
+            released: AtomicBool::new(false),
+            notes: Mutex::default(),
+            task: OnceLock::new(),
+        };
+        self.lock().insert(entry.run.uid.clone(), Arc::new(entry));
+        publish
+    }
+}
+
+impl Conduct {
+    pub(crate) fn end(&self, finished: Arc<Finished>) {
+        let _ = self.ended.set((Ended::Over(finished), Instant::now()));
+        self.released.store(true, super::Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.control.borrow().abort
+    }
+
+    pub(crate) fn may_go(&self) -> bool {
+        *self.release.borrow()
+    }
+}
