@@ -68,6 +68,8 @@ fn etcd_stopped() {
         account.fault_ended();
         stopped.mend(&space.client).await?;
         account.taken_over().await?;
+        let leader = operator::leader(&space.client).await?;
+        ensure!(operator::restarts(&leader) > 0, "the operator outlived a Lease that it could not renew");
         running.check_shards().await?;
         running.check_end(&account.close(&UNHARMED).await?)
     });
