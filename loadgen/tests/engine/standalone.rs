@@ -105,7 +105,8 @@ async fn a_number_of_requests_is_exact() {
     let mut plan = plan();
     plan.connections = 3;
     plan.pipeline = 16;
-    plan.warmup_nanoseconds = 30 * MILLISECOND;
+    // Long enough that each of three workers gets a processor in it.
+    plan.warmup_nanoseconds = 300 * MILLISECOND;
     plan.bound = Bound::Requests { count: 5003, max_nanoseconds: 20 * SECOND };
     let snapshot = run(plan, standalone(&server), 3).await;
     assert_eq!(snapshot.total.succeeded, 5003);
