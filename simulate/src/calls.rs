@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use crate::process::{Answer, Call};
-use crate::world::{World, lock};
+use crate::traps::Way;
+use crate::world::{Freezer, World, lock};
 
 const DIAL: Duration = Duration::from_secs(3);
 const CALL: Duration = Duration::from_secs(8);
@@ -23,6 +24,10 @@ const FULL_SNAPSHOT: Duration = Duration::from_secs(30);
 /// The calls of one conducting task of one operator.
 pub struct SimulatedCalls {
     pub world: Arc<World>,
+    pub operator: String,
+    pub freezer: Arc<Freezer>,
+    /// The runId.
+    pub run: String,
     /// The epoch of its first release; 0 before.
     pub released: AtomicU64,
 }
@@ -35,6 +40,10 @@ impl SimulatedCalls {
             Call::Snapshot(_, Detail::Full) => FULL_SNAPSHOT,
             _ => CALL,
         };
+        if let Call::Start(..) = &call {
+            self.world.halt_at_start(&self.operator, &self.freezer);
+        }
+        self.freezer.pass().await;
         self.before_sending(&call);
         let address = shard.address.ip();
         let dialled = async {
@@ -62,16 +71,16 @@ impl SimulatedCalls {
             Call::Abort(_, request) => request.epoch,
             Call::Release(request) => {
                 let epoch = request.epoch;
-                let status = lock(&self.world.cluster).benchmark().map(|benchmark| benchmark["status"].clone());
-                if let Some(status) = status {
-                    let phase = status["phase"].as_str().unwrap_or_default();
-                    self.world.check(matches!(phase, "Succeeded" | "Failed" | "Aborted"), || {
-                        format!("shards are released while status says {phase}")
+                // Of a benchmark that was created anew the status is another run's.
+                if let Some(status) = lock(&self.world.cluster).status().filter(|status| status["runId"] == self.run) {
+                    self.world.check(crate::is_terminal(status), || {
+                        format!("shards are released while status says {}", status["phase"])
                     });
                 }
                 self.released.store(epoch, Ordering::Relaxed);
                 let mut ledger = lock(&self.world.ledger);
-                ledger.released = ledger.released.max(Some(epoch));
+                let run = ledger.run(&self.run);
+                run.released = run.released.max(Some(epoch));
                 return;
             }
             Call::Clock | Call::State | Call::Snapshot(..) => {
@@ -79,7 +88,7 @@ impl SimulatedCalls {
                 return;
             }
         };
-        let released = lock(&self.world.ledger).released;
+        let released = lock(&self.world.ledger).run(&self.run).released;
         self.world.check(released.is_none_or(|released| epoch < released), || {
             format!("epoch {epoch} orders something after the release by epoch {}", released.unwrap_or_default())
         });
@@ -91,7 +100,14 @@ async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Receive
     let network = &world.plot.network;
     let (answer, answered) = oneshot::channel();
     let (there, back) = (world.latency(), world.latency());
-    let (lost_there, lost_back) = (world.chance(network.lost), world.chance(network.lost));
+    let (mut lost_there, mut lost_back) = (world.chance(network.lost), world.chance(network.lost));
+    if let Call::Start(_, start) = &call {
+        match world.lose_start(address, start.attempt) {
+            Some(Way::There) => lost_there = true,
+            Some(Way::Back) => lost_back = true,
+            None => {}
+        }
+    }
     // Only what changes something is of interest twice.
     if !matches!(call, Call::Clock | Call::State | Call::Snapshot(..)) && world.chance(network.repeated) {
         let (again, late) = (call.clone(), there + world.latency() * 3);

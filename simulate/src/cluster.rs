@@ -6,11 +6,11 @@ mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Bound;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::plot::{NAME, NAMESPACE};
 use crate::world::BEGINNING;
 
 /// What a watch tells.
@@ -32,14 +32,14 @@ impl Kind {
     pub const ALL: [Self; 3] = [Self::Benchmarks, Self::Jobs, Self::Pods];
 
     fn of(path: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| path.starts_with(&kind.path()))
+        Self::ALL.into_iter().find(|kind| path.starts_with(kind.path()))
     }
 
-    fn path(self) -> String {
+    fn path(self) -> &'static str {
         match self {
-            Self::Benchmarks => format!("/apis/redisbench.dev/v1alpha1/namespaces/{NAMESPACE}/redisbenchmarks/"),
-            Self::Jobs => format!("/apis/batch/v1/namespaces/{NAMESPACE}/jobs/"),
-            Self::Pods => format!("/api/v1/namespaces/{NAMESPACE}/pods/"),
+            Self::Benchmarks => "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/",
+            Self::Jobs => "/apis/batch/v1/namespaces/perf/jobs/",
+            Self::Pods => "/api/v1/namespaces/perf/pods/",
         }
     }
 }
@@ -57,13 +57,20 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    pub fn benchmark(&self) -> Option<&Value> {
-        self.objects.get(&benchmark_path())
+    /// What became of the benchmark; none if it was deleted.
+    pub fn status(&self) -> Option<&Value> {
+        self.objects.get(BENCHMARK).map(|benchmark| &benchmark["status"])
+    }
+
+    /// All objects of `kind`, with their paths.
+    fn all(&self, kind: Kind) -> impl Iterator<Item = (&String, &Value)> {
+        let within = self.objects.range::<str, _>((Bound::Included(kind.path()), Bound::Unbounded));
+        within.take_while(move |(path, _)| path.starts_with(kind.path()))
     }
 
     /// All objects of `kind`.
-    pub fn list(&self, kind: Kind) -> Vec<Value> {
-        self.objects.iter().filter(|(path, _)| path.starts_with(&kind.path())).map(|(_, o)| o.clone()).collect()
+    fn list(&self, kind: Kind) -> Vec<Value> {
+        self.all(kind).map(|(_, object)| object.clone()).collect()
     }
 
     /// What there is, and from now on what changes.
@@ -83,7 +90,7 @@ impl Cluster {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.objects.insert(path.to_owned(), object.clone());
-        self.announce(path, &Change::Applied(object.clone()));
+        self.announce(path, &object, Change::Applied);
         object
     }
 
@@ -97,20 +104,19 @@ impl Cluster {
     fn remove(&mut self, path: &str) {
         if let Some(object) = self.objects.remove(path) {
             self.version += 1;
-            self.announce(path, &Change::Deleted(object));
+            self.announce(path, &object, Change::Deleted);
         }
     }
 
-    fn announce(&mut self, path: &str, change: &Change) {
+    fn announce(&mut self, path: &str, object: &Value, change: fn(Value) -> Change) {
         if let Some(kind) = Kind::of(path) {
-            self.watches.retain(|(of, watch)| *of != kind || watch.send(change.clone()).is_ok());
+            self.watches.retain(|(of, watch)| *of != kind || watch.send(change(object.clone())).is_ok());
         }
     }
 }
 
-pub fn benchmark_path() -> String {
-    format!("{}{NAME}", Kind::Benchmarks.path())
-}
+/// The path of the benchmark.
+const BENCHMARK: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/cart";
 
 /// The address of the pod with this UID.
 pub fn address_of(uid: &str) -> IpAddr {

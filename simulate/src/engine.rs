@@ -1,5 +1,5 @@
-//! A made-up engine: which requests of an open loop are through at which time is plain arithmetic, and every request
-//! has an identity.
+//! A made-up engine: which requests are through at which time is plain arithmetic, in a closed loop too, and every
+//! request has an identity.
 //!
 //! Identities travel as a sum: `redirect_hops`, which the merge only adds up, holds the sum over all measured requests k of
 //! k + 1. A request that is lost or counted twice makes another sum.
@@ -34,14 +34,22 @@ impl Engine {
     fn rate(&self) -> u64 {
         match self.plan.load {
             Load::OpenLoop { rate_per_second, .. } => rate_per_second,
-            Load::ClosedLoop => 1,
+            // The pace of the made-up target.
+            Load::ClosedLoop => 500,
         }
     }
 
     fn measured(&self) -> u64 {
         match self.plan.bound {
             Bound::Duration { nanoseconds } => nanoseconds,
-            Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
+            Bound::Requests { count, max_nanoseconds } => {
+                let warmup = self.plan.warmup_nanoseconds;
+                let last = self.due_before(warmup) + count.saturating_sub(1);
+                let request = u128::from(last) * u128::from(self.plan.shards) + u128::from(self.plan.shard);
+                let due = request * 1_000_000_000 / u128::from(self.rate());
+                let due = u64::try_from(due).unwrap_or(u64::MAX);
+                due.saturating_add(1).saturating_sub(warmup).min(max_nanoseconds)
+            }
         }
     }
 
@@ -108,7 +116,10 @@ impl Engine {
         response.saturating_record_n(1_000_000 * u64::from(plan.shard + 1), total.succeeded);
         let encoded = |histogram| EncodedHistogram::encode(&histogram).unwrap_or_else(|_| unreachable!("in memory"));
         let response = encoded(response);
-        let first_due = u64::from(plan.shard) * 1_000_000_000 / self.rate().max(1);
+        let first_due = match plan.load {
+            Load::OpenLoop { .. } => u64::from(plan.shard) * 1_000_000_000 / self.rate().max(1),
+            Load::ClosedLoop => 0,
+        };
         Snapshot {
             sequence,
             shard: plan.shard,

@@ -21,7 +21,7 @@ pub struct Started {
 
 /// The truth of one run.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct Run {
     /// By attempt and shard.
     pub started: BTreeMap<(u32, u32), Started>,
     /// The start instants that were written to status, by attempt.
@@ -30,8 +30,28 @@ pub struct Ledger {
     pub epoch: u64,
     /// The epoch under which shards were let go.
     pub released: Option<u64>,
+}
+
+/// The truth of a world.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    runs: BTreeMap<String, Run>,
     /// Writes to the API server that changed something, and events.
     pub writes: u64,
     /// Calls that shards answered.
     pub calls: u64,
+    /// How often something happened that is worth simulating.
+    pub events: BTreeMap<&'static str, u64>,
+}
+
+impl Ledger {
+    /// The run with this runId.
+    pub fn run(&mut self, id: &str) -> &mut Run {
+        self.runs.entry(id.to_owned()).or_default()
+    }
+
+    /// Counts something that is worth simulating.
+    pub fn count(&mut self, event: &'static str) {
+        *self.events.entry(event).or_default() += 1;
+    }
 }

@@ -11,17 +11,19 @@ mod ledger;
 mod operators;
 mod plot;
 mod process;
+mod strike;
+mod traps;
 mod world;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::cluster::{Kind, address_of};
 use crate::operators::Operators;
-use crate::plot::Fault;
+use crate::traps::Traps;
 use crate::world::{World, lock};
 
 /// What came of one seed.
@@ -31,62 +33,64 @@ pub struct Report {
     pub violation: Option<String>,
     /// How the benchmark ended: its phase, and the verdict if there is one. `Deleted` if it was.
     pub ending: String,
-    /// Everything that happened, a line each.
+    /// Everything that happened, a line each, if it was asked for.
     pub trace: Vec<String>,
     /// Calls that shards answered.
     pub calls: u64,
     /// Writes that the API server served.
     pub writes: u64,
-    /// Faults of the plot.
-    pub faults: usize,
+    /// Faults of the plot by kind, and how often what is worth simulating came about.
+    pub events: BTreeMap<&'static str, u64>,
 }
 
-/// Runs the world of `seed`.
+/// Runs the world of `seed`. Whether it writes a trace changes nothing else.
 ///
 /// # Errors
 /// When the runtime cannot be made.
-pub fn simulate(seed: u64) -> std::io::Result<Report> {
+pub fn simulate(seed: u64, traced: bool) -> std::io::Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    Ok(runtime.block_on(run(seed)))
+    Ok(runtime.block_on(run(seed, traced)))
 }
 
-async fn run(seed: u64) -> Report {
-    let world = World::new(seed);
+async fn run(seed: u64, traced: bool) -> Report {
+    let world = World::new(seed, traced);
     let operators = Arc::new(Operators::default());
     world.tell(format_args!("{:?}", world.plot));
     operators.begin(&world);
     let user_waits = world.between(0, 2_000);
-    world.after(user_waits, |world| lock(&world.cluster).apply(world.plot.benchmark()));
+    world.after(user_waits, |world| world.apply_benchmark());
     for (at, fault) in world.plot.faults.clone() {
         let (world, operators) = (world.clone(), operators.clone());
         tokio::spawn(async move {
             sleep(user_waits + at).await;
-            strike(&world, &operators, fault).await;
+            strike::strike(&world, &operators, fault).await;
         });
     }
     let calm_at = user_waits + world.plot.calm_at();
     sleep(calm_at + Duration::from_secs(1)).await;
     world.tell("calm");
+    *lock(&world.traps) = Traps::default();
     operators.settle(&world);
 
-    let over = |world: &World| lock(&world.cluster).status().is_none_or(|status| is_terminal(&status));
+    let over = |world: &World| lock(&world.cluster).status().is_none_or(is_terminal);
     let patience = world.plot.patience();
     wait(&world, patience, over, || format!("no terminal phase {} s after the last fault", patience.as_secs())).await;
     let ending = ending(&world);
     world.tell(format_args!("over: {ending}"));
     let no_children = |world: &World| lock(&world.cluster).children().is_empty();
     wait(&world, Duration::from_secs(180), no_children, || "children are left".to_owned()).await;
-    if let Some(status) = lock(&world.cluster).status() {
+    let status = lock(&world.cluster).status().cloned();
+    if let Some(status) = status {
         world.judge(&status);
     }
     quiet(&world).await;
-    let ledger = lock(&world.ledger);
+    let mut ledger = lock(&world.ledger);
     Report {
         violation: world.violation(),
         ending,
         calls: ledger.calls,
         writes: ledger.writes,
-        faults: world.plot.faults.len(),
+        events: std::mem::take(&mut ledger.events),
         trace: world.take_trace(),
     }
 }
@@ -127,7 +131,8 @@ fn is_terminal(status: &Value) -> bool {
 }
 
 fn ending(world: &World) -> String {
-    let Some(status) = lock(&world.cluster).status() else { return "Deleted".to_owned() };
+    let cluster = lock(&world.cluster);
+    let Some(status) = cluster.status() else { return "Deleted".to_owned() };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let failed = status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Failed").cloned();
     let reason = failed.filter(|c| c["status"] == "True").map(|c| text(&c["reason"])).unwrap_or_default();
@@ -135,65 +140,4 @@ fn ending(world: &World) -> String {
     parts.dedup();
     parts.retain(|part| !part.is_empty());
     parts.join(" ")
-}
-
-async fn strike(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault) {
-    world.tell(format_args!("fault: {fault:?}"));
-    match fault {
-        Fault::KillOperator { successor_after } => {
-            operators.kill_leader(world);
-            sleep(successor_after).await;
-            operators.begin(world);
-        }
-        Fault::Upgrade => {
-            operators.kill_leader(world);
-            operators.begin(world);
-        }
-        Fault::PauseOperator { time, successor_after, both } => {
-            let Some(name) = operators.freeze_leader(world) else { return };
-            sleep(successor_after).await;
-            operators.begin(world);
-            sleep(time).await;
-            operators.thaw(world, &name);
-            sleep(both).await;
-            operators.end(world, &name);
-        }
-        Fault::KillShard { shard } => {
-            for pod in world.running_pods(shard) {
-                world.kill_process(address_of(pod["metadata"]["uid"].as_str().unwrap_or_default()), 137);
-            }
-        }
-        Fault::EvictShard { shard } => {
-            world.running_pods(shard).iter().for_each(|pod| world.delete_pod(pod, true));
-        }
-        Fault::DeletePod { shard } => world.running_pods(shard).iter().for_each(|pod| world.delete_pod(pod, false)),
-        Fault::CutShard { shard, time } => {
-            for pod in world.running_pods(shard) {
-                let address = address_of(pod["metadata"]["uid"].as_str().unwrap_or_default());
-                world.cut(address);
-                world.after(time, move |world| world.mend(address));
-            }
-        }
-        Fault::LoseNode { shard } => {
-            for pod in world.running_pods(shard) {
-                let address = address_of(pod["metadata"]["uid"].as_str().unwrap_or_default());
-                world.cut(address);
-                let given_up = world.between(2_000, 20_000);
-                world.after(given_up, move |world| world.delete_pod(&pod, true));
-            }
-        }
-        Fault::ApiAway { time } => {
-            world.set_api_away(true);
-            sleep(time).await;
-            world.set_api_away(false);
-        }
-        Fault::Abort => lock(&world.cluster).edit(json!({"abort": true})),
-        Fault::Suspend { time } => {
-            lock(&world.cluster).edit(json!({"suspend": true}));
-            sleep(time).await;
-            lock(&world.cluster).edit(json!({"suspend": false}));
-        }
-        Fault::DeleteBenchmark => world.delete(Kind::Benchmarks),
-        Fault::DeleteJob => world.delete(Kind::Jobs),
-    }
 }

@@ -14,6 +14,7 @@ use kube::runtime::reflector::{Lookup, ObjectRef, store};
 use kube::runtime::watcher::Event;
 use redisbench_benchmark::conductor::WallClock;
 use redisbench_operator::conduct::Conducts;
+use redisbench_operator::controller::build::Run;
 use redisbench_operator::controller::{Context, Guarded, Settings, Surroundings, reconcile, retry};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -78,6 +79,14 @@ impl Operators {
         }
     }
 
+    pub fn kill(&self, world: &World, name: &str) {
+        let mut alive = lock(&self.alive);
+        if let Some(at) = alive.iter().position(|operator| operator.name == name) {
+            world.tell(format_args!("{name} is killed"));
+            alive.remove(at);
+        }
+    }
+
     pub fn end(&self, world: &World, name: &str) {
         let mut alive = lock(&self.alive);
         if let Some(at) = alive.iter().position(|operator| operator.name == name) {
@@ -109,11 +118,16 @@ impl Operator {
         world.tell(format_args!("{name} begins"));
         let freezer = Arc::new(Freezer::default());
         let conducts = {
-            let (world, freezer) = (world.clone(), freezer.clone());
-            Conducts::simulated(
-                move |_| Arc::new(SimulatedCalls { world: world.clone(), released: AtomicU64::new(0) }),
-                move |task| freezer.host(task),
-            )
+            let (world, operator) = (world.clone(), name.clone());
+            let (freezer, hosting) = (freezer.clone(), freezer.clone());
+            let calls = move |run: &Run| SimulatedCalls {
+                world: world.clone(),
+                operator: operator.clone(),
+                freezer: freezer.clone(),
+                run: run.id.clone(),
+                released: AtomicU64::new(0),
+            };
+            Conducts::simulated(move |run| Arc::new(calls(run)), move |task| hosting.host(task))
         };
         // The wall clocks of machines are a second or so apart.
         let ahead = Duration::from_millis(world.number() % 2_000);
@@ -171,7 +185,8 @@ fn time_of_day(world: &World) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(BEGINNING) + world.now()
 }
 
-/// Keeps one cache, late, and wakes the reconciler.
+/// Keeps one cache, late, and wakes the reconciler. A watch that broke begins with a list, like one whose process stood
+/// still.
 fn inform<K>(
     world: &Arc<World>,
     freezer: &Arc<Freezer>,
@@ -183,31 +198,43 @@ fn inform<K>(
 where
     K: Resource<DynamicType = ()> + Lookup<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let (world, wake) = (world.clone(), wake.clone());
+    let (world, wake, own) = (world.clone(), wake.clone(), freezer.clone());
     let keep = async move {
-        world.wait_for_watch().await;
-        let (there, mut changes) = lock(&world.cluster).watch(kind);
-        writer.apply_watcher_event(&Event::Init);
-        for object in there.iter().filter_map(read::<K>) {
-            writer.apply_watcher_event(&Event::InitApply(object));
-        }
-        writer.apply_watcher_event(&Event::InitDone);
         loop {
-            let _ = wake.try_send(ObjectRef::new(NAME).within(NAMESPACE));
-            let Some(change) = changes.recv().await else { return };
+            while !world.broken_for().is_zero() {
+                sleep(world.broken_for()).await;
+            }
             world.wait_for_watch().await;
-            match change {
-                Change::Applied(object) => {
-                    if let Some(object) = read(&object) {
-                        writer.apply_watcher_event(&Event::Apply(object));
-                    }
+            let watch = (world.breaks(), own.thaws());
+            let (there, mut changes) = lock(&world.cluster).watch(kind);
+            if let Some(conducts) = &conducts {
+                forget_absent(conducts, &there);
+            }
+            writer.apply_watcher_event(&Event::Init);
+            for object in there.iter().filter_map(read::<K>) {
+                writer.apply_watcher_event(&Event::InitApply(object));
+            }
+            writer.apply_watcher_event(&Event::InitDone);
+            loop {
+                let _ = wake.try_send(ObjectRef::new(NAME).within(NAMESPACE));
+                let Some(change) = changes.recv().await else { return };
+                world.wait_for_watch().await;
+                if watch != (world.breaks(), own.thaws()) {
+                    break;
                 }
-                Change::Deleted(object) => {
-                    if let (Some(conducts), Some(uid)) = (&conducts, object["metadata"]["uid"].as_str()) {
-                        conducts.forget(uid);
+                match change {
+                    Change::Applied(object) => {
+                        if let Some(object) = read(&object) {
+                            writer.apply_watcher_event(&Event::Apply(object));
+                        }
                     }
-                    if let Some(object) = read(&object) {
-                        writer.apply_watcher_event(&Event::Delete(object));
+                    Change::Deleted(object) => {
+                        if let (Some(conducts), Some(uid)) = (&conducts, object["metadata"]["uid"].as_str()) {
+                            conducts.forget(uid);
+                        }
+                        if let Some(object) = read(&object) {
+                            writer.apply_watcher_event(&Event::Delete(object));
+                        }
                     }
                 }
             }
@@ -216,8 +243,17 @@ where
     tokio::spawn(freezer.host(keep)).abort_handle()
 }
 
+/// A watch that broke may have missed deletions.
+fn forget_absent(conducts: &Conducts, there: &[Value]) {
+    for uid in conducts.of_namespace(None) {
+        if !there.iter().any(|object| object["metadata"]["uid"] == uid.as_str()) {
+            conducts.forget(&uid);
+        }
+    }
+}
+
 fn read<K: DeserializeOwned>(object: &Value) -> Option<K> {
-    serde_json::from_value(object.clone()).ok()
+    K::deserialize(object).ok()
 }
 
 impl World {

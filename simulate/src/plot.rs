@@ -6,6 +6,8 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
+use crate::traps::Way;
+
 /// The benchmark's name and namespace.
 pub const NAME: &str = "cart";
 pub const NAMESPACE: &str = "perf";
@@ -15,8 +17,12 @@ pub const NAMESPACE: &str = "perf";
 pub struct Plot {
     pub shards: u32,
     pub rate: u64,
+    /// In a closed loop the target sets the pace.
+    pub closed: bool,
     pub warmup_seconds: u64,
     pub seconds: u64,
+    /// What ends the measurement, if it is not the time.
+    pub requests: Option<u64>,
     pub on_lost: &'static str,
     pub preload: bool,
     pub prepare_seconds: u64,
@@ -26,6 +32,8 @@ pub struct Plot {
     /// How likely a shard is to be slow to prepare, and to lose a connection while armed.
     pub slow_shards: f64,
     pub flapping: f64,
+    /// The longest time that objects without an owner stay, in milliseconds.
+    pub garbage: u64,
     /// In time's order.
     pub faults: Vec<(Duration, Fault)>,
 }
@@ -91,7 +99,45 @@ pub enum Fault {
     },
     DeleteBenchmark,
     DeleteJob,
+    /// The benchmark is deleted, and one of its name created, while what the old one made may still be there.
+    Recreate {
+        after: Duration,
+    },
+    /// Someone else has an object of the name that a result will need.
+    TakeName {
+        time: Duration,
+    },
+    /// Watches break, and begin anew from a list.
+    BreakWatches {
+        time: Duration,
+    },
+    /// The leader stands still for less than its Lease.
+    Stall {
+        time: Duration,
+    },
+    /// The conductor stops between writing a start down and ordering it, or between two orders.
+    HaltAtStart {
+        calls: u32,
+        halt: Halt,
+    },
+    /// A start is missed, because a shard does not hear of it or is not heard; some suspend the benchmark just then.
+    MissStart {
+        shard: u32,
+        way: Way,
+        suspend: Option<(Duration, Duration)>,
+    },
 }
+
+/// What becomes of an operator that stopped.
+#[derive(Clone, Debug)]
+pub enum Halt {
+    Killed { successor_after: Duration },
+    Paused { time: Duration, successor_after: Duration, both: Duration },
+    Stalled { time: Duration },
+}
+
+/// How long a trap waits for its moment.
+pub const WATCHFUL: Duration = Duration::from_secs(15);
 
 fn pick<T: Copy>(dice: &mut StdRng, of: &[T]) -> T {
     of[dice.random_range(0..of.len())]
@@ -103,8 +149,10 @@ impl Plot {
         let mut plot = Self {
             shards,
             rate: pick(dice, &[100, 333, 1_000]),
+            closed: dice.random_bool(0.2),
             warmup_seconds: dice.random_range(0..=2),
             seconds: dice.random_range(2..=10),
+            requests: None,
             on_lost: pick(dice, &["Invalidate", "Abort", "Restart"]),
             preload: dice.random_bool(0.3),
             prepare_seconds: pick(dice, &[30, 60]),
@@ -123,13 +171,30 @@ impl Plot {
             },
             slow_shards: pick(dice, &[0.0, 0.2]),
             flapping: pick(dice, &[0.0, 0.2]),
+            garbage: pick(dice, &[1_000, 1_000, 20_000]),
             faults: Vec::new(),
         };
+        if dice.random_bool(0.2) {
+            // A rate must be able to send them in time; a target that sets the pace may be too slow.
+            let most = if plot.closed { 800 } else { plot.rate } * plot.seconds;
+            plot.requests = Some(dice.random_range(most / 10..=most).max(u64::from(shards)));
+        }
         // Most of what is of interest happens until the trial is over.
         let horizon = 12_000 + (plot.warmup_seconds + plot.seconds) * 1_000;
+        let mut at = Duration::ZERO;
         for _ in 0..pick(dice, &[0, 1, 2, 2, 3, 5]) {
-            let at = Duration::from_millis(dice.random_range(200..horizon));
-            plot.faults.push((at, Fault::draw(dice, shards)));
+            // Some come one on the heels of the other.
+            at = if at > Duration::ZERO && dice.random_bool(0.25) {
+                at + Duration::from_millis(dice.random_range(0..1_500))
+            } else {
+                Duration::from_millis(dice.random_range(200..horizon))
+            };
+            let fault = Fault::draw(dice, shards);
+            if fault.replaces_shard() && dice.random_bool(0.25) {
+                let time = Duration::from_millis(dice.random_range(2_000..15_000));
+                plot.faults.push((at.saturating_sub(Duration::from_millis(100)), Fault::BreakWatches { time }));
+            }
+            plot.faults.push((at, fault));
         }
         plot.faults.sort_by_key(|(at, _)| *at);
         plot
@@ -137,6 +202,22 @@ impl Plot {
 
     /// The benchmark as its user applies it.
     pub fn benchmark(&self) -> Value {
+        let mut load = json!({
+            "type": if self.closed { "ClosedLoop" } else { "OpenLoop" },
+            "connections": 8,
+            "warmup": format!("{}s", self.warmup_seconds),
+        });
+        if !self.closed {
+            load["openLoop"] = json!({"rate": self.rate});
+        }
+        let seconds = json!(format!("{}s", self.seconds));
+        match self.requests {
+            Some(requests) => {
+                load["requests"] = json!(requests);
+                load["maxDuration"] = seconds;
+            }
+            None => load["duration"] = seconds,
+        }
         json!({
             "apiVersion": "redisbench.dev/v1alpha1",
             "kind": "RedisBenchmark",
@@ -148,13 +229,7 @@ impl Plot {
                     "keys": {"count": 1_000},
                 },
                 "preload": {"mode": if self.preload { "Always" } else { "None" }},
-                "load": {
-                    "type": "OpenLoop",
-                    "openLoop": {"rate": self.rate},
-                    "connections": 8,
-                    "duration": format!("{}s", self.seconds),
-                    "warmup": format!("{}s", self.warmup_seconds),
-                },
+                "load": load,
                 "shards": {
                     "count": self.shards,
                     "onLost": self.on_lost,
@@ -182,7 +257,17 @@ impl Fault {
         let shard = dice.random_range(0..shards);
         let mut time = |from: u64, to: u64| Duration::from_millis(dice.random_range(from..to));
         let (short, long, both) = (time(100, 6_000), time(1_000, 40_000), time(0, 25_000));
-        match dice.random_range(0..34) {
+        let (stall, after, taken) = (time(200, 12_000), time(50, 6_000), time(5_000, 100_000));
+        let missed = (time(1_300, 2_800), long);
+        let calls = dice.random_range(0..shards);
+        let way = pick(dice, &[Way::There, Way::Back]);
+        let suspend = dice.random_bool(0.5).then_some(missed);
+        let halt = match dice.random_range(0..3) {
+            0 => Halt::Killed { successor_after: short },
+            1 => Halt::Paused { time: long, successor_after: short, both },
+            _ => Halt::Stalled { time: stall },
+        };
+        match dice.random_range(0..47) {
             0..6 => Self::KillOperator { successor_after: short },
             6 => Self::KillOperator { successor_after: long },
             7..9 => Self::Upgrade,
@@ -196,7 +281,48 @@ impl Fault {
             30 => Self::Abort,
             31 => Self::Suspend { time: long },
             32 => Self::DeleteBenchmark,
-            _ => Self::DeleteJob,
+            33 => Self::DeleteJob,
+            34..36 => Self::Recreate { after },
+            36..38 => Self::BreakWatches { time: stall },
+            38 => Self::Stall { time: stall },
+            39..43 => Self::HaltAtStart { calls, halt },
+            43 => Self::TakeName { time: taken },
+            _ => Self::MissStart { shard, way, suspend },
+        }
+    }
+
+    /// Whether a shard's pod is followed by another.
+    fn replaces_shard(&self) -> bool {
+        matches!(
+            self,
+            Self::KillShard { .. } | Self::EvictShard { .. } | Self::DeletePod { .. } | Self::LoseNode { .. }
+        )
+    }
+
+    /// Its name, for counting.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::KillOperator { .. } => "operator killed",
+            Self::Upgrade => "operator upgraded",
+            Self::PauseOperator { .. } => "operator frozen, another leads",
+            Self::Stall { .. } => "operator frozen for short",
+            Self::HaltAtStart { halt: Halt::Killed { .. }, .. } => "operator killed while it orders the start",
+            Self::HaltAtStart { .. } => "operator frozen while it orders the start",
+            Self::KillShard { .. } => "shard killed",
+            Self::EvictShard { .. } => "shard evicted",
+            Self::DeletePod { .. } => "pod deleted",
+            Self::CutShard { .. } => "shard cut off",
+            Self::LoseNode { .. } => "node lost",
+            Self::ApiAway { .. } => "API server away",
+            Self::BreakWatches { .. } => "watches broken",
+            Self::MissStart { suspend: None, .. } => "start missed",
+            Self::MissStart { suspend: Some(_), .. } => "start missed, then suspended",
+            Self::Abort => "abort",
+            Self::Suspend { .. } => "suspended and resumed",
+            Self::DeleteBenchmark => "benchmark deleted",
+            Self::Recreate { .. } => "benchmark created anew",
+            Self::DeleteJob => "Job deleted",
+            Self::TakeName { .. } => "name taken by someone else",
         }
     }
 
@@ -204,7 +330,24 @@ impl Fault {
         match self {
             Self::KillOperator { successor_after } => *successor_after,
             Self::PauseOperator { time, successor_after, both } => *time + *successor_after + *both,
-            Self::CutShard { time, .. } | Self::ApiAway { time } | Self::Suspend { time } => *time,
+            Self::CutShard { time, .. }
+            | Self::ApiAway { time }
+            | Self::Suspend { time }
+            | Self::Stall { time }
+            | Self::TakeName { time }
+            | Self::BreakWatches { time } => *time,
+            Self::Recreate { after } => *after,
+            Self::HaltAtStart { halt, .. } => {
+                WATCHFUL
+                    + match halt {
+                        Halt::Killed { successor_after } => *successor_after,
+                        Halt::Paused { time, successor_after, both } => *time + *successor_after + *both,
+                        Halt::Stalled { time } => *time,
+                    }
+            }
+            Self::MissStart { suspend, .. } => {
+                WATCHFUL + suspend.map_or(Duration::from_secs(3), |(delay, time)| delay + time)
+            }
             _ => Duration::ZERO,
         }
     }

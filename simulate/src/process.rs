@@ -43,6 +43,7 @@ pub enum Answer {
 
 /// One incarnation of a shard.
 pub struct Process {
+    pub run: String,
     pub shard: u32,
     pub incarnation: String,
     trial: Trial,
@@ -84,6 +85,7 @@ impl World {
         let offset = i64::try_from(self.number() % 1_000_000_000_000).unwrap_or(0);
         let drift = i64::try_from(self.number() % 91).unwrap_or(0) - 45;
         let mut process = Process {
+            run: run.to_owned(),
             shard,
             incarnation: incarnation.to_owned(),
             trial: Trial::new(run, shard, 0),
@@ -165,7 +167,7 @@ impl World {
             Action::Start(start) => {
                 let Some(plan) = process.trial.plan_in_use() else { return };
                 let engine = Engine::new(ShardPlan::clone(&plan), start);
-                let (shard, incarnation) = (process.shard, process.incarnation.clone());
+                let (run, shard, incarnation) = (process.run.clone(), process.shard, process.incarnation.clone());
                 let started = Started {
                     incarnation,
                     epoch: process.highest_epoch,
@@ -177,7 +179,7 @@ impl World {
                 let drain = self.between(1, 400);
                 let end = Duration::from_nanos(process.truth(engine.planned_end())) + drain;
                 process.engine = Some(engine);
-                self.note_start(&processes, shard, start.attempt, started);
+                self.note_start(&processes, &run, shard, start.attempt, started);
                 drop(processes);
                 let wait = end.saturating_sub(self.now());
                 self.after(wait, move |world| world.end_load(address, start.attempt));
@@ -204,35 +206,36 @@ impl World {
     }
 
     /// A load will begin: there must be no other of this shard in the attempt, and none of another attempt anywhere.
-    fn note_start(&self, processes: &Processes, shard: u32, attempt: u32, started: Started) {
+    fn note_start(&self, processes: &Processes, run: &str, shard: u32, attempt: u32, started: Started) {
         let mut ledger = lock(&self.ledger);
-        if let Some(before) = ledger.started.get(&(attempt, shard)) {
+        let truth = ledger.run(run);
+        if let Some(before) = truth.started.get(&(attempt, shard)) {
             self.violated(format_args!(
                 "shard {shard} starts twice in attempt {attempt}, first as {}",
                 before.incarnation
             ));
         }
-        for other in processes.values().filter(|other| !other.forsaken && other.has_load()) {
+        for other in processes.values().filter(|other| other.run == run && !other.forsaken && other.has_load()) {
             let running = other.engine.as_ref().map_or(0, |engine| engine.start.attempt);
             self.check(running == attempt, || {
                 format!("shard {shard} starts in attempt {attempt}, while shard {} has load of {running}", other.shard)
             });
         }
-        ledger.started.insert((attempt, shard), started);
+        truth.started.insert((attempt, shard), started);
     }
 
     fn end_load(self: &Arc<Self>, address: IpAddr, attempt: u32) {
         let mut processes = lock(&self.processes);
         let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
         let now = process.clock(self.now());
-        let shard = process.shard;
+        let (run, shard) = (process.run.clone(), process.shard);
         let Some(engine) = process.engine.as_mut().filter(|engine| engine.start.attempt == attempt && !engine.ended)
         else {
             return;
         };
         engine.ended = true;
         let total = engine.total(now);
-        if let Some(started) = lock(&self.ledger).started.get_mut(&(attempt, shard)) {
+        if let Some(started) = lock(&self.ledger).run(&run).started.get_mut(&(attempt, shard)) {
             started.ended = Some(total);
         }
         drop(processes);
@@ -312,10 +315,10 @@ impl World {
             Call::Release(request) => Some(request.epoch),
             Call::Clock | Call::State | Call::Snapshot(..) => None,
         };
-        let name = match &call {
-            Call::Plan(request) => format!("plan, epoch {}", request.epoch),
+        let name = epoch.filter(|_| self.traced).map(|epoch| match &call {
+            Call::Plan(_) => format!("plan, epoch {epoch}"),
             other => format!("{other:?}"),
-        };
+        });
         let trial = &mut process.trial;
         let mut actions = Vec::new();
         let answer = match call {
@@ -355,7 +358,7 @@ impl World {
             process.highest_epoch = process.highest_epoch.max(epoch);
         }
         drop(processes);
-        if epoch.is_some() {
+        if let Some(name) = name {
             match &answer {
                 Ok(_) => self.tell(format_args!("shard {shard} {incarnation} takes {name}")),
                 Err(refused) => self.tell(format_args!("shard {shard} {incarnation} refuses {name}: {refused}")),

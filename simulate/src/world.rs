@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,12 +14,15 @@ use crate::cluster::Cluster;
 use crate::ledger::Ledger;
 use crate::plot::Plot;
 use crate::process::Processes;
+use crate::traps::Traps;
 
 /// The time of day at which every simulation begins, in seconds since the Unix epoch: 2026-01-01.
 pub const BEGINNING: u64 = 1_767_225_600;
 
 /// One simulated world. All of it lives in one thread; the locks are never contended.
 pub struct World {
+    /// Whether what happens is written down.
+    pub traced: bool,
     origin: Instant,
     dice: Mutex<StdRng>,
     trace: Mutex<Trace>,
@@ -28,6 +31,7 @@ pub struct World {
     pub cluster: Mutex<Cluster>,
     pub processes: Mutex<Processes>,
     pub ledger: Mutex<Ledger>,
+    pub traps: Mutex<Traps>,
 }
 
 struct Trace {
@@ -42,6 +46,9 @@ struct Weather {
     cut: Vec<IpAddr>,
     /// The API server answers nobody.
     api_away: bool,
+    /// How often watches broke, and until when nothing is heard of them.
+    breaks: u64,
+    broken_until: Duration,
 }
 
 /// Locks what no other thread holds.
@@ -50,10 +57,11 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl World {
-    pub fn new(seed: u64) -> Arc<Self> {
+    pub fn new(seed: u64, traced: bool) -> Arc<Self> {
         let mut dice = StdRng::seed_from_u64(seed);
         let plot = Plot::draw(&mut dice);
         Arc::new(Self {
+            traced,
             origin: Instant::now(),
             dice: Mutex::new(dice),
             trace: Mutex::new(Trace { lines: Vec::new(), violation: None }),
@@ -62,6 +70,7 @@ impl World {
             cluster: Mutex::default(),
             processes: Mutex::default(),
             ledger: Mutex::default(),
+            traps: Mutex::default(),
         })
     }
 
@@ -70,8 +79,11 @@ impl World {
         self.origin.elapsed()
     }
 
-    /// Writes a line of the trace.
+    /// Writes a line of the trace, if there is one.
     pub fn tell(&self, line: impl Display) {
+        if !self.traced {
+            return;
+        }
         let now = self.now();
         lock(&self.trace).lines.push(format!("{:>9.3} {line}", now.as_secs_f64()));
     }
@@ -142,6 +154,23 @@ impl World {
         lock(&self.weather).api_away
     }
 
+    /// All watches break, and are made anew after `time` from a list: what came and went meanwhile is never told.
+    pub fn break_watches(&self, time: Duration) {
+        let mut weather = lock(&self.weather);
+        weather.breaks += 1;
+        weather.broken_until = weather.broken_until.max(self.now() + time);
+    }
+
+    /// How often watches broke.
+    pub fn breaks(&self) -> u64 {
+        lock(&self.weather).breaks
+    }
+
+    /// How much longer watches are broken.
+    pub fn broken_for(&self) -> Duration {
+        lock(&self.weather).broken_until.saturating_sub(self.now())
+    }
+
     /// The latency of one message on the network.
     pub fn latency(&self) -> Duration {
         if self.chance(self.plot.network.spike) {
@@ -156,6 +185,7 @@ impl World {
 #[derive(Default)]
 pub struct Freezer {
     frozen: AtomicBool,
+    thaws: AtomicU64,
     waiting: Mutex<Vec<std::task::Waker>>,
 }
 
@@ -164,9 +194,27 @@ impl Freezer {
         self.frozen.store(true, Ordering::Relaxed);
     }
 
+    /// How often it went on after standing still.
+    pub fn thaws(&self) -> u64 {
+        self.thaws.load(Ordering::Relaxed)
+    }
+
     pub fn thaw(&self) {
+        self.thaws.fetch_add(1, Ordering::Relaxed);
         self.frozen.store(false, Ordering::Relaxed);
         lock(&self.waiting).drain(..).for_each(std::task::Waker::wake);
+    }
+
+    /// Returns when it does not stand still.
+    pub async fn pass(&self) {
+        std::future::poll_fn(|context| {
+            if self.frozen.load(Ordering::Relaxed) {
+                lock(&self.waiting).push(context.waker().clone());
+                return std::task::Poll::Pending;
+            }
+            std::task::Poll::Ready(())
+        })
+        .await;
     }
 
     /// `inner`, which does nothing while the process is frozen.

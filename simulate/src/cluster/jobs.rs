@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Cluster, Kind, address_of, benchmark_path};
+use super::{Cluster, Kind, address_of};
 use crate::world::{World, lock};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -33,13 +33,12 @@ impl World {
     /// The user deletes the benchmark, or a careless hand its Job.
     pub fn delete(self: &Arc<Self>, kind: Kind) {
         let mut cluster = lock(&self.cluster);
-        let paths: Vec<String> =
-            cluster.objects.keys().filter(|path| path.starts_with(&kind.path())).cloned().collect();
+        let paths: Vec<String> = cluster.all(kind).map(|(path, _)| path.clone()).collect();
         for path in &paths {
             cluster.remove(path);
         }
         drop(cluster);
-        let soon = self.between(5, 1_000);
+        let soon = self.between(5, self.plot.garbage);
         self.after(soon, World::collect_garbage);
     }
 
@@ -186,7 +185,7 @@ impl World {
     fn create_pod(self: &Arc<Self>, job: &Value, index: u32) {
         let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
         let mut cluster = lock(&self.cluster);
-        let there = cluster.list(Kind::Jobs).iter().any(|job| job["metadata"]["uid"] == uid);
+        let there = cluster.all(Kind::Jobs).any(|(_, job)| job["metadata"]["uid"] == uid);
         let active = cluster.pods_of(uid, index).iter().any(|pod| pod["status"]["phase"] != "Failed");
         if !there || active {
             return;
@@ -232,11 +231,11 @@ impl World {
 
     /// The pods that run shard `index`, with their UIDs.
     pub fn running_pods(&self, index: u32) -> Vec<Value> {
-        let pods = lock(&self.cluster).list(Kind::Pods).into_iter();
-        pods.filter(|pod| {
-            pod["metadata"]["labels"][INDEX] == index.to_string().as_str() && pod["status"]["phase"] == "Running"
-        })
-        .collect()
+        let cluster = lock(&self.cluster);
+        let index = index.to_string();
+        let runs =
+            |pod: &Value| pod["metadata"]["labels"][INDEX] == index.as_str() && pod["status"]["phase"] == "Running";
+        cluster.all(Kind::Pods).map(|(_, pod)| pod).filter(|pod| runs(pod)).cloned().collect()
     }
 
     /// A pod is deleted by someone; evicted pods also say so.
@@ -253,16 +252,15 @@ impl World {
 
 impl Cluster {
     pub(super) fn pod_path(&self, uid: &str) -> Option<String> {
-        let pods = self.objects.iter().filter(|(path, _)| Kind::of(path) == Some(Kind::Pods));
-        pods.into_iter().find(|(_, pod)| pod["metadata"]["uid"] == uid).map(|(path, _)| path.clone())
+        self.all(Kind::Pods).find(|(_, pod)| pod["metadata"]["uid"] == uid).map(|(path, _)| path.clone())
     }
 
     fn pods_of(&self, job: &str, index: u32) -> Vec<Value> {
+        let index = index.to_string();
         let of = |pod: &Value| {
-            pod["metadata"]["ownerReferences"][0]["uid"] == job
-                && pod["metadata"]["labels"][INDEX] == index.to_string().as_str()
+            pod["metadata"]["ownerReferences"][0]["uid"] == job && pod["metadata"]["labels"][INDEX] == index.as_str()
         };
-        self.list(Kind::Pods).into_iter().filter(of).collect()
+        self.all(Kind::Pods).map(|(_, pod)| pod).filter(|pod| of(pod)).cloned().collect()
     }
 
     fn change_pod(&mut self, pod: &Value, change: impl FnOnce(&mut Value)) {
@@ -281,10 +279,5 @@ impl Cluster {
         self.change_pod(pod, |pod| {
             pod["status"]["conditions"] = json!([{"type": "DisruptionTarget", "status": "True"}]);
         });
-    }
-
-    /// What became of the benchmark; none if it was deleted.
-    pub fn status(&self) -> Option<Value> {
-        self.objects.get(&benchmark_path()).map(|benchmark| benchmark["status"].clone())
     }
 }

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::{Cluster, Kind, benchmark_path};
+use super::{BENCHMARK, Cluster, Kind};
 use crate::ledger::Ledger;
+use crate::plot::NAMESPACE;
 use crate::world::{World, lock};
 
 impl World {
@@ -23,6 +24,11 @@ impl World {
             async move { world.request(&operator, request).await }
         });
         Client::new(service, "default")
+    }
+
+    /// The user applies the benchmark.
+    pub fn apply_benchmark(&self) {
+        lock(&self.cluster).apply(self.plot.benchmark(), self.now().as_secs());
     }
 
     async fn request(self: &Arc<Self>, operator: &str, request: Request<Body>) -> Result<Response<Body>, Failed> {
@@ -78,6 +84,10 @@ impl World {
             }
         }
         if writes && status < 300 {
+            let foreign = before.as_ref().is_some_and(|object| object["metadata"]["ownerReferences"].is_null());
+            self.check(!foreign || path.starts_with(BENCHMARK), || {
+                format!("{operator} does {method} {path} of another")
+            });
             self.judge_write(&mut ledger, operator, method, path, before.as_ref(), &answer);
             drop(ledger);
             self.react(method, path, before);
@@ -95,16 +105,11 @@ impl World {
         after: &Value,
     ) {
         let Some(before) = before.filter(|_| *method == Method::PATCH) else { return };
-        let essence = |object: &Value| {
-            let mut object = object.clone();
-            object["metadata"]["resourceVersion"] = Value::Null;
-            object
-        };
         if path.contains("/configmaps/") {
-            let over = lock(&self.cluster).status().is_some_and(|status| crate::is_terminal(&status));
+            let over = lock(&self.cluster).status().is_some_and(crate::is_terminal);
             self.check(!over, || format!("{operator} overwrites {path} of a run that is over"));
         }
-        self.check(essence(before) != essence(after), || format!("{operator} wrote {path} without a change"));
+        self.check(differ(before, after), || format!("{operator} wrote {path} without a change"));
         if !path.ends_with("/status") {
             return;
         }
@@ -113,47 +118,76 @@ impl World {
             "{operator}: status {} epoch {} trial {} shards {}",
             new["phase"], new["conductorEpoch"], new["trial"], new["shards"]
         ));
-        let epoch = new["conductorEpoch"].as_u64().unwrap_or(0);
-        self.check(epoch >= ledger.epoch, || format!("the epoch goes back from {} to {epoch}", ledger.epoch));
-        ledger.epoch = epoch.max(ledger.epoch);
-        let terminal = |status: &Value| matches!(status["phase"].as_str(), Some("Succeeded" | "Failed" | "Aborted"));
-        self.check(!terminal(old) || old["phase"] == new["phase"], || {
+        self.check(!crate::is_terminal(old) || old["phase"] == new["phase"], || {
             format!("the phase leaves {} for {}", old["phase"], new["phase"])
         });
         self.check(old["runId"].is_null() || old["runId"] == new["runId"], || "the runId changes".to_owned());
+        let Some(run) = new["runId"].as_str() else { return };
+        let truth = ledger.run(run);
+        let epoch = new["conductorEpoch"].as_u64().unwrap_or(0);
+        self.check(epoch >= truth.epoch, || format!("the epoch goes back from {} to {epoch}", truth.epoch));
+        truth.epoch = epoch.max(truth.epoch);
+        let stalled = |status: &Value| {
+            let mut all = status["conditions"].as_array().into_iter().flatten();
+            all.any(|condition| condition["reason"] == "NameTaken" && condition["status"] == "True")
+        };
+        if stalled(new) && !stalled(old) {
+            ledger.count("- a name was taken");
+        }
+        let run = ledger.run(run);
         let trial = &new["trial"];
         if let (Some(attempt), Some(start)) = (trial["attempt"].as_u64(), trial["startAt"].as_str()) {
-            let last = ledger.recorded.keys().last().copied().unwrap_or(0);
+            let last = run.recorded.keys().last().copied().unwrap_or(0);
             self.check(attempt >= last, || format!("the attempt goes back from {last} to {attempt}"));
-            let known = ledger.recorded.entry(attempt).or_insert_with(|| start.to_owned());
+            let known = run.recorded.entry(attempt).or_insert_with(|| start.to_owned());
             self.check(known == start, || format!("attempt {attempt} starts at {start}, and not at {known} any more"));
         }
     }
 }
 
+/// A name that a result needs.
+const SQUAT: &str = "/api/v1/namespaces/perf/configmaps/cart-result-0";
+
 impl Cluster {
     /// Another hand changes the benchmark in what is nobody else's business.
     pub fn touch(&mut self) {
-        let path = benchmark_path();
-        if let Some(mut object) = self.objects.get(&path).cloned() {
+        if let Some(mut object) = self.objects.get(BENCHMARK).cloned() {
             object["metadata"]["annotations"]["touched"] = json!(self.version.to_string());
-            self.store(&path, object);
+            self.store(BENCHMARK, object);
         }
     }
 
     /// The user changes the spec.
     pub fn edit(&mut self, change: Value) {
-        let path = benchmark_path();
-        if let Some(mut object) = self.objects.get(&path).cloned() {
+        if let Some(mut object) = self.objects.get(BENCHMARK).cloned() {
             merge(&mut object["spec"], change);
             object["metadata"]["generation"] = json!(object["metadata"]["generation"].as_u64().unwrap_or(0) + 1);
-            self.store(&path, object);
+            self.store(BENCHMARK, object);
         }
     }
 
-    /// The user applies the benchmark.
-    pub fn apply(&mut self, benchmark: Value) {
-        self.create(&benchmark_path(), benchmark, 0);
+    fn apply(&mut self, benchmark: Value, now: u64) {
+        if !self.objects.contains_key(BENCHMARK) {
+            self.create(BENCHMARK, benchmark, now);
+        }
+    }
+
+    /// Someone else takes the name of a result's first piece, if it is free.
+    pub fn squat(&mut self) -> bool {
+        let free = !self.objects.contains_key(SQUAT);
+        if free {
+            let object = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cart-result-0", "namespace": NAMESPACE},
+                "data": {"mine": "yes"},
+            });
+            self.create(SQUAT, object, 0);
+        }
+        free
+    }
+
+    /// Someone else gives the name back.
+    pub fn leave(&mut self) {
+        self.remove(SQUAT);
     }
 
     fn serve(&mut self, method: &Method, path: &str, body: Value, now: u64) -> (u16, Value) {
@@ -207,6 +241,22 @@ impl Cluster {
             _ => failure(405, "MethodNotAllowed"),
         }
     }
+}
+
+/// Whether two states of an object are more apart than by their version.
+fn differ(before: &Value, after: &Value) -> bool {
+    let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else { return before != after };
+    let same_metadata = |before: &Value, after: &Value| {
+        let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else { return before == after };
+        before.len() == after.len()
+            && before.iter().all(|(key, value)| key == "resourceVersion" || after.get(key) == Some(value))
+    };
+    let same = |(key, before): (&String, &Value)| {
+        after
+            .get(key)
+            .is_some_and(|after| if key == "metadata" { same_metadata(before, after) } else { before == after })
+    };
+    before.len() != after.len() || !before.iter().all(same)
 }
 
 #[derive(Debug)]
