@@ -23,8 +23,10 @@ run: packages ## load a throwaway Redis from two local shards, and print the mer
 build: packages ## the three programs, optimised
 	cargo build --release -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench
 
-simulate: packages ## run SEEDS=1..20000 of the simulation; shows the trace of the first that fails
-	cargo run --profile simulate -p redisbench-simulate -- --seeds $(or $(SEEDS),1..20000)
+# The build of the tests, so that nothing is built twice.
+simulate: packages ## run SEEDS=1..20000 of the simulation; shows the trace of the lowest that fails
+	cargo build --workspace --exclude redisbench-e2e --bin redisbench-simulate
+	$(TARGET)/debug/redisbench-simulate --seeds $(or $(SEEDS),1..20000)
 
 soak: packages ## local runs under random faults for MINUTES (10), drawn from SEED (1)
 	@$(E2E)/install.sh ip:iproute2 nft:nftables unshare:util-linux
