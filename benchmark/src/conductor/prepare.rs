@@ -110,6 +110,11 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                             shard.standing = Standing::Preparing;
                         }
                     }
+                    // Who is to give up an attempt may be another process by now, which has no plan.
+                    RefusalCode::Unknown if shard.standing == Standing::MustRearm => {
+                        shard.unreachable = None;
+                        shard.standing = Standing::Unplanned;
+                    }
                     code => {
                         let message = format!("shard {} refused its plan: {}", shard.index(), refusal.message);
                         return Err(Stop::Failed(Failure::new(format!("{code:?}"), message)));

@@ -324,6 +324,9 @@ impl ShardCalls for FakeShards {
         }
         self.call(endpoint, |shard, now| {
             shard.take_epoch(request.epoch)?;
+            if shard.plan.is_none() {
+                return Err(refused(RefusalCode::Unknown));
+            }
             match request.then {
                 // A trial that is over stays as it is.
                 AbortThen::Stop if shard.phase(now) == ShardPhase::Finished => {}

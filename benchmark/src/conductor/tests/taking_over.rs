@@ -115,6 +115,18 @@ async fn a_shard_replaced_meanwhile_is_lost_and_never_armed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shard_replaced_meanwhile_takes_part_in_the_attempt_that_it_causes() {
+    let mut rig = Rig::new(3);
+    rig.config.on_lost = OnLost::Restart;
+    kill(&mut rig, measuring).await;
+    rig.shards.replace(1);
+    rig.set_presence(1, ShardPresence::Present(rig.shards.endpoint(1)));
+    let outcome = rig.conduct().await;
+    assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 2));
+    assert_eq!(succeeded(&outcome), [60_000; 3]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_shard_that_is_silent_at_first_still_counts() {
     let mut rig = Rig::new(3);
     kill(&mut rig, measuring).await;
