@@ -51,6 +51,8 @@ pub struct Cluster {
     version: u64,
     uids: u64,
     watches: Vec<(Kind, mpsc::UnboundedSender<Change>)>,
+    /// Secrets that an operator which had stood still made after the end: they go with the benchmark.
+    late: BTreeSet<String>,
     /// Indices of a Job that are not tried again.
     given_up: BTreeSet<(String, u32)>,
     failures: BTreeMap<(String, u32), u32>,
@@ -83,7 +85,7 @@ impl Cluster {
     /// Whether anything but the benchmark and what it keeps is left.
     pub fn children(&self) -> Vec<String> {
         let kept = |path: &str| path.contains("/redisbenchmarks/") || path.contains("/configmaps/");
-        self.objects.keys().filter(|path| !kept(path)).cloned().collect()
+        self.objects.keys().filter(|path| !kept(path) && !self.late.contains(*path)).cloned().collect()
     }
 
     fn store(&mut self, path: &str, mut object: Value) -> Value {

@@ -63,12 +63,10 @@ impl World {
             let whole: u64 = of_attempt.map(|(_, started)| started.whole.scheduled).sum();
             let all_started = run.started.range((attempt, 0)..=(attempt, u32::MAX)).count() == shards.len();
             let scheduled = count("scheduled");
-            let right = if lost > 0 && !all_started {
-                // Whether a shard that never answered had heard of the start, nobody knows.
+            // Whether a shard that never answered had heard of the start, nobody knows; nor how many requests a lost
+            // one would have sent in a closed loop.
+            let right = if lost > 0 && (!all_started || self.plot.closed) {
                 scheduled - count("unknown").min(scheduled) <= whole
-            } else if lost > 0 && self.plot.closed {
-                // Nor how many requests a lost shard would have sent in a closed loop.
-                scheduled <= whole
             } else {
                 scheduled == whole
             };

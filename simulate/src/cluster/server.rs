@@ -214,6 +214,9 @@ impl Cluster {
                 if self.objects.contains_key(&path) {
                     return failure(409, "AlreadyExists");
                 }
+                if path.contains("/secrets/") && self.status().is_some_and(crate::is_terminal) {
+                    self.late.insert(path.clone());
+                }
                 (201, self.create(&path, body, now))
             }
             (_, None) => failure(404, "NotFound"),
