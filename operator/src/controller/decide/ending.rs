@@ -18,6 +18,9 @@ const SUPERSEDED_PAUSE: Duration = Duration::from_secs(15);
 /// For so long after the end a run without a Job is looked through for what else it left.
 const LEFTOVERS: Duration = Duration::from_secs(600);
 
+/// Between a result that could be kept at last and the end.
+const AGAIN: Duration = Duration::from_millis(500);
+
 /// The run ends without anything measured.
 pub(super) fn without_measurement(
     subject: &Subject<'_>,
@@ -66,6 +69,13 @@ pub(super) fn over(
             }
             decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
         }
+        // A person can mend what is in the way: the status says so first, and the result is tried again.
+        None if is_for_a_person(observed) && !finished.artifacts.is_empty() => {
+            decision.status = subject.status.clone();
+            decision.after.push(Action::WriteArtifacts(finished.clone()));
+            decision.requeue = Some(AGAIN);
+            return;
+        }
         // While writing fails the status is not written either, and both are tried again.
         None if !finished.artifacts.is_empty() => {
             decision.before.push(Action::WriteArtifacts(finished.clone()));
@@ -83,6 +93,11 @@ pub(super) fn over(
     let unacknowledged = finished.unacknowledged.iter();
     decision.after.extend(unacknowledged.map(|pod| Action::DeletePod { incarnation: pod.clone() }));
     decision.requeue = Some(RELEASE_LIMIT);
+}
+
+/// What was decided last time could not be done, and no waiting mends that.
+fn is_for_a_person(observed: &Observed) -> bool {
+    observed.failure.as_ref().is_some_and(|(why, _)| *why != reason::API_SERVER_FAILING)
 }
 
 fn is_invalid(verdict: Option<&Verdict>) -> bool {

@@ -314,6 +314,19 @@ fn an_aborted_run_keeps_what_was_measured() {
 }
 
 #[test]
+fn what_keeps_the_result_from_being_kept_is_in_the_status() {
+    let finished = finished(Ending::Completed);
+    let mut taken = over(Ended::Over(finished.clone()), Duration::ZERO, None);
+    taken.failure = Some((reason::NAME_TAKEN, "ConfigMap cart-result-0 belongs to someone else".into()));
+    let decision = decide_on(&benchmark(json!({})), &status(json!({"phase": "Collecting"})), &taken);
+    // In this order, so that people can read it while the result is tried again.
+    assert_eq!((decision.before, decision.after), (vec![], vec![Action::WriteArtifacts(finished)]));
+    assert_eq!((decision.status.phase, decision.notices), (Phase::Collecting, vec![]));
+    let stalled = find(&decision.status, condition::STALLED).unwrap();
+    assert_eq!((stalled.status.as_str(), stalled.reason.as_str()), ("True", "NameTaken"));
+}
+
+#[test]
 fn a_result_that_cannot_be_kept_does_not_hold_up_the_end_for_ever() {
     let refused = over(Ended::Over(finished(Ending::Completed)), Duration::ZERO, Some("quota"));
     let decision = decide_on(&benchmark(json!({})), &status(json!({})), &refused);
