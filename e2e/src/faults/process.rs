@@ -142,6 +142,8 @@ fn in_cgroup(part: &str) -> Result<Vec<Process>> {
         if cgroups.contains(part)
             && let Some((state, born)) = read(pid)
             && state != 'Z'
+            // What is to become a container has not its network yet.
+            && !fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("runc"))
         {
             found.push(Process { pid, born });
         }

@@ -1,10 +1,13 @@
 //! A benchmark is deleted in every phase, and created again at once.
 
+use std::time::Instant;
+
 use anyhow::{Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use redisbench_e2e::benchmark::{SOON, condition, is_finished, phase};
-use redisbench_e2e::faults::{Account, Expected, Server};
+use redisbench_e2e::faults::{Account, Expected, Ledger, Server};
 use redisbench_e2e::json::text;
+use redisbench_e2e::tools::kubectl;
 use redisbench_e2e::{Benchmark, Space, redis, run};
 use serde_json::{Value, json};
 
@@ -129,4 +132,38 @@ fn created_again_when_finished() {
         ensure!(full["runId"] == object["status"]["runId"], "the full result of another run: {}", full["runId"]);
         Ok(())
     });
+}
+
+#[test]
+fn with_its_namespace_while_running() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "run", &json!({"load": {"duration": "60s"}})).await?;
+        benchmark.measuring().await?;
+        without_its_namespace(&space, "while Running").await
+    });
+}
+
+#[test]
+fn with_its_namespace_while_preparing() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let benchmark = Benchmark::create(&space, "run", &json!({})).await?;
+        let _cut = held_preparing(&benchmark).await?;
+        without_its_namespace(&space, "while Preparing").await
+    });
+}
+
+/// Kubernetes deletes the pods of a namespace first, then waits for them, and a Job may hold on to its pods.
+async fn without_its_namespace(space: &Space, when: &str) -> Result<()> {
+    let began = Instant::now();
+    kubectl(&["delete", "namespace", &space.name, "--wait=true", "--timeout=60s"]).await?;
+    let row = Ledger {
+        fault: format!("its namespace deleted {when}"),
+        promised: "the namespace goes".to_owned(),
+        recovered: format!("{:.1} s (all gone)", began.elapsed().as_secs_f64()),
+        test: space.test.clone(),
+        ..Ledger::default()
+    };
+    row.keep()
 }

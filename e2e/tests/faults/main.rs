@@ -3,8 +3,10 @@
 //! `make test-faults` runs this; see `e2e/README.md`.
 
 mod benchmark_deleted;
+mod benchmark_suspended;
 mod control_plane;
 mod links;
+mod name_taken;
 mod nodes;
 mod operator_killed;
 mod operator_replaced;

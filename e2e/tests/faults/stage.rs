@@ -2,10 +2,10 @@
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use redisbench_e2e::benchmark::{SOON, is_finished, phase};
+use redisbench_e2e::benchmark::{SOON, is_finished, phase, shard_index};
 use redisbench_e2e::faults::{CONTROL, Cut, Link};
 use redisbench_e2e::{Benchmark, wait};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The shards' pods, once all of them run.
 pub async fn shards(benchmark: &Benchmark, number: usize) -> Result<Vec<Pod>> {
@@ -19,9 +19,18 @@ pub async fn shards(benchmark: &Benchmark, number: usize) -> Result<Vec<Pod>> {
 
 /// Of two shards one is armed, and the other cannot be reached until the cut heals.
 pub async fn held_preparing(benchmark: &Benchmark) -> Result<Cut> {
-    let cut = Cut::make(&shards(benchmark, 2).await?[1], Link::Port(CONTROL))?;
-    let armed = |o: &Value| is_finished(o) || o.pointer("/status/shards/armed") == Some(&json!(1));
-    let object = benchmark.wait("one of two shards armed", SOON, armed).await?;
+    // As soon as its pod has a network: before its process can be armed.
+    let cut = wait::answer("a shard that can be cut off", SOON, || async {
+        let pods = benchmark.pods().await?;
+        let second = pods.iter().find(|pod| shard_index(pod) == 1);
+        Ok(second.and_then(|pod| Cut::make(pod, Link::Port(CONTROL)).ok()))
+    })
+    .await?;
+    let held = |o: &Value| {
+        let shards = |state: &str| o["status"]["shards"][state].as_u64().unwrap_or(0);
+        is_finished(o) || shards("armed") >= 1 && shards("unreachable") == 1
+    };
+    let object = benchmark.wait("held by one of two shards", SOON, held).await?;
     ensure!(phase(&object) == "Preparing", "not Preparing: {}", object["status"]);
     Ok(cut)
 }
