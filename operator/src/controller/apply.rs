@@ -110,6 +110,14 @@ impl ApplyError {
         }
     }
 
+    /// Whether nothing can be created any more because the namespace is being deleted.
+    pub fn is_namespace_going(&self) -> bool {
+        let Self::Api { source, .. } = self else { return false };
+        let kube::Error::Api(status) = source.as_ref() else { return false };
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+    }
+
     /// Whether the API server is away or has too much to do, which says nothing about what it was asked.
     pub fn is_outage(&self) -> bool {
         match self {
@@ -295,6 +303,19 @@ mod tests {
     use super::*;
     use crate::controller::build::artifact;
     use crate::testing::FakeServer;
+
+    #[test]
+    fn a_namespace_that_is_deleted_is_no_lack_of_rights() {
+        let refused = |details: serde_json::Value| {
+            let status = json!({"code": 403, "message": "forbidden", "reason": "Forbidden", "details": details});
+            let status: kube::core::Status = serde_json::from_value(status).unwrap();
+            ApplyError::Api { what: "create".into(), source: Box::new(kube::Error::Api(status.boxed())) }
+        };
+        let going =
+            json!({"causes": [{"reason": "NamespaceTerminating", "message": "m", "field": "metadata.namespace"}]});
+        assert!(refused(going).is_namespace_going());
+        assert!(!refused(json!({})).is_namespace_going());
+    }
 
     #[tokio::test]
     async fn an_operator_that_stood_still_does_not_overwrite_a_result() {

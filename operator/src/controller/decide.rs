@@ -306,7 +306,11 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
                 // It needs nothing to be durable, and the load must stop even if no status can be written.
                 decision.before.push(Action::Abort);
             }
-            if !started && observed.job.is_none() {
+            // Trying to create what is there tells whether the namespace still takes anything: if not, no pod that is
+            // gone comes back.
+            let is_gone = |shard: &ShardPresence| matches!(shard, ShardPresence::Gone { replaced: true, .. });
+            let job_stays = observed.job.as_ref().is_some_and(|job| !job.deleting);
+            if !started && (observed.job.is_none() || job_stays && observed.presence.iter().any(is_gone)) {
                 decision.after.push(Action::CreateChildren);
             }
         }

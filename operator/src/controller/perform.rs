@@ -30,6 +30,19 @@ pub(super) struct Performer<'a> {
 impl Performer<'_> {
     /// Carries out `decision`; says how soon to look again if a status was put off.
     pub(super) async fn perform(&self, decision: &Decision) -> Result<Option<Duration>, ReconcileError> {
+        match self.carry_out(decision).await {
+            Err(ReconcileError::Apply(error)) if error.is_namespace_going() => {
+                // Kubernetes deletes the pods of a namespace before its Jobs, and a Job holds on to pods that it may
+                // retry: without us the namespace would stay for as long as the run.
+                self.act(&Action::StopConducting).await?;
+                self.act(&Action::DeleteChildren).await?;
+                Ok(None)
+            }
+            other => other,
+        }
+    }
+
+    async fn carry_out(&self, decision: &Decision) -> Result<Option<Duration>, ReconcileError> {
         let shared = &self.context.shared;
         self.act_all(&decision.before).await?;
         let old = self.benchmark.status.clone().unwrap_or_default();

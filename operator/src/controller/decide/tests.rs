@@ -193,6 +193,20 @@ fn children_that_vanish_before_the_start_are_made_again_and_later_not() {
 }
 
 #[test]
+fn a_pod_that_is_gone_before_the_start_makes_it_ask_whether_the_namespace_stays() {
+    let gone = |replaced: bool| ShardPresence::Gone { why: "was deleted".into(), replaced };
+    for (stage, replaced, asks) in [
+        (ConductStage::Preparing, true, vec![Action::CreateChildren]),
+        (ConductStage::Preparing, false, vec![]),
+        (ConductStage::Running, true, vec![]),
+    ] {
+        let mut observed = conducting(stage);
+        observed.presence = vec![gone(replaced)];
+        assert_eq!(decide_on(&benchmark(json!({})), &status(json!({})), &observed).after, asks, "{stage:?} {replaced}");
+    }
+}
+
+#[test]
 fn a_run_without_a_conductor_is_taken_over() {
     let before = status(json!({"conductorEpoch": 3}));
     let decision = decide_on(&benchmark(json!({})), &before, &Observed { job: Some(job()), ..idle() });
