@@ -16,7 +16,7 @@ use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::prepare::exchange;
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
-use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, Unreachable, reason};
+use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, ShardPresence, Unreachable, reason};
 
 /// A loop that wakes so late has not run: its process was stopped, or its machine.
 const STOOD_STILL: Duration = Duration::from_secs(1);
@@ -171,9 +171,14 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     fn on_lost(&mut self, again: bool) -> Result<Option<Measured>, Stop> {
         match self.config.on_lost {
             OnLost::Invalidate => Ok(None),
-            OnLost::Restart if again => Ok(Some(Measured::Again)),
+            OnLost::Restart if again && !self.gone_for_good() => Ok(Some(Measured::Again)),
             OnLost::Abort | OnLost::Restart => Err(Stop::Failed(self.lost_failure(reason::SHARD_LOST))),
         }
+    }
+
+    /// Whether nothing will take the place of a shard: a new attempt could never start, and would cost what was measured.
+    fn gone_for_good(&self) -> bool {
+        self.presence.borrow().iter().any(|presence| matches!(presence, ShardPresence::Gone { replaced: false, .. }))
     }
 
     fn lost_failure(&self, reason: &str) -> Failure {

@@ -208,6 +208,21 @@ async fn on_lost_restart_begins_a_new_attempt_with_the_replacement() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn on_lost_restart_keeps_what_was_measured_if_nothing_takes_the_lost_ones_place() {
+    let mut rig = Rig::new(3);
+    rig.config.on_lost = OnLost::Restart;
+    let conducting = rig.spawn();
+    rig.until_measuring().await;
+    rig.set_presence(1, ShardPresence::Gone { why: "signal 9".into(), replaced: false });
+    let outcome = conducting.await.unwrap();
+    assert_eq!(failure(&outcome).reason, "ShardLost");
+    let lost: Vec<_> = outcome.lost().map(|shard| (shard.shard, shard.partial)).collect();
+    assert_eq!(lost, [(1, true)]);
+    assert!(outcome.start_at_unix_nanoseconds.is_some());
+    assert_eq!(rig.attempts(), [1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_shard_that_gives_no_final_snapshot_can_take_part_in_the_new_attempt() {
     let mut rig = Rig::new(2);
     rig.config.on_lost = OnLost::Restart;
