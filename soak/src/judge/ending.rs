@@ -28,6 +28,7 @@ impl Judgement<'_> {
                 self.check(disk || allowed.contains(&&outcome.failed.as_str()), || {
                     format!("Failed because of {}, which no fault explains", outcome.failed)
                 });
+                self.loss_is_told(outcome);
             }
             "Succeeded" => {
                 if self.untouched() {
@@ -43,6 +44,18 @@ impl Judgement<'_> {
         }
         self.check(outcome.phase == "Failed" || outcome.failed.is_empty(), || {
             format!("{}, and condition Failed says {}", outcome.phase, outcome.failed)
+        });
+    }
+
+    /// Who fails because of a shard that was killed while it measured keeps what was measured, and names it. Of several
+    /// that were killed, the later ones may have been stopped before.
+    fn loss_is_told(&mut self, outcome: &Outcome<'_>) {
+        let (Some(start), Some(end)) = (outcome.start, self.load_end(outcome)) else { return };
+        let while_measuring = self.evidence.hits().filter(|strike| (start..end).contains(&strike.at));
+        let killed: Vec<_> = while_measuring.filter_map(|strike| strike.fault.ends_shard()).collect();
+        let told = killed.is_empty() || killed.iter().any(|shard| outcome.lost.contains(shard));
+        self.check(outcome.failed != "ShardLost" || told, || {
+            format!("Failed because of lost shards, of {killed:?}, and lost are {:?}", outcome.lost)
         });
     }
 

@@ -125,6 +125,15 @@ fn a_loss_needs_a_cause_and_a_cause_a_loss() {
     assert!(
         found(|evidence| evidence.strikes.push(kill)).contains("shard 1 was killed while it measured, and is not lost")
     );
+    // It ends the run, and its part is not told.
+    let untold = found(|evidence| {
+        evidence.strikes.push(kill);
+        evidence.ended = Ended::Code(1);
+        let status = status(evidence);
+        (status["phase"], status["result"]) = (json!("Failed"), Value::Null);
+        status["conditions"][1] = json!({"type": "Failed", "status": "True", "reason": "ShardLost"});
+    });
+    assert_eq!(untold, "Failed because of lost shards, of [1], and lost are []");
     // The wrong one is named.
     let renamed = found(|evidence| {
         lose(evidence);
