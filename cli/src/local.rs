@@ -132,6 +132,7 @@ async fn measure(
         epoch: EPOCH,
         limits: order.limits(),
         on_lost: order.on_lost(),
+        cleanup: order.validated.cleanup,
         plans: plans.clone(),
         resume: None,
         attempts: 0,
@@ -143,6 +144,9 @@ async fn measure(
     let _ = tokio::time::timeout(RELEASE, release(EPOCH, calls, shards.presence())).await;
     let ended = shards.stop().await;
     let finished = Finished::of(order.name(), &order.validated, &plans, &outcome)?;
+    if let Some(cleanup) = &finished.cleanup {
+        display.note(&cleanup.summary());
+    }
     let mut status = benchmark.status.take().unwrap_or_default();
     subject(&benchmark, Timestamp::now()).over(&mut status, &finished);
     let failed = status.phase == Phase::Failed;

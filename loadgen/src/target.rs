@@ -2,6 +2,7 @@
 //! whether it knows the workload's commands. Slow and careful; the load itself is the engine's.
 
 mod advice;
+mod cleanup;
 mod client;
 mod commands;
 mod credentials;
@@ -23,6 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 pub use self::advice::refused_handshake;
+pub use self::cleanup::clean_up;
 use self::credentials::Credentials;
 use self::inspect::look;
 use crate::cluster::Topology;

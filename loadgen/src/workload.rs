@@ -63,6 +63,31 @@ pub struct Workload {
     slots: Stream,
 }
 
+/// The keys of a shard's own part of the key space: those that its preload writes.
+#[derive(Debug)]
+pub struct OwnKeys {
+    space: KeySpace,
+    /// Their numbers, from 0.
+    pub numbers: std::ops::Range<u64>,
+}
+
+impl OwnKeys {
+    /// Those of the shard with `plan`.
+    ///
+    /// # Errors
+    /// When the plan cannot be run.
+    pub fn of(plan: &ShardPlan) -> Result<Self, WorkloadError> {
+        let keys = &plan.workload.keys;
+        let space = KeySpace::new(keys, Pattern::Sequential, Stream::new(plan.workload.seed, rng::KEYS))?;
+        Ok(Self { space, numbers: part_of(keys.count, plan.shard.into(), plan.shards.into()) })
+    }
+
+    /// The key with this number.
+    pub fn key(&self, number: u64) -> Vec<u8> {
+        self.space.key(number)
+    }
+}
+
 impl Workload {
     /// The trial's workload.
     ///

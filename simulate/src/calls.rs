@@ -8,7 +8,8 @@ use std::time::Duration;
 use redisbench_benchmark::conductor::{CallError, Endpoint, ShardCalls, Unreachable};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, ClockReading, Detail, EpochRequest, PlanRequest, ShardState, StartRequest,
+    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest, ShardState,
+    StartRequest,
 };
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -69,6 +70,10 @@ impl SimulatedCalls {
             Call::Plan(request) => request.epoch,
             Call::Start(_, request) => request.epoch,
             Call::Abort(_, request) => request.epoch,
+            Call::Cleanup(request) => {
+                self.world.check(self.world.plot.preload, || "keys are deleted that nobody wants deleted".to_owned());
+                request.epoch
+            }
             Call::Release(request) => {
                 let epoch = request.epoch;
                 // Of a benchmark that was created anew the status is another run's.
@@ -173,6 +178,13 @@ impl ShardCalls for SimulatedCalls {
 
     async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
         state(self.call(shard, Call::Abort(trial, *request)).await?)
+    }
+
+    async fn cleanup(&self, shard: &Endpoint, request: &EpochRequest) -> Result<CleanupState, CallError> {
+        match self.call(shard, Call::Cleanup(*request)).await? {
+            Answer::Cleanup(state) => Ok(state),
+            other => unexpected(&other),
+        }
     }
 
     async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {

@@ -229,6 +229,8 @@ impl Plot {
                     "keys": {"count": 1_000},
                 },
                 "preload": {"mode": if self.preload { "Always" } else { "None" }},
+                // Not drawn: one draw more would make every seed another world.
+                "cleanup": {"keys": if self.preload { "DeletePrefix" } else { "Keep" }},
                 "load": load,
                 "shards": {
                     "count": self.shards,

@@ -9,8 +9,8 @@ use redisbench_loadgen::control::trial::{Action, Event, Trial, refusal};
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, ClockReading, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode,
-    ShardFailure, ShardState, StartRequest,
+    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, FailureReason, PlanRequest, Refusal,
+    RefusalCode, ShardFailure, ShardState, StartRequest,
 };
 
 use crate::engine::Engine;
@@ -29,6 +29,7 @@ pub enum Call {
     Start(u32, StartRequest),
     Snapshot(u32, Detail),
     Abort(u32, AbortRequest),
+    Cleanup(EpochRequest),
     Release(EpochRequest),
 }
 
@@ -38,6 +39,7 @@ pub enum Answer {
     Clock(ClockReading),
     State(Box<ShardState>),
     Start(AcceptedStart),
+    Cleanup(CleanupState),
     Snapshot(Box<Snapshot>),
 }
 
@@ -193,6 +195,16 @@ impl World {
                 self.after(drain, move |world| world.end_load(address, attempt));
             }
             Action::Rearm => process.engine = None,
+            Action::Cleanup(_) => {
+                let preparation = process.preparation;
+                drop(processes);
+                let half = self.between(1, 3_000);
+                let state = |removed_keys, done| Event::Cleanup(CleanupState { removed_keys, done, failure: None });
+                self.after(half, move |world| {
+                    world.observe(address, Some(preparation), state(100, false));
+                    world.after(half, move |world| world.observe(address, Some(preparation), state(200, true)));
+                });
+            }
             Action::Discard => {
                 process.engine = None;
                 process.preparation += 1;
@@ -312,7 +324,7 @@ impl World {
             Call::Plan(request) => Some(request.epoch),
             Call::Start(_, request) => Some(request.epoch),
             Call::Abort(_, request) => Some(request.epoch),
-            Call::Release(request) => Some(request.epoch),
+            Call::Cleanup(request) | Call::Release(request) => Some(request.epoch),
             Call::Clock | Call::State | Call::Snapshot(..) => None,
         };
         let name = epoch.filter(|_| self.traced).map(|epoch| match &call {
@@ -339,6 +351,10 @@ impl World {
             Call::Abort(of, request) => trial.abort(now, of, request).map(|todo| {
                 actions = todo;
                 Answer::State(Box::new(trial.state()))
+            }),
+            Call::Cleanup(request) => trial.cleanup(now, request).map(|(state, todo)| {
+                actions = todo;
+                Answer::Cleanup(state)
             }),
             Call::Release(request) => trial.release(now, request).map(|todo| {
                 actions = todo;

@@ -11,6 +11,9 @@ pub mod path {
     pub const CLOCK: &str = "/v1/clock";
     /// `GET` -> [`super::ShardState`].
     pub const STATE: &str = "/v1/state";
+    /// `PUT` [`super::EpochRequest`] -> [`super::CleanupState`]: delete this shard's part of the keys. Asked again, it
+    /// tells how far that is.
+    pub const CLEANUP: &str = "/v1/cleanup";
     /// `PUT` [`super::EpochRequest`] -> [`super::ShardState`]: the result is safe, exit with 0.
     pub const RELEASE: &str = "/v1/release";
 
@@ -177,6 +180,20 @@ pub struct Preparation {
     /// The last obstacle that may pass by itself, such as a refused connection.
     #[serde(default, deserialize_with = "bounded::optional_message")]
     pub waiting_for: Option<String>,
+}
+
+/// The answer to [`path::CLEANUP`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CleanupState {
+    /// Keys that were there and are deleted.
+    #[serde(deserialize_with = "bounded::count")]
+    pub removed_keys: u64,
+    /// None of this shard's keys is left to delete.
+    pub done: bool,
+    /// Why it will not be done. Holds no credential.
+    #[serde(default, deserialize_with = "bounded::optional_message")]
+    pub failure: Option<String>,
 }
 
 /// Why a shard failed.

@@ -17,8 +17,8 @@ use crate::snapshot::{
     ErrorTally, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally, Window,
 };
 use crate::{
-    AbortRequest, AbortThen, AcceptedStart, Answer, ClockReading, EpochRequest, FailureReason, PlanRequest,
-    Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
+    AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, EpochRequest, FailureReason,
+    PlanRequest, Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
 };
 
 #[global_allocator]
@@ -97,6 +97,12 @@ fn answer(bytes: &[u8]) {
     assert!(read::<Answer<()>>(bytes).is_none_or(|answer| texts(&answer).into_iter().all(|length| length <= 1024)));
     read::<Answer<ClockReading>>(bytes);
     read::<Answer<AcceptedStart>>(bytes);
+    let cleanup = read::<Answer<CleanupState>>(bytes).map(|answer| answer.body);
+    assert!(
+        cleanup.is_none_or(|state| {
+            state.removed_keys <= 1 << 52 && state.failure.is_none_or(|text| text.len() <= 1024)
+        })
+    );
     let refusal = read::<Answer<Refusal>>(bytes);
     assert!(refusal.is_none_or(|answer| answer.body.message.len() <= 1024));
     let state = read::<Answer<ShardState>>(bytes);
@@ -261,6 +267,7 @@ fn answers() -> Vec<Vec<u8>> {
     };
     vec![
         answered(Some(0), state),
+        answered(Some(0), CleanupState { removed_keys: 7, done: false, failure: Some("gone".into()) }),
         answered(None, ClockReading { monotonic_nanoseconds: 42 }),
         answered(Some(0), AcceptedStart { attempt: 1, start_nanoseconds: 5 }),
         answered(Some(0), Refusal { code: RefusalCode::WrongPhase, message: "no".into() }),

@@ -22,8 +22,8 @@ mod hostile;
 
 pub use answer::{Answer, Refusal, RefusalCode};
 pub use call::{
-    AbortRequest, AbortThen, AcceptedStart, ClockReading, Detail, EpochRequest, FailureReason, PlanRequest,
-    Preparation, ShardFailure, ShardPhase, ShardState, StartRequest, path,
+    AbortRequest, AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, FailureReason,
+    PlanRequest, Preparation, ShardFailure, ShardPhase, ShardState, StartRequest, path,
 };
 pub use credential::RunToken;
 

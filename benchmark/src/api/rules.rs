@@ -97,6 +97,14 @@ pub(super) const RULES: &[Rule] = &[
         field: Some(".workload"),
     },
     Rule {
+        at: "spec",
+        condition: "self.cleanup.keys != 'DeletePrefix' || self.workload.keys.prefix != ''",
+        message: "workload.keys.prefix must not be empty with cleanup.keys DeletePrefix: set one that nobody else uses, \
+                  or cleanup.keys to Keep",
+        expression: None,
+        field: Some(".workload"),
+    },
+    Rule {
         at: "spec.workload.values.size",
         condition: "self.type != 'Fixed' || has(self.fixed)",
         message: "fixed must be set for type Fixed, such as fixed: {bytes: 100}",

@@ -65,6 +65,9 @@ pub struct RedisBenchmarkSpec {
     /// What is written before the measurement. Default: nothing.
     #[serde(default)]
     pub preload: PreloadSpec,
+    /// What happens to the keys when the load is over. Default: they are kept.
+    #[serde(default)]
+    pub cleanup: CleanupSpec,
     /// How fast, over how many connections and for how long.
     pub load: LoadSpec,
     /// The pods that make the load.
@@ -288,6 +291,28 @@ pub enum PreloadMode {
     Always,
     /// Every key that does not exist.
     FillMissing,
+}
+
+/// What happens to the keys when the load is over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CleanupSpec {
+    /// `Keep` leaves all keys. `DeletePrefix` deletes the keys of the key space by name (`UNLINK`), also those that were
+    /// there before: the prefix with each number from `start`, `count` of them, and no other key. It takes up to a
+    /// minute after the load, also after an abort. What is left is told, and changes neither phase nor verdict. Default
+    /// `Keep`.
+    #[serde(default)]
+    pub keys: CleanupKeys,
+}
+
+/// What happens to the keys when the load is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CleanupKeys {
+    /// They stay.
+    #[default]
+    Keep,
+    /// The key space is deleted, key by key.
+    DeletePrefix,
 }
 
 /// How fast, over how many connections and for how long. Exactly one of `duration` and `requests` is set.

@@ -13,8 +13,8 @@ use super::problem::Problem;
 use super::rules::NAME_LENGTH;
 use super::schema;
 use super::spec::{
-    BreakdownKind, KeyPatternType, KeysSpec, LoadSpec, LoadType, OperationSpec, PreloadMode, RedisBenchmarkSpec,
-    ShardsSpec, TargetSpec, TargetType, ValueSizeSpec, WorkloadSpec,
+    BreakdownKind, CleanupKeys, KeyPatternType, KeysSpec, LoadSpec, LoadType, OperationSpec, PreloadMode,
+    RedisBenchmarkSpec, ShardsSpec, TargetSpec, TargetType, ValueSizeSpec, WorkloadSpec,
 };
 use super::validated::{Bound, Shards, Validated};
 
@@ -61,6 +61,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             PreloadMode::Always => plan::Preload::Always,
             PreloadMode::FillMissing => plan::Preload::FillMissing,
         },
+        cleanup: spec.cleanup.keys == CleanupKeys::DeletePrefix,
         load,
         connections: spec.load.connections,
         pipeline: spec.load.pipeline,
@@ -270,6 +271,11 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
     problems.extend(spec.load.requests.and_then(|requests| per_shard("load.requests", requests)));
     if spec.workload.keys.pattern.kind == KeyPatternType::Partitioned {
         problems.extend(per_shard("workload.keys.count", spec.workload.keys.count));
+    }
+    if spec.cleanup.keys == CleanupKeys::DeletePrefix && spec.workload.keys.prefix.is_empty() {
+        let message = "must not be empty with cleanup.keys DeletePrefix, which would delete keys that are mere numbers: \
+                       set one that nobody else uses, such as rb:, or cleanup.keys to Keep";
+        problems.push(Problem::new("spec.workload.keys.prefix", "\"\"", message));
     }
     let (Some(open), LoadType::OpenLoop, Some(bound)) = (&spec.load.open_loop, spec.load.kind, bound) else { return };
     let (rate, longest) = (u128::from(open.rate), bound.longest());

@@ -71,6 +71,11 @@ fn each_problem_names_field_value_and_way_out() {
     let cases = [
         (json!({"shards": {"count": 0}}), "spec.shards.count: 0: must be at least 1"),
         (json!({"shards": {"count": 1_000_000}}), "spec.shards.count: 1000000: must be at most 2000"),
+        (
+            json!({"cleanup": {"keys": "DeletePrefix"}, "workload": {"keys": {"prefix": ""}}}),
+            "spec.workload.keys.prefix: \"\": must not be empty with cleanup.keys DeletePrefix, which would delete keys \
+             that are mere numbers: set one that nobody else uses, such as rb:, or cleanup.keys to Keep",
+        ),
         (json!({"load": {"connections": 0}}), "spec.load.connections: 0: must be at least 1"),
         (
             json!({"load": {"connections": 3}, "shards": {"count": 4}}),

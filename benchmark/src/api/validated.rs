@@ -16,6 +16,8 @@ pub struct Validated {
     pub workload: plan::Workload,
     /// What is written before.
     pub preload: plan::Preload,
+    /// Whether the keys are deleted when the load is over.
+    pub cleanup: bool,
     /// How requests come about.
     pub load: plan::Load,
     /// Connections of the whole benchmark: at least one for each shard.

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, ClockReading, Detail, EpochRequest, PlanRequest, Refusal, RefusalCode, ShardState,
-    StartRequest,
+    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest, Refusal, RefusalCode,
+    ShardState, StartRequest,
 };
 
 /// Where one incarnation of a shard listens.
@@ -113,6 +113,13 @@ pub trait ShardCalls: Send + Sync + 'static {
         trial: u32,
         request: &AbortRequest,
     ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
+
+    /// Has the shard delete its part of the keys, and tells how far that is.
+    fn cleanup(
+        &self,
+        shard: &Endpoint,
+        request: &EpochRequest,
+    ) -> impl Future<Output = Result<CleanupState, CallError>> + Send;
 
     /// Lets the shard exit with 0: its result is safe.
     fn release(

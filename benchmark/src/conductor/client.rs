@@ -17,8 +17,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, Answer, ClockReading, Detail, EpochRequest, PlanRequest, Refusal, ShardState,
-    StartRequest, WIRE_VERSION, limits, path,
+    AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest, Refusal,
+    ShardState, StartRequest, WIRE_VERSION, limits, path,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -250,6 +250,10 @@ impl ShardCalls for ShardClient {
 
     async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
         self.put(shard, &path::abort(trial), request, Some(trial)).await
+    }
+
+    async fn cleanup(&self, shard: &Endpoint, request: &EpochRequest) -> Result<CleanupState, CallError> {
+        self.put(shard, path::CLEANUP, request, None).await
     }
 
     async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {

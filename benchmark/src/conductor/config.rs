@@ -20,6 +20,8 @@ pub struct ConductorConfig {
     pub limits: ConductorLimits,
     /// What to do when a shard is lost after the start.
     pub on_lost: OnLost,
+    /// Whether shards delete their keys once the load is over.
+    pub cleanup: bool,
     /// The start that an earlier conductor recorded for this trial, if any. With it the conductor first asks every
     /// shard what it accepted.
     pub resume: Option<StartRecord>,

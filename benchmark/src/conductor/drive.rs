@@ -87,7 +87,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             () = abort_wanted(control, self.progress.subscribe()) => Err(Stop::Aborted),
             course = self.run() => course,
         };
-        let ending = match course {
+        let mut ending = match course {
             Ok(()) => Ending::Completed,
             Err(Stop::Superseded) => Ending::Superseded,
             Err(Stop::Failed(failure)) => self.stop(Ending::Failed(failure)).await,
@@ -96,8 +96,18 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 ending => ending,
             },
         };
+        // What was measured is here: from now on nothing changes the result but another conductor.
+        let cleanup = if self.config.cleanup && ending != Ending::Superseded {
+            let cleanup = self.clean_up().await;
+            if cleanup.is_none() {
+                ending = Ending::Superseded;
+            }
+            cleanup
+        } else {
+            None
+        };
         self.publish(ConductStage::Done);
-        self.outcome(ending)
+        Outcome { cleanup, ..self.outcome(ending) }
     }
 
     async fn run(&mut self) -> Result<(), Stop> {
@@ -232,6 +242,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             shards: shards.collect(),
             start_skew,
             clock_uncertainty,
+            cleanup: None,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod barrier;
 mod calls;
+mod cleanup;
 pub mod client;
 mod clock;
 mod config;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub use calls::{CallError, Endpoint, ShardCalls, Unreachable};
+pub use cleanup::Cleanup;
 pub use config::{
     ConductorConfig, ConductorLimits, Control, Journal, JournalError, OnLost, ShardPresence, StartRecord, WallClock,
 };

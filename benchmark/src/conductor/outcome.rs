@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use redisbench_wire::snapshot::Snapshot;
 
+use super::Cleanup;
+
 /// What a trial came to, and everything that the shards measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -21,6 +23,8 @@ pub struct Outcome {
     /// Half of the worst shard's round trip at the start, or, for a conductor that took over, as it came to be known
     /// best; none if the clocks were never exchanged.
     pub clock_uncertainty: Option<Duration>,
+    /// What became of the keys, if they were to be deleted.
+    pub cleanup: Option<Cleanup>,
 }
 
 impl Failure {

@@ -50,6 +50,8 @@ pub mod reason {
     pub const NOT_JUDGED: &str = "NotJudged";
     /// Held back by the user.
     pub const SUSPENDED: &str = "Suspended";
+    /// Keys that were to be deleted may be left.
+    pub const KEYS_LEFT: &str = "KeysLeft";
     /// The full result could not be kept.
     pub const ARTIFACTS_NOT_WRITTEN: &str = "ArtifactsNotWritten";
     /// The API server refused the whole status, and took one without the details.

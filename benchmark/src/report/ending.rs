@@ -22,6 +22,11 @@ impl Subject<'_> {
             Ending::Failed(failure) => (Phase::Failed, failure.reason.as_str(), failure.message.clone()),
             Ending::Superseded => return None,
         };
+        // Beside a result there is room for so much.
+        let message = match &finished.cleanup {
+            Some(cleanup) => format!("{}; {}", people::cut(&message, BESIDE_RESULT_BYTES / 2), cleanup.summary()),
+            None => message,
+        };
         status.phase = phase;
         status.progress = None;
         status.trial = finished.trial.clone().or(status.trial.take());

@@ -14,7 +14,7 @@ use crate::api::status::{
     ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, Throughput, TrialResult, TrialStatus, Truncated,
     Verdict,
 };
-use crate::conductor::{self, Ending, Outcome};
+use crate::conductor::{self, Cleanup, Ending, Outcome};
 use crate::export::{self, FullResult};
 use crate::merge::{self, Measured, Merged, NodeMeasured, merge};
 use crate::verdict::verdict;
@@ -44,6 +44,8 @@ pub struct Finished {
     pub synchronization: Option<Synchronization>,
     /// For people.
     pub summary: Summary,
+    /// What became of the keys, if they were to be deleted.
+    pub cleanup: Option<Cleanup>,
     /// Shards by state.
     pub shards: ShardCounts,
     /// The full result: the pieces of a JSON document and their names. Empty if nothing was measured.
@@ -76,6 +78,7 @@ impl Finished {
             result: None,
             verdict: None,
             summary: Summary { shards: Some(format!("{}/{}", shards.finished, shards.desired)), ..Summary::default() },
+            cleanup: outcome.cleanup.clone(),
             shards,
             pieces: Vec::new(),
         };

@@ -116,5 +116,6 @@ pub fn outcome(snapshots: impl IntoIterator<Item = Snapshot>) -> Outcome {
         shards: shards.collect(),
         start_skew: None,
         clock_uncertainty: None,
+        cleanup: None,
     }
 }

@@ -56,6 +56,25 @@ fn closed_loop_counts_what_the_server_counts() {
 }
 
 #[test]
+fn keys_are_deleted_and_no_others() {
+    let redis = Redis::start(None);
+    let kept = ["rb:500", "rb:0", "rb:0001", "other:001"];
+    for key in kept {
+        redis.ask::<()>(&["SET", key, "kept"]);
+    }
+    let manifest = manifest(&standalone(&redis), CLOSED).replace("  load:", "  cleanup: {keys: DeletePrefix}\n  load:");
+    let finished = Run::local(&manifest, &[]).finish();
+    let status = &finished.object["status"];
+    assert_eq!(status["phase"], "Succeeded", "{}", finished.stderr);
+    assert_eq!(number(&status["result"]["preload"]["keys"]), 500);
+    assert!(finished.stderr.contains("500 keys deleted"), "{}", finished.stderr);
+    let complete = status["conditions"].as_array().unwrap().iter().find(|c| c["type"] == "Finished").unwrap();
+    assert!(complete["message"].as_str().unwrap().ends_with("; 500 keys deleted"), "{complete}");
+    assert_eq!(redis.ask::<u64>(&["DBSIZE"]), 4);
+    assert_eq!(redis.ask::<u64>(&["EXISTS", kept[0], kept[1], kept[2], kept[3]]), 4);
+}
+
+#[test]
 fn open_loop_schedules_rate_times_duration() {
     let load = "type: OpenLoop, openLoop: {rate: 1000}, duration: 2s, warmup: 500ms, pipeline: 4";
     let finished = Run::local(&manifest(ANYWHERE, load), &["--with-redis"]).finish();

@@ -180,6 +180,11 @@ impl Redis {
         client.get_connection_with_timeout(Duration::from_secs(5)).ok()
     }
 
+    /// Asks one thing.
+    pub fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+        redis::cmd(words[0]).arg(&words[1..]).query(&mut self.connect().unwrap()).unwrap()
+    }
+
     /// How often the server was asked for `command`, by its own count.
     pub fn calls(&self, command: &str) -> u64 {
         let mut connection = self.connect().unwrap();

@@ -58,6 +58,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/trials/{trial}/start", put(start))
         .route("/v1/trials/{trial}/abort", put(abort))
         .route("/v1/trials/{trial}/snapshot", get(snapshot))
+        .route(path::CLEANUP, put(cleanup))
         .route(path::RELEASE, put(release))
         .fallback(refuse_unknown)
         .method_not_allowed_fallback(refuse_unknown)
@@ -100,6 +101,13 @@ async fn start(State(api): Shared, Path(trial): Path<String>, request: Request) 
 
 async fn abort(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
     api.put(&trial, request, |trial, body: AbortRequest, reply| Call::Abort(trial, body, reply)).await
+}
+
+async fn cleanup(State(api): Shared, request: Request) -> Response {
+    match body::<EpochRequest>(request).await {
+        Ok(body) => api.call(|reply| Call::Cleanup(body, reply)).await,
+        Err(refused) => api.refused(None, &refused),
+    }
 }
 
 async fn release(State(api): Shared, request: Request) -> Response {

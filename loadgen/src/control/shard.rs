@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode, ShardFailure,
-    ShardPhase, ShardState, StartRequest, limits,
+    AbortRequest, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode,
+    ShardFailure, ShardPhase, ShardState, StartRequest, limits,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -57,6 +57,8 @@ pub enum Call {
     Abort(u32, AbortRequest, Reply<ShardState>),
     /// `GET /v1/trials/{t}/snapshot`: the engine to ask, so that encoding holds up no other call.
     Snapshot(u32, Detail, Reply<Arc<Engine>>),
+    /// `PUT /v1/cleanup`.
+    Cleanup(EpochRequest, Reply<CleanupState>),
     /// `PUT /v1/release`.
     Release(EpochRequest, Reply<ShardState>),
 }
@@ -81,6 +83,7 @@ pub struct Shard {
     engine_events: Option<mpsc::Receiver<EngineEvent>>,
     /// Looks at the target until it is found to be what the plan says, or again when its map is stale.
     search: Option<Search>,
+    cleanup: Option<Cleanup>,
     topology: Option<Arc<Topology>>,
     /// The phase that the log told last.
     logged: ShardPhase,
@@ -111,6 +114,19 @@ impl Drop for Search {
     }
 }
 
+/// The deletion of keys under way. Dropping it ends it.
+#[derive(Debug)]
+struct Cleanup {
+    progress: mpsc::Receiver<CleanupState>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 impl Shard {
     /// A shard without a plan.
     pub fn new(settings: Settings) -> Self {
@@ -121,6 +137,7 @@ impl Shard {
             engine: None,
             engine_events: None,
             search: None,
+            cleanup: None,
             topology: None,
             logged: ShardPhase::Idle,
             exit: None,
@@ -142,6 +159,13 @@ impl Shard {
                 Some(call) = calls.recv() => self.answer(call),
                 Some(event) = next(self.engine_events.as_mut()) => self.engine_event(event),
                 Some(finding) = next(self.search.as_mut().map(|search| &mut search.findings)) => self.finding(finding),
+                Some(state) = next(self.cleanup.as_mut().map(|cleanup| &mut cleanup.progress)) => {
+                    if state.done || state.failure.is_some() {
+                        info!(removed = state.removed_keys, failure = state.failure, "the keys were deleted");
+                        self.cleanup = None;
+                    }
+                    self.observe(Event::Cleanup(state));
+                }
                 () = until(deadline) => {
                     let actions = self.trial.tick(monotonic_nanoseconds());
                     self.perform(actions);
@@ -178,6 +202,13 @@ impl Shard {
                     self.engine.clone().ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))
                 });
                 send(reply, Some(trial), engine);
+            }
+            Call::Cleanup(request, reply) => {
+                let answer = self.trial.cleanup(now, request).map(|(state, actions)| {
+                    self.perform(actions);
+                    state
+                });
+                send(reply, self.trial.index(), answer);
             }
             Call::Release(request, reply) => {
                 let accepted = self.trial.release(now, request);
@@ -293,6 +324,13 @@ impl Shard {
                 Action::Start(start) => self.with_engine(|engine| engine.start(start.start_nanoseconds, start.attempt)),
                 Action::Stop => self.with_engine(Engine::abort),
                 Action::Rearm => self.with_engine(Engine::rearm),
+                Action::Cleanup(plan) => {
+                    let (sender, progress) = mpsc::channel(FINDINGS);
+                    let credentials = self.settings.target_credentials.clone();
+                    let task = tokio::spawn(target::clean_up(plan, credentials, sender));
+                    self.cleanup = Some(Cleanup { progress, task });
+                    Ok(())
+                }
                 Action::Discard => {
                     self.discard();
                     Ok(())
@@ -338,6 +376,7 @@ impl Shard {
     /// Joining the engine's threads takes some milliseconds, so it happens elsewhere.
     fn discard(&mut self) {
         self.search = None;
+        self.cleanup = None;
         self.topology = None;
         self.engine_events = None;
         if let Some(engine) = self.engine.take() {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use redisbench_wire::plan::{Preload, ShardPlan};
 use redisbench_wire::{
-    AbortRequest, AbortThen, AcceptedStart, Detail, EpochRequest, FailureReason, PlanRequest, Preparation, Refusal,
-    RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
+    AbortRequest, AbortThen, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, PlanRequest,
+    Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
 };
 
 use super::exit::Exit;
@@ -48,6 +48,8 @@ pub enum Event {
         /// Which.
         attempt: u32,
     },
+    /// How far the deletion of the keys has come.
+    Cleanup(CleanupState),
     /// The trial cannot go on.
     Failed(ShardFailure),
     /// The process was asked to end.
@@ -67,6 +69,8 @@ pub enum Action {
     Stop,
     /// End the load if there is any and drop what was measured; keep the connections.
     Rearm,
+    /// Delete this shard's part of the keys. [`Event::Cleanup`] follows. [`Action::Prepare`] ends it.
+    Cleanup(Arc<ShardPlan>),
     /// Close all connections and stop looking at the target.
     Discard,
     /// End the process.
@@ -121,6 +125,9 @@ pub struct Trial {
     /// The highest attempt closed by an abort: its start may still be under way and must not be accepted.
     closed_attempt: u32,
     preloaded: bool,
+    /// It has sent something that may have made keys.
+    wrote: bool,
+    cleanup: Option<CleanupState>,
     preparation: Preparation,
     obstacle: Option<Obstacle>,
     last_contact: u64,
@@ -141,6 +148,8 @@ impl Trial {
             accepted: None,
             closed_attempt: 0,
             preloaded: false,
+            wrote: false,
+            cleanup: None,
             preparation: Preparation::default(),
             obstacle: None,
             last_contact: now,
@@ -223,6 +232,7 @@ impl Trial {
         }
         let plan = Arc::new(plan);
         self.plan = Some((plan.clone(), request.hash));
+        self.wrote = false;
         self.accepted = None;
         self.closed_attempt = 0;
         Ok(self.prepare(plan))
@@ -269,6 +279,7 @@ impl Trial {
         }
         let accepted = AcceptedStart { attempt, start_nanoseconds };
         self.accepted = Some(accepted);
+        self.wrote = true;
         self.phase = Phase::Running { stopping: false };
         Ok((accepted, vec![Action::Start(accepted)]))
     }
@@ -297,6 +308,11 @@ impl Trial {
                 self.phase = Phase::Finished { measured: false };
                 Ok(vec![Action::Discard])
             }
+            // The preload is gone, in part at least.
+            (Phase::Finished { .. }, AbortThen::Rearm) if self.cleanup.is_some() => {
+                self.accepted = None;
+                Ok(self.prepare(plan))
+            }
             (Phase::Running { .. } | Phase::Finished { measured: true }, AbortThen::Rearm) => {
                 self.accepted = None;
                 self.armed_since = None;
@@ -310,6 +326,25 @@ impl Trial {
                 Ok(Vec::new())
             }
         }
+    }
+
+    /// `PUT /v1/cleanup`: deletes this shard's part of the keys once, and tells how far that is.
+    ///
+    /// # Errors
+    /// Refuses a stale epoch, and a trial that is not over.
+    pub fn cleanup(&mut self, now: u64, request: EpochRequest) -> Result<(CleanupState, Vec<Action>), Refusal> {
+        self.admit(now, request.epoch)?;
+        let done = CleanupState { done: true, ..CleanupState::default() };
+        // Who wrote nothing has nothing to delete, and need not reach a target that nobody could reach.
+        let Some((plan, _)) = self.plan.as_ref().filter(|_| self.wrote) else { return Ok((done, Vec::new())) };
+        if !matches!(self.phase, Phase::Finished { .. }) {
+            return Err(self.wrong_phase("keys are deleted once the trial is over"));
+        }
+        if let Some(present) = &self.cleanup {
+            return Ok((present.clone(), Vec::new()));
+        }
+        let actions = vec![Action::Cleanup(plan.clone())];
+        Ok((self.cleanup.insert(CleanupState::default()).clone(), actions))
     }
 
     /// `PUT /v1/release`: nobody needs this shard any more, in whatever phase it is.
@@ -369,6 +404,7 @@ impl Trial {
             preload_keys: if self.preloaded { 0 } else { share_of_keys(&plan) },
             ..Preparation::default()
         };
+        self.cleanup = None;
         self.obstacle = None;
         self.armed_since = None;
         if let Err(message) = plan_check::check(&plan) {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, ErrorKind, ProtocolVersion, RedisConnectionInfo, RedisError, Value};
+use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, ProtocolVersion, RedisConnectionInfo, RedisError, Value};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -84,6 +84,15 @@ impl Client {
             .await
             .and_then(Value::extract_error)
             .map_err(|error| trouble(&error))
+    }
+}
+
+impl Client {
+    /// Asks all of it at once and awaits the answers.
+    pub async fn ask_all(&mut self, commands: &Pipeline) -> Result<Vec<Value>, Trouble> {
+        let answers = self.connection.send_packed_commands(commands, 0, commands.len()).await;
+        let answers = answers.map_err(|error| trouble(&error))?;
+        answers.into_iter().map(|answer| answer.extract_error().map_err(|error| trouble(&error))).collect()
     }
 }
 

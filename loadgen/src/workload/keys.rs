@@ -61,6 +61,14 @@ impl KeySpace {
         first + k / shards % length
     }
 
+    /// Key `index` of the key space, from 0.
+    pub(super) fn key(&self, index: u64) -> Vec<u8> {
+        let mut key = self.prefix.clone();
+        key.resize(self.prefix.len() + self.width, b'0');
+        Self::write(self.start + index, &mut key[self.prefix.len()..]);
+        key
+    }
+
     pub(super) fn prefix(&self) -> &[u8] {
         &self.prefix
     }

@@ -13,8 +13,8 @@ use hyper_util::rt::TokioIo;
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AbortThen, AcceptedStart, Answer, ClockReading, Detail, EpochRequest, PlanRequest, Refusal,
-    ShardPhase, ShardState, StartRequest, path,
+    AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest,
+    Refusal, ShardPhase, ShardState, StartRequest, path,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -159,6 +159,20 @@ impl Shard {
     pub async fn abort(&self, then: AbortThen) -> Called<ShardState> {
         let request = AbortRequest { epoch: 1, attempt: None, then };
         self.call(Method::PUT, &path::abort(self.trial), &request).await
+    }
+
+    pub async fn cleanup(&self, epoch: u64) -> Called<CleanupState> {
+        self.call(Method::PUT, path::CLEANUP, &EpochRequest { epoch }).await
+    }
+
+    /// Asks until it is done.
+    pub async fn cleaned_up(&self) -> u64 {
+        eventually("the keys are deleted", async || {
+            let state = self.cleanup(1).await.unwrap().body;
+            assert_eq!(state.failure, None);
+            state.done.then_some(state.removed_keys)
+        })
+        .await
     }
 
     pub async fn release(&self) -> Called<ShardState> {

@@ -59,7 +59,7 @@ async fn what_cannot_be_read_is_refused() {
     let cases = [
         (Method::GET, "/v1/nothing", Bytes::new(), StatusCode::NOT_FOUND),
         (Method::POST, path::STATE, Bytes::new(), StatusCode::NOT_FOUND),
-        (Method::PUT, "/v1/cleanup", Bytes::from_static(b"{\"epoch\":1}"), StatusCode::NOT_FOUND),
+        (Method::PUT, path::CLEANUP, Bytes::from_static(b"{\"epoch\":-1}"), StatusCode::UNPROCESSABLE_ENTITY),
         (Method::PUT, "/v1/trials/x", Bytes::new(), StatusCode::NOT_FOUND),
         (Method::PUT, "/v1/trials/0", Bytes::from_static(b"{}"), StatusCode::UNPROCESSABLE_ENTITY),
         (Method::PUT, "/v1/trials/0", Bytes::from_static(b"\xff"), StatusCode::UNPROCESSABLE_ENTITY),

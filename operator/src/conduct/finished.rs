@@ -62,6 +62,7 @@ impl Finished {
                 result: None,
                 verdict: None,
                 synchronization: None,
+                cleanup: None,
                 summary: Summary { shards: Some(format!("0/{desired}")), ..Summary::default() },
                 shards: ShardCounts { desired, ..ShardCounts::default() },
                 pieces: Vec::new(),

@@ -181,6 +181,7 @@ impl Performer<'_> {
                 spec::OnLost::Abort => OnLost::Abort,
                 spec::OnLost::Restart => OnLost::Restart,
             },
+            cleanup: spec.cleanup,
             resume,
             attempts,
             wall_clock: shared.surroundings.wall_clock.clone(),

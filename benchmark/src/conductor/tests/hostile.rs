@@ -11,8 +11,8 @@ use redisbench_fuzz::{Meter, Random, Target, drive, mutate};
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, Answer, ClockReading, Detail, EpochRequest, FailureReason, PlanRequest, Preparation,
-    ShardFailure, ShardPhase, ShardState, StartRequest,
+    AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, FailureReason, PlanRequest,
+    Preparation, ShardFailure, ShardPhase, ShardState, StartRequest,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -188,6 +188,10 @@ impl ShardCalls for Liar {
 
     async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
         self.answer(shard, self.shards.abort(shard, trial, request).await)
+    }
+
+    async fn cleanup(&self, shard: &Endpoint, request: &EpochRequest) -> Result<CleanupState, CallError> {
+        self.answer(shard, self.shards.cleanup(shard, request).await)
     }
 
     async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {

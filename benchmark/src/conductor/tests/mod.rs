@@ -1,6 +1,7 @@
 //! The conductor on virtual time, against shards in memory; and its client against a real server.
 
 mod barrier;
+mod cleanup;
 mod fake;
 mod hostile;
 mod hostile_server;
@@ -104,6 +105,7 @@ impl Rig {
                 plans: (0..count).map(|shard| plan(shard, count)).collect(),
                 limits: ConductorLimits::default(),
                 on_lost: OnLost::Invalidate,
+                cleanup: false,
                 resume: None,
                 attempts: 0,
                 wall_clock: WallClock::default(),

@@ -45,6 +45,7 @@ impl Trial {
                 self.preparation.preloaded_keys = self.preparation.preload_keys;
                 self.settle(now);
             }
+            (Event::Cleanup(state), _) => self.cleanup = self.cleanup.take().map(|_| state),
             (Event::LoadEnded { attempt }, Phase::Running { .. })
                 if self.accepted.is_some_and(|accepted| accepted.attempt == attempt) =>
             {
@@ -132,6 +133,7 @@ impl Trial {
                 self.phase = Phase::Preparing(Step::Preload);
                 // It was not ready to start after all, and the preload has a limit of its own.
                 self.armed_since = None;
+                self.wrote = true;
                 vec![Action::Preload]
             }
             Phase::Preparing(Step::Connect) | Phase::Armed => {

@@ -74,6 +74,31 @@ fn code<T: std::fmt::Debug>(answer: Result<T, Refusal>) -> RefusalCode {
     answer.unwrap_err().code
 }
 
+fn order(epoch: u64) -> EpochRequest {
+    EpochRequest { epoch }
+}
+
+#[test]
+fn keys_are_deleted_once_and_only_after_the_end() {
+    let done = CleanupState { done: true, ..CleanupState::default() };
+    assert_eq!(idle().cleanup(0, order(0)), Ok((done.clone(), vec![])));
+    assert_eq!(preparing().cleanup(0, order(0)), Ok((done.clone(), vec![])), "it has written nothing");
+    assert_eq!(code(armed().cleanup(0, order(0))), RefusalCode::WrongPhase);
+    assert_eq!(code(running().cleanup(0, order(0))), RefusalCode::WrongPhase);
+    let mut trial = finished();
+    let begun = CleanupState::default();
+    assert_eq!(trial.cleanup(0, order(2)), Ok((begun.clone(), vec![Action::Cleanup(Arc::new(plan_of(0)))])));
+    assert_eq!(trial.cleanup(0, order(2)), Ok((begun, vec![])));
+    assert_eq!(code(trial.cleanup(0, order(1))), RefusalCode::StaleEpoch);
+    assert_eq!(trial.observe(0, Event::Cleanup(done.clone())), []);
+    assert_eq!(trial.cleanup(0, order(2)), Ok((done.clone(), vec![])));
+    // Armed again it must preload again, and what the deletion has to say no longer counts.
+    let rearm = AbortRequest { epoch: 2, ..abort(None, AbortThen::Rearm) };
+    assert_eq!(trial.abort(0, 0, rearm), Ok(vec![Action::Prepare(Arc::new(plan_of(0)))]));
+    assert_eq!(trial.observe(0, Event::Cleanup(done)), []);
+    assert_eq!(code(trial.cleanup(0, order(2))), RefusalCode::WrongPhase);
+}
+
 #[test]
 fn the_way_to_a_result() {
     assert_eq!(phase(&idle()), ShardPhase::Idle);

@@ -83,6 +83,9 @@ pub(super) fn over(
         }
         None => {}
     }
+    if let Some(cleanup) = finished.report.cleanup.as_ref().filter(|cleanup| !cleanup.left.is_empty()) {
+        decision.notices.push(Notice::warning(reason::KEYS_LEFT, cleanup.summary()));
+    }
     // A run that ends with a loss says so itself if that is why it ends.
     if why != live::SHARD_LOST {
         live::losses(subject, observed, decision);

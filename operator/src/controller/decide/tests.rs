@@ -69,6 +69,7 @@ fn finished(ending: Ending) -> Arc<Finished> {
             limited_by: LimitedBy::Unknown,
         }),
         synchronization: None,
+        cleanup: None,
         summary: Summary { shards: Some("1/2".into()), ..Summary::default() },
         shards: ShardCounts { desired: 2, finished: 1, lost: 1, ..ShardCounts::default() },
         pieces: vec![("result.json".into(), "{}".into())],

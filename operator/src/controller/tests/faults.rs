@@ -162,6 +162,7 @@ fn finished(pieces: usize) -> Finished {
             result: Some(TrialResult { histogram, ..serde_json::from_value(result).unwrap() }),
             verdict: Some(Verdict { value: VerdictValue::Valid, reasons: Vec::new(), limited_by: LimitedBy::Unknown }),
             synchronization: None,
+            cleanup: None,
             summary: Summary::default(),
             shards: ShardCounts { desired: 2, finished: 2, ..ShardCounts::default() },
             pieces: (0..pieces).map(|index| (name(index), format!("piece {index}"))).collect(),

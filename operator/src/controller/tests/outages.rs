@@ -31,6 +31,7 @@ fn finished() -> Arc<Finished> {
             result: None,
             verdict: None,
             synchronization: None,
+            cleanup: None,
             summary: redisbench_benchmark::api::status::Summary::default(),
             shards: redisbench_benchmark::api::status::ShardCounts::default(),
             pieces: vec![("result.json".into(), "{}".into())],

@@ -1,0 +1,111 @@
+//! Deletes a shard's part of the keys: by name, so that nothing else can go with them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Pipeline, Value};
+use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::{CleanupState, limits};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::client::{Client, Trouble};
+use super::credentials::Credentials;
+use super::{FIRST_PAUSE, Finding, look_in_time};
+use crate::cluster::{NodeAddress, slot_of};
+use crate::workload::OwnKeys;
+
+/// Keys in flight: a server is busy with them for about a millisecond.
+const BATCH: u64 = 1_000;
+/// Failures in a row without a batch between them.
+const TRIES: u32 = 3;
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Deletes the keys of the shard with `plan`, and tells how far that is until it is done or given up.
+pub async fn clean_up(plan: Arc<ShardPlan>, credentials: PathBuf, progress: mpsc::Sender<CleanupState>) {
+    let mut state = CleanupState::default();
+    match OwnKeys::of(&plan) {
+        Ok(keys) => {
+            let mut sweep =
+                Sweep { plan: &plan, credentials: &credentials, progress: &progress, next: keys.numbers.start };
+            let mut failures = 0;
+            while let Err(message) = sweep.run(&keys, &mut state, &mut failures).await {
+                failures += 1;
+                if failures == TRIES {
+                    state.failure = Some(limits::message(&message));
+                    break;
+                }
+                sleep(FIRST_PAUSE).await;
+            }
+        }
+        Err(error) => state.failure = Some(error.to_string()),
+    }
+    state.done = state.failure.is_none();
+    // Nobody listens any more if the shard ends.
+    let _ = progress.send(state).await;
+}
+
+struct Sweep<'a> {
+    plan: &'a ShardPlan,
+    credentials: &'a Path,
+    progress: &'a mpsc::Sender<CleanupState>,
+    /// The first number that may be left.
+    next: u64,
+}
+
+impl Sweep<'_> {
+    /// From the first number that may be left to the end, unless a server does not do as it is asked: its slots may
+    /// have moved, so that the target is to be looked at again.
+    async fn run(&mut self, keys: &OwnKeys, state: &mut CleanupState, failures: &mut u32) -> Result<(), String> {
+        let topology = match look_in_time(self.plan, self.credentials, None).await {
+            Finding::Found(found) => found.topology,
+            Finding::Waiting(reason) => return Err(reason),
+            Finding::Obstacle(failure) | Finding::Failed(failure) => return Err(failure.message),
+        };
+        let mut clients = Vec::with_capacity(topology.nodes.len());
+        for node in &topology.nodes {
+            clients.push(self.connect(node).await.map_err(|trouble| said(node, &trouble))?);
+        }
+        while self.next < keys.numbers.end {
+            let end = keys.numbers.end.min(self.next + BATCH);
+            let mut pipelines = vec![Pipeline::new(); clients.len()];
+            for number in self.next..end {
+                let key = keys.key(number);
+                let owner = topology.slots.as_ref().map_or(0, |slots| usize::from(slots[usize::from(slot_of(&key))]));
+                // A map with a slot that nobody owns is none of a target that was found.
+                if let Some(pipeline) = pipelines.get_mut(owner) {
+                    pipeline.cmd("UNLINK").arg(key);
+                }
+            }
+            for ((client, node), pipeline) in clients.iter_mut().zip(&topology.nodes).zip(&pipelines) {
+                if !pipeline.is_empty() {
+                    let answers = client.ask_all(pipeline).await.map_err(|trouble| said(node, &trouble))?;
+                    let removed = answers.iter().filter(|answer| **answer == Value::Int(1)).count();
+                    state.removed_keys += removed as u64;
+                }
+            }
+            self.next = end;
+            *failures = 0;
+            // The last word is waited with, not this one.
+            let _ = self.progress.try_send(state.clone());
+        }
+        Ok(())
+    }
+
+    async fn connect(&self, node: &NodeAddress) -> Result<Client, Trouble> {
+        let mut client = Client::connect(node.address, CONNECT).await?;
+        if self.plan.target.authenticate {
+            let credentials = Credentials::read(self.credentials).await.map_err(Trouble::Silent)?;
+            client.ask(&credentials.command()).await?;
+        }
+        if self.plan.target.database != 0 {
+            client.ask(redis::cmd("SELECT").arg(self.plan.target.database)).await?;
+        }
+        Ok(client)
+    }
+}
+
+fn said(node: &NodeAddress, trouble: &Trouble) -> String {
+    format!("deleting keys at {}: {}", node.label, trouble.text())
+}

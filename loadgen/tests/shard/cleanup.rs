@@ -1,0 +1,123 @@
+//! Deleting the keys: all of the shard's own, and no other.
+
+use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::{AbortThen, RefusalCode, ShardPhase};
+
+use crate::client::Shard;
+use crate::plans::{SECOND, authenticated, clustered, plan};
+use crate::support::{ClosedPort, RedisCluster, RedisServer};
+
+/// Keys that a wrong prefix, a wrong padding, a neighbour's part or a number out of range would take along.
+const FOREIGN: [&str; 5] = ["r", "rb:1", "rb:0250", "rb:0999", "other:0001"];
+
+/// Numbers 500 to 749, padded to four digits.
+fn middle(plan: ShardPlan) -> ShardPlan {
+    let mut plan = ShardPlan { shard: 0, shards: 1, ..plan };
+    (plan.workload.keys.start, plan.workload.keys.count, plan.workload.keys.width) = (500, 250, 4);
+    plan
+}
+
+fn keys(redis: &RedisServer) -> u64 {
+    redis.ask(&["DBSIZE"])
+}
+
+#[tokio::test]
+async fn its_keys_go_and_no_other() {
+    let redis = RedisServer::start(&["--requirepass", "open sesame"]);
+    for key in FOREIGN {
+        redis.ask::<()>(&["SET", key, "kept"]);
+    }
+    let mut shard = Shard::start(Some(("default", "open sesame"))).await;
+    shard.plan(1, &middle(authenticated(&redis.endpoint()))).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    assert_eq!(keys(&redis), 250 + 5);
+    assert_eq!(shard.cleanup(1).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
+    let snapshot = shard.run(1).await;
+    let before = shard.log().len();
+    assert_eq!(shard.cleanup(0).await.unwrap_err().1.body.code, RefusalCode::StaleEpoch);
+    assert_eq!(keys(&redis), 250 + 5);
+    assert_eq!(shard.cleaned_up().await, 250);
+    assert_eq!(keys(&redis), 5);
+    for key in FOREIGN {
+        assert_eq!(redis.ask::<String>(&["GET", key]), "kept");
+    }
+    // Asked again, it tells and does nothing.
+    redis.ask::<()>(&["SET", "rb:0600", "new"]);
+    assert_eq!(shard.cleaned_up().await, 250);
+    assert_eq!(redis.ask::<String>(&["GET", "rb:0600"]), "new");
+    assert_eq!(shard.snapshot(redisbench_wire::Detail::Full).await.unwrap().body.total, snapshot.total);
+    assert!(!shard.log()[before..].contains("open sesame"));
+    shard.release().await.unwrap();
+    assert_eq!(shard.exit_code().await, Some(0), "{}", shard.log());
+}
+
+#[tokio::test]
+async fn a_shard_leaves_the_parts_of_others() {
+    let redis = RedisServer::start(&[]);
+    let shard = Shard::start(None).await;
+    // The requests of shard 0 of 4 go to keys of all four.
+    let mut part = ShardPlan { shards: 4, ..plan(&redis.endpoint()) };
+    part.workload.operations.remove(0);
+    shard.plan(1, &part).await.unwrap();
+    shard.run(1).await;
+    let all = keys(&redis);
+    assert!(all > 900, "{all}");
+    assert_eq!(shard.cleaned_up().await, 250);
+    assert_eq!(keys(&redis), all - 250);
+    assert_eq!(redis.ask::<u64>(&["EXISTS", "rb:000", "rb:249"]), 0);
+}
+
+#[tokio::test]
+async fn in_a_cluster_they_go_from_every_node() {
+    let cluster = RedisCluster::steady(3);
+    let sum = || cluster.nodes.iter().map(keys).sum::<u64>();
+    let shard = Shard::start(None).await;
+    shard.plan(1, &clustered(&cluster.nodes[1].endpoint())).await.unwrap();
+    shard.run(1).await;
+    assert_eq!(sum(), 1000);
+    assert_eq!(shard.cleaned_up().await, 1000);
+    assert_eq!(sum(), 0);
+}
+
+#[tokio::test]
+async fn what_was_stopped_before_its_start_is_deleted_too() {
+    let redis = RedisServer::start(&[]);
+    let shard = Shard::start(None).await;
+    let endless = Bound::Duration { nanoseconds: 50 * SECOND };
+    shard.plan(1, &ShardPlan { bound: endless, ..plan(&redis.endpoint()) }).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    shard.abort(AbortThen::Stop).await.unwrap();
+    assert_eq!(shard.cleaned_up().await, 1000);
+    assert_eq!(keys(&redis), 0);
+    // Who is armed again after all preloads again.
+    shard.abort(AbortThen::Rearm).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    assert_eq!(keys(&redis), 1000);
+}
+
+#[tokio::test]
+async fn who_wrote_nothing_asks_nobody() {
+    let closed = ClosedPort::take();
+    let shard = Shard::start(None).await;
+    assert_eq!(shard.cleaned_up().await, 0);
+    shard.plan(1, &plan(&closed.endpoint())).await.unwrap();
+    shard.abort(AbortThen::Stop).await.unwrap();
+    assert_eq!(shard.cleaned_up().await, 0);
+}
+
+#[tokio::test]
+async fn a_target_that_is_gone_is_a_failure_with_a_reason() {
+    let mut redis = RedisServer::start(&[]);
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan(&redis.endpoint())).await.unwrap();
+    shard.run(1).await;
+    redis.kill();
+    let failure = crate::client::eventually("the deletion is given up", async || {
+        let state = shard.cleanup(1).await.unwrap().body;
+        assert!(!state.done);
+        state.failure
+    })
+    .await;
+    assert!(failure.contains(&redis.endpoint()), "{failure}");
+    shard.phase(ShardPhase::Finished).await;
+}
