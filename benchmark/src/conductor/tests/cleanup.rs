@@ -29,7 +29,7 @@ async fn who_keeps_the_keys_asks_nobody() {
 async fn every_shard_deletes_its_part_after_the_results() {
     let rig = rig(100);
     // Takes four questions, which the others are not asked.
-    rig.shards.shard(7).removes = 250;
+    rig.shards.shard(7).removes = Some(250);
     let conducting = rig.spawn();
     rig.until_measuring().await;
     sleep(Duration::from_secs(30)).await;
@@ -47,7 +47,7 @@ async fn every_shard_deletes_its_part_after_the_results() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_shard_holds_nothing_up_and_is_named() {
     let rig = rig(3);
-    rig.shards.shard(2).deaf_to_cleanups = true;
+    rig.shards.shard(2).removes = None;
     let conducting = rig.spawn();
     let outcome = conducting.await.unwrap();
     assert_eq!(outcome.ending, Ending::Completed);
@@ -62,7 +62,7 @@ async fn a_silent_shard_holds_nothing_up_and_is_named() {
 #[tokio::test(start_paused = true)]
 async fn what_takes_too_long_is_left() {
     let rig = rig(2);
-    rig.shards.shard(1).removes = 1;
+    rig.shards.shard(1).removes = Some(1);
     let conducting = rig.spawn();
     rig.until(|progress| progress.shards.finished == 2).await;
     let begin = Instant::now();
@@ -91,7 +91,7 @@ async fn an_abort_deletes_too_but_asks_no_lost_shard() {
 #[tokio::test(start_paused = true)]
 async fn who_was_superseded_says_so() {
     let rig = rig(2);
-    rig.shards.shard(0).removes = 10;
+    rig.shards.shard(0).removes = Some(10);
     let conducting = rig.spawn();
     rig.until(|progress| progress.shards.finished == 2).await;
     rig.shards.shard(0).epoch = 2;

@@ -46,12 +46,10 @@ pub struct FakeShard {
     pub aborted_at: Option<u64>,
     pub rearmed: u32,
     pub released: bool,
-    /// Hears nothing of `PUT cleanup`.
-    pub deaf_to_cleanups: bool,
     /// How often it was told to delete its keys.
     pub cleanups: u32,
-    /// Keys that it deletes between two questions, of 1,000.
-    pub removes: u64,
+    /// Keys that it deletes between two questions, of 1,000; none is deaf to `PUT cleanup`.
+    pub removes: Option<u64>,
     sequence: u64,
 }
 
@@ -81,9 +79,8 @@ impl FakeShard {
             aborted_at: None,
             rearmed: 0,
             released: false,
-            deaf_to_cleanups: false,
             cleanups: 0,
-            removes: 1_000,
+            removes: Some(1_000),
             sequence: 0,
         }
     }
@@ -351,15 +348,15 @@ impl ShardCalls for FakeShards {
     }
 
     async fn cleanup(&self, endpoint: &Endpoint, request: &EpochRequest) -> Result<CleanupState, CallError> {
-        if self.shard(endpoint.shard).deaf_to_cleanups {
+        let Some(removes) = self.shard(endpoint.shard).removes else {
             sleep(Duration::from_secs(8)).await;
             return Err(Unreachable::TimedOut(Duration::from_secs(8)).into());
-        }
+        };
         self.call(endpoint, |shard, now| {
             shard.take_epoch(request.epoch)?;
             assert_ne!(shard.phase(now), ShardPhase::Running, "keys are deleted under load");
             shard.cleanups += 1;
-            let removed_keys = (u64::from(shard.cleanups) * shard.removes).min(1_000);
+            let removed_keys = (u64::from(shard.cleanups) * removes).min(1_000);
             Ok(CleanupState { removed_keys, done: removed_keys == 1_000, failure: None })
         })
         .await
