@@ -19,7 +19,7 @@ fn hostile_input_is_refused_or_judged() {
 }
 
 fn objects(bytes: &[u8]) {
-    let Ok(mut all) = serde_json::from_slice::<Value>(bytes) else { return };
+    let Ok(mut all @ Value::Object(_)) = serde_json::from_slice::<Value>(bytes) else { return };
     let object = all["object"].take();
     // What has no name is no object of an API server.
     if object["metadata"]["name"] != "cart" || object["metadata"]["namespace"] != "perf" {
