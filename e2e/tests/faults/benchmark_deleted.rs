@@ -38,8 +38,7 @@ fn while_pending() {
 fn while_preparing() {
     run(|space| async move {
         redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "run", &json!({})).await?;
-        let _cut = held_preparing(&benchmark).await?;
+        let (benchmark, _cut) = held_preparing(&space).await?;
         deleted(&space, &benchmark, "while Preparing").await
     });
 }
@@ -148,8 +147,7 @@ fn with_its_namespace_while_running() {
 fn with_its_namespace_while_preparing() {
     run(|space| async move {
         redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "run", &json!({})).await?;
-        let _cut = held_preparing(&benchmark).await?;
+        let (_benchmark, _cut) = held_preparing(&space).await?;
         without_its_namespace(&space, "while Preparing").await
     });
 }

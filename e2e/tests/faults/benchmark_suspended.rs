@@ -54,8 +54,7 @@ fn while_preparing_and_resumed_at_once() {
 
 async fn resumed_after(space: Space, fault: &str, gone: bool) -> Result<()> {
     redis::standalone(&space, "redis").await?;
-    let benchmark = Benchmark::create(&space, "run", &json!({})).await?;
-    let _cut = held_preparing(&benchmark).await?;
+    let (benchmark, _cut) = held_preparing(&space).await?;
     let mut account = Account::open(&space, &benchmark, fault, NEW_SHARDS).await?;
     suspend(&benchmark, true).await?;
     suspended(&benchmark).await?;

@@ -22,8 +22,7 @@ fn is_stalled(object: &Value) -> bool {
 fn of_the_job() {
     run(|space| async move {
         redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "run", &json!({})).await?;
-        let _cut = held_preparing(&benchmark).await?;
+        let (benchmark, _cut) = held_preparing(&space).await?;
         let jobs = space.api::<Job>();
         let name = jobs.list(&ListParams::default()).await?.items.first().context("no Job")?.name_any();
         // While it is suspended somebody takes the name, which he knows by now.

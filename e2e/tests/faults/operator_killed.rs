@@ -49,8 +49,7 @@ fn while_preparing() {
     run_alone(|space| async move {
         operator::fresh(&space.client).await?;
         redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "run", &json!({})).await?;
-        let cut = held_preparing(&benchmark).await?;
+        let (benchmark, cut) = held_preparing(&space).await?;
         let promised = "the next operator prepares them again, keeps the preload, and starts them";
         let mut account =
             Account::open(&space, &benchmark, "operator killed while preparing, one of two shards armed", promised)

@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use redisbench_e2e::benchmark::{SOON, is_finished, phase, shard_index};
 use redisbench_e2e::faults::{CONTROL, Cut, Link};
-use redisbench_e2e::{Benchmark, wait};
-use serde_json::Value;
+use redisbench_e2e::{Benchmark, Space, wait};
+use serde_json::{Value, json};
 
 /// The shards' pods, once all of them run.
 pub async fn shards(benchmark: &Benchmark, number: usize) -> Result<Vec<Pod>> {
@@ -17,9 +17,10 @@ pub async fn shards(benchmark: &Benchmark, number: usize) -> Result<Vec<Pod>> {
     .await
 }
 
-/// Of two shards one is armed, and the other cannot be reached until the cut heals.
-pub async fn held_preparing(benchmark: &Benchmark) -> Result<Cut> {
-    // As soon as its pod has a network: before its process can be armed.
+/// A new benchmark of two shards: one is armed, and the other cannot be reached until the cut heals.
+pub async fn held_preparing(space: &Space) -> Result<(Benchmark, Cut)> {
+    // Keys enough that none is armed when the other's pod has a network, which is when it can be cut off.
+    let benchmark = Benchmark::create(space, "run", &json!({"workload": {"keys": {"count": 400_000}}})).await?;
     let cut = wait::answer("a shard that can be cut off", SOON, || async {
         let pods = benchmark.pods().await?;
         let second = pods.iter().find(|pod| shard_index(pod) == 1);
@@ -32,7 +33,7 @@ pub async fn held_preparing(benchmark: &Benchmark) -> Result<Cut> {
     };
     let object = benchmark.wait("held by one of two shards", SOON, held).await?;
     ensure!(phase(&object) == "Preparing", "not Preparing: {}", object["status"]);
-    Ok(cut)
+    Ok((benchmark, cut))
 }
 
 /// Of two shards one has given its final snapshot, and the other's cannot be fetched until the cut heals.

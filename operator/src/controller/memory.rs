@@ -9,8 +9,9 @@ use tokio::time::Instant;
 
 /// Statuses that one operator writes for numbers alone, per second.
 const WRITES_PER_SECOND: u32 = 20;
-/// The first and the longest pause before something that failed is tried again.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+/// The first and the longest pause before something that failed is tried again. People wait for the end of it: of a
+/// name that is taken, or of an API server's trouble.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 /// The same after a conflict: usually the watch brings at once what someone else wrote.
 const CONFLICT_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 /// A failure that may pass by itself is told to people once it has come so often in a row.
@@ -128,6 +129,7 @@ pub fn jitter(pause: Duration, chance: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use super::super::decide::ARTIFACTS_LIMIT;
     use super::*;
 
     #[test]
@@ -139,6 +141,17 @@ mod tests {
         assert!(memory.failed("a", None, None, 0) >= PAUSES.1 / 2);
         memory.succeeded("a");
         assert!(memory.failed("a", None, None, 1023) <= PAUSES.0 * 3 / 2);
+    }
+
+    #[test]
+    fn a_result_that_is_refused_is_given_up_within_two_minutes() {
+        let memory = Memory::default();
+        let mut waited = Duration::ZERO;
+        while waited < ARTIFACTS_LIMIT {
+            waited += memory.failed("a", None, None, 1023);
+        }
+        // Given up by this try, and told by the next.
+        assert!(waited + memory.failed("a", None, None, 1023) <= 2 * ARTIFACTS_LIMIT);
     }
 
     #[test]
