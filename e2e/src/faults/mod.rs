@@ -25,5 +25,5 @@ pub use process::{Process, Signal, Stopped};
 
 /// A fault lasts this long: the one thing that a test cannot wait for otherwise.
 pub async fn lasts(time: std::time::Duration) {
-    tokio::time::sleep(time).await;
+    tokio::time::sleep(time).await; // how long the fault itself is
 }

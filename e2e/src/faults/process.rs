@@ -90,7 +90,7 @@ impl Process {
         let guard = Stopped(self.clone());
         let stopped = async {
             while self.state() != Some('T') {
-                tokio::time::sleep(Duration::from_millis(2)).await;
+                tokio::time::sleep(Duration::from_millis(2)).await; // the pause of a poll: a stop tells nobody
             }
         };
         tokio::time::timeout(STOPPED_WITHIN, stopped)

@@ -71,7 +71,7 @@ async fn endless(client: ShardClient, head: &'static str, more: Vec<u8>, pause: 
             }
             // Ends when the client hangs up.
             while stream.write_all(&more).await.is_ok() && stream.flush().await.is_ok() {
-                tokio::time::sleep(pause).await;
+                tokio::time::sleep(pause).await; // the slowness that is tested
             }
         }
     })

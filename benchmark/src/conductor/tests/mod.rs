@@ -80,7 +80,7 @@ impl Journal for Arc<Records> {
     async fn record_start(&self, record: StartRecord) -> Result<(), JournalError> {
         self.written.lock().unwrap().push((record, Instant::now()));
         let takes = *self.takes.lock().unwrap();
-        tokio::time::sleep(takes).await;
+        tokio::time::sleep(takes).await; // virtual time: how long the journal takes
         self.refuse.lock().unwrap().clone().map_or(Ok(()), Err)
     }
 }
