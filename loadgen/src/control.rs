@@ -13,6 +13,7 @@ mod server;
 mod shard;
 pub mod trial;
 
+pub use descriptors::raise_open_files;
 pub use identity::{Credential, CredentialError, Identity};
 pub use shard::Settings;
 

@@ -12,7 +12,7 @@ mod handle;
 mod mailbox;
 mod pipeline;
 mod run;
-mod sys;
+pub(crate) mod sys;
 mod worker;
 
 pub use api::{ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake};

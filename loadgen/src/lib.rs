@@ -3,6 +3,7 @@
 pub mod cluster;
 pub mod control;
 pub mod engine;
+pub mod null_server;
 pub mod record;
 pub mod resp;
 #[cfg(test)]

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use redisbench_loadgen::control::{Credential, CredentialError, Identity, Settings, exit, run};
+use redisbench_loadgen::control::{Credential, CredentialError, Identity, Settings, exit, raise_open_files, run};
 use redisbench_loadgen::engine::available_workers;
+use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
 use redisbench_wire::limits;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -31,6 +32,9 @@ enum Command {
     /// Exits with 0 once released, 64 for a bad plan, credential or target, 70 for a fault of its own, and 75 when it
     /// was stopped before its result was collected.
     Shard(Box<Shard>),
+    /// Serve a Redis that does no work: it answers every command at once with a reply of the right kind, and keeps no
+    /// keys. What drives it finds its own limit. Ends on SIGTERM and SIGINT.
+    NullServer(Null),
     /// Print the version.
     Version,
 }
@@ -69,6 +73,25 @@ struct Shard {
     log_format: LogFormat,
 }
 
+#[derive(Debug, Args)]
+struct Null {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7378")]
+    listen: SocketAddr,
+    /// Size of the value that GET and the like are answered with
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
+    value_bytes: u32,
+    /// Threads that serve; connections are dealt out to them in turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: u16,
+    /// Pose as a Redis Cluster of N primaries, on the ports after that of --listen, or on free ones
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=64))]
+    cluster: u16,
+    /// Write the addresses served to this file, a line each, once they are open
+    #[arg(long, value_name = "FILE")]
+    port_file: Option<PathBuf>,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogFormat {
     Text,
@@ -82,6 +105,13 @@ fn main() -> ExitCode {
         Command::Version => match writeln!(io::stdout(), "redisbench-loadgen {}", env!("CARGO_PKG_VERSION")) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
+        },
+        Command::NullServer(arguments) => match null_server(&arguments) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                eprintln!("error: {failure:#}");
+                ExitCode::FAILURE
+            }
         },
         Command::Shard(arguments) => {
             log_to_stderr(arguments.log_format);
@@ -105,6 +135,42 @@ fn log_to_stderr(format: LogFormat) {
     }
 }
 
+/// Serves until it is told to end. This thread only waits.
+fn null_server(arguments: &Null) -> anyhow::Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start the runtime")?;
+    runtime.block_on(async {
+        let terminated = terminated()?;
+        raise_open_files().context("failed to raise the limit of open files")?;
+        let server = NullServer::start(&NullServerConfig {
+            listen: arguments.listen,
+            cluster_nodes: arguments.cluster,
+            value_bytes: arguments.value_bytes as usize,
+            threads: arguments.threads.into(),
+        })?;
+        if let Some(path) = &arguments.port_file {
+            write_addresses(path, server.addresses()).with_context(|| format!("failed to write {}", path.display()))?;
+        }
+        for address in server.addresses() {
+            writeln!(io::stdout(), "serving on {address}").context("failed to write to standard output")?;
+        }
+        terminated.await;
+        Ok(())
+    })
+}
+
+/// Resolves when the process is told to end.
+fn terminated() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
 /// Runs a shard on one thread: the cold side must not compete with the engine's workers.
 fn shard(arguments: Shard) -> anyhow::Result<u8> {
     let runtime =
@@ -114,13 +180,12 @@ fn shard(arguments: Shard) -> anyhow::Result<u8> {
 
 async fn serve(arguments: Shard) -> anyhow::Result<u8> {
     // Before the address is told, so that whoever waits for it can signal.
-    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let terminated = terminated()?;
     let credential = Credential::read(&arguments.identity).context("failed to read the run's credential")?;
     let listener = listen(arguments.listen).await?;
     let address = listener.local_addr().context("failed to read the address served")?;
     if let Some(path) = &arguments.port_file {
-        write_address(path, address).with_context(|| format!("failed to write {}", path.display()))?;
+        write_addresses(path, &[address]).with_context(|| format!("failed to write {}", path.display()))?;
     }
     let workers = arguments.workers.unwrap_or_else(available_workers).clamp(1, limits::WORKERS);
     info!(%address, run = arguments.run, shard = arguments.index, workers, "waiting for a plan");
@@ -133,12 +198,6 @@ async fn serve(arguments: Shard) -> anyhow::Result<u8> {
         },
         target_credentials: arguments.target_credentials,
         workers,
-    };
-    let terminated = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
     };
     Ok(run(settings, credential, listener, terminated).await.code())
 }
@@ -157,10 +216,10 @@ async fn listen(address: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
 }
 
 /// Whole or not at all: somebody may be waiting for the file.
-fn write_address(path: &Path, address: SocketAddr) -> io::Result<()> {
+fn write_addresses(path: &Path, addresses: &[SocketAddr]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);
-    std::fs::write(&part, format!("{address}\n"))?;
+    std::fs::write(&part, addresses.iter().map(|address| format!("{address}\n")).collect::<String>())?;
     std::fs::rename(&part, path)
 }

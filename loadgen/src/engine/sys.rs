@@ -8,14 +8,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// What epoll reports of one file.
-pub(super) type Event = libc::epoll_event;
+pub(crate) type Event = libc::epoll_event;
 
 /// The bits of [`Event::events`] that say: read until nothing is left, the end or an error is near.
-pub(super) const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP | libc::EPOLLERR) as u32;
+pub(crate) const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP | libc::EPOLLERR) as u32;
 /// Something to read.
-pub(super) const READABLE: u32 = libc::EPOLLIN as u32;
+pub(crate) const READABLE: u32 = libc::EPOLLIN as u32;
 /// Room to write.
-pub(super) const WRITABLE: u32 = libc::EPOLLOUT as u32;
+pub(crate) const WRITABLE: u32 = libc::EPOLLOUT as u32;
 
 /// Reads the monotonic clock, in nanoseconds.
 #[inline]
@@ -24,7 +24,7 @@ pub fn monotonic_nanoseconds() -> u64 {
 }
 
 /// CPU time of the calling thread, in nanoseconds.
-pub(super) fn thread_cpu_nanoseconds() -> u64 {
+pub(crate) fn thread_cpu_nanoseconds() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
@@ -37,13 +37,13 @@ fn clock(clock: libc::clockid_t) -> u64 {
 }
 
 /// The kernel's id of the calling thread.
-pub(super) fn thread_id() -> u64 {
+pub(crate) fn thread_id() -> u64 {
     // SAFETY: takes nothing and cannot fail.
     unsafe { libc::gettid() as u64 }
 }
 
 /// Asks for timers that are not rounded: the default may be late by 50 us.
-pub(super) fn exact_timers() {
+pub(crate) fn exact_timers() {
     // SAFETY: this option takes one number and touches no memory. A refusal costs accuracy, which is measured.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
 }
@@ -60,20 +60,20 @@ fn owned(result: libc::c_int) -> io::Result<OwnedFd> {
 
 /// An epoll instance.
 #[derive(Debug)]
-pub(super) struct Poller {
+pub(crate) struct Poller {
     descriptor: OwnedFd,
     /// The kernel knows `epoll_pwait2` (5.11).
     nanoseconds: bool,
 }
 
 impl Poller {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: takes a flag and touches no memory.
         Ok(Self { descriptor: owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?, nanoseconds: true })
     }
 
     /// Watches `file`, edge-triggered, for everything. Closing the file ends it.
-    pub(super) fn add(&self, file: &impl AsRawFd, token: u64) -> io::Result<()> {
+    pub(crate) fn add(&self, file: &impl AsRawFd, token: u64) -> io::Result<()> {
         let events = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
         let mut event = Event { events, u64: token };
         let (poller, file): (RawFd, RawFd) = (self.descriptor.as_raw_fd(), file.as_raw_fd());
@@ -82,7 +82,7 @@ impl Poller {
     }
 
     /// Waits until something happens or `timeout` has passed. An interruption is no event.
-    pub(super) fn wait<'a>(&mut self, events: &'a mut [Event], timeout: Duration) -> io::Result<&'a [Event]> {
+    pub(crate) fn wait<'a>(&mut self, events: &'a mut [Event], timeout: Duration) -> io::Result<&'a [Event]> {
         let count = self.wait_once(events, timeout);
         match count {
             Ok(count) => Ok(&events[..count as usize]),
@@ -119,16 +119,16 @@ impl Poller {
 
 /// Wakes a worker from another thread.
 #[derive(Debug)]
-pub(super) struct Waker(OwnedFd);
+pub(crate) struct Waker(OwnedFd);
 
 impl Waker {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: takes numbers and touches no memory.
         owned(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) }).map(Self)
     }
 
     /// Each call is an edge of its own, so the counter needs no resetting.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         let one = 1u64;
         // SAFETY: `one` is valid for 8 bytes. It fails only at 2^64 - 2 wakes unread, and then there is an edge anyway.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
@@ -142,7 +142,7 @@ impl AsRawFd for Waker {
 }
 
 /// Begins a connection to `address` and does not wait for it.
-pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: takes numbers and touches no memory.
     let socket =

@@ -14,5 +14,6 @@ mod support;
 mod cluster;
 mod harness;
 mod hostile;
+mod null_server;
 mod rooms;
 mod standalone;

@@ -1,0 +1,365 @@
+//! A thread of the null server: one epoll loop over the connections that are its own.
+#![allow(clippy::cast_possible_truncation, reason = "indices of connections come back from the kernel as they were")]
+
+use std::collections::VecDeque;
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::Duration;
+
+use super::replies::{Replies, Want};
+use super::scan::{Broken, Scanner};
+use crate::engine::sys::{Event, Poller, WRITABLE, Waker};
+
+/// The mark of the eventfd among the events.
+const MAIL: u64 = u64::MAX;
+/// From here on: listeners.
+const LISTENERS: u64 = 1 << 32;
+
+const EVENTS: usize = 256;
+
+/// The shared read buffer: what one receive can bring.
+const READ_BYTES: usize = 64 << 10;
+
+/// Replies are made as they are sent, so many bytes at a time.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// While nothing happens there is nothing to do.
+const IDLE: Duration = Duration::from_secs(3600);
+/// Without a free descriptor, clients wait to be accepted until there is one.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// What the threads share. Each writes its own count, once a batch.
+#[derive(Debug)]
+pub(super) struct Shared {
+    replies: Replies,
+    commands: Vec<Count>,
+    stopped: AtomicBool,
+}
+
+/// A cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Count(AtomicU64);
+
+impl Shared {
+    pub(super) fn new(replies: Replies, threads: usize) -> Self {
+        let commands = (0..threads).map(|_| Count::default()).collect();
+        Self { replies, commands, stopped: AtomicBool::new(false) }
+    }
+
+    /// Has all threads end once they are woken.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Relaxed);
+    }
+
+    fn commands(&self) -> u64 {
+        self.commands.iter().map(|count| count.0.load(Relaxed)).sum()
+    }
+}
+
+/// Another thread, that takes sockets to serve.
+#[derive(Debug)]
+pub(super) struct Colleague {
+    pub sender: SyncSender<(TcpStream, usize)>,
+    pub waker: Arc<Waker>,
+}
+
+#[derive(Debug)]
+pub(super) struct Thread {
+    shared: Arc<Shared>,
+    index: usize,
+    poller: Poller,
+    mail: Receiver<(TcpStream, usize)>,
+    listeners: Vec<TcpListener>,
+    colleagues: Vec<Colleague>,
+    /// Whose turn it is to get the next connection; 0 is this thread.
+    turn: usize,
+    /// Listeners whose backlog is not empty.
+    accept_again: bool,
+    connections: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    /// Connections to read again, because one read did not empty them.
+    again: Vec<usize>,
+    read_buffer: Vec<u8>,
+    output: Output,
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    node: usize,
+    scanner: Scanner,
+    /// Replies that the socket does not take yet. Nothing is read until it has.
+    backlog: Option<Box<Output>>,
+    /// It ends once its replies are sent.
+    closing: bool,
+}
+
+impl Thread {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        index: usize,
+        waker: &Waker,
+        mail: Receiver<(TcpStream, usize)>,
+    ) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        poller.add(waker, MAIL)?;
+        Ok(Self {
+            shared,
+            index,
+            poller,
+            mail,
+            listeners: Vec::new(),
+            colleagues: Vec::new(),
+            turn: 0,
+            accept_again: false,
+            connections: Vec::new(),
+            free: Vec::new(),
+            again: Vec::new(),
+            read_buffer: vec![0; READ_BYTES],
+            output: Output::default(),
+        })
+    }
+
+    /// Makes it the thread that accepts, and deals the connections out.
+    pub(super) fn accepting(mut self, listeners: Vec<TcpListener>, colleagues: Vec<Colleague>) -> io::Result<Self> {
+        for (node, listener) in listeners.iter().enumerate() {
+            self.poller.add(listener, LISTENERS + node as u64)?;
+        }
+        self.listeners = listeners;
+        self.colleagues = colleagues;
+        Ok(self)
+    }
+
+    /// Serves until it is told to stop.
+    pub(super) fn run(mut self) {
+        let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
+        while !self.shared.stopped.load(Relaxed) {
+            let timeout = match (self.again.is_empty(), self.accept_again) {
+                (false, _) => Duration::ZERO,
+                (true, true) => ACCEPT_AGAIN,
+                (true, false) => IDLE,
+            };
+            let happened = match self.poller.wait(&mut events, timeout) {
+                Ok(happened) => happened,
+                Err(error) => {
+                    eprintln!("null server: failed to wait for events: {error}");
+                    return;
+                }
+            };
+            for event in happened {
+                match event.u64 {
+                    MAIL => self.take_mail(),
+                    LISTENERS.. => self.accept_again = true,
+                    connection => self.serve(connection as usize, event.events & WRITABLE != 0),
+                }
+            }
+            for connection in std::mem::take(&mut self.again) {
+                self.serve(connection, false);
+            }
+            if self.accept_again {
+                self.accept();
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        self.accept_again = false;
+        for node in 0..self.listeners.len() {
+            loop {
+                match self.listeners[node].accept() {
+                    Ok((stream, _)) => self.deal_out(stream, node),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    // The client has gone again.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => {
+                        self.accept_again = true;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn deal_out(&mut self, stream: TcpStream, node: usize) {
+        // A socket that refuses these has been reset.
+        if stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_err() {
+            return;
+        }
+        let turn = self.turn;
+        self.turn = (turn + 1) % (self.colleagues.len() + 1);
+        match turn.checked_sub(1) {
+            None => self.add(stream, node),
+            Some(colleague) => {
+                let colleague = &self.colleagues[colleague];
+                // It fails only if the thread is gone; then closing the socket says so.
+                if colleague.sender.send((stream, node)).is_ok() {
+                    colleague.waker.wake();
+                }
+            }
+        }
+    }
+
+    fn take_mail(&mut self) {
+        while let Ok((stream, node)) = self.mail.try_recv() {
+            self.add(stream, node);
+        }
+    }
+
+    fn add(&mut self, stream: TcpStream, node: usize) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        if self.poller.add(&stream, index as u64).is_err() {
+            // Out of the kernel's memory for watches: the socket is closed.
+            self.free.push(index);
+            return;
+        }
+        self.connections[index] =
+            Some(Connection { stream, node, scanner: Scanner::default(), backlog: None, closing: false });
+    }
+
+    fn serve(&mut self, index: usize, is_writable: bool) {
+        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else { return };
+        if connection.backlog.is_some() && !is_writable {
+            return;
+        }
+        let mut turn = Turn {
+            shared: &self.shared,
+            read_buffer: &mut self.read_buffer,
+            output: &mut self.output,
+            count: &self.shared.commands[self.index].0,
+        };
+        match turn.serve(connection) {
+            Ok(Next::Wait) => {}
+            Ok(Next::Again) => self.again.push(index),
+            Ok(Next::Close) | Err(_) => {
+                self.connections[index] = None;
+                self.free.push(index);
+                // What is in there belongs to a connection that is gone.
+                self.output.clear();
+            }
+        }
+    }
+}
+
+enum Next {
+    Wait,
+    Again,
+    Close,
+}
+
+/// What a thread lends to the connection that it serves.
+struct Turn<'a> {
+    shared: &'a Shared,
+    read_buffer: &'a mut [u8],
+    output: &'a mut Output,
+    count: &'a AtomicU64,
+}
+
+impl Turn<'_> {
+    /// One receive, and one send of all replies to what it brought.
+    #[inline]
+    fn serve(&mut self, connection: &mut Connection) -> io::Result<Next> {
+        if let Some(backlog) = &mut connection.backlog {
+            if !backlog.send(&connection.stream, self.shared, connection.node)? {
+                return Ok(Next::Wait);
+            }
+            connection.backlog = None;
+            if connection.closing {
+                return Ok(Next::Close);
+            }
+        }
+        let received = match (&connection.stream).read(self.read_buffer) {
+            Ok(0) => return Ok(Next::Close),
+            Ok(received) => received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Next::Wait),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Next::Again),
+            Err(error) => return Err(error),
+        };
+        let mut found = 0;
+        let output = &mut *self.output;
+        let scanned = connection.scanner.scan(&self.read_buffer[..received], |want| {
+            found += 1;
+            output.push(want);
+        });
+        // Nobody else writes it.
+        self.count.store(self.count.load(Relaxed) + found, Relaxed);
+        if let Err(Broken(why)) = scanned {
+            output.push(Want::Broken(why));
+            connection.closing = true;
+        }
+        if !output.send(&connection.stream, self.shared, connection.node)? {
+            connection.backlog = Some(Box::new(std::mem::take(output)));
+            return Ok(Next::Wait);
+        }
+        Ok(match received {
+            _ if connection.closing => Next::Close,
+            // A read that did not fill the buffer has emptied the socket; what comes later is an edge of its own.
+            received if received == self.read_buffer.len() => Next::Again,
+            _ => Next::Wait,
+        })
+    }
+}
+
+/// Replies on their way: bytes, and after them what is not yet made into bytes. So what is owed for one receive takes a
+/// bounded place, however long its replies are.
+#[derive(Debug, Default)]
+struct Output {
+    bytes: Vec<u8>,
+    sent: usize,
+    owed: VecDeque<(Want, u32)>,
+}
+
+impl Output {
+    #[inline]
+    fn push(&mut self, want: Want) {
+        match self.owed.back_mut() {
+            Some((last, count)) if *last == want => *count += 1,
+            _ => self.owed.push_back((want, 1)),
+        }
+    }
+
+    /// Sends until all is sent or the socket is full. Says whether all is.
+    #[inline]
+    fn send(&mut self, mut stream: &TcpStream, shared: &Shared, node: usize) -> io::Result<bool> {
+        loop {
+            if self.sent == self.bytes.len() {
+                self.render(shared, node);
+                if self.bytes.is_empty() {
+                    return Ok(true);
+                }
+            }
+            match stream.write(&self.bytes[self.sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn render(&mut self, shared: &Shared, node: usize) {
+        self.bytes.clear();
+        self.sent = 0;
+        while self.bytes.len() < WRITE_BYTES {
+            let Some(first) = self.owed.front_mut() else { break };
+            first.1 -= shared.replies.append(*first, node, || shared.commands(), &mut self.bytes);
+            if first.1 == 0 {
+                self.owed.pop_front();
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.sent = 0;
+        self.owed.clear();
+    }
+}

@@ -1,0 +1,181 @@
+//! The null server, seen by the programs and the engine that it is made for.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
+
+use crate::harness::{SECOND, plan, run};
+use crate::support::{PATIENCE, wait_until};
+
+fn start(change: impl FnOnce(&mut NullServerConfig)) -> NullServer {
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let mut config = NullServerConfig { listen, cluster_nodes: 0, value_bytes: 100, threads: 1 };
+    change(&mut config);
+    NullServer::start(&config).unwrap()
+}
+
+fn topology(server: &NullServer) -> Topology {
+    let node = |address: &SocketAddr| {
+        let label = address.to_string();
+        NodeAddress { id: label.clone(), address: *address, label }
+    };
+    Topology { nodes: server.addresses().iter().map(node).collect(), slots: None }
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Runs a program of Redis against the server, and gives what it printed.
+fn output(program: &str, server: &NullServer, arguments: &[&str]) -> String {
+    let port = server.addresses()[0].port().to_string();
+    let output = Command::new(program).args(["-p", &port]).args(arguments).output().unwrap();
+    let [text, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success() && !errors.contains("WARN"), "{program} {arguments:?}: {text}{errors}");
+    text
+}
+
+/// How many commands the server has answered, by its own count.
+fn commands(server: &NullServer) -> u64 {
+    let text = output("redis-cli", server, &["INFO"]);
+    let count = text.lines().find_map(|line| line.trim_end().strip_prefix("total_commands_processed:"));
+    count.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
+}
+
+#[test]
+fn redis_cli_takes_it_for_a_server() {
+    let server = start(|config| config.value_bytes = 5);
+    let ask = |words: &[&str]| output("redis-cli", &server, words).trim_end().to_owned();
+    assert_eq!(ask(&["PING"]), "PONG");
+    assert_eq!(ask(&["GET", "key"]), "xxxxx");
+    assert_eq!(ask(&["SET", "key", "value"]), "OK");
+    assert_eq!(ask(&["INCR", "key"]), "1");
+    assert_eq!(ask(&["LRANGE", "key", "0", "-1"]), "xxxxx");
+    assert_eq!(ask(&["-3", "HELLO", "3"]).lines().next(), Some("server redis"));
+    assert_eq!(ask(&["-n", "3", "--user", "u", "--pass", "p", "--no-auth-warning", "PING"]), "PONG");
+    assert!(ask(&["CLUSTER", "SLOTS"]).starts_with("ERR This instance has cluster support disabled"));
+    assert_eq!(ask(&["-r", "3", "PING"]), "PONG\nPONG\nPONG");
+}
+
+#[test]
+fn redis_benchmark_runs_all_its_tests() {
+    let server = start(|_| ());
+    let before = commands(&server);
+    let text = output("redis-benchmark", &server, &["-n", "500", "-c", "10", "-P", "5", "-r", "1000", "--csv"]);
+    assert_eq!(text.lines().count(), 1 + 20, "{text}");
+    assert!(commands(&server) - before >= 20 * 500);
+    // Two of its own threads, as many of the server's.
+    let server = start(|config| config.threads = 2);
+    output("redis-benchmark", &server, &["-n", "5000", "-t", "get,set", "--threads", "2", "-q"]);
+}
+
+#[test]
+fn redis_benchmark_finds_the_nodes_of_a_cluster() {
+    let server = start(|config| config.cluster_nodes = 3);
+    assert_eq!(server.addresses().len(), 3);
+    let text = output("redis-benchmark", &server, &["--cluster", "-n", "300", "-c", "6", "-r", "1000", "-t", "get"]);
+    assert!(text.contains("Cluster has 3 master nodes"), "{text}");
+}
+
+#[tokio::test]
+async fn the_engine_counts_what_the_server_counts() {
+    let server = start(|config| config.threads = 2);
+    let mut plan = plan();
+    (plan.connections, plan.pipeline) = (8, 16);
+    plan.bound = redisbench_wire::plan::Bound::Requests { count: 50_000, max_nanoseconds: 60 * SECOND };
+    let snapshot = run(plan, topology(&server), 2).await;
+    assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (50_000, 0));
+    assert_eq!(commands(&server), 50_001, "its own INFO is the last");
+}
+
+#[test]
+fn a_client_that_does_not_read_costs_little_and_loses_nothing() {
+    const GETS: usize = 20_000;
+    let server = start(|config| config.value_bytes = 100_000);
+    let mut stream = connect(server.addresses()[0]);
+    // 2 GB of replies to 400 kB of commands: far more than sockets hold.
+    let mut sender = stream.try_clone().unwrap();
+    let sending = std::thread::spawn(move || sender.write_all(&b"GET k\r\nGET k\r\n".repeat(GETS / 2)).unwrap());
+    // Meanwhile others are served.
+    assert_eq!(output("redis-cli", &server, &["PING"]), "PONG\n");
+    let rss = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    assert!(rss() < 200_000, "{} KiB", rss());
+    let (mut buffer, mut received) = (vec![0; 1 << 20], 0);
+    while received < GETS * (100_000 + "$100000\r\n\r\n".len()) {
+        received += stream.read(&mut buffer).unwrap();
+    }
+    sending.join().unwrap();
+    assert_eq!(received, GETS * (100_000 + "$100000\r\n\r\n".len()));
+}
+
+#[test]
+fn what_is_no_command_is_refused_and_closed() {
+    let server = start(|_| ());
+    let mut stream = connect(server.addresses()[0]);
+    stream.write_all(b"PING\r\n*1\r\n+no\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "+PONG\r\n-ERR Protocol error: expected '$'\r\n");
+}
+
+/// The program, as a user starts it.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn program(arguments: &[&str]) -> Program {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_redisbench-loadgen"));
+    command.arg("null-server").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Program(command.spawn().unwrap())
+}
+
+#[test]
+fn the_program_says_where_it_serves_and_ends_when_told_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("addresses");
+    let mut program = program(&["--listen", "127.0.0.1:0", "--cluster", "2", "--port-file", file.to_str().unwrap()]);
+    let mut lines = BufReader::new(program.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let said: Vec<String> = lines.by_ref().take(2).collect();
+    let written = std::fs::read_to_string(&file).unwrap();
+    let spoken: String = said.iter().map(|line| line.replace("serving on ", "") + "\n").collect();
+    assert_eq!(spoken, written);
+    let address = written.lines().next().unwrap().parse().unwrap();
+    let mut client = connect(address);
+    client.write_all(b"PING\r\n").unwrap();
+    let mut answer = [0; 7];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"+PONG\r\n");
+    assert!(Command::new("kill").args(["-TERM", &program.0.id().to_string()]).status().unwrap().success());
+    let mut status = None;
+    wait_until("it ends", || {
+        status = program.0.try_wait().unwrap();
+        status.is_some()
+    });
+    assert!(status.unwrap().success(), "{status:?}");
+    assert_eq!(client.read(&mut answer).unwrap(), 0, "and its connections with it");
+}
+
+#[test]
+fn a_taken_port_is_named() {
+    let server = start(|_| ());
+    let address = server.addresses()[0].to_string();
+    let mut program = program(&["--listen", &address]);
+    let mut text = String::new();
+    program.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.starts_with(&format!("error: failed to listen on {address}")), "{text}");
+    assert_eq!(program.0.wait().unwrap().code(), Some(1));
+}
