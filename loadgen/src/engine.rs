@@ -11,6 +11,7 @@ mod cpus;
 mod handle;
 mod mailbox;
 mod pipeline;
+mod queue;
 mod run;
 pub(crate) mod sys;
 mod worker;

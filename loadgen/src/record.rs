@@ -28,8 +28,6 @@ pub struct Completion {
     pub node: u32,
     /// When it was due; in a closed loop, when it was sent first.
     pub due: u64,
-    /// When its last hop was sent.
-    pub sent: u64,
     /// When its outcome was known.
     pub now: u64,
     /// How many redirects it took.
@@ -85,6 +83,14 @@ impl OperationRecord {
     }
 }
 
+impl OperationRecord {
+    #[cold]
+    fn overflow(&mut self, response: u64, count: u64) {
+        self.tally.overflow += count;
+        self.tally.overflow_max_nanoseconds = self.tally.overflow_max_nanoseconds.max(response);
+    }
+}
+
 impl Recording {
     /// Nothing measured yet.
     pub fn new(plan: &ShardPlan) -> Self {
@@ -129,10 +135,16 @@ impl Recording {
         &mut self.operations[index]
     }
 
-    /// A slot of `operation` has come.
+    /// The operation that all requests count for, if there is but one.
     #[inline]
-    pub fn scheduled(&mut self, operation: u16) {
-        self.operation(operation).tally.scheduled += 1;
+    pub fn only_operation(&self) -> Option<u16> {
+        (self.operations.len() == 1).then_some(0)
+    }
+
+    /// `count` slots of `operation` have come.
+    #[inline]
+    pub fn scheduled(&mut self, operation: u16, count: u64) {
+        self.operation(operation).tally.scheduled += count;
     }
 
     /// A request was sent for the first time, `late` after it was due.
@@ -151,28 +163,40 @@ impl Recording {
         self.operation(operation).tally.unsent += 1;
     }
 
-    /// `count` requests that are the same in all of this were answered without an error, `nil` of them with null.
+    /// `count` requests were answered without an error, `nil` of them with null. Their times are counted by
+    /// [`Self::responded`] and [`Self::served`].
     #[inline]
-    pub fn succeeded(&mut self, request: &Completion, count: u64, nil: u64) {
-        let record = self.operation(request.operation);
+    pub fn succeeded(&mut self, operation: u16, count: u64, nil: u64) {
+        let record = self.operation(operation);
         record.tally.succeeded += count;
         record.nil_replies += nil;
-        if request.hops > 0 {
-            record.tally.redirected += count;
-        }
-        let response = request.now.saturating_sub(request.due);
-        let service = request.now.saturating_sub(request.sent);
+    }
+
+    /// It was `response` nanoseconds from the due time of `count` requests to their replies without an error.
+    #[inline]
+    pub fn responded(&mut self, operation: u16, response: u64, count: u64) {
+        let record = self.operation(operation);
         if response > HIGHEST_NANOSECONDS {
-            record.tally.overflow += count;
-            record.tally.overflow_max_nanoseconds = record.tally.overflow_max_nanoseconds.max(response);
+            record.overflow(response, count);
         } else {
             record.response.record(response, count);
         }
-        if let Some(histogram) = &mut record.service {
+    }
+
+    /// A request that was answered without an error had followed a redirect.
+    #[cold]
+    pub fn followed(&mut self, operation: u16) {
+        self.operation(operation).tally.redirected += 1;
+    }
+
+    /// A node took `service` nanoseconds from the send of their last hop to answer `count` requests without an error.
+    #[inline]
+    pub fn served(&mut self, operation: u16, node: u32, service: u64, count: u64) {
+        if let Some(histogram) = &mut self.operation(operation).service {
             histogram.record(service, count);
         }
         if let Some(nodes) = &mut self.nodes {
-            let node = &mut nodes[request.node as usize];
+            let node = &mut nodes[node as usize];
             node.requests += count;
             node.service.record(service, count);
         }

@@ -5,8 +5,8 @@
 mod decode;
 mod encode;
 
-pub use decode::{Decoder, ProtocolError, Reply, next_whole};
-pub use encode::{append_argument, append_command, append_header};
+pub use decode::{Decoder, ProtocolError, Reply, WholeReplies};
+pub use encode::{Output, append_argument, append_command, append_header};
 
 /// An error's text without the arguments that a server repeats of a command it does not know: those of AUTH are a
 /// secret.

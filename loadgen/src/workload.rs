@@ -60,6 +60,7 @@ pub struct Workload {
     keys: KeySpace,
     values: Values,
     templates: Vec<Template>,
+    longest: usize,
     slots: Stream,
 }
 
@@ -89,6 +90,9 @@ impl OwnKeys {
 }
 
 impl Workload {
+    /// What encoding may write behind a command.
+    pub const SLACK: usize = template::SHORT;
+
     /// The trial's workload.
     ///
     /// # Errors
@@ -130,10 +134,11 @@ impl Workload {
                 }
                 Ok(Template::new(&operation.arguments, &keys, values.length()))
             })
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let longest = templates.iter().map(Template::length).max().unwrap_or_default();
         let weights = operations.iter().map(|operation| operation.weight);
         let mix = Mix::new(weights, Stream::new(workload.seed, rng::MIX)).ok_or(WorkloadError::NoOperations)?;
-        Ok(Self { mix, keys, values, templates, slots: Stream::new(workload.seed, rng::SLOTS) })
+        Ok(Self { mix, keys, values, templates, longest, slots: Stream::new(workload.seed, rng::SLOTS) })
     }
 
     /// Operation and key of request `k`.
@@ -150,20 +155,24 @@ impl Workload {
 
     /// The cluster slot that request `k` belongs to; any, by hash, if its command names no key.
     #[inline]
-    pub fn slot(&self, k: u64, draw: Draw) -> u16 {
-        let template = &self.templates[usize::from(draw.operation)];
-        template.slot(draw.key, &self.keys).unwrap_or_else(|| self.slots.below(k, crate::cluster::SLOTS as u64) as u16)
+    pub fn slot(&self, k: u64, operation: u16) -> u16 {
+        let template = &self.templates[usize::from(operation)];
+        template
+            .slot(self.keys.draw(k), &self.keys)
+            .unwrap_or_else(|| self.slots.below(k, crate::cluster::SLOTS as u64) as u16)
     }
 
-    /// Appends the command of request `k`.
+    /// Writes the command of request `k`, which is of `operation`, to the beginning of `room`, which has at least
+    /// [`Self::longest`] bytes and [`Self::SLACK`], and returns its length.
     #[inline]
-    pub fn encode(&self, k: u64, draw: Draw, buffer: &mut Vec<u8>) {
-        self.templates[usize::from(draw.operation)].encode(draw.key, &self.keys, || self.values.of(k), buffer);
+    pub fn encode(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
+        let template = &self.templates[usize::from(operation)];
+        template.encode(self.keys.draw(k), &self.keys, || self.values.of(k), room)
     }
 
     /// The bytes of the longest command.
     pub fn longest(&self) -> usize {
-        self.templates.iter().map(Template::length).max().unwrap_or_default()
+        self.longest
     }
 
     /// How many operations the mix has.

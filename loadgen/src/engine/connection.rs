@@ -82,7 +82,7 @@ impl Connection {
         if self.link != Link::Ready || !self.unsent.is_empty() {
             return 0;
         }
-        window.saturating_sub(self.pipeline.len()).min(batch.saturating_sub(self.pipeline.staged()))
+        window.saturating_sub(self.pipeline.len()).min(batch.saturating_sub(self.pipeline.staged_count()))
     }
 
     /// Writes `bytes`, and keeps what the socket does not take.
@@ -116,8 +116,9 @@ impl Connection {
         Ok(if self.unsent.is_empty() { Sent::All } else { Sent::Blocked })
     }
 
-    /// Closes the socket and forgets everything but the server.
-    pub(super) fn close(&mut self, link: Link) -> VecDeque<Request> {
+    /// Closes the socket and forgets everything but the server. Returns the commands without a reply and when each was
+    /// sent.
+    pub(super) fn close(&mut self, link: Link) -> Vec<(Request, u64)> {
         self.stream = None;
         self.link = link;
         self.unsent.clear();
@@ -164,6 +165,8 @@ pub(super) struct Node {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resend {
     pub request: Request,
+    /// When it began to wait.
+    pub since: u64,
     /// Whether ASKING goes before it.
     pub asking: bool,
 }

@@ -1,8 +1,6 @@
 //! The commands of one connection, from being staged until their reply: oldest first, as replies come.
 
-use std::collections::VecDeque;
-
-use crate::workload::Draw;
+use super::queue::Queue;
 
 /// Which count a command belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,17 +28,16 @@ impl Class {
     }
 }
 
-/// A request, wherever it is on its way.
+/// A request, wherever it is on its way. Small, because as many of them are kept as are in flight: when it was sent is
+/// kept once for each send, and its key is drawn again from its number where that is wanted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// Its number.
     pub k: u64,
-    /// Its operation and key.
-    pub draw: Draw,
-    /// When it is due; in a closed loop, when it was sent first.
+    /// When it is due; in a closed loop, when it was sent first. Of an undecided one, nothing yet.
     pub due: u64,
-    /// When its last hop was sent; in a queue of resends, when it got there.
-    pub sent: u64,
+    /// Index into the mix.
+    pub operation: u16,
     /// What it counts as.
     pub class: Class,
     /// Redirects so far.
@@ -50,7 +47,48 @@ pub(super) struct Request {
 impl Request {
     /// A command that carries no request.
     pub(super) fn bare(class: Class) -> Self {
-        Self { k: 0, draw: Draw { operation: 0, key: 0 }, due: 0, sent: 0, class, hops: 0 }
+        Self { k: 0, due: 0, operation: 0, class, hops: 0 }
+    }
+
+    /// A closed loop's, which is decided by its send.
+    #[inline]
+    pub(super) fn undecided(k: u64, operation: u16) -> Self {
+        Self { k, due: 0, operation, class: Class::Undecided, hops: 0 }
+    }
+}
+
+/// Commands that one send took along.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    /// When it was sent.
+    pub sent: u64,
+    /// What its undecided requests count as.
+    class: Class,
+    /// Commands without a reply.
+    count: u32,
+}
+
+impl Flight {
+    /// Whether a request of this send is measured and no redirect led it here.
+    #[inline]
+    pub(super) fn is_plain(&self, request: &Request) -> bool {
+        let class = if request.class == Class::Undecided { self.class } else { request.class };
+        class == Class::Measured && request.hops == 0
+    }
+
+    /// When a request of this send was due.
+    #[inline]
+    pub(super) fn due(&self, request: &Request) -> u64 {
+        if request.class == Class::Undecided { self.sent } else { request.due }
+    }
+
+    /// Makes an undecided request one of this send.
+    #[inline]
+    pub(super) fn decide(&self, request: Request) -> Request {
+        match request.class {
+            Class::Undecided => Request { class: self.class, due: self.sent, ..request },
+            _ => request,
+        }
     }
 }
 
@@ -60,15 +98,19 @@ const PREPARED: usize = 64;
 /// Commands in flight, and behind them those staged for the next send.
 #[derive(Debug, Default)]
 pub(super) struct Pipeline {
-    commands: VecDeque<Request>,
-    staged: usize,
+    commands: Queue<Request>,
+    /// None is empty. Together they are all commands but the staged ones.
+    flights: Queue<Flight>,
+    staged: u32,
+    /// Of the staged ones; they are the last.
+    undecided: u32,
 }
 
 impl Pipeline {
-    /// For `window` commands. A deep window gets its room when it is used: the queue walks through all it has, so that
-    /// a large one would not stay in a processor's cache, and a plan must not fill the memory by a number.
+    /// For `window` commands. A deep window gets its room when it is used, so that a plan does not fill the memory by a
+    /// number.
     pub(super) fn of_window(window: usize) -> Self {
-        Self { commands: VecDeque::with_capacity(window.min(PREPARED)), staged: 0 }
+        Self { commands: Queue::with_capacity(window.min(PREPARED)), ..Self::default() }
     }
 
     #[inline]
@@ -76,71 +118,151 @@ impl Pipeline {
         self.commands.len()
     }
 
-    #[inline]
-    pub(super) fn staged(&self) -> usize {
-        self.staged
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }
 
+    /// The staged commands.
+    #[inline]
+    pub(super) fn staged(&self) -> &[Request] {
+        let commands = self.commands.as_slice();
+        &commands[commands.len() - self.staged as usize..]
+    }
+
+    /// How many commands are staged.
+    #[inline]
+    pub(super) fn staged_count(&self) -> usize {
+        self.staged as usize
+    }
+
+    /// Of the staged commands, how many are undecided.
+    #[inline]
+    pub(super) fn undecided_count(&self) -> usize {
+        self.undecided as usize
+    }
+
     #[inline]
     pub(super) fn stage(&mut self, request: Request) {
-        self.commands.push_back(request);
+        self.commands.push(request);
         self.staged += 1;
+        self.undecided += u32::from(request.class == Class::Undecided);
     }
 
-    /// Does `then` with each staged command. The queue's two parts one after the other: an iterator over both would ask
-    /// for every command which of them it is in.
+    /// Stages requests that are undecided.
     #[inline]
-    pub(super) fn each_staged(&mut self, mut then: impl FnMut(&mut Request)) {
-        let first = self.commands.len() - self.staged;
-        let (front, back) = self.commands.as_mut_slices();
-        let length = front.len();
-        front.get_mut(first..).unwrap_or_default().iter_mut().for_each(&mut then);
-        back.get_mut(first.saturating_sub(length)..).unwrap_or_default().iter_mut().for_each(&mut then);
+    pub(super) fn stage_undecided(&mut self, requests: impl Iterator<Item = Request>) {
+        let before = self.commands.len();
+        self.commands.extend(requests);
+        let count = (self.commands.len() - before) as u32;
+        self.staged += count;
+        self.undecided += count;
     }
 
-    /// Keeps the first `keep` of the staged commands, and returns how many others it dropped.
-    pub(super) fn drop_staged(&mut self, keep: usize) -> usize {
-        let dropped = self.staged.saturating_sub(keep);
-        self.commands.truncate(self.commands.len() - dropped);
+    /// Keeps the first `keep` of the staged undecided commands.
+    pub(super) fn keep_undecided(&mut self, keep: usize) {
+        let dropped = self.undecided.saturating_sub(u32::try_from(keep).unwrap_or(u32::MAX));
+        self.commands.truncate(self.commands.len() - dropped as usize);
         self.staged -= dropped;
-        dropped
+        self.undecided -= dropped;
     }
 
-    /// What was staged is on its way.
+    /// What was staged went out at `sent`; its undecided requests are of `class`.
     #[inline]
-    pub(super) fn sent(&mut self) {
+    pub(super) fn sent(&mut self, sent: u64, class: Class) {
+        if self.staged > 0 {
+            self.flights.push(Flight { sent, class, count: self.staged });
+        }
         self.staged = 0;
+        self.undecided = 0;
     }
 
-    /// The command that the next reply answers.
+    /// The commands that the next replies answer: what is left of one send.
     #[inline]
-    pub(super) fn answered(&mut self) -> Option<Request> {
-        if self.commands.len() == self.staged { None } else { self.commands.pop_front() }
+    pub(super) fn oldest(&self) -> Option<(Flight, &[Request])> {
+        let flight = *self.flights.as_slice().first()?;
+        Some((flight, self.commands.as_slice().get(..flight.count as usize)?))
     }
 
-    /// Drops the oldest command, which was answered.
+    /// Drops `count` commands of [`Self::oldest`], which were answered.
     #[inline]
-    pub(super) fn drop_oldest(&mut self) {
-        self.commands.pop_front();
+    pub(super) fn drop_oldest(&mut self, count: usize) {
+        let Some(flight) = self.flights.as_mut_slice().first_mut() else { return };
+        flight.count -= count as u32;
+        if flight.count == 0 {
+            self.flights.drop_front(1);
+        }
+        self.commands.drop_front(count);
     }
 
-    /// The command that has been in flight for the longest time.
+    /// The command that the next reply answers, decided, and when it was sent.
     #[inline]
-    pub(super) fn oldest(&self) -> Option<&Request> {
-        if self.commands.len() == self.staged { None } else { self.commands.front() }
+    pub(super) fn answered(&mut self) -> Option<(Request, u64)> {
+        let (flight, requests) = self.oldest()?;
+        let request = flight.decide(*requests.first()?);
+        self.drop_oldest(1);
+        Some((request, flight.sent))
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Request> {
-        self.commands.iter_mut()
+    /// When the command was sent that has been in flight for the longest time.
+    pub(super) fn oldest_sent(&self) -> Option<u64> {
+        self.flights.as_slice().first().map(|flight| flight.sent)
     }
 
-    /// Empties it: the connection is gone.
-    pub(super) fn take(&mut self) -> VecDeque<Request> {
-        self.staged = 0;
-        std::mem::take(&mut self.commands)
+    /// Makes orphans of the requests of a load.
+    pub(super) fn orphan(&mut self) {
+        let load = self.commands.as_mut_slice().iter_mut().filter(|request| request.class.is_load());
+        load.for_each(|request| request.class = Class::Orphan);
+        self.undecided = 0;
+    }
+
+    /// Empties it, because the connection is gone: each command and when it was sent, which is never for staged ones.
+    pub(super) fn take(&mut self) -> Vec<(Request, u64)> {
+        let mut taken = Vec::with_capacity(self.commands.len());
+        while let Some(answered) = self.answered() {
+            taken.push(answered);
+        }
+        taken.extend(self.staged().iter().map(|request| (*request, u64::MAX)));
+        *self = Self::default();
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_in_flight_takes_little_room() {
+        assert_eq!((size_of::<Request>(), size_of::<Flight>()), (24, 16));
+    }
+
+    #[test]
+    fn a_send_decides_what_was_undecided() {
+        let mut pipeline = Pipeline::of_window(4);
+        pipeline.stage(Request { k: 7, due: 50, operation: 1, class: Class::Measured, hops: 1 });
+        pipeline.stage(Request::undecided(8, 0));
+        pipeline.sent(100, Class::Warmup);
+        pipeline.stage(Request::undecided(9, 0));
+        assert_eq!((pipeline.staged_count(), pipeline.undecided_count()), (1, 1));
+        let told = |answered: Option<(Request, u64)>| answered.map(|(of, sent)| (of.k, of.class, of.due, sent));
+        assert_eq!(told(pipeline.answered()), Some((7, Class::Measured, 50, 100)));
+        assert_eq!(told(pipeline.answered()), Some((8, Class::Warmup, 100, 100)));
+        assert_eq!(told(pipeline.answered()), None, "staged, but not sent");
+        pipeline.sent(200, Class::Measured);
+        assert_eq!(pipeline.oldest_sent(), Some(200));
+        assert_eq!(told(pipeline.answered()), Some((9, Class::Measured, 200, 200)));
+        assert!(pipeline.is_empty());
+    }
+
+    #[test]
+    fn undecided_requests_are_dropped_from_the_end() {
+        let mut pipeline = Pipeline::of_window(4);
+        pipeline.stage(Request { k: 1, due: 50, operation: 0, class: Class::Measured, hops: 1 });
+        (2..5).for_each(|k| pipeline.stage(Request::undecided(k, 0)));
+        pipeline.keep_undecided(1);
+        assert_eq!(pipeline.staged().iter().map(|request| request.k).collect::<Vec<_>>(), [1, 2]);
+        pipeline.sent(100, Class::Measured);
+        assert_eq!(pipeline.take().len(), 2);
+        assert!(pipeline.is_empty() && pipeline.oldest_sent().is_none());
     }
 }

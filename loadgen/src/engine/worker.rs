@@ -27,6 +27,7 @@ use super::run::Run;
 use super::sys::{self, Event, Poller, Waker};
 use crate::cluster::{SLOTS, Topology};
 use crate::record::Recording;
+use crate::resp::{Output, WholeReplies};
 use crate::schedule::Seat;
 use crate::workload::Workload;
 
@@ -68,7 +69,8 @@ pub(super) struct Worker {
     slots: Option<Box<[u16; SLOTS]>>,
     connections: Vec<Connection>,
     read_buffer: Vec<u8>,
-    encode_buffer: Vec<u8>,
+    output: Output,
+    whole_replies: WholeReplies,
     /// Connections with staged commands.
     dirty: Vec<u32>,
     /// Connections to read again, because one read did not empty them.
@@ -115,7 +117,8 @@ impl Worker {
             slots: topology.slots.clone(),
             connections: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
-            encode_buffer: Vec::with_capacity(READ_BYTES),
+            output: Output::default(),
+            whole_replies: WholeReplies::default(),
             dirty: Vec::new(),
             again: Vec::new(),
             run: None,

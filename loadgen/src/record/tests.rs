@@ -79,15 +79,22 @@ fn merged(reports: Vec<WorkerReport>, detail: Detail) -> Snapshot {
 }
 
 fn completion(operation: u16, node: u32, latency: u64) -> Completion {
-    Completion { operation, node, due: 1000, sent: 1000 + latency / 2, now: 1000 + latency, hops: 0 }
+    Completion { operation, node, due: 1000, now: 1000 + latency, hops: 0 }
+}
+
+/// A request that was sent half way between its due time and its reply.
+fn succeed(recording: &mut Recording, operation: u16, node: u32, latency: u64, nil: bool) {
+    recording.responded(operation, latency, 1);
+    recording.succeeded(operation, 1, u64::from(nil));
+    recording.served(operation, node, latency - latency / 2, 1);
 }
 
 #[test]
 fn overflow_is_counted_with_its_true_maximum() {
     let mut recording = recording(false, &["x"]);
     for latency in [5, HIGHEST_NANOSECONDS + 7, HIGHEST_NANOSECONDS + 3] {
-        recording.scheduled(0);
-        recording.succeeded(&completion(0, 0, latency), 1, 0);
+        recording.scheduled(0, 1);
+        succeed(&mut recording, 0, 0, latency, false);
     }
     let snapshot = merged(vec![report(recording)], Detail::Full);
     assert_eq!((snapshot.total.overflow, snapshot.total.overflow_max_nanoseconds), (2, HIGHEST_NANOSECONDS + 7));
@@ -114,11 +121,11 @@ fn windows_of_workers_become_one() {
 #[test]
 fn nodes_are_told_apart_by_their_id() {
     let (mut first, mut second) = (recording(false, &["x", "y"]), recording(false, &["y", "z"]));
-    first.scheduled(0);
-    first.succeeded(&completion(0, 1, 10), 1, 0);
-    second.scheduled(0);
-    second.scheduled(0);
-    second.succeeded(&completion(0, 0, 10), 1, 0);
+    first.scheduled(0, 1);
+    succeed(&mut first, 0, 1, 10, false);
+    second.scheduled(0, 1);
+    second.scheduled(0, 1);
+    succeed(&mut second, 0, 0, 10, false);
     second.failed(&completion(0, 1, 10), true);
     second.redirected(0, 1);
     let snapshot = merged(vec![report(first), report(second)], Detail::Full);
@@ -135,8 +142,8 @@ fn a_node_that_moved_is_two() {
     let moved = || {
         let mut recording = recording(false, &["x"]);
         recording.add_node("x", "elsewhere:6379");
-        recording.scheduled(0);
-        recording.succeeded(&completion(0, 1, 10), 1, 0);
+        recording.scheduled(0, 1);
+        succeed(&mut recording, 0, 1, 10, false);
         let mut report = report(recording);
         report.slots = vec![0, 16384];
         report
@@ -182,7 +189,7 @@ proptest! {
         let mut alone = recording(open_loop, &["x", "y"]);
         for (operation, node, latency, worker, nil, fate) in requests {
             for recording in [&mut workers[worker], &mut alone] {
-                recording.scheduled(operation);
+                recording.scheduled(operation, 1);
                 recording.sent(operation, latency / 3);
                 match fate {
                     0 => {
@@ -190,7 +197,7 @@ proptest! {
                         recording.error(["ERR", "Timeout"][node as usize], || "message".into());
                     }
                     1 => recording.unsent(operation),
-                    _ => recording.succeeded(&completion(operation, node, latency), 1, u64::from(nil)),
+                    _ => succeed(recording, operation, node, latency, nil),
                 }
                 recording.series.add(latency / 1000, 1);
             }

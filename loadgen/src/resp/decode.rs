@@ -66,7 +66,7 @@ impl Decoder {
     #[inline]
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
         if self.is_between_replies()
-            && let Some(reply) = next_whole(input)
+            && let Some(reply) = WholeReplies::default().next_unlike(input)
         {
             return Ok(Some(reply));
         }
@@ -242,26 +242,65 @@ impl Decoder {
     }
 }
 
-/// Consumes the next reply if it is as nearly all are: a status, a number or a bulk string, short and wholly there.
-/// What it is not sure of stays for [`Decoder::next`]. Only to be asked between two replies.
-#[inline]
-pub fn next_whole(input: &mut &[u8]) -> Option<Reply> {
-    let (reply, length) = match *input {
-        [b'$', b'-', b'1', b'\r', b'\n', ..] => (Reply::Nil, 5),
-        [b'$', rest @ ..] => (Reply::Value, bulk(rest)? + 1),
-        [b'+', b'O', b'K', b'\r', b'\n', ..] => (Reply::Value, 5),
-        [b':', rest @ ..] => {
-            // Whatever is before the signs and digits may end the line elsewhere.
-            let end = rest.iter().take(21).position(|byte| *byte < b'+')?;
-            if rest.get(end..end + 2) != Some(b"\r\n") {
-                return None;
-            }
-            (Reply::Value, end + 3)
+/// Takes replies that are as nearly all are: a status, a number, null or a bulk string, short and wholly there. Remembers
+/// the header of the latest bulk string, because the next is mostly as long.
+#[derive(Debug, Default)]
+pub struct WholeReplies {
+    /// The header's bytes, the first in the lowest place. Before there is one everything has it, but no reply has its
+    /// length of 0.
+    header: u64,
+    /// The bits of a word that its bytes take.
+    mask: u64,
+    /// The bytes of the whole reply.
+    length: usize,
+}
+
+impl WholeReplies {
+    /// Consumes the next reply. What it is not sure of stays for [`Decoder::next`]. Only to be asked between two replies.
+    #[inline]
+    pub fn next(&mut self, input: &mut &[u8]) -> Option<Reply> {
+        if let Some(word) = input.first_chunk()
+            && u64::from_le_bytes(*word) & self.mask == self.header
+            && let Some((reply, rest)) = input.split_at_checked(self.length)
+            && reply.ends_with(b"\r\n")
+        {
+            *input = rest;
+            return Some(Reply::Value);
         }
-        _ => return None,
-    };
-    *input = input.get(length..)?;
-    Some(reply)
+        self.next_unlike(input)
+    }
+
+    #[inline(never)]
+    fn next_unlike(&mut self, input: &mut &[u8]) -> Option<Reply> {
+        let (reply, length) = match *input {
+            [b'$', b'-', b'1', b'\r', b'\n', ..] => (Reply::Nil, 5),
+            [b'$', rest @ ..] => {
+                let length = bulk(rest)? + 1;
+                self.remember(input, length);
+                (Reply::Value, length)
+            }
+            [b'+', b'O', b'K', b'\r', b'\n', ..] => (Reply::Value, 5),
+            [b':', rest @ ..] => {
+                // Whatever is before the signs and digits may end the line elsewhere.
+                let end = rest.iter().take(21).position(|byte| *byte < b'+')?;
+                if rest.get(end..end + 2) != Some(b"\r\n") {
+                    return None;
+                }
+                (Reply::Value, end + 3)
+            }
+            _ => return None,
+        };
+        *input = input.get(length..)?;
+        Some(reply)
+    }
+
+    /// Remembers the header of the bulk string that `input` begins with, if it fits into a word.
+    fn remember(&mut self, input: &[u8], length: usize) {
+        let Some((word, header)) = input.first_chunk().zip(line_end(input)).filter(|(_, end)| *end < 8) else { return };
+        self.mask = u64::MAX >> (8 * (7 - header));
+        self.header = u64::from_le_bytes(*word) & self.mask;
+        self.length = length;
+    }
 }
 
 /// The length of a bulk string, from behind its `$` to its end.

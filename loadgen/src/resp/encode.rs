@@ -1,5 +1,41 @@
 use std::io::Write as _;
 
+/// Commands on their way out. The memory behind them is kept and was written before, so that a command is laid into it
+/// by plain copies.
+#[derive(Debug, Default)]
+pub struct Output {
+    memory: Vec<u8>,
+    length: usize,
+}
+
+impl Output {
+    /// The commands.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[..self.length]
+    }
+
+    /// At least `length` bytes to write commands to. [`Self::set_length`] says how many it became.
+    #[inline]
+    pub fn room(&mut self, length: usize) -> &mut [u8] {
+        if self.memory.len() < length {
+            self.grow(length);
+        }
+        &mut self.memory
+    }
+
+    #[cold]
+    fn grow(&mut self, length: usize) {
+        self.memory.resize(length.max(self.memory.len() * 2), 0);
+    }
+
+    /// The commands are the first `length` bytes of the room.
+    #[inline]
+    pub fn set_length(&mut self, length: usize) {
+        self.length = length.min(self.memory.len());
+    }
+}
+
 /// Appends the header of a command with `arguments` arguments.
 pub fn append_header(buffer: &mut Vec<u8>, arguments: usize) {
     // Writing into memory cannot fail.
@@ -24,6 +60,17 @@ pub fn append_command(buffer: &mut Vec<u8>, arguments: &[&[u8]]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn output_grows_and_is_used_again() {
+        let mut output = Output::default();
+        assert_eq!(output.bytes(), b"");
+        for length in [3, 200, 2] {
+            output.room(length)[..length].fill(b'a' + length as u8 % 26);
+            output.set_length(length);
+            assert_eq!(output.bytes(), vec![b'a' + length as u8 % 26; length]);
+        }
+    }
 
     #[test]
     fn a_command_is_an_array_of_bulk_strings() {

@@ -14,12 +14,19 @@ pub(super) struct Template {
     slot: SlotRule,
 }
 
-/// Encoded bytes up to the next value, or to the end.
+/// Pieces of up to so many bytes are copied as if they had so many: in a few moves of a size that the compiler knows.
+pub(super) const SHORT: usize = 64;
+
+/// Encoded bytes up to the next value, or to the end: only the last piece has no value behind it.
 #[derive(Debug, Default)]
 struct Piece {
+    /// The bytes, and zeros up to [`SHORT`].
     bytes: Vec<u8>,
+    length: usize,
     /// Where the digits of a key's number begin.
-    digits: Vec<usize>,
+    digits: Option<usize>,
+    /// Where those of more such keys do.
+    more_digits: Vec<usize>,
     /// Whether a value follows.
     value: bool,
 }
@@ -33,6 +40,45 @@ enum SlotRule {
     Fixed(u16),
     /// The number counts: `before` is the CRC of what stands before its digits.
     Number { before: u16, after: Vec<u8> },
+}
+
+impl Piece {
+    /// The digits of a key begin here.
+    fn add_digits(&mut self) {
+        match self.digits {
+            None => self.digits = Some(self.bytes.len()),
+            Some(_) => self.more_digits.push(self.bytes.len()),
+        }
+    }
+
+    #[inline(never)]
+    fn write_more(&self, number: u64, keys: &KeySpace, room: &mut [u8]) {
+        for digits in &self.more_digits {
+            KeySpace::write(number, &mut room[*digits..digits + keys.width()]);
+        }
+    }
+
+    /// Pads the bytes, which are all there.
+    fn closed(mut self) -> Self {
+        self.length = self.bytes.len();
+        self.bytes.resize(self.length.max(SHORT), 0);
+        self
+    }
+
+    /// Copies the bytes to the beginning of `room`.
+    #[inline]
+    fn copy_to(&self, room: &mut [u8]) {
+        match (self.bytes.first_chunk::<SHORT>(), room.first_chunk_mut::<SHORT>()) {
+            (Some(bytes), Some(room)) if self.length <= SHORT => *room = *bytes,
+            _ => self.copy_long(room),
+        }
+    }
+
+    // Out of line, or the compiler makes one copy of a variable length of both.
+    #[inline(never)]
+    fn copy_long(&self, room: &mut [u8]) {
+        room[..self.length].copy_from_slice(&self.bytes[..self.length]);
+    }
 }
 
 impl Template {
@@ -49,36 +95,45 @@ impl Template {
                     Part::Literal(text) => open.bytes.extend_from_slice(text.as_bytes()),
                     Part::Key => {
                         open.bytes.extend_from_slice(keys.prefix());
-                        open.digits.push(open.bytes.len());
+                        open.add_digits();
                         open.bytes.resize(open.bytes.len() + keys.width(), b'0');
                     }
                     Part::Data => {
                         open.value = true;
                         values += 1;
-                        pieces.push(std::mem::take(&mut open));
+                        pieces.push(std::mem::take(&mut open).closed());
                     }
                 }
             }
             open.bytes.extend_from_slice(b"\r\n");
         }
-        pieces.push(open);
-        let length = pieces.iter().map(|piece| piece.bytes.len()).sum::<usize>() + values * value_length;
+        pieces.push(open.closed());
+        let length = pieces.iter().map(|piece| piece.length).sum::<usize>() + values * value_length;
         Self { pieces: pieces.into(), length, slot: SlotRule::new(arguments, keys) }
     }
 
+    /// Writes the command to the beginning of `room`, which has [`SHORT`] bytes more than it needs, and returns its length.
     #[inline]
-    pub(super) fn encode<'v>(&self, number: u64, keys: &KeySpace, value: impl Fn() -> &'v [u8], buffer: &mut Vec<u8>) {
+    pub(super) fn encode<'v>(
+        &self,
+        number: u64,
+        keys: &KeySpace,
+        value: impl Fn() -> &'v [u8],
+        mut room: &mut [u8],
+    ) -> usize {
         for piece in &self.pieces {
-            let start = buffer.len();
-            buffer.extend_from_slice(&piece.bytes);
-            for digits in &piece.digits {
-                KeySpace::write(number, &mut buffer[start + digits..start + digits + keys.width()]);
+            piece.copy_to(room);
+            if let Some(digits) = piece.digits {
+                KeySpace::write(number, &mut room[digits..digits + keys.width()]);
+                if !piece.more_digits.is_empty() {
+                    piece.write_more(number, keys, room);
+                }
             }
             if piece.value {
-                // Out of line, so that a command without a value does not draw one.
-                append_value(&value, buffer);
+                room = append_value(&value, &mut room[piece.length..]);
             }
         }
+        self.length
     }
 
     /// None if the command names no key.
@@ -101,9 +156,13 @@ impl Template {
     }
 }
 
+// Out of line, so that a command without a value does not draw one.
 #[inline(never)]
-fn append_value<'v>(value: &impl Fn() -> &'v [u8], buffer: &mut Vec<u8>) {
-    buffer.extend_from_slice(value());
+fn append_value<'r, 'v>(value: &impl Fn() -> &'v [u8], room: &'r mut [u8]) -> &'r mut [u8] {
+    let value = value();
+    let (place, rest) = room.split_at_mut(value.len());
+    place.copy_from_slice(value);
+    rest
 }
 
 fn part_length(part: &Part, keys: &KeySpace, value_length: usize) -> usize {

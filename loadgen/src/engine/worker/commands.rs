@@ -11,7 +11,6 @@ use super::Worker;
 use crate::cluster::UNCOVERED;
 use crate::engine::api::EngineEvent;
 use crate::engine::mailbox::Command;
-use crate::engine::pipeline::Class;
 use crate::engine::run::{Run, Source, Together};
 use crate::engine::sys;
 use crate::record::{Recording, WorkerReport};
@@ -96,8 +95,7 @@ impl Worker {
             node.resends.clear();
         }
         for connection in &mut self.connections {
-            let load = connection.pipeline.iter_mut().filter(|request| request.class.is_load());
-            load.for_each(|request| request.class = Class::Orphan);
+            connection.pipeline.orphan();
         }
         if let Some(run) = &mut self.run {
             run.aborted = true;

@@ -8,6 +8,7 @@ use crate::engine::connection::{Link, Resend, Waiting};
 use crate::engine::pipeline::{Class, Request};
 use crate::engine::run::{Run, Source};
 use crate::engine::sys;
+use crate::schedule::Slot;
 
 impl Worker {
     /// Moves the load on: its stage, and what can be sent now.
@@ -62,6 +63,9 @@ impl Worker {
     /// Notes that a connection may take requests from queues.
     #[inline]
     pub(super) fn has_room(&mut self, index: usize) {
+        if !self.uses_queues() {
+            return;
+        }
         let Some(run) = &self.run else { return };
         let connection = &mut self.connections[index];
         if !connection.listed && connection.room(run.window, run.batch) > 0 {
@@ -127,22 +131,56 @@ impl Worker {
 
     /// Draws the requests that are due.
     fn dispatch_due(&mut self) {
-        let standalone = self.slots.is_none();
-        while let Some(slot) = self.next_slot(self.now) {
-            if standalone {
-                if self.is_too_late(slot.due) {
-                    self.take_slot();
-                    self.give_up(slot);
-                    continue;
-                }
-                // The schedule itself is the queue.
-                if self.connection_of(0).is_none() {
-                    return;
-                }
+        if self.slots.is_some() {
+            while let Some(slot) = self.next_slot(self.now) {
+                self.take_slot();
+                self.route(slot);
             }
-            self.take_slot();
-            self.route(slot);
+            return;
         }
+        // With one server, the schedule itself is the queue.
+        while let Some(slot) = self.next_slot(self.now) {
+            if self.is_too_late(slot.due) {
+                self.take_slot();
+                self.give_up(slot);
+                continue;
+            }
+            let Some(index) = self.connection_of(0) else { return };
+            self.stage_due(index);
+        }
+    }
+
+    /// Gives a connection of the only server the slots that have come, as far as it has room.
+    #[inline]
+    fn stage_due(&mut self, index: u32) {
+        let Some(run) = &mut self.run else { return };
+        let Source::Open(schedule) = &mut run.source else { return };
+        let connection = &mut self.connections[index as usize];
+        let room = connection.room(run.window, run.batch);
+        let border = self.now.saturating_add(1).min(run.ends);
+        let oldest = self.now.saturating_sub(run.unsent_after);
+        if connection.pipeline.staged_count() == 0 {
+            self.dirty.push(index);
+        }
+        let (mut staged, mut measured) = (0, 0);
+        for _ in 0..room {
+            let Slot { k, due } = schedule.peek();
+            let class = if due < run.measure_from { Class::Warmup } else { Class::Measured };
+            if due >= border || due < oldest || class == Class::Measured && run.quota == Some(measured) {
+                break;
+            }
+            schedule.advance();
+            let operation = run.workload.operation(k);
+            if class == Class::Measured {
+                measured += 1;
+                self.recording.scheduled(operation, 1);
+            }
+            staged += 1;
+            connection.pipeline.stage(Request { k, due, operation, class, hops: 0 });
+        }
+        run.outstanding += staged;
+        self.recording.warmup.scheduled += staged - measured;
+        run.spend(measured, self.now);
     }
 
     /// The next slot of the schedule, if it has come by `now` and is part of the load.
@@ -165,7 +203,7 @@ impl Worker {
             self.recording.warmup.scheduled += 1;
         } else {
             run.spend(1, self.now);
-            self.recording.scheduled(run.workload.operation(slot.k));
+            self.recording.scheduled(run.workload.operation(slot.k), 1);
         }
     }
 
@@ -183,7 +221,7 @@ impl Worker {
 
     fn node_of(&self, request: &Request) -> usize {
         let (Some(slots), Some(run)) = (&self.slots, &self.run) else { return 0 };
-        let slot = run.workload.slot(request.k, request.draw);
+        let slot = run.workload.slot(request.k, request.operation);
         match slots[usize::from(slot)] {
             UNCOVERED => self.any_node(slot),
             node => usize::from(node),
@@ -205,8 +243,7 @@ impl Worker {
             (Source::Open(_), false) => Class::Measured,
             _ => Class::Undecided,
         };
-        let draw = run.workload.draw(waiting.k);
-        Some(Request { k: waiting.k, draw, due: waiting.due, sent: 0, class, hops: 0 })
+        Some(Request { k: waiting.k, due: waiting.due, operation: run.workload.operation(waiting.k), class, hops: 0 })
     }
 
     fn is_too_late(&self, due: u64) -> bool {
@@ -263,7 +300,7 @@ impl Worker {
                 self.give_up(waiting);
             }
             while let Some(resend) = self.nodes[node].resends.front().copied() {
-                if resend.request.sent.saturating_add(patience) > self.now {
+                if resend.since.saturating_add(patience) > self.now {
                     break;
                 }
                 self.nodes[node].resends.pop_front();

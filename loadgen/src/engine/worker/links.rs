@@ -256,8 +256,8 @@ impl Worker {
                     self.failed_to_connect(index, ConnectFailure::TimedOut, &format!("no answer within {timeout} ms"));
                 }
                 Link::Ready => {
-                    let late = |oldest: &Request| oldest.sent.saturating_add(patience) <= self.now;
-                    if connection.pipeline.oldest().is_some_and(late) {
+                    let late = |sent: u64| sent.saturating_add(patience) <= self.now;
+                    if connection.pipeline.oldest_sent().is_some_and(late) {
                         self.lost(index, "ConnectionClosed", "closed after a request timed out");
                     }
                 }

@@ -2,11 +2,12 @@
 
 use super::Worker;
 use crate::engine::connection::{Connection, Sent};
-use crate::engine::pipeline::{Class, Request};
-use crate::engine::run::Run;
+use crate::engine::pipeline::{Class, Pipeline, Request};
+use crate::engine::run::{Run, Source};
 use crate::engine::sys;
-use crate::record::LATE_NANOSECONDS;
-use crate::resp;
+use crate::record::{LATE_NANOSECONDS, Recording};
+use crate::resp::Output;
+use crate::workload::Workload;
 
 impl Worker {
     /// Gives every connection what it has room for.
@@ -28,12 +29,20 @@ impl Worker {
                 return;
             }
             let connection = &mut self.connections[index];
-            for _ in 0..connection.room(run.window, run.batch) {
-                let Some(k) = run.draw() else { break };
-                let draw = run.workload.draw(k);
-                connection.pipeline.stage(Request { k, draw, due: 0, sent: 0, class: Class::Undecided, hops: 0 });
+            let room = connection.room(run.window, run.batch);
+            if let Source::Closed { k, step } = &mut run.source {
+                let (first, step, workload) = (*k, *step, &*run.workload);
+                *k += step * room as u64;
+                connection.pipeline.stage_undecided((0..room).map(|at| {
+                    let k = first + step * at as u64;
+                    Request::undecided(k, workload.operation(k))
+                }));
+            } else {
+                connection.pipeline.stage_undecided(
+                    (0..room).map_while(|_| run.draw().map(|k| Request::undecided(k, run.workload.operation(k)))),
+                );
             }
-            if connection.pipeline.staged() == 0 || !self.flush(index) {
+            if connection.pipeline.staged_count() == 0 || !self.flush(index) {
                 return;
             }
         }
@@ -43,7 +52,7 @@ impl Worker {
     #[inline]
     pub(super) fn stage(&mut self, index: u32, request: Request) {
         let pipeline = &mut self.connections[index as usize].pipeline;
-        if pipeline.staged() == 0 {
+        if pipeline.staged_count() == 0 {
             self.dirty.push(index);
         }
         pipeline.stage(request);
@@ -67,17 +76,15 @@ impl Worker {
     fn flush(&mut self, index: usize) -> bool {
         let connection = &mut self.connections[index];
         let mut class = None;
-        let sent = if let Some(run) = &mut self.run {
+        let sent = if let Some(run) = &self.run {
             let mut time = self.now;
             loop {
                 class = run.class_at(time);
                 limit(connection, run, class);
-                if connection.pipeline.staged() == 0 {
+                if connection.pipeline.staged_count() == 0 {
                     return false;
                 }
-                self.encode_buffer.clear();
-                let buffer = &mut self.encode_buffer;
-                connection.pipeline.each_staged(|request| encode(request, Some(run), buffer));
+                encode(&connection.pipeline, Some(run), &mut self.output);
                 let sent = sys::monotonic_nanoseconds();
                 // The border between two classes may lie between the two readings of the clock.
                 if run.class_at(sent) == class {
@@ -87,46 +94,28 @@ impl Worker {
                 self.now = sent;
             }
         } else {
-            self.encode_buffer.clear();
-            let buffer = &mut self.encode_buffer;
-            connection.pipeline.each_staged(|request| encode(request, None, buffer));
+            encode(&connection.pipeline, None, &mut self.output);
             sys::monotonic_nanoseconds()
         };
-        let mut fresh = 0;
         let open_loop = self.run.as_ref().is_some_and(Run::is_open);
-        let recording = &mut self.recording;
-        connection.pipeline.each_staged(|request| {
-            request.sent = sent;
-            if let (Class::Undecided, Some(class)) = (request.class, class) {
-                request.class = class;
-                request.due = sent;
-                fresh += 1;
-                match class {
-                    Class::Measured => recording.scheduled(request.draw.operation),
-                    Class::Warmup => recording.warmup.scheduled += 1,
-                    _ => {}
-                }
-            } else if open_loop && request.hops == 0 {
-                let late = sent.saturating_sub(request.due);
-                match request.class {
-                    Class::Measured => recording.sent(request.draw.operation, late),
-                    Class::Warmup => recording.warmup.late += u64::from(late > LATE_NANOSECONDS),
-                    _ => {}
-                }
-            }
-        });
+        if open_loop {
+            lateness(&connection.pipeline, sent, &mut self.recording);
+        } else {
+            scheduled(&connection.pipeline, class, &mut self.recording);
+        }
         if let Some(run) = &mut self.run {
+            let fresh = connection.pipeline.undecided_count() as u64;
             run.outstanding += fresh;
             if class == Some(Class::Measured) {
-                run.spend(if open_loop { 0 } else { fresh }, sent);
-                self.recording.sent_bytes += self.encode_buffer.len() as u64;
+                run.spend(fresh, sent);
+                self.recording.sent_bytes += self.output.bytes().len() as u64;
             }
             if run.first_send == 0 && run.is_active() {
                 run.first_send = sent;
             }
         }
-        connection.pipeline.sent();
-        match connection.send(&self.encode_buffer) {
+        connection.pipeline.sent(sent, class.unwrap_or(Class::Orphan));
+        match connection.send(self.output.bytes()) {
             Ok(Sent::All) => true,
             Ok(Sent::Blocked) => false,
             Err(error) => {
@@ -140,26 +129,68 @@ impl Worker {
 /// Drops what a closed loop staged but may not send any more.
 #[inline]
 fn limit(connection: &mut Connection, run: &Run, class: Option<Class>) {
-    let staged = connection.pipeline.staged();
-    let most = match (class, run.quota) {
-        (None, _) => 0,
-        (Some(Class::Measured), Some(quota)) if quota < staged as u64 => quota as usize,
-        _ => return,
-    };
-    let mut undecided = 0;
-    connection.pipeline.each_staged(|request| undecided += usize::from(request.class == Class::Undecided));
-    // Undecided ones are behind the resends of the same send.
-    if undecided > most {
-        connection.pipeline.drop_staged(staged - (undecided - most));
+    match (class, run.quota) {
+        (None, _) => connection.pipeline.keep_undecided(0),
+        (Some(Class::Measured), Some(quota)) if quota < connection.pipeline.undecided_count() as u64 => {
+            connection.pipeline.keep_undecided(quota as usize);
+        }
+        _ => {}
     }
 }
 
+/// Puts the staged commands into the output, and nothing else.
 #[inline]
-fn encode(request: &Request, run: Option<&Run>, buffer: &mut Vec<u8>) {
-    match (request.class, run) {
-        (Class::Ping, _) => resp::append_command(buffer, &[b"PING"]),
-        (Class::Asking, _) => resp::append_command(buffer, &[b"ASKING"]),
-        (_, Some(run)) => run.workload.encode(request.k, request.draw, buffer),
-        (_, None) => {}
+fn encode(pipeline: &Pipeline, run: Option<&Run>, output: &mut Output) {
+    let workload = run.map(|run| &*run.workload);
+    let longest = workload.map_or(0, Workload::longest).max(ASKING.len());
+    let room = output.room(pipeline.staged_count() * longest + Workload::SLACK);
+    let mut length = 0;
+    for request in pipeline.staged() {
+        let room = &mut room[length..];
+        length += match (request.class, workload) {
+            (Class::Ping, _) => write(PING, room),
+            (Class::Asking, _) => write(ASKING, room),
+            (_, Some(workload)) => workload.encode(request.k, request.operation, room),
+            (_, None) => 0,
+        };
+    }
+    output.set_length(length);
+}
+
+const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
+
+#[cold]
+fn write(command: &[u8], room: &mut [u8]) -> usize {
+    room[..command.len()].copy_from_slice(command);
+    command.len()
+}
+
+/// Counts requests that a closed loop sends: they are scheduled by being sent.
+#[inline]
+fn scheduled(pipeline: &Pipeline, class: Option<Class>, recording: &mut Recording) {
+    match class {
+        Some(Class::Measured) => match recording.only_operation() {
+            Some(operation) => recording.scheduled(operation, pipeline.undecided_count() as u64),
+            None => {
+                let undecided = pipeline.staged().iter().filter(|request| request.class == Class::Undecided);
+                undecided.for_each(|request| recording.scheduled(request.operation, 1));
+            }
+        },
+        Some(Class::Warmup) => recording.warmup.scheduled += pipeline.undecided_count() as u64,
+        _ => {}
+    }
+}
+
+/// Records how late an open loop's requests are sent; those that follow a redirect were sent before.
+#[inline]
+fn lateness(pipeline: &Pipeline, sent: u64, recording: &mut Recording) {
+    for request in pipeline.staged() {
+        let late = sent.saturating_sub(request.due);
+        match request.class {
+            Class::Measured if request.hops == 0 => recording.sent(request.operation, late),
+            Class::Warmup if request.hops == 0 => recording.warmup.late += u64::from(late > LATE_NANOSECONDS),
+            _ => {}
+        }
     }
 }

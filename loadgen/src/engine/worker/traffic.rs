@@ -10,10 +10,10 @@ use super::Worker;
 use crate::cluster::Redirect;
 use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Link, Resend, Sent};
-use crate::engine::pipeline::{Class, Request};
+use crate::engine::pipeline::{Class, Flight, Request};
 use crate::engine::sys;
 use crate::record::{Completion, Recording};
-use crate::resp::{self, Reply};
+use crate::resp::{Reply, WholeReplies};
 
 /// Redirects that a request follows.
 const HOPS: u8 = 5;
@@ -80,6 +80,9 @@ impl Worker {
         let mut successes = 0;
         loop {
             successes += self.plain_replies(index, &mut input);
+            if input.is_empty() {
+                break;
+            }
             let connection = &mut self.connections[index];
             let reply = match connection.decoder.next(&mut input) {
                 Ok(Some(reply)) => reply,
@@ -93,7 +96,7 @@ impl Worker {
                 self.greeted(index, reply, deadline, replies);
                 continue;
             }
-            let Some(request) = connection.pipeline.answered() else {
+            let Some((request, sent)) = connection.pipeline.answered() else {
                 if connection.stream.is_some() {
                     self.lost(index, "Protocol", "a reply came that no command asked for");
                 }
@@ -102,7 +105,7 @@ impl Worker {
             if reply == Reply::Error {
                 self.error_reply(index, request);
             } else {
-                successes += self.success(index, request, reply);
+                successes += self.success(index, request, sent, reply);
             }
         }
         self.read_buffer = buffer;
@@ -122,30 +125,15 @@ impl Worker {
             return 0;
         }
         let mut count = 0;
-        // Requests of one send that are answered by one read are alike, and counted as one.
-        let mut alike: Option<Alike> = None;
-        while let Some(request) = connection.pipeline.oldest()
-            && request.class == Class::Measured
-            && let Some(reply) = resp::next_whole(input)
-        {
-            count += 1;
-            let nil = u64::from(reply == Reply::Nil);
-            match &mut alike {
-                Some(alike) if alike.includes(request) => {
-                    alike.count += 1;
-                    alike.nil += nil;
-                }
-                other => {
-                    let before = other.replace(Alike { request: *request, count: 1, nil });
-                    if let Some(before) = before {
-                        before.record(connection.node, self.now, &mut self.recording);
-                    }
-                }
+        while let Some((flight, requests)) = connection.pipeline.oldest() {
+            let (all, node) = (requests.len(), connection.node);
+            let (replies, recording) = (&mut self.whole_replies, &mut self.recording);
+            let answered = count_plain(flight, requests, replies, input, node, self.now, recording);
+            connection.pipeline.drop_oldest(answered);
+            count += answered as u64;
+            if answered < all {
+                break;
             }
-            connection.pipeline.drop_oldest();
-        }
-        if let Some(last) = alike {
-            last.record(connection.node, self.now, &mut self.recording);
         }
         self.finished(count);
         count
@@ -153,11 +141,16 @@ impl Worker {
 
     /// Counts a reply without an error. Returns what it adds to the series.
     #[inline]
-    fn success(&mut self, index: usize, request: Request, reply: Reply) -> u64 {
+    fn success(&mut self, index: usize, request: Request, sent: u64, reply: Reply) -> u64 {
         match request.class {
             Class::Measured => {
-                let completion = completion(self.connections[index].node, &request, self.now);
-                self.recording.succeeded(&completion, 1, u64::from(reply == Reply::Nil));
+                let (operation, node) = (request.operation, self.connections[index].node);
+                self.recording.responded(operation, self.now.saturating_sub(request.due), 1);
+                self.recording.succeeded(operation, 1, u64::from(reply == Reply::Nil));
+                self.recording.served(operation, node, self.now.saturating_sub(sent), 1);
+                if request.hops > 0 {
+                    self.recording.followed(operation);
+                }
             }
             Class::Warmup => {
                 self.recording.warmup.succeeded += 1;
@@ -240,7 +233,7 @@ impl Worker {
     fn redirected(&mut self, index: usize, mut request: Request, redirect: Redirect<'_>) {
         let node = self.connections[index].node;
         match request.class {
-            Class::Measured => self.recording.redirected(request.draw.operation, node),
+            Class::Measured => self.recording.redirected(request.operation, node),
             Class::Warmup => self.recording.warmup.redirect_hops += 1,
             _ => {}
         }
@@ -262,8 +255,7 @@ impl Worker {
         }
         // A name that only a resolver knows: the next topology brings it.
         let target = target.map_or(node, u32::from);
-        request.sent = self.now;
-        self.nodes[target as usize].resend(Resend { request, asking });
+        self.nodes[target as usize].resend(Resend { request, since: self.now, asking });
     }
 
     pub(super) fn broken(&mut self, index: usize, error: &io::Error) {
@@ -289,8 +281,8 @@ impl Worker {
         let commands = connection.close(Link::Down { retry });
         self.common.ready.fetch_sub(1, Relaxed);
         let patience = self.common.plan.timeouts.request_nanoseconds;
-        for request in commands {
-            if request.sent.saturating_add(patience) <= self.now {
+        for (request, sent) in commands {
+            if sent.saturating_add(patience) <= self.now {
                 let message = format!("no reply within {} ms", patience / 1_000_000);
                 self.fail(node as u32, &request, "Timeout", &message, false);
             } else {
@@ -302,36 +294,51 @@ impl Worker {
     }
 }
 
-/// Answered requests that differ in nothing that is counted.
-struct Alike {
-    request: Request,
-    count: u64,
-    nil: u64,
-}
-
-impl Alike {
-    #[inline]
-    fn includes(&self, other: &Request) -> bool {
-        let (one, other) = (&self.request, other);
-        (one.due, one.sent, one.draw.operation, one.hops) == (other.due, other.sent, other.draw.operation, other.hops)
+/// Counts the replies in `input` that answer `requests`, the commands of one send in their order, up to the first that
+/// is special. What requests have in common is counted once. Returns how many were answered.
+#[inline]
+fn count_plain(
+    flight: Flight,
+    requests: &[Request],
+    replies: &mut WholeReplies,
+    input: &mut &[u8],
+    node: u32,
+    now: u64,
+    recording: &mut Recording,
+) -> usize {
+    let service = now.saturating_sub(flight.sent);
+    let mut rest = requests;
+    while let Some(first) = rest.first() {
+        let operation = first.operation;
+        let (mut count, mut nil) = (0, 0);
+        let (mut due, mut alike) = (flight.due(first), 0);
+        for request in rest {
+            if request.operation != operation || !flight.is_plain(request) {
+                break;
+            }
+            let Some(reply) = replies.next(input) else { break };
+            if flight.due(request) != due {
+                recording.responded(operation, now.saturating_sub(due), std::mem::take(&mut alike));
+                due = flight.due(request);
+            }
+            alike += 1;
+            count += 1;
+            nil += u64::from(reply == Reply::Nil);
+        }
+        if count == 0 {
+            break;
+        }
+        recording.responded(operation, now.saturating_sub(due), alike);
+        recording.succeeded(operation, count as u64, nil);
+        recording.served(operation, node, service, count as u64);
+        rest = &rest[count..];
     }
-
-    #[inline]
-    fn record(&self, node: u32, now: u64, recording: &mut Recording) {
-        recording.succeeded(&completion(node, &self.request, now), self.count, self.nil);
-    }
+    requests.len() - rest.len()
 }
 
 #[inline]
 fn completion(node: u32, request: &Request, now: u64) -> Completion {
-    Completion {
-        operation: request.draw.operation,
-        node,
-        due: request.due,
-        sent: request.sent,
-        now,
-        hops: request.hops,
-    }
+    Completion { operation: request.operation, node, due: request.due, now, hops: request.hops }
 }
 
 /// The address of a redirect; its host may be missing, and then is the answering server's.
