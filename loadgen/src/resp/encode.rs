@@ -65,10 +65,10 @@ mod tests {
     fn output_grows_and_is_used_again() {
         let mut output = Output::default();
         assert_eq!(output.bytes(), b"");
-        for length in [3, 200, 2] {
-            output.room(length)[..length].fill(b'a' + length as u8 % 26);
+        for (length, byte) in [(3, b'a'), (200, b'b'), (2, b'c')] {
+            output.room(length)[..length].fill(byte);
             output.set_length(length);
-            assert_eq!(output.bytes(), vec![b'a' + length as u8 % 26; length]);
+            assert_eq!(output.bytes(), vec![byte; length]);
         }
     }
 

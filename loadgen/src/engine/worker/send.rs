@@ -169,15 +169,14 @@ fn write(command: &[u8], room: &mut [u8]) -> usize {
 /// Counts requests that a closed loop sends: they are scheduled by being sent.
 #[inline]
 fn scheduled(pipeline: &Pipeline, class: Option<Class>, recording: &mut Recording) {
-    match class {
-        Some(Class::Measured) => match recording.only_operation() {
-            Some(operation) => recording.scheduled(operation, pipeline.undecided_count() as u64),
-            None => {
-                let undecided = pipeline.staged().iter().filter(|request| request.class == Class::Undecided);
-                undecided.for_each(|request| recording.scheduled(request.operation, 1));
-            }
-        },
-        Some(Class::Warmup) => recording.warmup.scheduled += pipeline.undecided_count() as u64,
+    let count = pipeline.undecided_count() as u64;
+    match (class, recording.only_operation()) {
+        (Some(Class::Measured), Some(operation)) => recording.scheduled(operation, count),
+        (Some(Class::Measured), None) => {
+            let undecided = pipeline.staged().iter().filter(|request| request.class == Class::Undecided);
+            undecided.for_each(|request| recording.scheduled(request.operation, 1));
+        }
+        (Some(Class::Warmup), _) => recording.warmup.scheduled += count,
         _ => {}
     }
 }
