@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod decode;
+#[cfg(test)]
+pub(crate) mod differential;
 mod encode;
 
 pub use decode::{Decoder, ProtocolError, Reply, WholeReplies};

@@ -39,6 +39,9 @@ pub enum ProtocolError {
     /// A line or body does not end in CR LF.
     #[error("a reply does not end in CR LF")]
     BadEnd,
+    /// A number, truth value or null is none.
+    #[error("a reply is not of the type that it says")]
+    BadValue,
 }
 
 /// The state of decoding between two pieces of input: some words, and the start of a line if one was cut.
@@ -180,6 +183,7 @@ impl Decoder {
                     self.element(top, Reply::Value);
                 }
             }
+            b':' | b',' | b'#' | b'(' | b'_' if !is_scalar(*kind, text) => return Err(ProtocolError::BadValue),
             b'+' | b':' | b',' | b'#' | b'(' => self.element(top, Reply::Value),
             b'-' => {
                 if top {
@@ -281,9 +285,8 @@ impl WholeReplies {
             }
             [b'+', b'O', b'K', b'\r', b'\n', ..] => (Reply::Value, 5),
             [b':', rest @ ..] => {
-                // Whatever is before the signs and digits may end the line elsewhere.
-                let end = rest.iter().take(21).position(|byte| *byte < b'+')?;
-                if rest.get(end..end + 2) != Some(b"\r\n") {
+                let end = rest.iter().take(21).position(|byte| *byte == b'\r')?;
+                if rest.get(end + 1) != Some(&b'\n') || !is_integer(&rest[..end]) {
                     return None;
                 }
                 (Reply::Value, end + 3)
@@ -335,6 +338,36 @@ fn length(text: &[u8]) -> Result<u64, ProtocolError> {
 
 fn count(text: &[u8]) -> Result<u64, ProtocolError> {
     number(text).filter(|count| *count <= ELEMENTS).ok_or(ProtocolError::BadLength)
+}
+
+/// Whether `text` is what a line of type `kind` must hold.
+#[cold]
+fn is_scalar(kind: u8, text: &[u8]) -> bool {
+    match kind {
+        b':' => is_integer(text),
+        b',' => std::str::from_utf8(text).is_ok_and(|text| text.parse::<f64>().is_ok()),
+        b'#' => matches!(text, b"t" | b"f"),
+        b'(' => is_digits(unsigned(text)),
+        _ => text.is_empty(),
+    }
+}
+
+/// Whether `text` is a decimal number of 64 bits with its sign.
+#[inline]
+fn is_integer(text: &[u8]) -> bool {
+    let digits = unsigned(text);
+    // 18 digits cannot overflow.
+    is_digits(digits) && (digits.len() <= 18 || std::str::from_utf8(text).is_ok_and(|text| text.parse::<i64>().is_ok()))
+}
+
+#[inline]
+fn unsigned(text: &[u8]) -> &[u8] {
+    if let [b'-' | b'+', digits @ ..] = text { digits } else { text }
+}
+
+#[inline]
+fn is_digits(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
 #[inline]

@@ -6,6 +6,7 @@ use redisbench_wire::{AbortRequest, AbortThen, Detail, EpochRequest, PlanRequest
 use serde_json::{Value, json};
 
 use super::Trial;
+use crate::resp::differential::assert_agreement;
 use crate::resp::{Decoder, Reply};
 use crate::sample::plan;
 use crate::workload::Workload;
@@ -13,11 +14,20 @@ use crate::workload::Workload;
 #[global_allocator]
 static METER: Meter = Meter;
 
-const TARGETS: [Target; 2] = [
+const TARGETS: [Target; 3] = [
     // A plan's templates, and values of 1 MiB.
     Target { name: "requests", run: requests, seeds: all_requests, words, memory: (16 << 20, 64), cases: 1_500 },
     // A line is carried over, and an error's text kept; bodies are not.
     Target { name: "replies", run: replies, seeds: all_replies, words, memory: (256 << 10, 0), cases: 3_000 },
+    // The other parser keeps everything.
+    Target {
+        name: "parsers",
+        run: assert_agreement,
+        seeds: all_replies,
+        words,
+        memory: (64 << 20, 4096),
+        cases: 1_500,
+    },
 ];
 
 #[test]
@@ -98,11 +108,35 @@ fn all_replies() -> Vec<Vec<u8>> {
     let newer =
         b"_\r\n#t\r\n,1.5\r\n(123\r\n%1\r\n+a\r\n~1\r\n:1\r\n=5\r\ntxt:a\r\n!5\r\nERR x\r\n|1\r\n+t\r\n:5\r\n>0\r\n"
             .to_vec();
-    vec![all.clone(), newer, [all, b"-MOVED 3999 127.0.0.1:6381\r\n".repeat(50)].concat()]
+    let nested = b"*3\r\n%2\r\n+a\r\n~2\r\n#f\r\n,inf\r\n$1\r\nb\r\n_\r\n|1\r\n+ttl\r\n:-1\r\n(-9\r\n!4\r\nNO x\r\n";
+    let pushed =
+        b">2\r\n$10\r\ninvalidate\r\n*1\r\n+k\r\n|1\r\n+a\r\n%1\r\n+b\r\n:1\r\n=8\r\nmkd:# ab\r\n>1\r\n+pong\r\n_\r\n";
+    vec![
+        all.clone(),
+        newer,
+        nested.to_vec(),
+        pushed.to_vec(),
+        [all, b"-MOVED 3999 127.0.0.1:6381\r\n".repeat(50)].concat(),
+    ]
 }
 
 fn words() -> Vec<String> {
-    ["\r\n", "$", "*", "*1099511627777\r\n", "$-2\r\n", "*-1\r\n", ">9\r\n", "Partitioned", "Sequential", "Cluster"]
-        .map(str::to_owned)
-        .to_vec()
+    [
+        "\r\n",
+        "$",
+        "*",
+        "*1099511627777\r\n",
+        "$-2\r\n",
+        "*-1\r\n",
+        ">9\r\n",
+        "|1\r\n",
+        "%1\r\n",
+        ",nan\r\n",
+        "=4\r\n",
+        "Partitioned",
+        "Sequential",
+        "Cluster",
+    ]
+    .map(str::to_owned)
+    .to_vec()
 }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::resp::differential::assert_agreement;
 
 /// Decodes `input` given in pieces of the lengths in `cuts`, the rest in one, as a connection does: what is whole by the
 /// short way.
@@ -67,6 +68,16 @@ fn hostile_input_is_an_error() {
         (b"+OK\n", ProtocolError::BadEnd),
         (b"$1\r\nabc", ProtocolError::BadEnd),
         (b"$1\r\na\rb", ProtocolError::BadEnd),
+        (b":\r\n", ProtocolError::BadValue),
+        (b":1a\r\n", ProtocolError::BadValue),
+        (b":--1\r\n", ProtocolError::BadValue),
+        (b":9223372036854775808\r\n", ProtocolError::BadValue),
+        (b"*1\r\n:x\r\n", ProtocolError::BadValue),
+        (b",1.5.2\r\n", ProtocolError::BadValue),
+        (b"#y\r\n", ProtocolError::BadValue),
+        (b"(1e5\r\n", ProtocolError::BadValue),
+        (b"_1\r\n", ProtocolError::BadValue),
+        (b"*1\r\n>1\r\n+a\r\n", ProtocolError::UnknownType),
     ] {
         assert_eq!(kinds(input), Err(error), "{}", String::from_utf8_lossy(input));
         let cuts = vec![1; input.len()];
@@ -103,55 +114,104 @@ fn a_body_is_never_copied() {
     assert_eq!(decoder.carry.capacity(), 0);
 }
 
+/// A reply of RESP2 or RESP3.
 fn reply() -> impl Strategy<Value = (Vec<u8>, Reply)> {
-    let bulk = |length| {
-        prop::collection::vec(any::<u8>(), length).prop_map(|body| {
-            let mut bytes = Vec::new();
-            crate::resp::append_argument(&mut bytes, &body);
-            (bytes, Reply::Value)
-        })
-    };
-    let leaf = prop_oneof![
-        1 => bulk(0..40),
-        // Mostly as long as the one before.
-        4 => bulk(12..13),
-        1 => "[ -~]{0,20}".prop_map(|text| (format!("+{text}\r\n").into_bytes(), Reply::Value)),
-        1 => "[ -~]{0,20}".prop_map(|text| (format!("-{text}\r\n").into_bytes(), Reply::Error)),
-        1 => any::<i64>().prop_map(|number| (format!(":{number}\r\n").into_bytes(), Reply::Value)),
-        1 => Just((b"$-1\r\n".to_vec(), Reply::Nil)),
-        1 => Just((b"_\r\n".to_vec(), Reply::Nil)),
+    let line = |text: String, reply| (format!("{text}\r\n").into_bytes(), reply);
+    let body = |kind: char, body: &[u8]| [format!("{kind}{}\r\n", body.len()).as_bytes(), body, b"\r\n"].concat();
+    let scalar = prop_oneof![
+        "[+][ -~]{0,20}",
+        any::<i64>().prop_map(|number| format!(":{number}")),
+        any::<f64>().prop_map(|number| format!(",{number:?}")),
+        prop::sample::select(vec![",inf", ",-inf", ",nan", ",1.5e-9", "#t", "#f", ":+7"]).prop_map(str::to_owned),
+        "[(]-?[0-9]{1,40}",
     ];
-    leaf.prop_recursive(4, 32, 5, |inner| {
-        prop::collection::vec(inner, 0..5).prop_map(|elements| {
-            let mut bytes = format!("*{}\r\n", elements.len()).into_bytes();
-            for (element, _) in &elements {
-                bytes.extend(element);
+    let leaf = prop_oneof![
+        1 => prop::collection::vec(any::<u8>(), 0..40).prop_map(move |bytes| (body('$', &bytes), Reply::Value)),
+        // Mostly as long as the one before.
+        6 => prop::collection::vec(any::<u8>(), 12).prop_map(move |bytes| (body('$', &bytes), Reply::Value)),
+        1 => "[ -~]{0,20}".prop_map(move |text| (body('!', text.as_bytes()), Reply::Error)),
+        1 => "(txt|mkd):[ -~]{0,20}".prop_map(move |text| (body('=', text.as_bytes()), Reply::Value)),
+        1 => "-[ -~]{0,20}".prop_map(move |text| line(text, Reply::Error)),
+        1 => prop::sample::select(vec!["$-1", "*-1", "_"]).prop_map(move |text| line(text.to_owned(), Reply::Nil)),
+        1 => scalar.prop_map(move |text| line(text, Reply::Value)),
+    ];
+    leaf.prop_recursive(4, 32, 6, |inner| {
+        let kind = prop::sample::select(vec!['*', '~', '%', '|']);
+        (kind, prop::collection::vec(inner.clone(), 0..6), inner).prop_map(|(kind, mut elements, (data, reply))| {
+            let per_entry = if matches!(kind, '%' | '|') { 2 } else { 1 };
+            elements.truncate(elements.len() / per_entry * per_entry);
+            let mut bytes = format!("{kind}{}\r\n", elements.len() / per_entry).into_bytes();
+            bytes.extend(elements.iter().flat_map(|(element, _)| element));
+            // Attributes belong to what comes after them.
+            if kind == '|' {
+                bytes.extend(data);
+                return (bytes, reply);
             }
             (bytes, Reply::Value)
         })
     })
 }
 
+/// Replies, some with a push message before them, and the kinds of the replies.
+fn stream() -> impl Strategy<Value = (Vec<u8>, Vec<Reply>)> {
+    let push = prop::collection::vec(reply(), 0..3).prop_map(|elements| {
+        let mut bytes = format!(">{}\r\n+message\r\n", elements.len() + 1).into_bytes();
+        bytes.extend(elements.iter().flat_map(|(element, _)| element));
+        bytes
+    });
+    prop::collection::vec((prop::option::weighted(0.2, push), reply()), 0..12).prop_map(|all| {
+        let bytes =
+            all.iter().flat_map(|(push, (bytes, _))| [push.clone().unwrap_or_default(), bytes.clone()].concat());
+        (bytes.collect(), all.iter().map(|(_, (_, reply))| *reply).collect())
+    })
+}
+
+/// Bytes that mean something to a decoder, and any.
+fn byte() -> impl Strategy<Value = u8> {
+    prop_oneof![any::<u8>(), prop::sample::select(&b"$*-+:_%~|>!=#,(\r\n0123456789"[..])]
+}
+
+/// One change: where, how many bytes go, and which come.
+fn change() -> impl Strategy<Value = (prop::sample::Index, usize, Vec<u8>)> {
+    (any::<prop::sample::Index>(), 0_usize..3, prop::collection::vec(byte(), 0..3))
+}
+
 proptest! {
     #[test]
     fn replies_are_found_however_the_input_is_cut(
-        replies in prop::collection::vec(reply(), 0..12),
+        (input, expected) in stream(),
         cuts in prop::collection::vec(0usize..30, 0..60),
     ) {
-        let input: Vec<u8> = replies.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
         let found = decode(&input, &cuts).unwrap();
         prop_assert_eq!(&found, &decode(&input, &[]).unwrap());
+        prop_assert_eq!(&found, &decode(&input, &vec![1; input.len()]).unwrap());
         let found: Vec<Reply> = found.into_iter().map(|(reply, _)| reply).collect();
-        let expected: Vec<Reply> = replies.into_iter().map(|(_, reply)| reply).collect();
         prop_assert_eq!(found, expected);
+        assert_agreement(&input);
+    }
+
+    #[test]
+    fn broken_replies_are_refused_as_others_refuse_them(
+        (mut input, _) in stream(),
+        changes in prop::collection::vec(change(), 1..3),
+        cuts in prop::collection::vec(0usize..9, 0..30),
+    ) {
+        for (at, gone, come) in changes {
+            let at = at.index(input.len() + 1);
+            let end = (at + gone).min(input.len());
+            input.splice(at..end, come);
+        }
+        prop_assert_eq!(decode(&input, &cuts), decode(&input, &[]));
+        assert_agreement(&input);
     }
 
     #[test]
     fn garbage_never_panics(
-        input in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(&b"$*-+:_%~|>!=\r\n0123456789"[..])], 0..200),
+        input in prop::collection::vec(byte(), 0..200),
         cuts in prop::collection::vec(0usize..9, 0..30),
     ) {
         let whole = decode(&input, &[]);
         prop_assert_eq!(decode(&input, &cuts), whole);
+        assert_agreement(&input);
     }
 }
