@@ -174,7 +174,6 @@ impl Engine {
             sequence: self.sequence.fetch_add(1, Relaxed) + 1,
             shard: self.plan.shard,
             attempt: self.attempt.load(Relaxed),
-            taken_nanoseconds: sys::monotonic_nanoseconds(),
             detail,
         };
         let machine = Machine {

@@ -9,6 +9,8 @@ use super::{NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
 /// One worker's part of a snapshot.
 #[derive(Clone, Debug)]
 pub struct WorkerReport {
+    /// When it looked: its counts are those of this instant.
+    pub taken_nanoseconds: u64,
     /// What it counted.
     pub recording: Recording,
     /// Where it is.
@@ -45,8 +47,6 @@ pub struct Meta {
     pub shard: u32,
     /// See [`Snapshot::attempt`].
     pub attempt: u32,
-    /// See [`Snapshot::taken_nanoseconds`].
-    pub taken_nanoseconds: u64,
     /// How much it shall hold.
     pub detail: Detail,
 }
@@ -77,6 +77,7 @@ pub fn merge(
     let window = window(&reports);
     let generator = generator(&reports, machine);
     let stage = reports.iter().map(|report| report.stage).min().unwrap_or(Stage::Waiting);
+    let taken_nanoseconds = reports.iter().map(|report| report.taken_nanoseconds).max().unwrap_or_default();
     let aborted = reports.iter().any(|report| report.aborted);
     let sum = |of: fn(&WorkerReport) -> u64| reports.iter().map(of).sum::<u64>();
     let (backlog, warmup_backlog) = (sum(|report| report.backlog), sum(|report| report.warmup_backlog));
@@ -98,7 +99,7 @@ pub fn merge(
         sequence: meta.sequence,
         shard: meta.shard,
         attempt: meta.attempt,
-        taken_nanoseconds: meta.taken_nanoseconds,
+        taken_nanoseconds,
         stage,
         aborted,
         window,
@@ -132,7 +133,7 @@ fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
         sequence: meta.sequence,
         shard: meta.shard,
         attempt: meta.attempt,
-        taken_nanoseconds: meta.taken_nanoseconds,
+        taken_nanoseconds: 0,
         stage: Stage::Waiting,
         aborted: false,
         window: Window::default(),

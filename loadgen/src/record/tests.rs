@@ -52,6 +52,7 @@ fn recording(open_loop: bool, nodes: &[&str]) -> Recording {
 
 fn report(recording: Recording) -> WorkerReport {
     WorkerReport {
+        taken_nanoseconds: 400,
         recording,
         stage: Stage::Done,
         aborted: false,
@@ -74,7 +75,7 @@ fn report(recording: Recording) -> WorkerReport {
 }
 
 fn merged(reports: Vec<WorkerReport>, detail: Detail) -> Snapshot {
-    let meta = Meta { sequence: 9, shard: 3, attempt: 2, taken_nanoseconds: 400, detail };
+    let meta = Meta { sequence: 9, shard: 3, attempt: 2, detail };
     merge(reports, meta, Machine::default(), &["a".into(), "b".into()]).unwrap()
 }
 

@@ -182,6 +182,7 @@ impl Worker {
         let run = self.run.as_ref().filter(|run| !run.preload);
         let (backlog, warmup_backlog) = run.map_or((0, 0), |run| backlog(run, self.now));
         WorkerReport {
+            taken_nanoseconds: self.now,
             recording: self.recording.summary(detail),
             stage: run.map_or(Stage::Waiting, |run| run.stage),
             aborted: run.is_some_and(|run| run.aborted),
