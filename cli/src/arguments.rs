@@ -41,6 +41,10 @@ pub struct LocalArguments {
     /// Cluster) and use it in place of the manifest's target
     #[arg(long)]
     pub with_redis: bool,
+    /// Run the load against a server that does no work, for 10 s at most, and say how much this machine's load
+    /// generator can do at most: requests per second, CPU per request, and the p99 that is its own
+    #[arg(long, conflicts_with = "with_redis")]
+    pub baseline: bool,
     /// Use this many shards in place of the manifest's spec.shards.count
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub shards: Option<u32>,

@@ -56,6 +56,11 @@ impl Child {
         Ok(Self { process, output, readers: stdout.into_iter().chain(stderr).collect() })
     }
 
+    /// Its process; none once it has ended.
+    pub fn id(&self) -> Option<u32> {
+        self.process.id()
+    }
+
     /// Waits until the child has ended.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! `local`: a benchmark without a cluster. The same plan, conductor, merge, verdict and status as the operator's; only
 //! the shards are child processes.
 
+mod baseline;
 mod order;
 mod secrets;
 mod shards;
@@ -58,17 +59,23 @@ pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
     for skipped in &order.skipped {
         display.note(&format!("{skipped} is not needed without a cluster: skipped"));
     }
-    let benchmark = tokio::select! {
-        benchmark = perform(arguments, order, &interrupts, &mut display) => benchmark?,
+    let work = async {
+        if arguments.baseline {
+            return Box::pin(baseline::perform(arguments, &order, &interrupts, &mut display)).await;
+        }
+        let benchmark = Box::pin(perform(arguments, order, &interrupts, &mut display)).await?;
+        display.clear();
+        render::print(&benchmark, arguments.output)?;
+        Ok(exit_code(benchmark.status.as_ref()))
+    };
+    tokio::select! {
+        code = work => code,
         // Dropping the work ends every child.
         () = interrupts.second() => {
             eprintln!("interrupted twice: stopped, nothing was kept");
-            return Ok(BAD);
+            Ok(BAD)
         }
-    };
-    display.clear();
-    render::print(&benchmark, arguments.output)?;
-    Ok(exit_code(benchmark.status.as_ref()))
+    }
 }
 
 async fn perform(
@@ -86,11 +93,11 @@ async fn perform(
     } else {
         None
     };
-    let benchmark = measure(&program, order, interrupts, display).await;
+    let measured = measure(&program, order, interrupts, display).await;
     if let Some(throwaway) = throwaway {
         throwaway.stop().await;
     }
-    benchmark
+    measured.map(|(benchmark, _)| benchmark)
 }
 
 /// Starts a server of the target's kind, and makes the target mean it.
@@ -113,7 +120,7 @@ async fn measure(
     order: Order,
     interrupts: &Interrupts,
     display: &mut Display,
-) -> anyhow::Result<RedisBenchmark> {
+) -> anyhow::Result<(RedisBenchmark, Outcome)> {
     let run = uuid::Uuid::now_v7().to_string();
     let plans = plan::plans(&order.validated, &run);
     let credential = RunCredential::derive(&rand::random(), &run)?;
@@ -156,7 +163,7 @@ async fn measure(
             display.note(&format!("shard {} ended with {}; it said:\n{}", shard.shard, shard.status, shard.last_words));
         }
     }
-    Ok(benchmark)
+    Ok((benchmark, outcome))
 }
 
 /// Conducts, and shows how it goes.

@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use redisbench_benchmark::api::RedisBenchmark;
 
 use crate::arguments::Output;
+pub use grid::Grid;
 pub use paint::Paint;
 
 /// Prints `benchmark` to standard output.

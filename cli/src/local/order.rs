@@ -5,7 +5,7 @@ use std::num::NonZero;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use redisbench_benchmark::api::spec::OnLost;
-use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus, Validated};
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated};
 use redisbench_benchmark::conductor::{self, ConductorLimits};
 use redisbench_benchmark::report::Subject;
 
@@ -16,7 +16,7 @@ use crate::credentials::Credentials;
 use crate::manifest::{self, Problem};
 
 /// A benchmark that can be run here.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Order {
     /// What was asked for.
     pub benchmark: RedisBenchmark,
@@ -58,6 +58,17 @@ impl Order {
     /// The benchmark's name.
     pub fn name(&self) -> &str {
         self.benchmark.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// The same with an edited spec, checked again.
+    ///
+    /// # Errors
+    /// When the edited spec is none that can be run.
+    pub fn edited(&self, edit: impl Fn(&mut RedisBenchmarkSpec)) -> Result<Self, Vec<Problem>> {
+        let mut edited = self.clone();
+        edit(&mut edited.benchmark.spec);
+        edited.validated = manifest::validate(&edited.benchmark)?;
+        Ok(edited)
     }
 
     /// Makes the target mean the servers at `endpoints`.

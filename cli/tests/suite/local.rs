@@ -121,6 +121,34 @@ fn cluster_is_broken_down_by_node() {
     assert_eq!(slots, 16384);
 }
 
+#[test]
+fn baseline_tells_what_the_load_generator_can_do() {
+    let load = "type: OpenLoop, openLoop: {rate: 1000}, duration: 1s, warmup: 1h";
+    let finished = Run::local(&with_secret(ANYWHERE, load, "any"), &["--baseline", "--shards", "1"]).finish();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let (most, written) = (&finished.object["atMost"], &finished.object["asWritten"]);
+    assert!(most["targetPerSecond"].is_null());
+    assert_eq!(number(&written["targetPerSecond"]), 1000);
+    // Far more than any rate that somebody would ask for here.
+    assert!(number(&most["achievedPerSecond"]) > number(&written["achievedPerSecond"]), "{:#}", finished.object);
+    for figures in [most, written] {
+        assert!(number(&figures["achievedPerSecond"]) > 0, "{:#}", finished.object);
+        assert!(number(&figures["cpuNanosecondsPerRequest"]) > 0, "{:#}", finished.object);
+        assert!(number(&figures["p99Nanoseconds"]) >= number(&figures["p50Nanoseconds"]), "{:#}", finished.object);
+        assert!(figures["limitedBy"].is_string());
+    }
+    assert!(!finished.stderr.contains("redis:6379"), "nobody asks the target: {}", finished.stderr);
+}
+
+#[test]
+fn baseline_of_a_cluster_is_a_cluster() {
+    let target = "type: Cluster, endpoints: ['redis:6379']";
+    let finished = Run::local(&manifest(target, CLOSED), &["--baseline", "--shards", "1"]).finish();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert!(number(&finished.object["atMost"]["achievedPerSecond"]) > 0, "{:#}", finished.object);
+    assert!(finished.object["asWritten"].is_null(), "a closed loop has no rate");
+}
+
 fn with_secret(target: &str, load: &str, password: &str) -> String {
     let auth = "auth: {secretRef: {name: login, usernameKey: user, passwordKey: word}}";
     format!(

@@ -1,0 +1,171 @@
+//! `--baseline`: the manifest's load against a server that does no work, on this machine. What comes of it is the load
+//! generator's own: no Redis can be shown to do more, or better, from here.
+
+mod null_server;
+mod report;
+
+use std::path::Path;
+use std::time::Duration;
+
+use redisbench_benchmark::api::GoDuration;
+use redisbench_benchmark::api::RedisBenchmarkSpec;
+use redisbench_benchmark::api::spec::{CleanupSpec, LoadType, PreloadSpec};
+use redisbench_wire::plan::Topology;
+
+use super::order::Order;
+use super::{measure, shards};
+use crate::arguments::LocalArguments;
+use crate::interrupt::Interrupts;
+use crate::progress::Display;
+use crate::{BAD, GOOD, USAGE, validate};
+use null_server::{NullServer, Shape};
+use report::{Baseline, Figures, Run};
+
+/// As much as a baseline needs, however long the manifest's load is.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Primaries that the null server poses as, if the target is a cluster.
+const PRIMARIES: u16 = 3;
+
+/// Runs the load, and prints what this machine can do.
+///
+/// # Errors
+/// When something beside the benchmark fails: the null server, the load generator, standard output.
+pub async fn perform(
+    arguments: &LocalArguments,
+    order: &Order,
+    interrupts: &Interrupts,
+    display: &mut Display,
+) -> anyhow::Result<u8> {
+    let program = shards::find_load_generator(arguments.loadgen.as_deref())?;
+    let is_open = order.benchmark.spec.load.kind == LoadType::OpenLoop;
+    // A rate that is met says nothing about the most that can be had: that takes a closed loop.
+    let edited = order.edited(at_most).and_then(|most| Ok((most, order.edited(shortened)?)));
+    let (most, written) = match edited {
+        Ok(orders) => orders,
+        Err(problems) => {
+            validate::report(&arguments.file, &problems);
+            return Ok(USAGE);
+        }
+    };
+    let mut baseline = Baseline::new(order.name());
+    for (order, is_most) in [(most, true), (written, false)] {
+        if !is_most && !is_open {
+            continue;
+        }
+        display.note(if is_most { "baseline: as much as possible" } else { "baseline: the load as it is written" });
+        let Some(figures) = Box::pin(run(&program, order, interrupts, display)).await? else {
+            return Ok(BAD);
+        };
+        if is_most { baseline.at_most = Some(figures) } else { baseline.as_written = Some(figures) }
+    }
+    display.clear();
+    baseline.print(arguments.output)?;
+    Ok(GOOD)
+}
+
+/// One run against a null server of its own. None if it came to no result; that was said.
+async fn run(
+    program: &Path,
+    mut order: Order,
+    interrupts: &Interrupts,
+    display: &mut Display,
+) -> anyhow::Result<Option<Figures>> {
+    let shape = shape(&order);
+    let null_server = NullServer::start(program, shape).await?;
+    order.redirect(null_server.endpoints());
+    let length = order.validated.bound.longest();
+    let before = null_server.cpu();
+    let times = ProcessorTimes::now();
+    let (benchmark, outcome) = measure(program, order, interrupts, display).await?;
+    let null_server_cpu = null_server.cpu().saturating_sub(before);
+    let processors_busy_percent = times.busy_percent_until(ProcessorTimes::now());
+    null_server.stop().await;
+    let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
+    let cpu_nanoseconds = snapshots.map(|snapshot| snapshot.generator.cpu_nanoseconds).sum();
+    let run = Run {
+        benchmark: &benchmark,
+        cpu_nanoseconds,
+        length,
+        null_server_cpu,
+        threads: shape.threads,
+        processors_busy_percent,
+    };
+    let figures = Figures::of(&run);
+    if figures.is_none() {
+        display.clear();
+        crate::render::print(&benchmark, crate::arguments::Output::Table)?;
+    }
+    Ok(figures)
+}
+
+/// Time of all processors together since the machine started, in the kernel's ticks.
+#[derive(Clone, Copy, Debug, Default)]
+struct ProcessorTimes {
+    idle: u64,
+    all: u64,
+}
+
+impl ProcessorTimes {
+    /// Zero where the kernel does not tell.
+    fn now() -> Self {
+        Self::read(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    fn read(text: &str) -> Self {
+        let line = text.lines().next().unwrap_or_default();
+        // user nice system idle iowait irq softirq steal; what guests had is in the first two.
+        let times: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|time| time.parse().ok()).collect();
+        Self { idle: times.iter().skip(3).take(2).sum(), all: times.iter().sum() }
+    }
+
+    fn busy_percent_until(self, later: Self) -> u64 {
+        let all = later.all.saturating_sub(self.all);
+        all.saturating_sub(later.idle.saturating_sub(self.idle)) * 100 / all.max(1)
+    }
+}
+
+/// A null server that is not the limit: it costs less for a request than a worker, and has the processors that are left.
+fn shape(order: &Order) -> Shape {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = order.workers() as usize * order.validated.shards.count as usize;
+    Shape {
+        nodes: match order.validated.target.topology {
+            Topology::Standalone => 0,
+            Topology::Cluster => PRIMARIES,
+        },
+        value_bytes: order.validated.workload.value_bytes,
+        threads: processors.saturating_sub(workers).max(1),
+    }
+}
+
+/// The same load, no longer than need be, and nothing beside it: a server that keeps no keys needs none.
+fn shortened(spec: &mut RedisBenchmarkSpec) {
+    let load = &mut spec.load;
+    let written = load.duration.as_ref().and_then(|duration| duration.parse().ok()).unwrap_or(LONGEST);
+    load.duration = Some(GoDuration::from(written.min(LONGEST)));
+    load.requests = None;
+    load.max_duration = None;
+    load.warmup = GoDuration::from(Duration::ZERO);
+    spec.preload = PreloadSpec::default();
+    spec.cleanup = CleanupSpec::default();
+}
+
+/// The same, as fast as it goes.
+fn at_most(spec: &mut RedisBenchmarkSpec) {
+    shortened(spec);
+    spec.load.kind = LoadType::ClosedLoop;
+    spec.load.open_loop = None;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProcessorTimes;
+
+    #[test]
+    fn processors_are_busy_when_they_are_neither_idle_nor_waiting() {
+        let before = ProcessorTimes::read("cpu  100 0 100 700 100 0 0 0 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n");
+        let after = ProcessorTimes::read("cpu  140 10 110 720 110 0 5 5 0 0\n");
+        assert_eq!(before.busy_percent_until(after), 70);
+        assert_eq!(ProcessorTimes::read("").busy_percent_until(ProcessorTimes::default()), 0);
+    }
+}

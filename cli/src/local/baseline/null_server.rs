@@ -1,0 +1,116 @@
+//! A null server as a child process.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::child::{Child, describe};
+
+/// It listens as soon as it runs.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(10);
+const STOP: Duration = Duration::from_secs(3);
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum NullServerError {
+    /// No directory for the file with its addresses.
+    #[error("failed to create a directory for the null server")]
+    Directory(#[source] io::Error),
+    /// The program cannot be started.
+    #[error("failed to start the null server: {}", .0.display())]
+    Start(PathBuf, #[source] io::Error),
+    /// It ended by itself.
+    #[error("the null server ended with {status}; it said:\n{output}")]
+    Ended {
+        /// How it ended.
+        status: String,
+        /// Its last lines.
+        output: String,
+    },
+    /// It does not say where it listens.
+    #[error("waited {} s in vain until the null server listens", PATIENCE.as_secs())]
+    Patience,
+}
+
+/// What the server shall be.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Primaries of a cluster; 0 is a standalone server.
+    pub nodes: u16,
+    /// The value that GET is answered with.
+    pub value_bytes: u32,
+    /// Threads that serve.
+    pub threads: usize,
+}
+
+/// A running null server; it ends with this value.
+#[derive(Debug)]
+pub struct NullServer {
+    process: Child,
+    addresses: Vec<SocketAddr>,
+    _directory: TempDir,
+}
+
+impl NullServer {
+    /// Starts one and waits until it listens.
+    ///
+    /// # Errors
+    /// When it cannot be started, or ends.
+    pub async fn start(program: &Path, shape: Shape) -> Result<Self, NullServerError> {
+        let directory = tempfile::Builder::new().prefix("redisbench-null-").tempdir();
+        let directory = directory.map_err(NullServerError::Directory)?;
+        let file = directory.path().join("addresses");
+        let arguments = [
+            ["--listen", "127.0.0.1:0"],
+            ["--port-file", &file.to_string_lossy()],
+            ["--value-bytes", &shape.value_bytes.min(1 << 20).to_string()],
+            ["--threads", &shape.threads.to_string()],
+            ["--cluster", &shape.nodes.to_string()],
+        ];
+        let words: Vec<String> =
+            std::iter::once("null-server").chain(arguments.into_iter().flatten()).map(str::to_owned).collect();
+        let start = Child::start(program, &words, b"").await;
+        let mut process = start.map_err(|error| NullServerError::Start(program.to_owned(), error))?;
+        let listening = async {
+            loop {
+                if let Ok(text) = tokio::fs::read_to_string(&file).await {
+                    return text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<_>>();
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let addresses = tokio::select! {
+            addresses = tokio::time::timeout(PATIENCE, listening) => addresses.map_err(|_| NullServerError::Patience)?,
+            ended = process.wait() => {
+                let status = ended.map_or_else(|error| error.to_string(), describe);
+                return Err(NullServerError::Ended { status, output: process.last_words().await });
+            }
+        };
+        Ok(Self { process, addresses, _directory: directory })
+    }
+
+    /// `host:port` of each node.
+    pub fn endpoints(&self) -> Vec<String> {
+        self.addresses.iter().map(ToString::to_string).collect()
+    }
+
+    /// Time that its threads have been on a processor; 0 where the kernel does not tell.
+    pub fn cpu(&self) -> Duration {
+        let tasks = format!("/proc/{}/task", self.process.id().unwrap_or_default());
+        let tasks = std::fs::read_dir(tasks).into_iter().flatten().flatten();
+        let nanoseconds = tasks.filter_map(|task| {
+            let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanoseconds.sum())
+    }
+
+    /// Ends it.
+    pub async fn stop(mut self) {
+        self.process.stop(STOP).await;
+    }
+}

@@ -1,0 +1,260 @@
+//! What a baseline found, for people and for programs.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::Phase;
+use redisbench_benchmark::people::{latency, rate};
+use serde::Serialize;
+
+use crate::arguments::Output;
+use crate::render::{Grid, Paint};
+
+/// From here on somebody is likely to be the limit.
+const BUSY_PERCENT: u64 = 90;
+/// The same of all processors, over a time that begins before the load does.
+const ALL_BUSY_PERCENT: u64 = 80;
+
+/// A run against the null server.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// With its result.
+    pub benchmark: &'a RedisBenchmark,
+    /// Of all workers.
+    pub cpu_nanoseconds: u64,
+    /// Of the load.
+    pub length: Duration,
+    /// Of all its threads, during the run.
+    pub null_server_cpu: Duration,
+    /// Its threads.
+    pub threads: usize,
+    /// Of all processors, whoever had them, in per cent of their time.
+    pub processors_busy_percent: u64,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Figures {
+    /// Requests per second that were asked for; none in a closed loop.
+    pub target_per_second: Option<u64>,
+    /// Requests per second.
+    pub achieved_per_second: u64,
+    /// Of the load generator.
+    pub cpu_nanoseconds_per_request: u64,
+    /// Response time.
+    pub p50_nanoseconds: Option<u64>,
+    /// Response time.
+    pub p99_nanoseconds: Option<u64>,
+    /// Of its time.
+    pub busiest_worker_percent: u32,
+    /// Of its threads' time.
+    pub null_server_busy_percent: u64,
+    /// Of the time of all processors, whoever had them.
+    pub processors_busy_percent: u64,
+    /// Of the time of all processors, what load generator and null server had.
+    pub own_percent: u64,
+    /// Who was full.
+    pub limited_by: Limit,
+}
+
+/// Who was full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Limit {
+    /// The rate that was asked for was met.
+    Rate,
+    /// A worker had nothing left.
+    LoadGenerator,
+    /// The null server had nothing left, so that the load generator can do more than this.
+    NullServer,
+    /// All processors were busy: load generator and null server share them, and whoever else is on this machine.
+    Processors,
+    /// Nobody was: what may be in flight was, on its way.
+    InFlight,
+}
+
+impl Figures {
+    /// None if the run came to no result.
+    pub fn of(run: &Run<'_>) -> Option<Self> {
+        let status = run.benchmark.status.as_ref().filter(|status| status.phase == Phase::Succeeded)?;
+        let result = status.result.as_ref()?;
+        let succeeded = result.requests.succeeded;
+        let share = |time: Duration, of: usize| {
+            let whole = run.length.as_nanos() * of.max(1) as u128;
+            u64::try_from(time.as_nanos() * 100 / whole.max(1)).unwrap_or(u64::MAX)
+        };
+        let throughput = &result.throughput;
+        let target = throughput.target_per_second;
+        let busiest = result.shards.iter().map(|shard| shard.busiest_worker_percent).max().unwrap_or(0);
+        let null_server = share(run.null_server_cpu, run.threads);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let own = share(Duration::from_nanos(run.cpu_nanoseconds) + run.null_server_cpu, processors);
+        let achieved = throughput.achieved_per_second;
+        Some(Self {
+            target_per_second: target,
+            achieved_per_second: achieved,
+            cpu_nanoseconds_per_request: run.cpu_nanoseconds / succeeded.max(1),
+            p50_nanoseconds: result.response_time.p50_nanoseconds,
+            p99_nanoseconds: result.response_time.p99_nanoseconds,
+            busiest_worker_percent: busiest,
+            null_server_busy_percent: null_server,
+            processors_busy_percent: run.processors_busy_percent,
+            own_percent: own,
+            limited_by: match target {
+                // As a verdict has it.
+                Some(target) if achieved * 100 >= target * 99 => Limit::Rate,
+                _ if u64::from(busiest) >= BUSY_PERCENT => Limit::LoadGenerator,
+                _ if null_server >= BUSY_PERCENT => Limit::NullServer,
+                _ if run.processors_busy_percent >= ALL_BUSY_PERCENT => Limit::Processors,
+                _ => Limit::InFlight,
+            },
+        })
+    }
+}
+
+/// What this machine can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Baseline {
+    name: String,
+    /// In a closed loop.
+    pub at_most: Option<Figures>,
+    /// At the manifest's rate; none if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_written: Option<Figures>,
+}
+
+impl Baseline {
+    /// Of the benchmark called `name`.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), at_most: None, as_written: None }
+    }
+
+    /// Prints it to standard output.
+    ///
+    /// # Errors
+    /// When standard output cannot be written.
+    pub fn print(&self, output: Output) -> anyhow::Result<()> {
+        let text = match output {
+            Output::Table => self.text(Paint::for_stream(io::IsTerminal::is_terminal(&io::stdout()))),
+            Output::Json => serde_json::to_string_pretty(self).context("failed to write the baseline as JSON")? + "\n",
+            Output::Yaml => serde_yaml::to_string(self).context("failed to write the baseline as YAML")?,
+        };
+        io::stdout().write_all(text.as_bytes()).context("failed to write to standard output")
+    }
+
+    fn text(&self, paint: Paint) -> String {
+        let mut text = format!("{}: its load against a server that does no work, on this machine\n", self.name);
+        let heads = ["requests", "CPU per request", "p50", "p99", "busiest worker", "null server"];
+        let mut grid = Grid::new("Baseline", &heads);
+        let rows = [("at most, in a closed loop", &self.at_most), ("as written", &self.as_written)];
+        for (name, figures) in rows {
+            let Some(figures) = figures else { continue };
+            let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), latency);
+            grid.row([
+                name.to_owned(),
+                rate(figures.achieved_per_second),
+                latency(figures.cpu_nanoseconds_per_request),
+                known(figures.p50_nanoseconds),
+                known(figures.p99_nanoseconds),
+                format!("{} %", figures.busiest_worker_percent),
+                format!("{} %", figures.null_server_busy_percent),
+            ]);
+        }
+        text.push_str(&grid.text(paint));
+        text.push('\n');
+        if let Some(most) = &self.at_most {
+            let _ = writeln!(text, "{}", sentence(most));
+        }
+        if let Some(written) = &self.as_written {
+            let _ = writeln!(text, "{}", sentence(written));
+        }
+        text.push_str(
+            "What Redis is said to add to these latencies is Redis's, or the network's. What a run reports above these \
+             rates, it cannot have from this machine.\n",
+        );
+        text
+    }
+}
+
+/// What the figures mean.
+fn sentence(figures: &Figures) -> String {
+    let achieved = rate(figures.achieved_per_second);
+    let p99 = figures.p99_nanoseconds.map_or_else(|| "-".to_owned(), latency);
+    match (figures.limited_by, figures.target_per_second) {
+        (Limit::Rate, _) => {
+            format!(
+                "The rate as it is written is met, and a p99 of {p99} is the load generator's and this machine's own."
+            )
+        }
+        (_, Some(target)) => format!(
+            "The rate as it is written, {}, is not met even by a server that does no work: {achieved} is what comes out.",
+            rate(target)
+        ),
+        (Limit::LoadGenerator, _) => {
+            format!(
+                "This machine's load generator makes {achieved} at most with this load: its busiest worker was full."
+            )
+        }
+        (Limit::NullServer, _) => format!(
+            "This machine's load generator makes {achieved} at least with this load: the null server was full before it."
+        ),
+        (Limit::Processors, _) => format!(
+            "This machine's load generator makes {achieved} at most beside a server that does no work: all processors \
+             were busy, {} % of their time with these two.",
+            figures.own_percent
+        ),
+        (Limit::InFlight, _) => format!(
+            "With so many requests in flight this machine's load generator makes {achieved} at most, and nobody was \
+             full: more connections or a deeper pipeline bring more."
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(limited_by: Limit) -> Figures {
+        Figures {
+            target_per_second: None,
+            achieved_per_second: 412_000,
+            cpu_nanoseconds_per_request: 2_310,
+            p50_nanoseconds: Some(81_000),
+            p99_nanoseconds: Some(190_000),
+            busiest_worker_percent: 98,
+            null_server_busy_percent: 61,
+            processors_busy_percent: 97,
+            own_percent: 80,
+            limited_by,
+        }
+    }
+
+    #[test]
+    fn a_person_reads_what_the_machine_can_do() {
+        let written = Figures { target_per_second: Some(5_000), achieved_per_second: 5_000, ..figures(Limit::Rate) };
+        let at_most = Some(figures(Limit::LoadGenerator));
+        let baseline = Baseline { name: "b".into(), at_most, as_written: Some(written) };
+        assert_eq!(
+            baseline.text(Paint::for_stream(false)),
+            "b: its load against a server that does no work, on this machine\n\n\
+             Baseline                    requests   CPU per request       p50      p99   busiest worker   null server\n\
+             at most, in a closed loop     412k/s           2.31 µs   81.0 µs   190 µs             98 %          61 %\n\
+             as written                   5.00k/s           2.31 µs   81.0 µs   190 µs             98 %          61 %\n\n\
+             This machine's load generator makes 412k/s at most with this load: its busiest worker was full.\n\
+             The rate as it is written is met, and a p99 of 190 µs is the load generator's and this machine's own.\n\
+             What Redis is said to add to these latencies is Redis's, or the network's. What a run reports above these \
+             rates, it cannot have from this machine.\n"
+        );
+    }
+
+    #[test]
+    fn a_rate_out_of_reach_is_named() {
+        let missed = Figures { target_per_second: Some(1_000_000), ..figures(Limit::Processors) };
+        let said = sentence(&missed);
+        assert!(said.contains("1.00M/s, is not met") && said.contains("412k/s"), "{said}");
+    }
+}
