@@ -2,17 +2,22 @@
 //! `cargo run --release --example drive -- 127.0.0.1:6379 --connections 50 --pipeline 16`
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Parser;
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
-use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
+use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Workload,
 };
 use redisbench_wire::{Detail, plan as wire_plan};
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -39,6 +44,9 @@ struct Options {
     /// Pacing grid in microseconds.
     #[arg(long, default_value_t = 0)]
     grid: u64,
+    /// TLS, trusting the certificates in this file; the server's must name `localhost`.
+    #[arg(long)]
+    tls_ca: Option<PathBuf>,
     /// Worker threads.
     #[arg(long, default_value_t = 1)]
     workers: usize,
@@ -55,6 +63,7 @@ async fn main() -> anyhow::Result<()> {
             workers: options.workers,
             topology: Arc::new(Topology { nodes: vec![node], slots: None }),
             handshake: Handshake::default(),
+            tls: options.tls_ca.as_deref().map(tls).transpose()?,
             host: String::new(),
         },
         sender,
@@ -92,6 +101,15 @@ async fn main() -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+fn tls(authorities: &Path) -> anyhow::Result<Tls> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(authorities).context("failed to read the authorities")? {
+        roots.add(certificate?)?;
+    }
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    Ok(Tls { config: Arc::new(config), server_name: ServerName::try_from("localhost")? })
 }
 
 fn plan(options: &Options) -> ShardPlan {

@@ -13,10 +13,11 @@ mod mailbox;
 mod pipeline;
 mod queue;
 mod run;
+mod stream;
 pub(crate) mod sys;
 mod worker;
 
-pub use api::{ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake};
+pub use api::{ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake, Tls};
 pub use cpus::available_workers;
 pub use handle::Engine;
 pub use sys::monotonic_nanoseconds;

@@ -26,6 +26,7 @@ pub fn of_engine(error: &EngineError) -> ShardFailure {
 pub fn of_connecting(reason: ConnectFailure, message: &str, target: &str) -> ShardFailure {
     let reason = match reason {
         ConnectFailure::HandshakeRefused => return target::refused_handshake(target, message),
+        ConnectFailure::NotSecure => FailureReason::TlsFailed,
         ConnectFailure::Resources => FailureReason::Resources,
         ConnectFailure::Refused | ConnectFailure::TimedOut | ConnectFailure::Broken => FailureReason::Unreachable,
     };

@@ -283,6 +283,7 @@ impl Shard {
             workers: self.settings.workers,
             topology,
             handshake: found.handshake,
+            tls: None,
             host: self.settings.identity.host.clone(),
         };
         match Engine::spawn(config, sender).and_then(|engine| engine.connect().map(|()| engine)) {

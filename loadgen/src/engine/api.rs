@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use redisbench_wire::plan::ShardPlan;
+use rustls::pki_types::ServerName;
 
 use crate::cluster::Topology;
 
@@ -19,8 +20,19 @@ pub struct EngineConfig {
     pub topology: Arc<Topology>,
     /// What every connection says first.
     pub handshake: Handshake,
+    /// How to speak TLS, if the servers do.
+    pub tls: Option<Tls>,
     /// This machine's name, reported in snapshots.
     pub host: String,
+}
+
+/// TLS to the target.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// Whom to trust, and who to be.
+    pub config: Arc<rustls::ClientConfig>,
+    /// Whom a server's certificate must name; also said to it.
+    pub server_name: ServerName<'static>,
 }
 
 /// What every connection says before its first request: AUTH, SELECT and the like, already encoded. Debug output shows
@@ -108,6 +120,8 @@ pub enum ConnectFailure {
     TimedOut,
     /// The connection broke before it was ready, or another system error.
     Broken,
+    /// The server is not trusted, does not trust us, or does not speak TLS.
+    NotSecure,
     /// The server answered the handshake with an error.
     HandshakeRefused,
     /// This process lacks file descriptors or memory.

@@ -1,10 +1,11 @@
 //! One connection and the server it leads to.
 
 use std::collections::VecDeque;
-use std::io::{self, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 
 use super::pipeline::{Pipeline, Request};
+use super::stream::Stream;
 use crate::resp::Decoder;
 
 /// How far a connection is.
@@ -17,6 +18,11 @@ pub(super) enum Link {
     },
     /// The kernel is connecting.
     Connecting {
+        /// When it must be ready.
+        deadline: u64,
+    },
+    /// Agreeing on TLS.
+    Securing {
         /// When it must be ready.
         deadline: u64,
     },
@@ -33,6 +39,13 @@ pub(super) enum Link {
     Retired,
 }
 
+impl Link {
+    /// Whether it was begun and is not ready.
+    pub(super) fn is_in_the_making(self) -> bool {
+        matches!(self, Self::Connecting { .. } | Self::Securing { .. } | Self::Greeting { .. })
+    }
+}
+
 /// A connection. Its buffers are small: reading and encoding use the worker's.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -41,11 +54,13 @@ pub(super) struct Connection {
     pub link: Link,
     /// Failures in a row, for the backoff.
     pub failures: u32,
-    pub stream: Option<TcpStream>,
+    pub stream: Option<Stream>,
     pub decoder: Decoder,
     pub pipeline: Pipeline,
-    /// What the socket did not take.
+    /// What the socket did not take. Within TLS the session holds it.
     unsent: Vec<u8>,
+    /// Something waits for room in the socket.
+    blocked: bool,
     /// Whether it is in its node's list of connections with room.
     pub listed: bool,
     /// Was ready once.
@@ -71,6 +86,7 @@ impl Connection {
             decoder: Decoder::default(),
             pipeline: Pipeline::of_window(window),
             unsent: Vec::new(),
+            blocked: false,
             listed: false,
             known: false,
         }
@@ -79,7 +95,7 @@ impl Connection {
     /// How many more commands it may take, of `window`, with at most `batch` in one send.
     #[inline]
     pub(super) fn room(&self, window: usize, batch: usize) -> usize {
-        if self.link != Link::Ready || !self.unsent.is_empty() {
+        if self.link != Link::Ready || self.blocked {
             return 0;
         }
         window.saturating_sub(self.pipeline.len()).min(batch.saturating_sub(self.pipeline.staged_count()))
@@ -88,32 +104,33 @@ impl Connection {
     /// Writes `bytes`, and keeps what the socket does not take.
     #[inline]
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<Sent> {
-        if !self.unsent.is_empty() {
+        let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
+        if self.blocked && !self.unsent.is_empty() {
             self.unsent.extend_from_slice(bytes);
             return Ok(Sent::Blocked);
         }
-        let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
         let sent = write(stream, bytes)?;
-        if sent == bytes.len() {
-            return Ok(Sent::All);
+        self.blocked = sent < bytes.len() || !stream.flush()?;
+        if sent < bytes.len() {
+            self.unsent.extend_from_slice(&bytes[sent..]);
         }
-        self.unsent.extend_from_slice(&bytes[sent..]);
-        Ok(Sent::Blocked)
+        Ok(if self.blocked { Sent::Blocked } else { Sent::All })
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        self.blocked
     }
 
     /// Writes more of what the socket did not take before.
     pub(super) fn send_rest(&mut self) -> io::Result<Sent> {
-        if self.unsent.is_empty() {
+        if !self.blocked {
             return Ok(Sent::All);
         }
         let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
         let sent = write(stream, &self.unsent)?;
         self.unsent.drain(..sent);
-        Ok(if self.unsent.is_empty() { Sent::All } else { Sent::Blocked })
+        self.blocked = !self.unsent.is_empty() || !stream.flush()?;
+        Ok(if self.blocked { Sent::Blocked } else { Sent::All })
     }
 
     /// Closes the socket and forgets everything but the server. Returns the commands without a reply and when each was
@@ -122,6 +139,7 @@ impl Connection {
         self.stream = None;
         self.link = link;
         self.unsent.clear();
+        self.blocked = false;
         self.decoder.reset();
         self.pipeline.take()
     }
@@ -129,7 +147,7 @@ impl Connection {
 
 /// Writes until everything is written or the socket is full.
 #[inline]
-fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {
         match stream.write(&bytes[sent..]) {

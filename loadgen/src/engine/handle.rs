@@ -47,7 +47,7 @@ impl Engine {
     /// # Errors
     /// When the plan cannot be run or the kernel refuses a thread.
     pub fn spawn(config: EngineConfig, events: mpsc::Sender<EngineEvent>) -> Result<Self, EngineError> {
-        let EngineConfig { plan, workers, topology, handshake, host } = config;
+        let EngineConfig { plan, workers, topology, handshake, tls, host } = config;
         let bad_plan = |error: crate::workload::WorkloadError| EngineError::BadPlan(error.to_string());
         if topology.nodes.is_empty() {
             return Err(EngineError::BadPlan("the target has no server".into()));
@@ -62,6 +62,7 @@ impl Engine {
             preload: Workload::of_preload(&plan).map_err(bad_plan)?.map(Arc::new),
             plan: Arc::clone(&plan),
             handshake,
+            tls,
             events,
             ready: AtomicU32::new(0),
             wanted: AtomicU32::new(split.iter().flatten().sum()),

@@ -20,7 +20,7 @@ use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Stage;
 use tokio::sync::mpsc;
 
-use super::api::{EngineEvent, Handshake};
+use super::api::{EngineEvent, Handshake, Tls};
 use super::connection::{Connection, Node};
 use super::mailbox::Command;
 use super::run::Run;
@@ -50,6 +50,7 @@ pub(super) struct Common {
     pub trial: Arc<Workload>,
     pub preload: Option<Arc<Workload>>,
     pub handshake: Handshake,
+    pub tls: Option<Tls>,
     pub events: mpsc::Sender<EngineEvent>,
     /// Connections that are ready, of all workers.
     pub ready: AtomicU32,

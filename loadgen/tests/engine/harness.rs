@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
-use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
+use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
@@ -95,12 +95,17 @@ impl Bench {
     }
 
     pub fn with_handshake(plan: ShardPlan, topology: Topology, workers: usize, handshake: Handshake) -> Self {
+        Self::with(plan, topology, workers, handshake, None)
+    }
+
+    pub fn with(plan: ShardPlan, topology: Topology, workers: usize, handshake: Handshake, tls: Option<Tls>) -> Self {
         let (sender, events) = mpsc::channel(64);
         let config = EngineConfig {
             plan: Arc::new(plan),
             workers,
             topology: Arc::new(topology),
             handshake,
+            tls,
             host: "host".into(),
         };
         Self { engine: Engine::spawn(config, sender).unwrap(), events, seen: Vec::new() }

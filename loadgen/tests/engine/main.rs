@@ -17,3 +17,4 @@ mod hostile;
 mod null_server;
 mod rooms;
 mod standalone;
+mod tls;

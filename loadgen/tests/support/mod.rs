@@ -37,7 +37,8 @@ impl RedisServer {
         (0..10).find_map(|_| Self::try_start(arguments)).expect("no redis-server came up")
     }
 
-    fn try_start(arguments: &[&str]) -> Option<Self> {
+    /// As [`Self::start`], but none if a port was taken.
+    pub fn try_start(arguments: &[&str]) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let port = free_port();
         let child = spawn(port, &directory, arguments)?;
@@ -259,7 +260,7 @@ impl ClosedPort {
 }
 
 /// A port that nobody listens on at present.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     // A cluster's bus listens 10000 above, which has to be a port too.
     loop {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();

@@ -11,6 +11,7 @@ use crate::cluster::Topology;
 use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Connection, Link, Node};
 use crate::engine::pipeline::{Class, Request};
+use crate::engine::stream::Stream;
 use crate::engine::sys;
 use crate::resp::{self, Reply};
 
@@ -119,8 +120,7 @@ impl Worker {
 
     /// Begins as many connections as may be in the making.
     pub(super) fn make_connections(&mut self) {
-        let making =
-            |connection: &&Connection| matches!(connection.link, Link::Connecting { .. } | Link::Greeting { .. });
+        let making = |connection: &&Connection| connection.link.is_in_the_making();
         let mut free = AT_ONCE.saturating_sub(self.connections.iter().filter(making).count());
         for index in 0..self.connections.len() {
             if free == 0 {
@@ -150,7 +150,7 @@ impl Worker {
         let deadline = self.now.saturating_add(self.common.plan.timeouts.connect_nanoseconds);
         let stream = sys::connect(address).and_then(|stream| {
             self.poller.add(&stream, index as u64)?;
-            Ok(stream)
+            Stream::new(stream, self.common.tls.as_ref())
         });
         match stream {
             Ok(stream) => {
@@ -170,6 +170,19 @@ impl Worker {
         };
         if let Some(error) = error {
             return self.failed_to_connect(index, failure(&error), &error.to_string());
+        }
+        connection.link = Link::Securing { deadline };
+        self.secure(index, deadline);
+    }
+
+    /// Agrees on TLS where that is wanted, and then says what every connection says first.
+    pub(super) fn secure(&mut self, index: usize, deadline: u64) {
+        let connection = &mut self.connections[index];
+        let Some(stream) = &mut connection.stream else { return };
+        match stream.secure() {
+            Err(error) => return self.failed_to_connect(index, not_secure(&error), &error.to_string()),
+            Ok(false) => return,
+            Ok(true) => {}
         }
         let handshake = &self.common.handshake;
         connection.link = Link::Greeting { deadline, replies: handshake.replies };
@@ -251,6 +264,11 @@ impl Worker {
         for index in 0..self.connections.len() {
             let connection = &self.connections[index];
             match connection.link {
+                Link::Securing { deadline } if deadline <= self.now => {
+                    let timeout = self.common.plan.timeouts.connect_nanoseconds / 1_000_000;
+                    let why = format!("TLS: no answer within {timeout} ms; does the server speak TLS on this port?");
+                    self.failed_to_connect(index, ConnectFailure::NotSecure, &why);
+                }
                 Link::Connecting { deadline } | Link::Greeting { deadline, .. } if deadline <= self.now => {
                     let timeout = self.common.plan.timeouts.connect_nanoseconds / 1_000_000;
                     self.failed_to_connect(index, ConnectFailure::TimedOut, &format!("no answer within {timeout} ms"));
@@ -265,6 +283,10 @@ impl Worker {
             }
         }
     }
+}
+
+fn not_secure(error: &io::Error) -> ConnectFailure {
+    if error.kind() == io::ErrorKind::InvalidData { ConnectFailure::NotSecure } else { failure(error) }
 }
 
 fn failure(error: &io::Error) -> ConnectFailure {

@@ -1,6 +1,6 @@
 //! What comes back: replies, redirects, and the ends of connections.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,6 +11,7 @@ use crate::cluster::Redirect;
 use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Link, Resend, Sent};
 use crate::engine::pipeline::{Class, Flight, Request};
+use crate::engine::stream::Received;
 use crate::engine::sys;
 use crate::record::{Completion, Recording};
 use crate::resp::{Reply, WholeReplies};
@@ -41,6 +42,9 @@ impl Worker {
                 Err(error) => return self.broken(index, &error),
             }
         }
+        if let Link::Securing { deadline } = self.connections[index].link {
+            self.secure(index, deadline);
+        }
         if hangup || events & sys::READABLE != 0 {
             self.receive(index, hangup);
         }
@@ -52,11 +56,13 @@ impl Worker {
         for _ in 0..READS {
             let Some(stream) = &mut self.connections[index].stream else { return };
             match stream.read(&mut self.read_buffer) {
-                Ok(0) => return self.lost(index, "ConnectionClosed", "the server closed the connection"),
-                Ok(count) => {
+                Ok(Received { count: 0, .. }) => {
+                    return self.lost(index, "ConnectionClosed", "the server closed the connection");
+                }
+                Ok(Received { count, emptied }) => {
                     self.now = sys::monotonic_nanoseconds();
                     self.replies(index, count);
-                    if count < self.read_buffer.len() && !hangup {
+                    if emptied && !hangup {
                         return;
                     }
                 }
@@ -260,7 +266,7 @@ impl Worker {
 
     pub(super) fn broken(&mut self, index: usize, error: &io::Error) {
         let link = self.connections[index].link;
-        if matches!(link, Link::Connecting { .. } | Link::Greeting { .. }) {
+        if link.is_in_the_making() {
             return self.failed_to_connect(index, ConnectFailure::Broken, &error.to_string());
         }
         self.lost(index, "ConnectionReset", &error.to_string());
@@ -269,7 +275,7 @@ impl Worker {
     /// A connection is gone: what was in flight on it fails, nothing is sent again, and it is made anew.
     pub(super) fn lost(&mut self, index: usize, kind: &str, why: &str) {
         let link = self.connections[index].link;
-        if matches!(link, Link::Connecting { .. } | Link::Greeting { .. }) {
+        if link.is_in_the_making() {
             return self.failed_to_connect(index, ConnectFailure::Broken, why);
         }
         if link != Link::Ready {

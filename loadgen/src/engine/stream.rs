@@ -1,0 +1,164 @@
+//! The bytes of one connection, in the clear or within TLS.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+use rustls::ClientConnection;
+
+use super::api::Tls;
+
+/// A socket that never blocks, and the TLS session over it if there is one.
+#[derive(Debug)]
+pub(super) struct Stream {
+    socket: TcpStream,
+    session: Option<Box<ClientConnection>>,
+    /// The socket had no more than the latest read took: until the next event it has nothing.
+    emptied: bool,
+}
+
+/// What one read gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    /// Bytes in the buffer; 0 at the end of the stream.
+    pub count: usize,
+    /// Whether nothing is left: what comes later is a new event.
+    pub emptied: bool,
+}
+
+impl Stream {
+    /// `socket` within TLS if there are settings for it.
+    ///
+    /// # Errors
+    /// When the settings cannot begin a session.
+    pub(super) fn new(socket: TcpStream, tls: Option<&Tls>) -> io::Result<Self> {
+        let session = tls.map(|tls| {
+            let mut session = ClientConnection::new(tls.config.clone(), tls.server_name.clone())?;
+            // What waits is bounded by the window of requests.
+            session.set_buffer_limit(None);
+            Ok(Box::new(session))
+        });
+        Ok(Self { socket, session: session.transpose().map_err(|error| protocol(&error))?, emptied: false })
+    }
+
+    pub(super) fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.socket.take_error()
+    }
+
+    /// Goes on with securing the connection. Says whether it is secure; one without TLS is as secure as it gets.
+    ///
+    /// # Errors
+    /// When the peer is not trusted, speaks no TLS or is gone.
+    pub(super) fn secure(&mut self) -> io::Result<bool> {
+        loop {
+            // At the end these are the client's last words.
+            self.flush()?;
+            let Some(session) = self.session.as_mut().filter(|session| session.is_handshaking()) else {
+                return Ok(true);
+            };
+            match session.read_tls(&mut self.socket) {
+                Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
+                Ok(_) => {
+                    if let Err(error) = session.process_new_packets() {
+                        // An alert tells the server why.
+                        let _ = self.flush();
+                        return Err(protocol(&error));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads what there is, up to the size of `buffer`.
+    ///
+    /// # Errors
+    /// As a socket's; `WouldBlock` when there is nothing.
+    #[inline]
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
+        if self.session.is_some() {
+            return self.read_session(buffer);
+        }
+        let count = self.socket.read(buffer)?;
+        Ok(Received { count, emptied: count < buffer.len() })
+    }
+
+    fn read_session(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
+        let Some(session) = &mut self.session else { return Err(io::ErrorKind::NotConnected.into()) };
+        let mut count = 0;
+        loop {
+            match session.reader().read(&mut buffer[count..]) {
+                Ok(0) => return Ok(Received { count, emptied: true }),
+                Ok(more) => count += more,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if std::mem::take(&mut self.emptied) {
+                        return if count > 0 { Ok(Received { count, emptied: true }) } else { Err(error) };
+                    }
+                    let mut socket = Watched { socket: &mut self.socket, emptied: false };
+                    match session.read_tls(&mut socket) {
+                        Ok(0) if count > 0 => return Ok(Received { count, emptied: false }),
+                        Ok(0) => return Ok(Received { count: 0, emptied: true }),
+                        Ok(_) => {
+                            self.emptied = socket.emptied;
+                            session.process_new_packets().map_err(|error| protocol(&error))?;
+                        }
+                        Err(error) if count > 0 && error.kind() == io::ErrorKind::WouldBlock => {
+                            return Ok(Received { count, emptied: true });
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            if count == buffer.len() {
+                return Ok(Received { count, emptied: false });
+            }
+        }
+    }
+
+    /// Writes `bytes`, and says how many the socket or the session took.
+    #[inline]
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.session {
+            None => self.socket.write(bytes),
+            Some(session) => {
+                session.writer().write_all(bytes)?;
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    /// Sends what the session holds. Says whether that is all.
+    #[inline]
+    pub(super) fn flush(&mut self) -> io::Result<bool> {
+        let Some(session) = &mut self.session else { return Ok(true) };
+        while session.wants_write() {
+            match session.write_tls(&mut self.socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Notes whether a read took all there was.
+struct Watched<'s> {
+    socket: &'s mut TcpStream,
+    emptied: bool,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.socket.read(buffer)?;
+        self.emptied = count < buffer.len();
+        Ok(count)
+    }
+}
+
+fn protocol(error: &rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {error}"))
+}
