@@ -11,7 +11,7 @@ LOGS := $(TARGET)/test-logs
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz test test-steps test-unit test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak fuzz test test-steps test-unit test-selfcheck test-chart lint fmt deny crds images packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,7 +56,7 @@ test-steps:
 	  setsid $(E2E)/build.sh >$(LOGS)/cluster-build.log 2>&1 & cluster=$$!; \
 	  trap 'kill -- -$$cluster 2>/dev/null || true' EXIT; \
 	fi; \
-	$(MAKE) lint; $(MAKE) test-unit; \
+	$(MAKE) lint; $(MAKE) test-unit; $(MAKE) test-selfcheck; \
 	if [ -n "$$cluster" ]; then \
 	  echo "waiting for the build of Kubernetes ($(LOGS)/cluster-build.log)"; \
 	  wait $$cluster || { cat $(LOGS)/cluster-build.log; exit 1; }; \
@@ -69,6 +69,10 @@ test-steps:
 test-unit: packages ## the tests that need no Kubernetes
 	cargo build --workspace --exclude redisbench-e2e --bins --tests
 	cargo test --workspace --exclude redisbench-e2e
+
+# The others of them are among the unit tests.
+test-selfcheck: packages ## what the load generator says of itself, provoked with cgroups and networks; needs root
+	cargo test --workspace --exclude redisbench-e2e --test selfcheck -- --ignored
 
 test-chart: ## the chart's rendering
 	@export PATH="$(abspath $(or $(E2E_CACHE),target/e2e-cluster))/bin:$$PATH"; \

@@ -37,6 +37,8 @@ pub struct Merged {
     pub operations: Vec<OperationMeasured>,
     /// Per Redis node, in the order of their addresses.
     pub nodes: Vec<NodeMeasured>,
+    /// Actual send minus due time; none in a closed loop.
+    pub lateness: Option<Histogram<u64>>,
     /// By kind, the most frequent first.
     pub errors: Vec<ErrorTally>,
     /// Succeeded requests over time.
@@ -125,6 +127,7 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
         preload_commands: sum(snapshots.iter().map(|snapshot| snapshot.preload_commands)),
         operations: operations(&snapshots)?,
         nodes: nodes(&snapshots)?,
+        lateness: lateness(&snapshots)?,
         errors: errors(&snapshots),
         pace: pace(&snapshots),
     }))
@@ -161,6 +164,15 @@ fn add_optional(sum: &mut Option<Histogram<u64>>, encoded: Option<&EncodedHistog
         Some(encoded) => add(sum.get_or_insert_with(|| Kind::Request.empty()), encoded, Kind::Request),
         None => Ok(()),
     }
+}
+
+/// A lost shard's live snapshot has none.
+fn lateness(snapshots: &[&Snapshot]) -> Result<Option<Histogram<u64>>, HistogramError> {
+    let mut sum = None;
+    for snapshot in snapshots {
+        add_optional(&mut sum, snapshot.latency.lateness.as_ref())?;
+    }
+    Ok(sum)
 }
 
 fn operations(snapshots: &[&Snapshot]) -> Result<Vec<OperationMeasured>, HistogramError> {

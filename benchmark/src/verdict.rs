@@ -1,5 +1,7 @@
 //! Whether a result can be trusted, and what limited it. Pure.
 
+mod generator;
+
 use std::time::Duration;
 
 use redisbench_wire::plan::Load;
@@ -9,6 +11,8 @@ use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictV
 use crate::conductor::Outcome;
 use crate::merge::Merged;
 use crate::people;
+
+pub use generator::stolen_percent;
 
 /// In hundredths of a per cent: a target rate counts as met from 99 % on.
 const RATE_MET: u64 = 9_900;
@@ -31,12 +35,14 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         rate_missed(spec, merged),
         errors(merged),
         overflow(merged),
+        generator::cpu(outcome),
+        generator::late(outcome, merged),
     ]
     .into_iter()
     .flatten()
     .collect();
     let value = reasons.iter().map(|reason| reason.severity).max().unwrap_or(VerdictValue::Valid);
-    Verdict { value, limited_by: limited_by(spec, merged), reasons }
+    Verdict { value, limited_by: limited_by(spec, outcome, merged), reasons }
 }
 
 fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictReason {
@@ -134,12 +140,19 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::Overflow, VerdictValue::Degraded, &message))
 }
 
-/// The target rate, if it was met. For anything else the evidence of more than the counters is needed.
-fn limited_by(spec: &Validated, merged: &Merged) -> LimitedBy {
+/// The target rate, if it was met, or the shards, if they say so of themselves. For anything else the evidence of more
+/// than one trial is needed.
+fn limited_by(spec: &Validated, outcome: &Outcome, merged: &Merged) -> LimitedBy {
     match spec.load {
         Load::OpenLoop { rate_per_second, .. } if rate_is_met(merged, rate_per_second) => LimitedBy::Rate,
+        _ if generator::is_limit(outcome) => LimitedBy::GeneratorCPU,
         Load::OpenLoop { .. } | Load::ClosedLoop => LimitedBy::Unknown,
     }
+}
+
+/// How many shards a reason is about, such as `2 of 8 shards`.
+fn shards(count: usize, outcome: &Outcome) -> String {
+    format!("{count} of {} shards", outcome.shards.len())
 }
 
 /// Where 99 % is less than a request away from the whole, one request at the window's edge decides nothing.

@@ -9,5 +9,6 @@ pub mod resp;
 #[cfg(test)]
 mod sample;
 pub mod schedule;
+mod selfcheck;
 mod target;
 pub mod workload;

@@ -59,6 +59,10 @@ impl Snapshot {
             ("processor time", generator.cpu_nanoseconds),
             ("waiting for a processor", generator.run_queue_nanoseconds),
             ("throttled time", generator.throttled_nanoseconds),
+            ("stolen time", generator.stolen_nanoseconds),
+            ("delayed time", generator.delayed_nanoseconds),
+            ("the longest delay", generator.longest_delay_nanoseconds),
+            ("the time of the load", generator.load_nanoseconds),
         ];
         match instants.into_iter().find(|(_, at)| *at > LARGEST_INSTANT_NANOSECONDS) {
             Some((what, at)) => Err(format!("{what} is {at} ns, which no clock can show")),

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::EncodedHistogram;
+pub use crate::selfcheck::Generator;
 use crate::{bounded, limits};
 
 /// A shard's snapshot. Only one with a higher sequence of the accepted incarnation replaces an earlier one.
@@ -219,27 +220,6 @@ pub struct ErrorTally {
     /// The first message of this kind, cut to [`crate::limits::MESSAGE_BYTES`].
     #[serde(deserialize_with = "bounded::message")]
     pub first_message: String,
-}
-
-/// What the load generator measured of itself during the measurement.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Generator {
-    /// The machine's name, the Kubernetes node if known.
-    #[serde(deserialize_with = "bounded::name")]
-    pub host: String,
-    /// Workers of this shard.
-    pub workers: u32,
-    /// CPU time of the busiest worker over the wall time of its load so far, in millionths.
-    pub busiest_worker_millionths: u32,
-    /// CPU time of all workers.
-    pub cpu_nanoseconds: u64,
-    /// Time that workers waited for a processor, from the kernel's scheduler statistics.
-    pub run_queue_nanoseconds: u64,
-    /// Time for which the cgroup's quota held the process back.
-    pub throttled_nanoseconds: u64,
-    /// Connections that broke and were made again.
-    pub reconnects: u64,
 }
 
 #[cfg(test)]

@@ -185,6 +185,10 @@ pub struct TrialResult {
     /// From when a request was sent until its reply was complete, over successful requests. Only in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_time: Option<Latencies>,
+    /// From when a request was due until it was sent, over all that were sent. Only in an open loop. It is the part of the
+    /// response time that the target has not seen: waiting for the load generator, or for room in a connection's pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_lateness: Option<Latencies>,
     /// The whole distribution of response time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogramStatus>,
@@ -404,8 +408,24 @@ pub struct ShardResult {
     pub p99_nanoseconds: Option<u64>,
     /// CPU time of its busiest worker over wall time, in percent.
     pub busiest_worker_percent: u32,
+    /// Time that a worker was ready and had no processor, over wall time, in percent: of the one that waited longest.
+    #[serde(default)]
+    pub run_queue_percent: u32,
+    /// Time of its machine's processors that a hypervisor gave to other machines, in percent.
+    #[serde(default)]
+    pub stolen_percent: u32,
     /// Time for which its CPU limit held it back.
     pub throttled_milliseconds: u64,
+    /// Its 99th percentile of send lateness. Only in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_lateness_p99_nanoseconds: Option<u64>,
+    /// Its longest send lateness. Only in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_lateness_max_nanoseconds: Option<u64>,
+    /// Time by which its workers turned to requests more than a millisecond after they were due although these could have
+    /// been sent. Only in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delayed_milliseconds: Option<u64>,
     /// Connections that broke and were made again.
     pub reconnects: u64,
     /// Its first request after the first shard's.
@@ -501,6 +521,10 @@ pub enum ReasonKind {
     Errors,
     /// Requests took longer than a histogram holds.
     Overflow,
+    /// Shards lacked processor time.
+    GeneratorCPU,
+    /// Shards sent requests late by their own doing.
+    SendLate,
 }
 
 /// What kept the throughput from being higher.
@@ -508,6 +532,8 @@ pub enum ReasonKind {
 pub enum LimitedBy {
     /// The target rate was met: more was not asked for.
     Rate,
+    /// The processors of the load generator.
+    GeneratorCPU,
     /// The evidence does not decide.
     Unknown,
 }

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::{Load, ShardPlan};
 use redisbench_wire::snapshot::Tally;
@@ -17,7 +18,7 @@ use crate::api::status::{
 use crate::conductor::{self, Cleanup, Ending, Outcome};
 use crate::export::{self, FullResult};
 use crate::merge::{self, Measured, Merged, NodeMeasured, merge};
-use crate::verdict::verdict;
+use crate::verdict::{self, verdict};
 use crate::{people, stats};
 
 /// The most entries of a list in a status.
@@ -183,6 +184,7 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
         response_time_of_succeeded: (tally.succeeded < tally.scheduled + merged.total.unknown)
             .then(|| stats::response_time_of_succeeded(&merged.total)),
         service_time: merged.total.service.as_ref().map(stats::plain),
+        send_lateness: merged.lateness.as_ref().map(stats::plain),
         histogram: Some(EncodedHistogramStatus {
             encoding: "HdrV2DeflateBase64".to_owned(),
             data: EncodedHistogram::encode(&merged.total.response)?.as_str().to_owned(),
@@ -327,6 +329,8 @@ fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) ->
         }),
         None => Latencies::default(),
     };
+    let lateness = outcome.snapshot.as_ref().and_then(|snapshot| snapshot.latency.lateness.as_ref());
+    let lateness = lateness.map(|histogram| histogram.decode(Kind::Request)).transpose()?;
     let after = first_send(outcome).zip(first).map_or(0, |(own, first)| own - first);
     Ok(ShardResult {
         index: outcome.shard,
@@ -335,7 +339,12 @@ fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) ->
         requests: requests(&outcome.snapshot.as_ref().map(|snapshot| snapshot.total).unwrap_or_default(), unknown),
         p99_nanoseconds: latency.p99_nanoseconds,
         busiest_worker_percent: generator.busiest_worker_millionths / 10_000,
+        run_queue_percent: generator.longest_waiting_worker_millionths / 10_000,
+        stolen_percent: verdict::stolen_percent(&generator),
         throttled_milliseconds: generator.throttled_nanoseconds / 1_000_000,
+        send_lateness_p99_nanoseconds: lateness.as_ref().and_then(|late| stats::quantile(late, 9_900)),
+        send_lateness_max_nanoseconds: lateness.as_ref().filter(|late| !late.is_empty()).map(Histogram::max),
+        delayed_milliseconds: lateness.is_some().then_some(generator.delayed_nanoseconds / 1_000_000),
         reconnects: generator.reconnects,
         start_skew_microseconds: after / 1000,
     })

@@ -59,6 +59,7 @@ fn verdict_style(value: VerdictValue) -> Style {
 fn limited_by(limit: LimitedBy) -> &'static str {
     match limit {
         LimitedBy::Rate => "limited by the rate that was asked for: it was met",
+        LimitedBy::GeneratorCPU => "limited by the processors of the load generator, not by the target",
         LimitedBy::Unknown => "limited by: unknown, the evidence does not decide",
     }
 }

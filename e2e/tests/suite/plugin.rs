@@ -15,7 +15,8 @@ fn the_plugin_runs_a_manifest_to_its_end() {
         ensure!(ended.code == 0, "exit {} and {}", ended.code, ended.errors);
         let object = Benchmark::named(&space, "plugged").succeeded(Duration::from_secs(5)).await?;
         let rate = object["status"]["summary"]["rate"].as_str().context("no rate")?;
-        for word in ["plugged", "Valid", rate, "response time", "scheduled"] {
+        let verdict = object["status"]["summary"]["verdict"].as_str().context("no verdict")?;
+        for word in ["plugged", verdict, rate, "response time", "scheduled"] {
             ensure!(ended.output.contains(word), "no {word} in\n{}", ended.output);
         }
         refuses_a_bad_manifest(&space.name).await

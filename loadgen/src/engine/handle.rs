@@ -1,23 +1,22 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use redisbench_wire::plan::ShardPlan;
-use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::{Detail, limits};
 use tokio::sync::{mpsc, oneshot};
 
 use super::api::{EngineConfig, EngineError, EngineEvent};
-use super::cpus;
 use super::mailbox::{Command, Mailbox};
 use super::run::Together;
-use super::sys::{self, Waker};
+use super::sys::Waker;
 use super::worker::{Common, Worker};
 use crate::cluster::Topology;
 use crate::record::{Machine, Meta, WorkerReport, merge};
 use crate::schedule::Seat;
+use crate::selfcheck::Observer;
 use crate::workload::Workload;
 
 /// A running engine. Dropping it stops its threads.
@@ -28,9 +27,8 @@ pub struct Engine {
     workers: Vec<WorkerHandle>,
     sequence: AtomicU64,
     attempt: AtomicU32,
-    /// What the kernel's counters stood at when the load began.
-    run_queue_before: AtomicU64,
-    throttled_before: AtomicU64,
+    /// What the kernel says of the machine while the load runs.
+    observer: Observer,
     connections: u32,
 }
 
@@ -38,7 +36,6 @@ pub struct Engine {
 struct WorkerHandle {
     mailbox: Mailbox,
     thread: Option<JoinHandle<()>>,
-    id: u64,
 }
 
 impl Engine {
@@ -74,8 +71,7 @@ impl Engine {
             workers: Vec::new(),
             sequence: AtomicU64::new(0),
             attempt: AtomicU32::new(0),
-            run_queue_before: AtomicU64::new(0),
-            throttled_before: AtomicU64::new(0),
+            observer: Observer::default(),
             connections,
         };
         for (index, connections) in split.iter().enumerate() {
@@ -123,8 +119,7 @@ impl Engine {
     /// When a worker cannot be reached.
     pub fn start(&self, start_nanoseconds: u64, attempt: u32) -> Result<(), EngineError> {
         self.attempt.store(attempt, Relaxed);
-        self.run_queue_before.store(self.run_queue(), Relaxed);
-        self.throttled_before.store(cpus::throttled_nanoseconds(), Relaxed);
+        self.observer.begin();
         let together = self.together();
         self.tell_all(|| Command::Start { start: start_nanoseconds, attempt, together: Arc::clone(&together) })
     }
@@ -177,11 +172,8 @@ impl Engine {
             attempt: self.attempt.load(Relaxed),
             detail,
         };
-        let machine = Machine {
-            host: self.host.clone(),
-            run_queue_nanoseconds: self.run_queue().saturating_sub(self.run_queue_before.load(Relaxed)),
-            throttled_nanoseconds: cpus::throttled_nanoseconds().saturating_sub(self.throttled_before.load(Relaxed)),
-        };
+        let over = reports.iter().all(|report| report.stage == Stage::Done);
+        let machine = Machine { host: self.host.clone(), evidence: self.observer.look(over) };
         let names = if self.plan.breakdown.operation { self.operations() } else { Vec::new() };
         merge(reports, meta, machine, &names).map_err(EngineError::Encode)
     }
@@ -205,16 +197,6 @@ impl Engine {
         // All are told, even if one cannot be: an abort should reach as many as it can.
         let reached = self.workers.iter().filter(|worker| worker.mailbox.send(command())).count();
         if reached == self.workers.len() { Ok(()) } else { Err(EngineError::Unreachable) }
-    }
-
-    /// Time that the workers waited for a processor: the second number of the scheduler's statistics.
-    fn run_queue(&self) -> u64 {
-        let of_thread = |worker: &WorkerHandle| {
-            let path = format!("/proc/self/task/{}/schedstat", worker.id);
-            let text = std::fs::read_to_string(Path::new(&path)).ok()?;
-            text.split_whitespace().nth(1)?.parse::<u64>().ok()
-        };
-        self.workers.iter().filter_map(of_thread).sum()
     }
 }
 
@@ -242,17 +224,13 @@ fn spawn_worker(
     let (mailbox, mail) = Mailbox::new(Arc::clone(&waker));
     let events = common.events.clone();
     let worker = Worker::new(common, seat, topology, connections, &waker, mail)?;
-    let (id, told_id) = std::sync::mpsc::channel();
     let last_word = LastWord::reserve(events);
     let thread = std::thread::Builder::new().name(format!("worker-{}", seat.worker)).spawn(move || {
-        // The other end waits for it.
-        let _ = id.send(sys::thread_id());
         if catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
             last_word.say(format!("worker {} panicked, see stderr", seat.worker));
         }
     })?;
-    let id = told_id.recv().map_err(|_| std::io::Error::other("the thread ended at once"))?;
-    Ok(WorkerHandle { mailbox, thread: Some(thread), id })
+    Ok(WorkerHandle { mailbox, thread: Some(thread) })
 }
 
 /// A place among the events that nothing else takes: without a word of its end, a worker's load would seem to go on.

@@ -7,6 +7,7 @@ use redisbench_wire::plan::{Bound, Load, ShardPlan};
 use redisbench_wire::snapshot::Stage;
 
 use super::pipeline::Class;
+use crate::record::LATE_NANOSECONDS;
 use crate::schedule::{Schedule, Seat};
 use crate::workload::{Workload, part_of};
 
@@ -81,6 +82,16 @@ pub(super) struct Run {
     pub cpu_before: u64,
     /// CPU time of the load, once drained.
     pub cpu: u64,
+    /// When the next request is due, if it can be sent then; only in an open loop.
+    pub planned: u64,
+    /// How much later than planned the worker turned to it, summed up where it is more than a millisecond.
+    pub delayed: u64,
+    /// The longest of these delays.
+    pub longest_delay: u64,
+    /// What the thread had waited for a processor at the beginning.
+    pub waited_before: u64,
+    /// What it waited during the load, once drained.
+    pub waited: u64,
 }
 
 /// Enough for one send: more would only wait in the socket.
@@ -116,6 +127,11 @@ impl Run {
             tokens: 0,
             cpu_before: 0,
             cpu: 0,
+            planned: u64::MAX,
+            delayed: 0,
+            longest_delay: 0,
+            waited_before: 0,
+            waited: 0,
         }
     }
 
@@ -229,6 +245,31 @@ impl Run {
                 self.dry.get_or_insert(now);
             }
         }
+    }
+
+    /// When the load next needs attention of its own accord.
+    pub(super) fn next(&mut self, now: u64) -> u64 {
+        let border = if now < self.measure_from { self.measure_from } else { self.ends };
+        let Source::Open(schedule) = &self.source else { return border };
+        match schedule.peek().due {
+            // Waits for room, of which a reply will tell.
+            due if due <= now => border,
+            due => {
+                self.planned = border.min(due);
+                self.planned
+            }
+        }
+    }
+
+    /// The worker has woken up, or has done what it was at.
+    #[inline]
+    pub(super) fn woke(&mut self, now: u64) {
+        let delay = now.saturating_sub(self.planned);
+        if delay > LATE_NANOSECONDS {
+            self.delayed += delay;
+            self.longest_delay = self.longest_delay.max(delay);
+        }
+        self.planned = u64::MAX;
     }
 
     pub(super) fn is_open(&self) -> bool {

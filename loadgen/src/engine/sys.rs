@@ -36,12 +36,6 @@ fn clock(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The kernel's id of the calling thread.
-pub(crate) fn thread_id() -> u64 {
-    // SAFETY: takes nothing and cannot fail.
-    unsafe { libc::gettid() as u64 }
-}
-
 /// Asks for timers that are not rounded: the default may be late by 50 us.
 pub(crate) fn exact_timers() {
     // SAFETY: this option takes one number and touches no memory. A refusal costs accuracy, which is measured.

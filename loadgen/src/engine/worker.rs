@@ -29,6 +29,7 @@ use crate::cluster::{SLOTS, Topology};
 use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
 use crate::schedule::Seat;
+use crate::selfcheck::RunQueue;
 use crate::workload::Workload;
 
 /// The mark of the eventfd among the events.
@@ -81,6 +82,8 @@ pub(super) struct Worker {
     preloaded_keys: u64,
     preload_commands: u64,
     reconnects: u64,
+    /// How long this thread waits for a processor.
+    run_queue: RunQueue,
     /// The latest reading of the clock.
     now: u64,
     next_tick: u64,
@@ -127,6 +130,7 @@ impl Worker {
             preloaded_keys: 0,
             preload_commands: 0,
             reconnects: 0,
+            run_queue: RunQueue::default(),
             now: sys::monotonic_nanoseconds(),
             next_tick: 0,
             next_ping: 0,
@@ -148,6 +152,7 @@ impl Worker {
     /// Works until stopped.
     pub(super) fn run(mut self) {
         sys::exact_timers();
+        self.run_queue = RunQueue::of_this_thread();
         let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
         while !self.stopped {
             if let Err(error) = self.turn(&mut events) {
@@ -163,6 +168,9 @@ impl Worker {
         let timeout = self.until_next();
         let happened = self.poller.wait(events, timeout)?;
         self.now = sys::monotonic_nanoseconds();
+        if let Some(run) = &mut self.run {
+            run.woke(self.now);
+        }
         for event in happened {
             match event.u64 {
                 MAIL => self.read_mail(),
@@ -181,18 +189,15 @@ impl Worker {
 
     /// How long there is nothing to do of our own accord.
     fn until_next(&mut self) -> Duration {
-        if !self.again.is_empty() {
-            return Duration::ZERO;
-        }
         let mut next = self.next_tick;
-        if let Some(run) = &self.run {
+        if let Some(run) = &mut self.run {
             next = next.min(match run.stage {
                 Stage::Waiting => run.start,
-                Stage::Warmup | Stage::Measuring => self.next_of_load(run),
+                Stage::Warmup | Stage::Measuring => run.next(self.now),
                 Stage::Draining | Stage::Done => u64::MAX,
             });
         }
-        if next <= self.now {
+        if next <= self.now || !self.again.is_empty() {
             return Duration::ZERO;
         }
         Duration::from_nanos(next.saturating_sub(sys::monotonic_nanoseconds()))

@@ -5,6 +5,7 @@ use redisbench_wire::snapshot::{
 };
 
 use super::{NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
+use crate::selfcheck::Evidence;
 
 /// One worker's part of a snapshot.
 #[derive(Clone, Debug)]
@@ -30,8 +31,14 @@ pub struct WorkerReport {
     pub preload_commands: u64,
     /// CPU time of its load so far.
     pub cpu_nanoseconds: u64,
+    /// Time of its load so far in which it was ready and had no processor.
+    pub run_queue_nanoseconds: u64,
     /// Wall time of its load so far.
     pub wall_nanoseconds: u64,
+    /// See [`Generator::delayed_nanoseconds`].
+    pub delayed_nanoseconds: u64,
+    /// See [`Generator::longest_delay_nanoseconds`].
+    pub longest_delay_nanoseconds: u64,
     /// Connections that broke and were made again.
     pub reconnects: u64,
     /// Slots that each node owns, in the order of the recording's nodes.
@@ -51,15 +58,13 @@ pub struct Meta {
     pub detail: Detail,
 }
 
-/// What the kernel says of the shard's process, and its machine's name.
+/// The shard's machine.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     /// See [`Generator::host`].
     pub host: String,
-    /// See [`Generator::run_queue_nanoseconds`].
-    pub run_queue_nanoseconds: u64,
-    /// See [`Generator::throttled_nanoseconds`].
-    pub throttled_nanoseconds: u64,
+    /// What the kernel says of it.
+    pub evidence: Evidence,
 }
 
 /// Merges the workers' parts into the shard's snapshot. `operations` are the names in the plan's order, or empty
@@ -179,18 +184,28 @@ fn window(reports: &[WorkerReport]) -> Window {
 }
 
 fn generator(reports: &[WorkerReport], machine: Machine) -> Generator {
-    let busy = |report: &WorkerReport| {
-        let share = u128::from(report.cpu_nanoseconds) * 1_000_000 / u128::from(report.wall_nanoseconds.max(1));
+    let share = |report: &WorkerReport, of: u64| {
+        let share = u128::from(of) * 1_000_000 / u128::from(report.wall_nanoseconds.max(1));
         u32::try_from(share.min(1_000_000)).unwrap_or(u32::MAX)
     };
+    let longest =
+        |of: fn(&WorkerReport) -> u64| reports.iter().map(|report| share(report, of(report))).max().unwrap_or_default();
+    let sum = |of: fn(&WorkerReport) -> u64| reports.iter().map(of).sum::<u64>();
+    let Evidence { throttled_nanoseconds, processors, stolen_nanoseconds } = machine.evidence;
     Generator {
         host: machine.host,
         workers: reports.len() as u32,
-        busiest_worker_millionths: reports.iter().map(busy).max().unwrap_or_default(),
-        cpu_nanoseconds: reports.iter().map(|report| report.cpu_nanoseconds).sum(),
-        run_queue_nanoseconds: machine.run_queue_nanoseconds,
-        throttled_nanoseconds: machine.throttled_nanoseconds,
-        reconnects: reports.iter().map(|report| report.reconnects).sum(),
+        load_nanoseconds: reports.iter().map(|report| report.wall_nanoseconds).max().unwrap_or_default(),
+        busiest_worker_millionths: longest(|report| report.cpu_nanoseconds),
+        longest_waiting_worker_millionths: longest(|report| report.run_queue_nanoseconds),
+        cpu_nanoseconds: sum(|report| report.cpu_nanoseconds),
+        run_queue_nanoseconds: sum(|report| report.run_queue_nanoseconds),
+        throttled_nanoseconds,
+        processors,
+        stolen_nanoseconds,
+        delayed_nanoseconds: sum(|report| report.delayed_nanoseconds),
+        longest_delay_nanoseconds: reports.iter().map(|r| r.longest_delay_nanoseconds).max().unwrap_or_default(),
+        reconnects: sum(|report| report.reconnects),
     }
 }
 

@@ -68,7 +68,10 @@ fn report(recording: Recording) -> WorkerReport {
         preloaded_keys: 5,
         preload_commands: 6,
         cpu_nanoseconds: 50,
+        run_queue_nanoseconds: 20,
         wall_nanoseconds: 100,
+        delayed_nanoseconds: 7,
+        longest_delay_nanoseconds: 5,
         reconnects: 1,
         slots: vec![16000],
     }

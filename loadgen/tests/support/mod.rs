@@ -70,6 +70,11 @@ impl RedisServer {
         assert_eq!(unsafe { libc::kill(self.child.id().cast_signed(), number) }, 0);
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()

@@ -14,6 +14,7 @@ use crate::engine::mailbox::Command;
 use crate::engine::run::{Run, Source, Together};
 use crate::engine::sys;
 use crate::record::{Recording, WorkerReport};
+use crate::selfcheck::RunQueue;
 
 impl Worker {
     pub(super) fn read_mail(&mut self) {
@@ -130,6 +131,7 @@ impl Worker {
         run.stage = Stage::Done;
         run.drained = self.now;
         run.cpu = sys::thread_cpu_nanoseconds().saturating_sub(run.cpu_before);
+        run.waited = self.run_queue.waited_nanoseconds().saturating_sub(run.waited_before);
         let (together, attempt, preload, aborted) = (Arc::clone(&run.together), run.attempt, run.preload, run.aborted);
         if preload {
             self.tell_progress();
@@ -192,7 +194,10 @@ impl Worker {
             preloaded_keys: self.preloaded_keys,
             preload_commands: self.preload_commands,
             cpu_nanoseconds: run.map_or(0, cpu),
+            run_queue_nanoseconds: run.map_or(0, |run| waited(run, &self.run_queue)),
             wall_nanoseconds: run.map_or(0, |run| wall(run, self.now)),
+            delayed_nanoseconds: run.map_or(0, |run| run.delayed),
+            longest_delay_nanoseconds: run.map_or(0, |run| run.longest_delay),
             reconnects: self.reconnects,
             slots: self.slot_counts(),
         }
@@ -241,6 +246,14 @@ fn cpu(run: &Run) -> u64 {
         Stage::Waiting => 0,
         Stage::Done => run.cpu,
         _ => sys::thread_cpu_nanoseconds().saturating_sub(run.cpu_before),
+    }
+}
+
+fn waited(run: &Run, run_queue: &RunQueue) -> u64 {
+    match run.stage {
+        Stage::Waiting => 0,
+        Stage::Done => run.waited,
+        _ => run_queue.waited_nanoseconds().saturating_sub(run.waited_before),
     }
 }
 

@@ -50,6 +50,7 @@ impl Worker {
         run.stage = if self.now >= run.measure_from { Stage::Measuring } else { Stage::Warmup };
         run.tokens = (usable * run.window) as u64;
         run.cpu_before = sys::thread_cpu_nanoseconds();
+        run.waited_before = self.run_queue.waited_nanoseconds();
         self.fill_all();
     }
 
@@ -324,19 +325,6 @@ impl Worker {
         for resend in resends {
             let node = self.node_of(&resend.request);
             self.nodes[node].resend(resend);
-        }
-    }
-
-    /// When the load next needs attention of its own accord.
-    pub(super) fn next_of_load(&self, run: &Run) -> u64 {
-        let border = if self.now < run.measure_from { run.measure_from } else { run.ends };
-        match &run.source {
-            Source::Open(schedule) => match schedule.peek().due {
-                // Waits for room, of which a reply will tell.
-                due if due <= self.now => border,
-                due => border.min(due),
-            },
-            Source::Closed { .. } | Source::Walk { .. } => border,
         }
     }
 }

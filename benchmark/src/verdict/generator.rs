@@ -1,0 +1,142 @@
+//! What the load generator found of itself: whether a shard was the limit, rather than the target.
+
+use redisbench_wire::snapshot::{Generator, Snapshot};
+
+use super::{reason, shards};
+use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
+use crate::conductor::{Outcome, ShardOutcome};
+use crate::merge::Merged;
+use crate::{people, stats};
+
+/// In millionths: a worker that runs for longer than 95 % of its load has no room left.
+const BUSY: u64 = 950_000;
+/// Waiting for a processor for more than 20 % of the load.
+const WAITING: u64 = 200_000;
+/// Held back by a quota for more than 5 % of the load: requests that were due meanwhile wait for up to a whole period.
+const THROTTLED: u64 = 50_000;
+/// More than 10 % of the machine's processor time went to other machines.
+const STOLEN: u64 = 100_000;
+/// Delays of 1 % of the load are what it takes to make 1 % of the requests late.
+const DELAYED: u64 = 10_000;
+/// In nanoseconds: less than a millisecond of lateness is what timers of virtual machines do.
+const LATE: u64 = 1_000_000;
+/// In hundredths of a per cent.
+const P99: u64 = 9_900;
+const MILLION: u64 = 1_000_000;
+
+/// Shares of a shard's load, in millionths.
+struct Processor {
+    busy: u64,
+    waiting: u64,
+    throttled: u64,
+    stolen: u64,
+}
+
+impl Processor {
+    fn of(generator: &Generator) -> Self {
+        // A shard that never began has nothing to show.
+        let of = |part: u64, processors: u64| match generator.load_nanoseconds {
+            0 => 0,
+            load => share(part, load.saturating_mul(processors)),
+        };
+        Self {
+            busy: generator.busiest_worker_millionths.into(),
+            waiting: generator.longest_waiting_worker_millionths.into(),
+            throttled: of(generator.throttled_nanoseconds, 1),
+            stolen: of(generator.stolen_nanoseconds, generator.processors.max(1).into()),
+        }
+    }
+
+    /// How far beyond its bound the worst of these is, in hundredths of the bound; from 100 on it is.
+    fn severity(&self) -> u64 {
+        let bounds = [(self.busy, BUSY), (self.waiting, WAITING), (self.throttled, THROTTLED), (self.stolen, STOLEN)];
+        bounds.into_iter().map(|(share, bound)| share.saturating_mul(100) / bound).max().unwrap_or_default()
+    }
+}
+
+/// Machine time that went to other machines while the shard's load ran, in per cent of all its processors.
+pub fn stolen_percent(generator: &Generator) -> u32 {
+    u32::try_from(Processor::of(generator).stolen.min(MILLION) / 10_000).unwrap_or(u32::MAX)
+}
+
+/// Shards that lacked processor time, the worst first.
+fn short_of_cpu(outcome: &Outcome) -> Vec<(&ShardOutcome, &Snapshot, Processor)> {
+    let with_evidence = outcome.shards.iter().filter_map(|shard| {
+        let snapshot = shard.snapshot.as_ref()?;
+        let processor = Processor::of(&snapshot.generator);
+        (processor.severity() >= 100).then_some((shard, snapshot, processor))
+    });
+    let mut short: Vec<_> = with_evidence.collect();
+    short.sort_by_key(|(_, _, processor)| std::cmp::Reverse(processor.severity()));
+    short
+}
+
+/// Whether it is plain that the load generator's processors kept the throughput from being higher: half of the shards, or
+/// more, lacked time.
+pub(super) fn is_limit(outcome: &Outcome) -> bool {
+    2 * short_of_cpu(outcome).len() >= outcome.shards.len().max(1)
+}
+
+pub(super) fn cpu(outcome: &Outcome) -> Option<VerdictReason> {
+    let short = short_of_cpu(outcome);
+    let (shard, snapshot, processor) = short.first()?;
+    let percent = |share: u64| format!("{} %", share / 10_000);
+    let mut found = vec![format!("its busiest worker ran for {} of the load", percent(processor.busy))];
+    if processor.waiting >= MILLION / 100 {
+        found.push(format!("a worker waited for a processor for {}", percent(processor.waiting)));
+    }
+    if snapshot.generator.throttled_nanoseconds > 0 {
+        let held = people::latency(snapshot.generator.throttled_nanoseconds);
+        let load = people::latency(snapshot.generator.load_nanoseconds);
+        found.push(format!("its CPU limit held it back for {held} in {load}"));
+    }
+    if processor.stolen >= MILLION / 100 {
+        found.push(format!("the hypervisor gave {} of its machine to others", percent(processor.stolen)));
+    }
+    let message = format!(
+        "{} lacked processor time, shard {} the most: {}; give shards more CPU (spec.shards.template.resources), share the load \
+         among more of them (spec.shards.count), or take other work off their machines",
+        shards(short.len(), outcome),
+        shard.shard,
+        found.join(", "),
+    );
+    Some(reason(ReasonKind::GeneratorCPU, VerdictValue::Degraded, &message))
+}
+
+/// Requests that were sent late make the response time longer than the target made it. Late by want of room is the
+/// target's doing, and is not told here: the delays that shards know to be their own must explain the slowest hundredth.
+pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
+    let late = stats::quantile(merged.lateness.as_ref()?, P99)?;
+    let response = stats::response_time(&merged.total).p99_nanoseconds?;
+    if late < LATE || late.saturating_mul(2) < response {
+        return None;
+    }
+    let own = |shard: &ShardOutcome| {
+        let generator = &shard.snapshot.as_ref()?.generator;
+        let load = generator.load_nanoseconds.saturating_mul(generator.workers.max(1).into());
+        let share = share(generator.delayed_nanoseconds, load);
+        (share >= DELAYED).then_some((share, shard.shard, generator.longest_delay_nanoseconds))
+    };
+    let delayed: Vec<_> = outcome.shards.iter().filter_map(own).collect();
+    let (part, shard, longest) = delayed.iter().max()?;
+    let message = format!(
+        "1 % of the requests were sent {} or more after they were due, where 1 % of the response times are {} or more: {} were \
+         late by their own doing, shard {shard} for {} % of its load and up to {} at a time; give shards a processor each \
+         (spec.shards.template.resources), or ask fewer requests of each (spec.shards.count)",
+        people::latency(late),
+        people::latency(response),
+        shards(delayed.len(), outcome),
+        part / 10_000,
+        people::latency(*longest),
+    );
+    Some(reason(ReasonKind::SendLate, VerdictValue::Degraded, &message))
+}
+
+/// `part` of `whole` in millionths.
+fn share(part: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(part) * u128::from(MILLION) / u128::from(whole.max(1))).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[path = "generator_tests.rs"]
+mod tests;

@@ -1,0 +1,122 @@
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
+
+use super::*;
+use crate::api::status::{LimitedBy, Verdict};
+use crate::merge::merge;
+use crate::plan::plans;
+use crate::sample::{SECOND, histogram, open_loop, outcome, snapshot, spec};
+use crate::verdict::verdict;
+
+/// A closed loop of ten seconds on so many shards, of which the last one measured `generator` of itself.
+fn judged(shards: u32, generator: Generator) -> Verdict {
+    let spec = spec(shards, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
+    let mut snapshots: Vec<_> = (0..shards).map(|shard| snapshot(shard, &[1000; 500])).collect();
+    snapshots.last_mut().unwrap().generator = generator;
+    let outcome = outcome(snapshots);
+    verdict(&spec, &outcome, &merge(&plans(&spec, "run"), &outcome).unwrap().unwrap())
+}
+
+fn generator() -> Generator {
+    Generator {
+        load_nanoseconds: 10 * SECOND,
+        processors: 4,
+        busiest_worker_millionths: 400_000,
+        ..Generator::default()
+    }
+}
+
+fn assert_silent(generator: Generator) {
+    let verdict = judged(1, generator);
+    assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Valid, LimitedBy::Unknown), "{verdict:?}");
+}
+
+fn assert_told(generator: Generator, words: &str) {
+    let verdict = judged(1, generator);
+    assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, LimitedBy::GeneratorCPU), "{verdict:?}");
+    assert_eq!(verdict.reasons.len(), 1);
+    assert_eq!(verdict.reasons[0].reason, ReasonKind::GeneratorCPU);
+    let message = &verdict.reasons[0].message;
+    assert!(message.contains(words) && message.contains("spec.shards.template.resources"), "{message}");
+}
+
+#[test]
+fn each_lack_of_processor_time_is_told_with_its_number() {
+    assert_silent(generator());
+    let busy = |millionths| Generator { busiest_worker_millionths: millionths, ..generator() };
+    assert_silent(busy(949_999));
+    assert_told(busy(971_234), "its busiest worker ran for 97 % of the load");
+    let waiting = |millionths| Generator { longest_waiting_worker_millionths: millionths, ..generator() };
+    assert_silent(waiting(199_999));
+    assert_told(waiting(310_000), "waited for a processor for 31 %");
+    let throttled = |nanoseconds| Generator { throttled_nanoseconds: nanoseconds, ..generator() };
+    assert_silent(throttled(SECOND / 2 - 1));
+    assert_told(throttled(3 * SECOND), "its CPU limit held it back for 3.00 s in 10.0 s");
+    // Of four processors' ten seconds each.
+    let stolen = |nanoseconds| Generator { stolen_nanoseconds: nanoseconds, ..generator() };
+    assert_silent(stolen(4 * SECOND - 1));
+    assert_told(stolen(6 * SECOND), "gave 15 % of its machine to others");
+    assert_eq!(stolen_percent(&stolen(6 * SECOND)), 15);
+}
+
+#[test]
+fn a_shard_that_says_nothing_lacks_nothing() {
+    assert_silent(Generator::default());
+    assert_silent(Generator { load_nanoseconds: 0, throttled_nanoseconds: SECOND, ..Generator::default() });
+}
+
+#[test]
+fn a_few_shards_of_many_are_told_but_are_not_the_limit() {
+    let verdict = judged(3, Generator { busiest_worker_millionths: 990_000, ..generator() });
+    assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, LimitedBy::Unknown));
+    assert!(verdict.reasons[0].message.starts_with("1 of 3 shards lacked processor time, shard 2 the most"));
+}
+
+#[test]
+fn a_rate_that_was_met_is_the_limit_all_the_same() {
+    let mut snapshot = snapshot(0, &vec![1000; 10_000]);
+    snapshot.generator = Generator { busiest_worker_millionths: 990_000, ..generator() };
+    let (spec, outcome) = (open_loop(1), outcome(vec![snapshot]));
+    let verdict = verdict(&spec, &outcome, &merge(&plans(&spec, "run"), &outcome).unwrap().unwrap());
+    assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, LimitedBy::Rate));
+}
+
+/// An open loop of ten seconds with a thousand requests of these lateness and response times, sent by a shard that says
+/// so much of its own delays.
+fn late(late: u64, response: u64, delayed: u64) -> Verdict {
+    let mut snapshot = snapshot(0, &vec![response; 10_000]);
+    let lateness = histogram(Kind::Request, &vec![late; 10_000]);
+    snapshot.latency.lateness = Some(EncodedHistogram::encode(&lateness).unwrap());
+    let own = Generator { delayed_nanoseconds: delayed, longest_delay_nanoseconds: delayed / 3, ..generator() };
+    snapshot.generator = own;
+    let (spec, outcome) = (open_loop(1), outcome(vec![snapshot]));
+    verdict(&spec, &outcome, &merge(&plans(&spec, "run"), &outcome).unwrap().unwrap())
+}
+
+#[test]
+fn late_sends_are_told_if_they_are_the_shards_own_and_much_of_the_response_time() {
+    const MILLISECOND: u64 = SECOND / 1000;
+    let told = late(60 * MILLISECOND, 100 * MILLISECOND, 300 * MILLISECOND);
+    assert_eq!((told.value, told.reasons.len()), (VerdictValue::Degraded, 1), "{told:?}");
+    assert_eq!(told.reasons[0].reason, ReasonKind::SendLate);
+    let message = &told.reasons[0].message;
+    assert!(message.contains("for 3 % of its load and up to 100 ms at a time"), "{message}");
+    // A small part of the response time, what timers do, and what waited for room in a pipeline.
+    for (late_by, response, delayed) in [(40, 100, 300), (0, 1, 300), (60, 100, 99)] {
+        let silent = late(late_by * MILLISECOND, response * MILLISECOND, delayed * MILLISECOND);
+        assert_eq!(silent.value, VerdictValue::Valid, "{silent:?}");
+    }
+}
+
+#[test]
+fn absurd_numbers_are_still_numbers() {
+    let absurd = Generator {
+        load_nanoseconds: 1,
+        throttled_nanoseconds: u64::MAX,
+        stolen_nanoseconds: u64::MAX,
+        processors: u32::MAX,
+        busiest_worker_millionths: u32::MAX,
+        longest_waiting_worker_millionths: u32::MAX,
+        ..Generator::default()
+    };
+    assert_eq!(judged(1, absurd).limited_by, LimitedBy::GeneratorCPU);
+}

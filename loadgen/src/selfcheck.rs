@@ -1,0 +1,9 @@
+//! What the load generator measures of itself, so that its own limits are not taken for the target's. All of it is read
+//! from the kernel, rarely: nothing here happens per request.
+
+mod machine;
+mod run_queue;
+
+pub use machine::Evidence;
+pub(crate) use machine::Observer;
+pub(crate) use run_queue::RunQueue;

@@ -1,0 +1,103 @@
+//! Runs that have the machine to themselves, as far as these tests go, and what disturbs them.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::snapshot::Snapshot;
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::harness::{Bench, MILLISECOND, open_loop, plan, standalone};
+use crate::support::{PATIENCE, RedisServer};
+
+static MACHINE: Mutex<()> = Mutex::const_new(());
+
+/// Waits until no other test has the machine.
+pub async fn alone() -> MutexGuard<'static, ()> {
+    MACHINE.lock().await
+}
+
+/// A closed loop that takes all the time that one worker can get.
+pub fn saturating() -> ShardPlan {
+    ShardPlan { connections: 16, pipeline: 16, ..lasting(plan(), 500) }
+}
+
+/// A load that asks for next to nothing.
+pub fn easy() -> ShardPlan {
+    ShardPlan { load: open_loop(500), ..lasting(plan(), 500) }
+}
+
+pub fn lasting(plan: ShardPlan, milliseconds: u64) -> ShardPlan {
+    ShardPlan { bound: Bound::Duration { nanoseconds: milliseconds * MILLISECOND }, ..plan }
+}
+
+/// A worker whose connections are made.
+pub async fn ready(plan: ShardPlan, server: &RedisServer) -> Bench {
+    let mut bench = Bench::new(plan, standalone(server), 1);
+    bench.connect().await;
+    bench
+}
+
+/// Waits until a request of the measurement was answered.
+pub async fn measuring(bench: &Bench) {
+    while bench.live().await.total.succeeded == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await; // between two looks: an engine tells only when asked
+    }
+}
+
+/// Runs `plan` again and again until `is_silent` says so of a run: the machine may be disturbed by others, but not for ever.
+pub async fn until_silent(plan: ShardPlan, is_silent: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    let server = RedisServer::start(&[]);
+    let mut bench = ready(plan, &server).await;
+    let begin = Instant::now();
+    for attempt in 1.. {
+        bench.start(attempt);
+        let snapshot = bench.finished(attempt).await;
+        if is_silent(&snapshot) {
+            return snapshot;
+        }
+        assert!(begin.elapsed() < PATIENCE, "no run was quiet, the last one says {:?}", snapshot.generator);
+    }
+    unreachable!("attempts do not end")
+}
+
+/// The first processor that this process may use.
+pub fn processor() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    allowed.trim().split(['-', ',']).next().unwrap().to_owned()
+}
+
+/// Keeps the workers of this process on one processor.
+pub fn pin_workers(processor: &str) {
+    let mut pinned = 0;
+    for task in fs::read_dir("/proc/self/task").unwrap() {
+        let path = task.unwrap().path();
+        if fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with("worker-")) {
+            let thread = path.file_name().unwrap().to_str().unwrap().to_owned();
+            let mut taskset = Command::new("taskset");
+            taskset.args(["-p", "-c", processor, &thread]).stdout(Stdio::null());
+            assert!(taskset.status().unwrap().success());
+            pinned += 1;
+        }
+    }
+    assert!(pinned > 0, "no worker to pin");
+}
+
+/// A process that never rests.
+pub struct Spinner(Child);
+
+impl Spinner {
+    pub fn on(processor: &str) -> Self {
+        let mut taskset = Command::new("taskset");
+        Self(taskset.args(["-c", processor, "sh", "-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,22 @@
+//! What the load generator says of itself: each condition is made for real and must show, and a quiet run must not show it.
+//!
+//! They are about the machine, so they run one at a time. Those that are ignored by default need root: a cgroup with a
+//! quota, a network of their own. `make test-selfcheck` runs all of them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::large_stack_arrays,
+    reason = "tests end at the first surprise, and their numbers are small"
+)]
+
+#[path = "../engine/harness.rs"]
+#[allow(dead_code, reason = "each test binary uses its part")]
+mod harness;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod lateness;
+mod machine;
+mod processors;

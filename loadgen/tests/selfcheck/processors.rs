@@ -1,0 +1,89 @@
+//! Processor time that the load generator did not get.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use redisbench_wire::snapshot::Generator;
+
+use crate::machine::{Spinner, alone, easy, pin_workers, processor, ready, saturating, until_silent};
+use crate::support::RedisServer;
+
+/// As the verdict has it.
+const WAITING: u32 = 200_000;
+
+#[tokio::test]
+async fn a_process_beside_it_shows_as_waiting_for_a_processor() {
+    let _machine = alone().await;
+    let server = RedisServer::start(&[]);
+    let mut bench = ready(saturating(), &server).await;
+    let processor = processor();
+    pin_workers(&processor);
+    let _spinner = Spinner::on(&processor);
+    bench.start(1);
+    let generator = bench.finished(1).await.generator;
+    assert!(generator.longest_waiting_worker_millionths >= WAITING, "{generator:?}");
+    assert!(generator.run_queue_nanoseconds <= generator.load_nanoseconds, "{generator:?}");
+}
+
+#[tokio::test]
+async fn a_quiet_run_lacks_no_processor_time() {
+    let _machine = alone().await;
+    let is_silent = |generator: &Generator| {
+        generator.longest_waiting_worker_millionths < WAITING
+            && generator.busiest_worker_millionths < 950_000
+            && generator.throttled_nanoseconds == 0
+    };
+    let generator = until_silent(easy(), |snapshot| is_silent(&snapshot.generator)).await.generator;
+    assert!(generator.load_nanoseconds >= 500_000_000 && generator.processors > 0, "{generator:?}");
+}
+
+#[tokio::test]
+#[ignore = "makes a cgroup, which needs root: make test-selfcheck"]
+async fn a_quota_shows_as_throttled_time() {
+    let _machine = alone().await;
+    let server = RedisServer::start(&[]);
+    let mut bench = ready(saturating(), &server).await;
+    let group = Quota::of_a_twentieth();
+    group.enter();
+    bench.start(1);
+    let generator = bench.finished(1).await.generator;
+    drop(group);
+    // It wants a whole processor and has a twentieth.
+    assert!(generator.throttled_nanoseconds > generator.load_nanoseconds / 20, "{generator:?}");
+    assert!(generator.busiest_worker_millionths < 500_000, "{generator:?}");
+}
+
+/// A cgroup with a twentieth of a processor, for as long as this lives.
+struct Quota {
+    group: PathBuf,
+    before: PathBuf,
+}
+
+impl Quota {
+    fn of_a_twentieth() -> Self {
+        let second = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
+        let (mount, own) = if second { ("/sys/fs/cgroup", "0::") } else { ("/sys/fs/cgroup/cpu", ":cpu") };
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let line = groups.lines().find(|line| line.contains(own)).unwrap();
+        let before = Path::new(mount).join(line.rsplit(':').next().unwrap().trim_start_matches('/'));
+        let group = Path::new(mount).join(format!("redisbench-test-{}", std::process::id()));
+        if second {
+            fs::write(Path::new(mount).join("cgroup.subtree_control"), "+cpu").unwrap();
+        }
+        fs::create_dir(&group).unwrap_or_else(|error| panic!("failed to make {}: {error}", group.display()));
+        let (file, quota) = if second { ("cpu.max", "5000 100000") } else { ("cpu.cfs_quota_us", "5000") };
+        fs::write(group.join(file), quota).unwrap();
+        Self { group, before }
+    }
+
+    fn enter(&self) {
+        fs::write(self.group.join("cgroup.procs"), std::process::id().to_string()).unwrap();
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let _ = fs::write(self.before.join("cgroup.procs"), std::process::id().to_string());
+        let _ = fs::remove_dir(&self.group);
+    }
+}
