@@ -31,7 +31,7 @@ pub fn plans(spec: &Validated, run: &str) -> Vec<ShardPlan> {
             connections: part_u32(spec.connections, shard, shards),
             pipeline: spec.pipeline,
             warmup_nanoseconds: nanoseconds(spec.warmup),
-            bound: bound(spec.bound, shard, shards),
+            bound: bound(spec, shard),
             timeouts: spec.timeouts,
             breakdown: spec.breakdown,
             limits: limits(spec),
@@ -39,13 +39,23 @@ pub fn plans(spec: &Validated, run: &str) -> Vec<ShardPlan> {
         .collect()
 }
 
-fn bound(bound: api::Bound, shard: u32, shards: u32) -> Bound {
-    match bound {
+fn bound(spec: &Validated, shard: u32) -> Bound {
+    match spec.bound {
         api::Bound::Duration(length) => Bound::Duration { nanoseconds: nanoseconds(length) },
         api::Bound::Requests { count, at_most } => {
-            Bound::Requests { count: part(count, shard.into(), shards.into()), max_nanoseconds: nanoseconds(at_most) }
+            let shards = u64::from(spec.shards.count);
+            // The first of them is not shard 0's, but of the shard whose turn it is after the warm-up.
+            let place = (u64::from(shard) + shards - warmup_requests(spec) % shards) % shards;
+            Bound::Requests { count: part(count, place, shards), max_nanoseconds: nanoseconds(at_most) }
         }
     }
+}
+
+/// Requests of an open loop that are due in the warm-up. In a closed loop nobody can say, and each worker numbers its own.
+fn warmup_requests(spec: &Validated) -> u64 {
+    let Load::OpenLoop { rate_per_second, .. } = spec.load else { return 0 };
+    let requests = (spec.warmup.as_nanos() * u128::from(rate_per_second)).div_ceil(1_000_000_000);
+    u64::try_from(requests).unwrap_or(u64::MAX)
 }
 
 fn limits(spec: &Validated) -> Limits {
@@ -95,6 +105,26 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn shards_take_the_requests_that_follow_the_warmup(
+            shards in 1_u32..20,
+            rate in 1_u64..5000,
+            warmup in 0_u64..3000,
+            more in 0_u64..100,
+        ) {
+            let requests = u64::from(shards) + more;
+            let load = json!({"type": "OpenLoop", "openLoop": {"rate": rate}, "connections": shards, "requests": requests,
+                "warmup": format!("{warmup}ms")});
+            let first = (warmup * rate).div_ceil(1000);
+            for plan in plans(&spec(shards, &load), "run") {
+                let own = (first..first + requests).filter(|k| k % u64::from(shards) == u64::from(plan.shard)).count();
+                prop_assert_eq!(plan.bound, Bound::Requests { count: own as u64, max_nanoseconds: match plan.bound {
+                    Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
+                    Bound::Duration { .. } => 0,
+                } });
+            }
+        }
+
         #[test]
         fn parts_are_those_of_every_nth_request(count in 0_u64..5_000, parts in 1_u64..200) {
             for index in 0..parts {

@@ -30,10 +30,12 @@ impl Seat {
         u64::from(self.workers) * u64::from(self.shards)
     }
 
-    /// This worker's part of the shard's `count`.
-    pub fn share(self, count: u64) -> u64 {
-        let part = crate::workload::part_of(count, self.worker.into(), self.workers.into());
-        part.end - part.start
+    /// How many of the shard's `count` local requests from `first` on are this worker's.
+    pub fn share(self, first: u64, count: u64) -> u64 {
+        let workers = u64::from(self.workers);
+        // How far behind the first of them this worker's first one is.
+        let place = (u64::from(self.worker) + workers - first % workers) % workers;
+        count / workers + u64::from(place < count % workers)
     }
 }
 
@@ -155,6 +157,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn shares_are_of_consecutive_requests(first in 0u64..100, count in 0u64..300, workers in 1u32..9) {
+            for worker in 0..workers {
+                let seat = Seat { shard: 0, shards: 1, worker, workers };
+                let own = (first..first + count).filter(|j| j % u64::from(workers) == u64::from(worker));
+                prop_assert_eq!(seat.share(first, count), own.count() as u64);
+            }
+        }
+
         #[test]
         fn shards_and_workers_together_are_one(
             rate in 1u64..3_000_000, shards in 1u32..5, workers in 1u32..5, start in 0u64..1 << 50,

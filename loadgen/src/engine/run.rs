@@ -161,8 +161,9 @@ impl Run {
             Bound::Duration { nanoseconds } => run.ends = run.measure_from.saturating_add(nanoseconds),
             Bound::Requests { count, max_nanoseconds } => {
                 run.ends = run.measure_from.saturating_add(max_nanoseconds);
-                run.quota = Some(seat.share(count));
-                run.idle = seat.share(count) == 0;
+                let share = seat.share(warmup_of_shard(plan, seat, start), count);
+                run.quota = Some(share);
+                run.idle = share == 0;
             }
         }
         run
@@ -279,4 +280,13 @@ impl Run {
     pub(super) fn is_active(&self) -> bool {
         matches!(self.stage, Stage::Warmup | Stage::Measuring)
     }
+}
+
+/// How many requests of an open loop's warm-up are the shard's, so that its number of requests goes on where they end. A
+/// closed loop numbers each worker's requests apart.
+fn warmup_of_shard(plan: &ShardPlan, seat: Seat, start: u64) -> u64 {
+    let Load::OpenLoop { rate_per_second, pacing_grid_nanoseconds, .. } = plan.load else { return 0 };
+    let shard = Seat { worker: 0, workers: 1, ..seat };
+    Schedule::new(shard, rate_per_second, pacing_grid_nanoseconds, start)
+        .due_before(start.saturating_add(plan.warmup_nanoseconds))
 }

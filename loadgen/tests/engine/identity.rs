@@ -1,0 +1,136 @@
+//! A request is a function of (seed, k): a server that records every command sees the same requests, whoever sends them.
+
+use redisbench_loadgen::workload::Workload;
+use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
+
+use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan};
+use crate::peer::{Peer, Received, command};
+
+/// How a benchmark is spread.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    shards: u32,
+    workers: usize,
+    connections: u32,
+    pipeline: u32,
+}
+
+const SPREADS: [Spread; 6] = [
+    Spread { shards: 1, workers: 1, connections: 1, pipeline: 1 },
+    Spread { shards: 1, workers: 2, connections: 5, pipeline: 1 },
+    Spread { shards: 1, workers: 3, connections: 3, pipeline: 16 },
+    Spread { shards: 2, workers: 1, connections: 3, pipeline: 4 },
+    Spread { shards: 3, workers: 2, connections: 4, pipeline: 2 },
+    Spread { shards: 4, workers: 3, connections: 3, pipeline: 1 },
+];
+
+/// Not to be divided by the shards and workers above without a rest.
+const REQUESTS: u64 = 211;
+
+/// The requests of `numbers` by definition, sorted.
+fn defined(plan: &ShardPlan, numbers: impl Iterator<Item = u64>) -> Vec<Vec<String>> {
+    let workload = Workload::of_trial(plan).unwrap();
+    let mut room = vec![0; workload.longest() + Workload::SLACK];
+    let mut request = |k| {
+        let length = workload.encode(k, workload.operation(k), &mut room);
+        command(&room[..length]).unwrap().0
+    };
+    let mut all: Vec<_> = numbers.map(&mut request).collect();
+    all.sort();
+    all
+}
+
+/// How many of the `count` requests from `first` on are those of shard `index`.
+fn part(first: u64, count: u64, index: u32, shards: u32) -> u64 {
+    (first..first + count).filter(|k| k % u64::from(shards) == u64::from(index)).count() as u64
+}
+
+/// What the shards send one after the other.
+async fn recorded(plan: &ShardPlan, spread: Spread, mut bound: impl FnMut(u32) -> Bound) -> Vec<Received> {
+    let peer = Peer::start();
+    for shard in 0..spread.shards {
+        let mut plan = plan.clone();
+        (plan.shard, plan.shards) = (shard, spread.shards);
+        (plan.connections, plan.pipeline) = (spread.connections, spread.pipeline);
+        plan.bound = bound(shard);
+        let before = peer.received().len() as u64;
+        let mut bench = Bench::new(plan, peer.topology(), spread.workers);
+        bench.connect().await;
+        bench.start(1);
+        let snapshot = bench.finished(1).await;
+        assert_complete(&snapshot);
+        let sent =
+            snapshot.total.scheduled + snapshot.warmup.scheduled - snapshot.total.unsent - snapshot.warmup.unsent;
+        assert_eq!(sent, peer.received().len() as u64 - before);
+    }
+    peer.received()
+}
+
+fn sorted(received: Vec<Received>) -> Vec<Vec<String>> {
+    let mut all: Vec<_> = received.into_iter().map(|received| received.arguments).collect();
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn an_open_loop_sends_the_same_requests_however_it_is_spread() {
+    for pattern in [KeyPattern::Uniform, KeyPattern::Sequential] {
+        let mut plan = plan();
+        plan.workload.keys.pattern = pattern;
+        plan.load = open_loop(20_000);
+        // 210 requests, so that the measured ones begin in the middle of everybody's turns.
+        plan.warmup_nanoseconds = 10_500_000;
+        let wanted = defined(&plan, 0..210 + REQUESTS);
+        for spread in SPREADS {
+            let bound = |shard| {
+                let count = part(210, REQUESTS, shard, spread.shards);
+                Bound::Requests { count, max_nanoseconds: 20 * SECOND }
+            };
+            assert_eq!(sorted(recorded(&plan, spread, bound).await), wanted, "{spread:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_seed_makes_other_requests() {
+    let mut other = plan();
+    other.workload.seed += 1;
+    assert_ne!(defined(&plan(), 0..20), defined(&other, 0..20));
+}
+
+#[tokio::test]
+async fn a_closed_loop_with_a_number_of_requests_sends_the_same() {
+    let plan = plan();
+    let wanted = defined(&plan, 0..REQUESTS);
+    for spread in SPREADS {
+        let bound = |shard| {
+            let count = part(0, REQUESTS, shard, spread.shards);
+            Bound::Requests { count, max_nanoseconds: 20 * SECOND }
+        };
+        assert_eq!(sorted(recorded(&plan, spread, bound).await), wanted, "{spread:?}");
+    }
+}
+
+/// Nobody can say how many requests a worker gets through, but which they are: its first ones.
+#[tokio::test]
+async fn every_worker_of_a_closed_loop_sends_the_first_of_its_requests() {
+    let mut plan = plan();
+    assert_eq!(plan.load, Load::ClosedLoop);
+    plan.warmup_nanoseconds = 10 * MILLISECOND;
+    // Key k is that of request k.
+    plan.workload.keys.pattern = KeyPattern::Sequential;
+    plan.workload.keys.count = 1 << 40;
+    for spread in SPREADS {
+        let received = recorded(&plan, spread, |_| Bound::Duration { nanoseconds: 20 * MILLISECOND }).await;
+        let number = |received: &Received| received.arguments[1].strip_prefix("key:").unwrap().parse::<u64>().unwrap();
+        let mut numbers: Vec<u64> = received.iter().map(number).collect();
+        assert_eq!(sorted(received), defined(&plan, numbers.iter().copied()), "{spread:?}");
+        numbers.sort_unstable();
+        let step = u64::from(spread.shards) * spread.workers as u64;
+        for first in 0..step {
+            let own: Vec<u64> = numbers.iter().copied().filter(|k| k % step == first).collect();
+            let prefix: Vec<u64> = (0..own.len() as u64).map(|n| first + n * step).collect();
+            assert_eq!(own, prefix, "{spread:?}");
+        }
+    }
+}

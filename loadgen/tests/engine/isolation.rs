@@ -1,0 +1,158 @@
+//! Who does not answer holds up nobody else.
+
+use std::collections::HashMap;
+
+use redisbench_loadgen::cluster::{SLOTS, Topology};
+use redisbench_loadgen::workload::Workload;
+use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
+
+use crate::harness::{Bench, SECOND, assert_complete, open_loop, plan};
+use crate::peer::{Peer, Received};
+
+fn numbered(rate: u64, count: u64, pipeline: u32) -> ShardPlan {
+    let mut plan = plan();
+    // Key k is that of request k.
+    plan.workload.keys.pattern = KeyPattern::Sequential;
+    plan.workload.keys.count = 100_000;
+    plan.load = open_loop(rate);
+    plan.pipeline = pipeline;
+    plan.timeouts.request_nanoseconds = 30 * SECOND;
+    plan.bound = Bound::Requests { count, max_nanoseconds: 30 * SECOND };
+    plan
+}
+
+fn numbers(received: &[Received]) -> Vec<u64> {
+    received.iter().map(|received| received.arguments[1].strip_prefix("key:").unwrap().parse().unwrap()).collect()
+}
+
+/// Every connection got its requests in the order of the schedule, and all together got `wanted`.
+fn assert_in_order(received: &[Received], wanted: &[u64]) {
+    let mut last = HashMap::new();
+    for (received, k) in received.iter().zip(numbers(received)) {
+        assert!(last.insert(received.connection, k).is_none_or(|before| before < k), "{k} on {}", received.connection);
+    }
+    let mut all = numbers(received);
+    all.sort_unstable();
+    assert_eq!(all, wanted);
+}
+
+#[tokio::test]
+async fn a_stalled_connection_does_not_hold_up_the_others() {
+    for pipeline in [1, 16] {
+        let peer = Peer::start();
+        let mut plan = numbered(2000, 600, pipeline);
+        plan.connections = 4;
+        let mut bench = Bench::new(plan, peer.topology(), 1);
+        bench.connect().await;
+        bench.start(1);
+        peer.wait_for_commands(1);
+        peer.hold_connection(0);
+        // All are sent while it is held, and all but what it holds are answered.
+        peer.wait_for_commands(600);
+        let held = peer.unanswered() as u64;
+        assert!((1..=u64::from(pipeline)).contains(&held), "{held}");
+        while bench.live().await.total.succeeded < 600 - held {}
+        assert_in_order(&peer.received(), &(0..600).collect::<Vec<_>>());
+        peer.release();
+        let snapshot = bench.finished(1).await;
+        assert_complete(&snapshot);
+        assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (600, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_backlog_goes_out_as_fast_as_replies_come() {
+    let peer = Peer::start();
+    let mut plan = numbered(1000, 100, 3);
+    plan.connections = 1;
+    peer.hold();
+    let mut bench = Bench::new(plan, peer.topology(), 1);
+    bench.connect().await;
+    bench.start(1);
+    while bench.live().await.total.scheduled < 100 {}
+    for answered in 0..97 {
+        // One reply, one more request: neither less nor a tick later.
+        peer.wait_for_commands(answered + 3);
+        assert_eq!(peer.received().len(), answered + 3);
+        peer.answer(0, 1);
+    }
+    peer.wait_for_commands(100);
+    peer.release();
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert_in_order(&peer.received(), &(0..100).collect::<Vec<_>>());
+}
+
+/// Three servers with a third of the slots each.
+fn cluster() -> ([Peer; 3], Topology) {
+    let peers = [Peer::start(), Peer::start(), Peer::start()];
+    let mut slots = Box::new([0; SLOTS]);
+    for (slot, node) in slots.iter_mut().enumerate() {
+        *node = (slot * 3 / SLOTS) as u16;
+    }
+    let topology = Topology { nodes: peers.iter().map(Peer::node).collect(), slots: Some(slots) };
+    (peers, topology)
+}
+
+/// The requests of each node.
+fn by_node(plan: &ShardPlan, topology: &Topology, count: u64) -> [Vec<u64>; 3] {
+    let workload = Workload::of_trial(plan).unwrap();
+    let mut all = [const { Vec::new() }; 3];
+    for k in 0..count {
+        let slot = workload.slot(k, workload.operation(k));
+        all[usize::from(topology.slots.as_ref().unwrap()[usize::from(slot)])].push(k);
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_stalled_node_changes_nothing_for_the_others() {
+    for pipeline in [1, 16] {
+        let (peers, topology) = cluster();
+        let mut plan = numbered(3000, 900, pipeline);
+        plan.connections = 6;
+        let wanted = by_node(&plan, &topology, 900);
+        peers[0].hold();
+        let mut bench = Bench::new(plan, topology, 1);
+        bench.connect().await;
+        bench.start(1);
+        for (peer, wanted) in peers.iter().zip(&wanted).skip(1) {
+            peer.wait_for_commands(wanted.len());
+            assert_in_order(&peer.received(), wanted);
+        }
+        // Two connections, full, with the first of its requests.
+        let held = 2 * pipeline as usize;
+        peers[0].wait_for_commands(held);
+        assert_in_order(&peers[0].received(), &wanted[0][..held]);
+        peers[0].release();
+        let snapshot = bench.finished(1).await;
+        assert_complete(&snapshot);
+        assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (900, 0));
+        for (peer, wanted) in peers.iter().zip(&wanted) {
+            assert_in_order(&peer.received(), wanted);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_waits_too_long_for_a_node_is_unsent_and_no_other() {
+    let (peers, topology) = cluster();
+    let mut plan = numbered(3000, 900, 4);
+    plan.connections = 3;
+    plan.load = Load::OpenLoop { rate_per_second: 3000, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: SECOND };
+    let wanted = by_node(&plan, &topology, 900);
+    peers[0].hold();
+    let mut bench = Bench::new(plan, topology, 1);
+    bench.connect().await;
+    bench.start(1);
+    let given_up = wanted[0].len() as u64 - 4;
+    while bench.live().await.total.unsent < given_up {}
+    peers[0].release();
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (900 - given_up, given_up));
+    assert_in_order(&peers[0].received(), &wanted[0][..4]);
+    for (peer, wanted) in peers.iter().zip(&wanted).skip(1) {
+        assert_in_order(&peer.received(), wanted);
+    }
+}
