@@ -175,7 +175,7 @@ impl Decoder {
         let top = self.wanted == 0;
         match kind {
             b'$' | b'=' => {
-                if text == b"-1" {
+                if text == b"-1" && *kind == b'$' {
                     self.element(top, Reply::Nil);
                 } else {
                     let length = length(text)?;

@@ -9,7 +9,8 @@ use redisbench_loadgen::engine::EngineEvent;
 use redisbench_wire::limits;
 use redisbench_wire::plan::Bound;
 
-use crate::harness::{Bench, MILLISECOND, assert_complete, plan};
+use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, plan};
+use crate::peer::Peer;
 
 /// Answers whatever comes first on each connection with `answer`, in pieces, and then waits to be left.
 fn server(answer: Vec<u8>) -> SocketAddr {
@@ -60,6 +61,11 @@ async fn what_is_not_the_protocol_costs_the_connection() {
         b"$3\r\nabcdefg\r\n",
         b"\0\0\0\0\r\n",
         b"$99999999999999999999999\r\n",
+        b"%-1\r\n",
+        b">-3\r\n",
+        b"=-1\r\n",
+        b":12three\r\n",
+        b"#maybe\r\n",
     ] {
         assert_eq!(errors_of(answer).await, ["Protocol"], "{}", String::from_utf8_lossy(answer));
     }
@@ -71,6 +77,50 @@ async fn more_replies_than_commands_cost_the_connection() {
     assert!(errors.is_empty(), "{errors:?}");
 }
 
+/// Whether a load runs or not: nobody can say what the next reply would answer.
+#[tokio::test]
+async fn a_reply_without_a_request_costs_the_connection() {
+    let peer = Peer::start();
+    let mut plan = plan();
+    plan.bound = Bound::Requests { count: 20, max_nanoseconds: 20 * SECOND };
+    let mut bench = Bench::new(plan, peer.topology(), 1);
+    assert_eq!(bench.run().await.generator.reconnects, 0);
+    peer.say(b"+OK\r\n");
+    for _ in 0..2 {
+        let lost = bench.until(|event| matches!(event, EngineEvent::ConnectionLost { .. })).await;
+        assert!(format!("{lost:?}").contains("a reply came that no command asked for"), "{lost:?}");
+    }
+    bench.until(|event| *event == EngineEvent::Connected { ready: 2, wanted: 2 }).await;
+    bench.engine.rearm().unwrap();
+    bench.start(2);
+    let snapshot = bench.finished(2).await;
+    assert_complete(&snapshot);
+    assert_eq!((snapshot.total.succeeded, peer.received().len()), (20, 40));
+}
+
+#[tokio::test]
+async fn a_half_closed_socket_costs_what_was_in_flight_on_it() {
+    let peer = Peer::start();
+    peer.hold();
+    let mut plan = plan();
+    plan.pipeline = 2;
+    plan.bound = Bound::Requests { count: 50, max_nanoseconds: 20 * SECOND };
+    let mut bench = Bench::new(plan, peer.topology(), 1);
+    bench.connect().await;
+    bench.start(1);
+    peer.wait_for_commands(4);
+    // It still reads, but will never answer.
+    peer.close_half();
+    peer.wait_for_commands(8);
+    peer.release();
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (50, 46));
+    assert_eq!((snapshot.errors[0].kind.as_str(), snapshot.errors[0].count), ("ConnectionClosed", 4));
+    assert_eq!(snapshot.generator.reconnects, 2);
+    assert_eq!(peer.received().len(), 50);
+}
+
 #[tokio::test]
 async fn an_endless_line_costs_the_connection() {
     assert_eq!(errors_of(&[b'+'; 1 << 20]).await[0], "Protocol");
@@ -78,7 +128,9 @@ async fn an_endless_line_costs_the_connection() {
 
 #[tokio::test]
 async fn endless_nesting_ends_with_the_request_timeout() {
-    assert!(errors_of(&b"*1\r\n".repeat(100_000)).await.contains(&"Timeout".to_owned()));
+    for level in [&b"*1\r\n"[..], b"%1\r\n+k\r\n", b"|1\r\n+k\r\n"] {
+        assert!(errors_of(&level.repeat(100_000)).await.contains(&"Timeout".to_owned()));
+    }
 }
 
 #[tokio::test]

@@ -58,6 +58,9 @@ fn hostile_input_is_an_error() {
     for (input, error) in [
         (&b"$-2\r\n"[..], ProtocolError::BadLength),
         (b"*-7\r\n", ProtocolError::BadLength),
+        (b"=-1\r\n", ProtocolError::BadLength),
+        (b"%-1\r\n", ProtocolError::BadLength),
+        (b"~-1\r\n", ProtocolError::BadLength),
         (b"$99999999999999999999\r\n", ProtocolError::BadLength),
         (b"*999999999999999999\r\n", ProtocolError::BadLength),
         (b"%1000000000000\r\n", ProtocolError::BadLength),
