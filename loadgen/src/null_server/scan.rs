@@ -1,5 +1,10 @@
 //! Finds the ends of commands in a stream of bytes, however it is cut into reads, and keeps nothing of them but the
 //! beginnings of the first two words.
+//!
+//! The commands of a load are alike but for key and value. So what they have in common is remembered, and a command that
+//! has it too is not parsed at all.
+
+use std::ops::Range;
 
 use super::replies::Want;
 
@@ -7,6 +12,9 @@ use super::replies::Want;
 const MOST_ARGUMENTS: usize = 1 << 20;
 const LARGEST_ARGUMENT: usize = 512 << 20;
 const LONGEST_INLINE: usize = 64 << 10;
+
+/// The longest second word that makes a difference, such as SLOTS.
+const LONGEST_SECOND: usize = 5;
 
 /// The digits of a number that is within the bounds.
 const DIGITS: usize = 9;
@@ -23,20 +31,30 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    /// Tells what each command wants that ends in `input`, in their order.
-    pub(super) fn scan(&mut self, mut input: &[u8], mut found: impl FnMut(Want)) -> Result<(), Broken> {
+    /// Tells what the commands want that end in `input`, in their order, and how many in a row want it.
+    pub(super) fn scan(
+        &mut self,
+        mut input: &[u8],
+        shapes: &mut Shapes,
+        mut found: impl FnMut(Want, u32),
+    ) -> Result<(), Broken> {
         while !input.is_empty() {
-            if self.partial.is_none()
-                && let Some((want, used)) = whole(input)
-            {
-                found(want);
-                input = &input[used..];
-                continue;
+            if self.partial.is_none() {
+                if let Some((want, count, used)) = shapes.alike(input) {
+                    found(want, count);
+                    input = &input[used..];
+                    continue;
+                }
+                if let Some((want, used)) = whole(input, shapes) {
+                    found(want, 1);
+                    input = &input[used..];
+                    continue;
+                }
             }
             let partial = self.partial.get_or_insert_default();
             let Some(used) = partial.go_on(input)? else { return Ok(()) };
             if partial.is_command() {
-                found(partial.want());
+                found(partial.want(), 1);
             }
             self.partial = None;
             input = &input[used..];
@@ -45,12 +63,80 @@ impl Scanner {
     }
 }
 
+/// What the last two kinds of commands had in common, whoever sent them.
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    known: [Option<Shape>; 2],
+    /// The one that gives way.
+    older: usize,
+}
+
+/// A command of two or three arguments without the last two: all of it, if they are as long.
+#[derive(Debug)]
+struct Shape {
+    want: Want,
+    length: usize,
+    /// Up to the key.
+    head: Beginning<48>,
+    /// Between key and value.
+    middle: Beginning<16>,
+    middle_at: usize,
+}
+
+impl Shape {
+    #[inline]
+    fn fits(&self, input: &[u8]) -> bool {
+        let (head, middle) = (self.head.bytes(), self.middle.bytes());
+        input.len() >= self.length
+            && input[..head.len()] == *head
+            && input[self.middle_at..self.middle_at + middle.len()] == *middle
+    }
+}
+
+impl Shapes {
+    /// What the first commands of `input` want, how many are alike, and how long they are together.
+    #[inline]
+    fn alike(&self, input: &[u8]) -> Option<(Want, u32, usize)> {
+        for shape in self.known.iter().flatten() {
+            let (mut count, mut at) = (0, 0);
+            while shape.fits(&input[at..]) {
+                count += 1;
+                at += shape.length;
+            }
+            if count > 0 {
+                return Some((shape.want, count, at));
+            }
+        }
+        None
+    }
+
+    /// Remembers a command: its key and value, if it has one, begin and end there.
+    fn remember(&mut self, want: Want, command: &[u8], key: Range<usize>, value: Option<Range<usize>>) {
+        let middle = value.map_or(0..0, |value| key.end..value.start);
+        // No second word that decides something is so long, so that this one is a key.
+        if key.len() <= LONGEST_SECOND || key.start > 48 || middle.len() > 16 {
+            return;
+        }
+        let mut shape = Shape {
+            want,
+            length: command.len(),
+            head: Beginning::default(),
+            middle: Beginning::default(),
+            middle_at: middle.start,
+        };
+        shape.head.extend(&command[..key.start]);
+        shape.middle.extend(&command[middle]);
+        self.known[self.older] = Some(shape);
+        self.older = 1 - self.older;
+    }
+}
+
 /// A command that stands whole at the beginning of `input`, and its length. None for everything unusual: that is for
 /// [`Partial`], which takes its time.
 #[inline]
-fn whole(input: &[u8]) -> Option<(Want, usize)> {
+fn whole(input: &[u8], shapes: &mut Shapes) -> Option<(Want, usize)> {
     let (arguments, mut at) = number(input, 0, b'*')?;
-    let mut words: [&[u8]; 2] = [b"", b""];
+    let mut words = [0..0, 0..0, 0..0];
     for index in 0..arguments {
         let (length, begin) = number(input, at, b'$')?;
         let end = begin + length;
@@ -59,10 +145,18 @@ fn whole(input: &[u8]) -> Option<(Want, usize)> {
             return None;
         }
         if index < words.len() {
-            words[index] = &input[begin..end];
+            words[index] = begin..end;
         }
     }
-    (arguments > 0).then(|| (Want::of(words[0], words[1]), at))
+    if arguments == 0 {
+        return None;
+    }
+    let [name, second, third] = words;
+    let want = Want::of(&input[name], &input[second.clone()]);
+    if arguments == 2 || arguments == 3 {
+        shapes.remember(want, &input[..at], second, (arguments == 3).then_some(third));
+    }
+    Some((want, at))
 }
 
 /// A number after `mark`, and where the next line begins.

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
 use super::replies::{Replies, Want};
-use super::scan::{Broken, Scanner};
+use super::scan::{Broken, Scanner, Shapes};
 use crate::engine::sys::{Event, Poller, WRITABLE, Waker};
 
 /// The mark of the eventfd among the events.
@@ -84,6 +84,7 @@ pub(super) struct Thread {
     /// Connections to read again, because one read did not empty them.
     again: Vec<usize>,
     read_buffer: Vec<u8>,
+    shapes: Shapes,
     output: Output,
 }
 
@@ -120,6 +121,7 @@ impl Thread {
             free: Vec::new(),
             again: Vec::new(),
             read_buffer: vec![0; READ_BYTES],
+            shapes: Shapes::default(),
             output: Output::default(),
         })
     }
@@ -232,6 +234,7 @@ impl Thread {
         let mut turn = Turn {
             shared: &self.shared,
             read_buffer: &mut self.read_buffer,
+            shapes: &mut self.shapes,
             output: &mut self.output,
             count: &self.shared.commands[self.index].0,
         };
@@ -258,6 +261,7 @@ enum Next {
 struct Turn<'a> {
     shared: &'a Shared,
     read_buffer: &'a mut [u8],
+    shapes: &'a mut Shapes,
     output: &'a mut Output,
     count: &'a AtomicU64,
 }
@@ -284,14 +288,14 @@ impl Turn<'_> {
         };
         let mut found = 0;
         let output = &mut *self.output;
-        let scanned = connection.scanner.scan(&self.read_buffer[..received], |want| {
-            found += 1;
-            output.push(want);
+        let scanned = connection.scanner.scan(&self.read_buffer[..received], self.shapes, |want, count| {
+            found += u64::from(count);
+            output.push(want, count);
         });
         // Nobody else writes it.
         self.count.store(self.count.load(Relaxed) + found, Relaxed);
         if let Err(Broken(why)) = scanned {
-            output.push(Want::Broken(why));
+            output.push(Want::Broken(why), 1);
             connection.closing = true;
         }
         if !output.send(&connection.stream, self.shared, connection.node)? {
@@ -318,10 +322,10 @@ struct Output {
 
 impl Output {
     #[inline]
-    fn push(&mut self, want: Want) {
+    fn push(&mut self, want: Want, more: u32) {
         match self.owed.back_mut() {
-            Some((last, count)) if *last == want => *count += 1,
-            _ => self.owed.push_back((want, 1)),
+            Some((last, count)) if *last == want => *count += more,
+            _ => self.owed.push_back((want, more)),
         }
     }
 
