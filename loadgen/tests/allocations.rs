@@ -1,0 +1,178 @@
+//! The hot path allocates nothing: a load of many requests takes as many allocations as one of few. A binary of its own,
+//! because it counts those of the whole process.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests end at the first surprise")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
+use redisbench_wire::Detail;
+use redisbench_wire::plan::{
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Workload,
+};
+
+const SECOND: u64 = 1_000_000_000;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Counts what asks for memory; giving it back is not counted.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: everything is the system allocator's own doing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A null server in a process of its own, which counts for nobody.
+struct NullServer(Child, Vec<SocketAddr>);
+
+impl NullServer {
+    fn start(cluster: bool) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_redisbench-loadgen"));
+        let nodes = if cluster { "3" } else { "0" };
+        command.args(["null-server", "--listen", "127.0.0.1:0", "--cluster", nodes]).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(if cluster { 3 } else { 1 });
+        let address = |line: String| line.strip_prefix("serving on ").unwrap().parse().unwrap();
+        let addresses = lines.map(|line| address(line.unwrap())).collect();
+        Self(child, addresses)
+    }
+
+    fn topology(&self) -> Topology {
+        let node = |address: &SocketAddr| {
+            let label = address.to_string();
+            NodeAddress { id: label.clone(), address: *address, label }
+        };
+        let nodes: Vec<_> = self.1.iter().map(node).collect();
+        let parts = u16::try_from(nodes.len()).unwrap();
+        let slots: Vec<u16> = (0..16_384).map(|slot| slot % parts).collect();
+        Topology { nodes, slots: (parts > 1).then(|| slots.into_boxed_slice().try_into().unwrap()) }
+    }
+}
+
+impl Drop for NullServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Three quarters GET, one quarter SET, over 10 connections x 16, with every breakdown.
+fn plan(load: Load, requests: u64) -> ShardPlan {
+    let operation = |name: &str, weight, arguments: Vec<Part>| Operation {
+        name: name.into(),
+        weight,
+        arguments: arguments.into_iter().map(|part| vec![part]).collect(),
+    };
+    ShardPlan {
+        run: "allocations".into(),
+        trial: 0,
+        shard: 0,
+        shards: 1,
+        target: Target {
+            name: "server".into(),
+            topology: redisbench_wire::plan::Topology::Standalone,
+            endpoints: vec!["127.0.0.1:6379".into()],
+            database: 0,
+            authenticate: false,
+        },
+        workload: Workload {
+            operations: vec![
+                operation("get", 3, vec![Part::Literal("GET".into()), Part::Key]),
+                operation("set", 1, vec![Part::Literal("SET".into()), Part::Key, Part::Data]),
+            ],
+            keys: Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform },
+            value_bytes: 100,
+            seed: 1,
+        },
+        preload: Preload::None,
+        load,
+        connections: 10,
+        pipeline: 16,
+        warmup_nanoseconds: 0,
+        bound: Bound::Requests { count: requests, max_nanoseconds: 600 * SECOND },
+        timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
+        breakdown: Breakdown { operation: true, node: true },
+        limits: Limits { trial_nanoseconds: 600 * SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
+    }
+}
+
+/// Allocations from the start of the load to its end.
+fn allocations(cluster: bool, load: Load, requests: u64) -> u64 {
+    let server = NullServer::start(cluster);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (sender, mut events) = tokio::sync::mpsc::channel(64);
+        let config = EngineConfig {
+            plan: Arc::new(plan(load, requests)),
+            workers: 1,
+            topology: Arc::new(server.topology()),
+            handshake: Handshake::default(),
+            tls: None,
+            host: String::new(),
+        };
+        let engine = Engine::spawn(config, sender).unwrap();
+        engine.connect().unwrap();
+        let mut before = 0;
+        loop {
+            match tokio::time::timeout(PATIENCE, events.recv()).await.unwrap().unwrap() {
+                EngineEvent::Connected { ready, wanted } if ready == wanted => {
+                    before = ALLOCATIONS.load(Relaxed);
+                    engine.start(monotonic_nanoseconds() + SECOND / 50, 1).unwrap();
+                }
+                EngineEvent::Finished { .. } => break,
+                EngineEvent::Connected { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        let count = ALLOCATIONS.load(Relaxed) - before;
+        let snapshot = engine.snapshot(Detail::Full).await.unwrap();
+        assert_eq!(snapshot.total.succeeded, requests);
+        count
+    })
+}
+
+/// One test, so that no other allocates meanwhile.
+#[test]
+fn requests_take_no_allocations() {
+    let open = Load::OpenLoop {
+        rate_per_second: 100_000,
+        pacing_grid_nanoseconds: 250_000,
+        unsent_after_nanoseconds: 60 * SECOND,
+    };
+    let loads = [(false, Load::ClosedLoop, 220_000), (false, open, 120_000), (true, Load::ClosedLoop, 120_000)];
+    for (cluster, load, many) in loads {
+        let few = 20_000;
+        let [fewer, more] = [few, many].map(|requests| allocations(cluster, load, requests));
+        let found = format!("{load:?}, cluster {cluster}: {fewer} allocations for {few} requests, {more} for {many}");
+        println!("{found}");
+        // What goes by time, such as waking the thread that listens, is none of a request's.
+        let per_request = (more as f64 - fewer as f64) / (many - few) as f64;
+        assert!(per_request < 0.000_1, "{found}");
+    }
+}
