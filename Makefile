@@ -3,6 +3,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+WRITE ?= $(if $(ONLY),,docs/benchmarks.md)
 
 # Where rustup puts cargo, for shells that do not know.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -11,7 +12,7 @@ LOGS := $(TARGET)/test-logs
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz test test-steps test-unit test-selfcheck test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak fuzz bench test test-steps test-unit test-selfcheck test-chart lint fmt deny crds images packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +38,14 @@ soak: packages ## local runs under random faults for MINUTES (10), drawn from SE
 fuzz: packages ## hostile input for MINUTES (10) to everything that decodes; FUZZ_SEED=n begins there
 	FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 / 5 )) cargo test --workspace --exclude redisbench-e2e --lib --bins -- \
 	  hostile_input --nocapture --test-threads 1
+
+# A real measurement wants a quiet machine, and takes about half an hour. LENGTH=0.02 PAIRS=1 shows whether it works;
+# WRITE= keeps docs/benchmarks.md as it is, and ONLY=text measures some rows.
+bench: packages ## the load generator's cost against its gates, in PAIRS (5) of runs; writes docs/benchmarks.md
+	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux openssl:openssl
+	cargo build --release -p redisbench-loadgen -p redisbench-bench --bins --example drive
+	$(TARGET)/release/redisbench-bench --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --only "$(ONLY)" \
+	  $(addprefix --write ,$(WRITE))
 
 # The closing line adds up what the runners of all steps said; a step that broke before its tests is one failure.
 test: ## every test there is, the last of them on a Kubernetes of three nodes that it builds and starts

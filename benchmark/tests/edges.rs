@@ -25,6 +25,8 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("redisbench-e2e", BTreeSet::new()),
         // Starts the programs, and reads histograms as they stand on the wire.
         ("redisbench-soak", BTreeSet::from([WIRE])),
+        // Starts the programs, and reads what they print.
+        ("redisbench-bench", BTreeSet::new()),
         // Everything but the command line, around one made-up world.
         ("redisbench-simulate", BTreeSet::from(["redisbench-operator", "redisbench-loadgen", BENCHMARK, WIRE])),
     ])
@@ -36,7 +38,14 @@ const RESERVED: [(&str, &[&str]); 5] = [
     ("k8s-openapi", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate", BENCHMARK]),
     (
         "clap",
-        &["redisbench-operator", "kubectl-redisbench", "redisbench-loadgen", "redisbench-simulate", "redisbench-soak"],
+        &[
+            "redisbench-operator",
+            "kubectl-redisbench",
+            "redisbench-loadgen",
+            "redisbench-simulate",
+            "redisbench-soak",
+            "redisbench-bench",
+        ],
     ),
     ("prometheus-client", &["redisbench-operator"]),
     ("redis", &["redisbench-loadgen", "kubectl-redisbench", "redisbench-soak"]),

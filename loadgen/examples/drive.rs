@@ -1,5 +1,7 @@
-//! Drives one server with the bare engine, for measuring the engine itself:
+//! Drives servers with the bare engine, for measuring the engine itself:
 //! `cargo run --release --example drive -- 127.0.0.1:6379 --connections 50 --pipeline 16`
+//!
+//! `make bench` reads what it prints.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Parser;
-use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::cluster::{NodeAddress, SLOTS, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{
@@ -24,14 +26,18 @@ const SECOND: u64 = 1_000_000_000;
 /// Options of a measurement.
 #[derive(Debug, Parser)]
 struct Options {
-    /// The server.
-    address: SocketAddr,
+    /// The server; or a cluster's primaries, with even parts of the slots in this order.
+    #[arg(required = true)]
+    addresses: Vec<SocketAddr>,
     /// Connections.
     #[arg(long, default_value_t = 50)]
     connections: u32,
     /// Requests in flight per connection.
     #[arg(long, default_value_t = 1)]
     pipeline: u32,
+    /// Write all keys first.
+    #[arg(long)]
+    preload: bool,
     /// Requests in all.
     #[arg(long, default_value_t = 1_000_000)]
     requests: u64,
@@ -55,13 +61,12 @@ struct Options {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let node = NodeAddress { id: "server".into(), address: options.address, label: options.address.to_string() };
     let (sender, mut events) = tokio::sync::mpsc::channel(64);
     let engine = Engine::spawn(
         EngineConfig {
             plan: Arc::new(plan(&options)),
             workers: options.workers,
-            topology: Arc::new(Topology { nodes: vec![node], slots: None }),
+            topology: Arc::new(topology(&options.addresses)),
             handshake: Handshake::default(),
             tls: options.tls_ca.as_deref().map(tls).transpose()?,
             host: String::new(),
@@ -69,12 +74,16 @@ async fn main() -> anyhow::Result<()> {
         sender,
     )?;
     engine.connect()?;
+    let mut prepared = false;
     while let Some(event) = events.recv().await {
         match event {
-            EngineEvent::Connected { ready, wanted } if ready == wanted => {
-                engine.start(monotonic_nanoseconds() + SECOND / 10, 1)?;
+            // Every worker may tell of it.
+            EngineEvent::Connected { ready, wanted } if ready == wanted && !std::mem::replace(&mut prepared, true) => {
+                engine.preload()?;
             }
-            EngineEvent::Connected { .. } => {}
+            EngineEvent::Preloaded { .. } => engine.start(monotonic_nanoseconds() + SECOND / 10, 1)?,
+            EngineEvent::Connected { .. } | EngineEvent::PreloadProgress { .. } => {}
+            EngineEvent::PreloadFailed { message } => anyhow::bail!("the preload failed: {message}"),
             EngineEvent::Finished { .. } => break,
             other => println!("{other:?}"),
         }
@@ -92,6 +101,7 @@ async fn main() -> anyhow::Result<()> {
         latency.value_at_quantile(0.99) / 1000,
         snapshot.total.errors,
     );
+    println!("at most {} KiB resident", peak_resident_kib().context("failed to read /proc/self/status")?);
     if let Some(lateness) = &snapshot.latency.lateness {
         let lateness = lateness.decode(Kind::Request).context("failed to read our own histogram")?;
         println!(
@@ -110,6 +120,27 @@ fn tls(authorities: &Path) -> anyhow::Result<Tls> {
     }
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     Ok(Tls { config: Arc::new(config), server_name: ServerName::try_from("localhost")? })
+}
+
+fn topology(addresses: &[SocketAddr]) -> Topology {
+    let node = |address: &SocketAddr| {
+        let label = address.to_string();
+        NodeAddress { id: label.clone(), address: *address, label }
+    };
+    let owner = |slot: usize| {
+        let owns = |node: &usize| slot < SLOTS * (node + 1) / addresses.len();
+        (0..addresses.len()).find(owns).and_then(|node| u16::try_from(node).ok()).unwrap_or(u16::MAX)
+    };
+    let slots: Box<[u16]> = (0..SLOTS).map(owner).collect();
+    let slots = (addresses.len() > 1).then(|| slots.try_into().ok()).flatten();
+    Topology { nodes: addresses.iter().map(node).collect(), slots }
+}
+
+/// The most memory that this process ever had.
+fn peak_resident_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 fn plan(options: &Options) -> ShardPlan {
@@ -137,8 +168,11 @@ fn plan(options: &Options) -> ShardPlan {
         shards: 1,
         target: Target {
             name: "server".into(),
-            topology: wire_plan::Topology::Standalone,
-            endpoints: vec![options.address.to_string()],
+            topology: match options.addresses.len() {
+                1 => wire_plan::Topology::Standalone,
+                _ => wire_plan::Topology::Cluster,
+            },
+            endpoints: options.addresses.iter().map(ToString::to_string).collect(),
             database: 0,
             authenticate: false,
         },
@@ -148,7 +182,7 @@ fn plan(options: &Options) -> ShardPlan {
             value_bytes: 100,
             seed: 1,
         },
-        preload: Preload::None,
+        preload: if options.preload { Preload::Always } else { Preload::None },
         load,
         connections: options.connections,
         pipeline: options.pipeline,

@@ -1,0 +1,205 @@
+//! The two clients: ours (the example `drive`, which is the bare engine) and redis-benchmark.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::process::{self, Ended};
+use crate::servers::{Kind, Servers};
+
+/// Longer than any run takes on a slow machine.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Keys, of `key:` and twelve digits in both clients.
+const KEYS: u32 = 100_000;
+
+/// What all measurements go by.
+#[derive(Debug)]
+pub struct Bench {
+    /// Where our programs are.
+    pub programs: PathBuf,
+    /// How many pairs.
+    pub pairs: u32,
+    /// 1 is the length of a real measurement.
+    pub length: f64,
+    /// Where clients run.
+    pub client_cpu: usize,
+    /// Where servers run.
+    pub server_cpu: usize,
+}
+
+/// What a load asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// GET of a key that exists.
+    Get,
+    /// SET of 100 bytes.
+    Set,
+}
+
+impl Operation {
+    /// Its name, as both clients take it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Set => "set",
+        }
+    }
+}
+
+/// A load.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// The only operation.
+    pub operation: Operation,
+    /// Connections in all.
+    pub connections: u32,
+    /// Requests in flight per connection.
+    pub pipeline: u32,
+    /// Requests in all.
+    pub requests: u64,
+    /// Requests per second and the pacing grid in microseconds; none is a closed loop.
+    pub rate: Option<(u64, u64)>,
+    /// Threads of ours.
+    pub workers: usize,
+}
+
+/// What a client cost.
+#[derive(Clone, Debug)]
+pub struct Cost {
+    /// Processor time of the client per request, in microseconds.
+    pub client: f64,
+    /// That of the servers.
+    pub server: f64,
+    /// Requests per second, from the process's start to its end.
+    pub rate: f64,
+    /// What the client printed.
+    pub output: String,
+}
+
+impl Bench {
+    /// `base` requests, or as many as the length of this measurement makes of them.
+    pub fn requests(&self, base: u64) -> u64 {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be above 0")]
+        let scaled = (base as f64 * self.length) as u64;
+        scaled.max(1000)
+    }
+
+    /// One of our programs.
+    ///
+    /// # Errors
+    /// When it is not built.
+    pub fn program(&self, name: &str) -> anyhow::Result<String> {
+        let path = self.programs.join(name);
+        anyhow::ensure!(path.is_file(), "{} is not built: run `make bench`, which builds it", path.display());
+        Ok(path.to_string_lossy().into_owned())
+    }
+
+    /// The processor of the clients, as taskset takes it.
+    pub fn client(&self) -> String {
+        self.client_cpu.to_string()
+    }
+
+    /// The processor of the servers.
+    pub fn server(&self) -> String {
+        self.server_cpu.to_string()
+    }
+
+    /// The command line of ours.
+    pub fn drive(&self, servers: &Servers, load: &Load) -> anyhow::Result<Vec<String>> {
+        let mut words = vec![self.program("examples/drive")?];
+        words.extend(servers.addresses());
+        let get = if load.operation == Operation::Get { 100 } else { 0 };
+        let mut option = |name: &str, value: u64| words.extend([format!("--{name}"), value.to_string()]);
+        option("connections", load.connections.into());
+        option("pipeline", load.pipeline.into());
+        option("requests", load.requests);
+        option("get", get);
+        option("workers", load.workers as u64);
+        if let Some((rate, grid)) = load.rate {
+            option("rate", rate);
+            option("grid", grid);
+        }
+        if servers.kind() == Kind::Tls {
+            words.extend(["--tls-ca".to_owned(), servers.certificate()]);
+        }
+        Ok(words)
+    }
+
+    /// Runs ours.
+    ///
+    /// # Errors
+    /// When it fails, or a request does.
+    pub fn ours(&self, servers: &Servers, load: &Load, cpus: &str) -> anyhow::Result<Cost> {
+        let words = self.drive(servers, load)?;
+        let cost = cost(servers, load, || process::run(&borrowed(&words), cpus, LIMIT))?;
+        anyhow::ensure!(cost.output.contains(", errors 0\n"), "requests failed: {}", cost.output);
+        Ok(cost)
+    }
+
+    /// Runs redis-benchmark with the same load.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn theirs(&self, servers: &Servers, load: &Load) -> anyhow::Result<Cost> {
+        let numbers = [load.connections, load.pipeline, KEYS].map(|number| number.to_string());
+        let [connections, pipeline, keys] = numbers.each_ref().map(String::as_str);
+        let (requests, port) = (load.requests.to_string(), servers.port());
+        let certificate = servers.certificate();
+        let tls = ["--tls", "--sni", "localhost", "--cacert", &certificate];
+        let words = [
+            ["redis-benchmark", "-h", "127.0.0.1", "-p", &port, "-c", connections, "-P", pipeline].as_slice(),
+            &["-n", &requests, "-r", keys, "-d", "100", "-t", load.operation.name(), "-q"],
+            if servers.kind() == Kind::Tls { &tls } else { &[] },
+        ]
+        .concat();
+        cost(servers, load, || process::run(&words, &self.client(), LIMIT))
+    }
+
+    /// Has all keys be there.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn preload(&self, servers: &Servers) -> anyhow::Result<()> {
+        let load = Load { requests: 1000, ..Load::closed(Operation::Get, 16, 0) };
+        let mut words = self.drive(servers, &load)?;
+        words.push("--preload".into());
+        process::run(&borrowed(&words), &self.client(), LIMIT).context("failed to write the keys")?;
+        Ok(())
+    }
+}
+
+impl Load {
+    /// A closed loop of 50 connections.
+    pub fn closed(operation: Operation, pipeline: u32, requests: u64) -> Self {
+        Self { operation, connections: 50, pipeline, requests, rate: None, workers: 1 }
+    }
+}
+
+/// For who takes words.
+pub fn borrowed(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+/// The cost of what `run` does, by the servers' count of requests.
+fn cost(servers: &Servers, load: &Load, run: impl FnOnce() -> anyhow::Result<Ended>) -> anyhow::Result<Cost> {
+    let before = servers.counted()?;
+    let ended = run()?;
+    let after = servers.counted()?;
+    let requests = after.commands - before.commands;
+    // The questions that a client asks before are a handful; a pipeline may be filled to its end.
+    let most = load.requests + u64::from(load.connections * load.pipeline) + 100;
+    anyhow::ensure!(
+        (load.requests..=most).contains(&requests),
+        "the servers counted {requests} requests, and {} were asked for",
+        load.requests
+    );
+    let per_request = |time: Duration| time.as_secs_f64() * 1e6 / requests as f64;
+    Ok(Cost {
+        client: per_request(ended.cpu),
+        server: per_request(after.cpu.saturating_sub(before.cpu)),
+        rate: requests as f64 / ended.wall.as_secs_f64(),
+        output: ended.output,
+    })
+}

@@ -1,0 +1,74 @@
+//! What was measured where, and with what.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::clients::Bench;
+use crate::process::run;
+
+/// The machine and the programs.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// When.
+    pub date: String,
+    facts: Vec<(&'static str, String)>,
+}
+
+impl Machine {
+    /// Looks at this machine.
+    ///
+    /// # Errors
+    /// When a program that the table needs is missing, or the processors that it is to be measured on.
+    pub fn look(bench: &Bench) -> anyhow::Result<Self> {
+        let processors = std::thread::available_parallelism().context("failed to count the processors")?.get();
+        anyhow::ensure!(
+            bench.client_cpu < processors && bench.server_cpu < processors,
+            "client on processor {} and server on {}: there are {processors}, from 0",
+            bench.client_cpu,
+            bench.server_cpu
+        );
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let info = read("/proc/cpuinfo");
+        let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
+        let model = model.trim_start_matches([' ', '\t', ':']);
+        let virtual_machine = if info.contains(" hypervisor") { ", a virtual machine" } else { "" };
+        let memory = read("/proc/meminfo");
+        let kib =
+            memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
+        let gib = kib.unwrap_or(0.0) / f64::from(1 << 20);
+        let load = read("/proc/loadavg");
+        Ok(Self {
+            date: jiff::Timestamp::now().to_string().chars().take(10).collect(),
+            facts: vec![
+                ("machine", format!("{processors} x {model}{virtual_machine}, {gib:.0} GiB of memory")),
+                ("kernel", read("/proc/sys/kernel/osrelease").trim().to_owned()),
+                ("load before", load.split_whitespace().take(3).collect::<Vec<_>>().join(" ")),
+                ("commit", version(&["git", "rev-parse", "--short=12", "HEAD"])?),
+                ("compiler", version(&["rustc", "--version"])?),
+                ("redis-server", version(&["redis-server", "--version"])?),
+                ("redis-benchmark", version(&["redis-benchmark", "--version"])?),
+                ("callgrind", version(&["valgrind", "--version"])?),
+                ("strace", version(&["strace", "--version"])?),
+            ],
+        })
+    }
+
+    /// As a list in Markdown.
+    pub fn list(&self) -> String {
+        self.facts.iter().map(|(name, fact)| format!("- {name}: {fact}\n")).collect()
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.facts.iter().try_for_each(|(name, fact)| writeln!(formatter, "{name}: {fact}"))
+    }
+}
+
+/// The first line of what a program says of itself.
+fn version(words: &[&str]) -> anyhow::Result<String> {
+    let ended = run(words, "0", Duration::from_secs(10))?;
+    Ok(ended.output.lines().next().unwrap_or_default().trim().to_owned())
+}

@@ -1,0 +1,108 @@
+//! `redisbench-bench`: what the load generator costs per request, beside what redis-benchmark costs, against the gates
+//! that it is built to. Everything is loopback and bounded in time.
+//!
+//! Ratios are measured in pairs, ours and theirs in turn, because a machine's speed drifts: the median of the pairs'
+//! ratios is the figure.
+
+mod clients;
+mod machine;
+mod process;
+mod report;
+mod rows;
+mod servers;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Parser;
+
+use clients::Bench;
+use table::Row;
+
+/// Measures the load generator against its gates, and writes what it found.
+///
+/// Exit code 0: every gate that was measured is met. 1: at least one is not. 2: something could not be measured.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Pairs of runs for each ratio, and runs for each figure
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pairs: u32,
+    /// How long the runs are: 1 is 2 to 5 s each; 0.02 is enough to see whether it works
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    length: f64,
+    /// Only rows with this in their name
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Only what is counted, not timed: system calls and instructions. Needs no quiet machine
+    #[arg(long)]
+    exact: bool,
+    /// Write the table to this file
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// The processor of the clients
+    #[arg(long, value_name = "CPU", default_value_t = 0)]
+    client_cpu: usize,
+    /// The processor of the servers
+    #[arg(long, value_name = "CPU", default_value_t = 1)]
+    server_cpu: usize,
+    /// Where redisbench-loadgen and examples/drive are [default: beside this program]
+    #[arg(long, value_name = "DIR")]
+    programs: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match bench(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether every gate that was measured is met.
+fn bench(arguments: &Arguments) -> anyhow::Result<bool> {
+    anyhow::ensure!(
+        arguments.length.is_finite() && arguments.length > 0.0,
+        "--length {}: must be above 0",
+        arguments.length
+    );
+    process::raise_open_files().context("failed to raise the limit of open files")?;
+    let own = std::env::current_exe().context("failed to find this program")?;
+    let beside = own.parent().unwrap_or(Path::new("."));
+    let programs =
+        arguments.programs.as_deref().unwrap_or(beside).canonicalize().context("failed to find --programs")?;
+    let bench = Bench {
+        programs,
+        pairs: arguments.pairs,
+        length: arguments.length,
+        client_cpu: arguments.client_cpu,
+        server_cpu: arguments.server_cpu,
+    };
+    let machine = machine::Machine::look(&bench)?;
+    println!("{machine}");
+    let mut rows: Vec<Row> = Vec::new();
+    for plan in rows::all() {
+        if !plan.name.contains(&arguments.only) || (arguments.exact && !plan.is_exact) {
+            continue;
+        }
+        let row = plan.perform(&bench);
+        println!("{}", report::line(&row));
+        rows.push(row);
+    }
+    anyhow::ensure!(!rows.is_empty(), "--only {:?}: no row has that in its name", arguments.only);
+    println!("\n{}", report::table(&rows));
+    if let Some(path) = &arguments.write {
+        let text = report::document(&machine, &bench, &rows);
+        std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))?;
+        println!("written to {}", path.display());
+    }
+    if let Some(failed) = rows.iter().find_map(Row::trouble) {
+        anyhow::bail!("not everything could be measured: {failed}");
+    }
+    Ok(rows.iter().all(Row::is_met))
+}

@@ -1,0 +1,121 @@
+//! Child processes: what they print, and the processor time that they use.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+/// Between two looks whether a child has ended.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A child that has ended well.
+#[derive(Debug)]
+pub struct Ended {
+    /// User and system time of the whole process, its threads included.
+    pub cpu: Duration,
+    /// From its start to its end.
+    pub wall: Duration,
+    /// What it printed, errors too.
+    pub output: String,
+}
+
+/// Runs `words` on the processors `cpus` (as taskset takes them) to its end.
+///
+/// # Errors
+/// When it cannot be started, fails, or is not over within `limit`; with what it said.
+pub fn run(words: &[&str], cpus: &str, limit: Duration) -> anyhow::Result<Ended> {
+    let said = || words.join(" ");
+    let mut file = tempfile::tempfile().context("failed to make a file for what a program says")?;
+    let begin = Instant::now();
+    let mut child = pinned(words, cpus, &file)?.spawn().with_context(|| format!("failed to start {}", said()))?;
+    let id = child.id().cast_signed();
+    let (status, cpu) = loop {
+        if let Some(ended) = reap(id).with_context(|| format!("failed to wait for {}", said()))? {
+            break ended;
+        }
+        if begin.elapsed() > limit {
+            child.kill().context("failed to end a program that takes too long")?;
+            child.wait().context("failed to end a program that takes too long")?;
+            anyhow::bail!("not over within {} s: {}\n{}", limit.as_secs(), said(), text(&mut file));
+        }
+        std::thread::park_timeout(LOOK);
+    };
+    let wall = begin.elapsed();
+    let output = text(&mut file);
+    anyhow::ensure!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "failed: {}\n{output}", said());
+    Ok(Ended { cpu, wall, output })
+}
+
+fn text(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    // What cannot be read is not shown.
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// `words` on the processors `cpus`, printing into `file`.
+pub fn pinned(words: &[&str], cpus: &str, file: &File) -> anyhow::Result<Command> {
+    let mut command = Command::new("taskset");
+    let copy = || file.try_clone().map(Stdio::from).context("failed to hand a file to a program");
+    command.args(["-c", cpus]).args(words).stdin(Stdio::null()).stdout(copy()?).stderr(copy()?);
+    Ok(command)
+}
+
+/// The status and the processor time of a child that has ended; none while it runs.
+fn reap(id: libc::pid_t) -> io::Result<Option<(libc::c_int, Duration)>> {
+    let mut status = 0;
+    // SAFETY: all fields are numbers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid for writing. The id is that of a child that nobody else waits for.
+    match unsafe { libc::wait4(id, &raw mut status, libc::WNOHANG, &raw mut usage) } {
+        0 => Ok(None),
+        result if result < 0 => Err(io::Error::last_os_error()),
+        _ => Ok(Some((status, duration(usage.ru_utime) + duration(usage.ru_stime)))),
+    }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
+}
+
+/// Time that all threads of process `id` have been on a processor.
+pub fn cpu_of(id: u32) -> anyhow::Result<Duration> {
+    let tasks = Path::new("/proc").join(id.to_string()).join("task");
+    let mut nanoseconds = 0;
+    for task in std::fs::read_dir(&tasks).context("failed to read a server's threads")? {
+        let path = task.context("failed to read a server's threads")?.path().join("schedstat");
+        let text = std::fs::read_to_string(&path).context("failed to read a server's processor time")?;
+        nanoseconds += text.split_whitespace().next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// A child that is ended with this value.
+#[derive(Debug)]
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Raises the limit of open files as far as it goes, for this process and its children.
+pub fn raise_open_files() -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for writing.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `limit` is valid, and is only read.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

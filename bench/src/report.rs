@@ -1,0 +1,113 @@
+//! The table, for a terminal and for the documents.
+
+use std::fmt::Write as _;
+
+use crate::clients::Bench;
+use crate::machine::Machine;
+use crate::table::Row;
+
+/// A row as it comes in.
+pub fn line(row: &Row) -> String {
+    let measured = match &row.outcome {
+        Ok(measured) => measured.detail.clone(),
+        Err(error) => format!("failed: {error}"),
+    };
+    format!("{}: {} {}\n    {measured}", row.name, value(row), row.verdict())
+}
+
+/// All rows, for a terminal.
+pub fn table(rows: &[Row]) -> String {
+    let cells: Vec<[String; 6]> = std::iter::once(HEADS.map(str::to_owned)).chain(rows.iter().map(cells)).collect();
+    let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
+    let mut text = String::new();
+    for row in &cells {
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(text, "{cell:width$}  ");
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+/// The document.
+pub fn document(machine: &Machine, bench: &Bench, rows: &[Row]) -> String {
+    let markdown = |cells: [String; 6]| format!("| {} |\n", cells.join(" | "));
+    let rule = format!("|{}\n", " --- |".repeat(HEADS.len()));
+    let table: String = rows.iter().map(|row| markdown(cells(row))).collect();
+    let details: String = rows.iter().map(detail).collect();
+    let length = if (bench.length - 1.0).abs() < f64::EPSILON {
+        String::new()
+    } else {
+        format!(" The runs were shortened by the factor {}: they show that the machinery works, no more.", bench.length)
+    };
+    format!(
+        "# What the load generator costs\n\n\
+         `make bench` measured this on {date} and wrote it.{length}\n\n{machine}\n\
+         {heads}{rule}{table}\n\
+         ## How\n\n{HOW}\n\
+         ## What each figure is made of\n\n\
+         Medians; \"server\" is the server's own processor time per request. The samples stand in the order in which they \
+         were taken.\n\n{details}",
+        date = machine.date,
+        machine = machine.list(),
+        heads = markdown(HEADS.map(str::to_owned)),
+    )
+}
+
+const HEADS: [&str; 6] = ["what", "measured", "lowest to highest", "gate", "aim", "verdict"];
+
+const HOW: &str = "\
+- One worker, 50 connections, 100-byte values, 100,000 keys, unless a row says otherwise. P is the number of requests in
+  flight per connection.
+- The client has one processor to itself and the server another one (`taskset`), all on loopback. Ours is the bare engine
+  (`loadgen/examples/drive.rs`) with all histograms: total, per operation, per node.
+- CPU is user and system time of the whole client process, from its start to its end, over the requests that the server
+  counted.
+- Ratios are taken in pairs, ours and theirs in turn, because a machine's speed drifts: the figure is the median of the pairs'
+  ratios.
+- The null server (`redisbench-loadgen null-server`) answers at once and keeps no keys. Against it the client is the limit;
+  against redis-server mostly the server is.
+- System calls (`strace -f -c`) and instructions (callgrind) are those of the whole process, by the difference between two
+  numbers of requests. The open loop's instructions are counted at 200k/s on a grid of 250 µs.
+- Memory per connection is the most resident memory (`VmHWM`) with 10,000 connections, less that with 1, over 9,999.
+  The kernel's socket buffers are not in it.
+";
+
+fn cells(row: &Row) -> [String; 6] {
+    let limit = |limit: Option<f64>| limit.map_or_else(String::new, |limit| with_unit(&limit.to_string(), row.unit));
+    let samples = row.outcome.as_ref().map_or(&[][..], |measured| &measured.samples);
+    let spread = match (samples.iter().copied().reduce(f64::min), samples.iter().copied().reduce(f64::max)) {
+        (Some(low), Some(high)) if samples.len() > 1 => format!("{} to {}", number(low), number(high)),
+        _ => String::new(),
+    };
+    [row.name.clone(), value(row), spread, limit(row.gate), limit(row.aim), row.verdict().to_owned()]
+}
+
+fn value(row: &Row) -> String {
+    row.value().map_or_else(|| "-".to_owned(), |value| with_unit(&number(value), row.unit))
+}
+
+fn with_unit(number: &str, unit: &str) -> String {
+    if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
+}
+
+fn number(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.3}"),
+    }
+}
+
+fn detail(row: &Row) -> String {
+    match &row.outcome {
+        Err(error) => format!("- {}: failed: {error}\n", row.name),
+        Ok(measured) if measured.samples.is_empty() => format!("- {}: {}.\n", row.name, measured.detail),
+        Ok(measured) => {
+            let samples: Vec<String> = measured.samples.iter().map(|sample| number(*sample)).collect();
+            format!("- {}: {}. Samples: {}.\n", row.name, measured.detail, samples.join(", "))
+        }
+    }
+}
