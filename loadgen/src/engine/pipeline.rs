@@ -3,9 +3,10 @@
 use super::queue::Queue;
 
 /// Which count a command belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Class {
     /// Staged by a closed loop: the time of its send will tell.
+    #[default]
     Undecided,
     /// Of the warm-up.
     Warmup,
@@ -58,7 +59,7 @@ impl Request {
 }
 
 /// Commands that one send took along.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight {
     /// When it was sent.
     pub sent: u64,
@@ -99,8 +100,11 @@ const PREPARED: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Pipeline {
     commands: Queue<Request>,
-    /// None is empty. Together they are all commands but the staged ones.
-    flights: Queue<Flight>,
+    /// The oldest send. There is mostly no other, and looking through thousands of connections for one that is late
+    /// must not touch more than the connection itself. Empty only if there is none.
+    oldest: Flight,
+    /// The sends after it; none is empty. Together they are all commands but the staged ones.
+    later: Queue<Flight>,
     staged: u32,
     /// Of the staged ones; they are the last.
     undecided: u32,
@@ -169,8 +173,11 @@ impl Pipeline {
     /// What was staged went out at `sent`; its undecided requests are of `class`.
     #[inline]
     pub(super) fn sent(&mut self, sent: u64, class: Class) {
-        if self.staged > 0 {
-            self.flights.push(Flight { sent, class, count: self.staged });
+        let flight = Flight { sent, class, count: self.staged };
+        if self.oldest.count == 0 {
+            self.oldest = flight;
+        } else if flight.count > 0 {
+            self.later.push(flight);
         }
         self.staged = 0;
         self.undecided = 0;
@@ -179,19 +186,21 @@ impl Pipeline {
     /// The commands that the next replies answer: what is left of one send.
     #[inline]
     pub(super) fn oldest(&self) -> Option<(Flight, &[Request])> {
-        let flight = *self.flights.as_slice().first()?;
-        Some((flight, self.commands.as_slice().get(..flight.count as usize)?))
+        let commands = self.commands.as_slice().get(..self.oldest.count as usize)?;
+        (!commands.is_empty()).then_some((self.oldest, commands))
     }
 
     /// Drops `count` commands of [`Self::oldest`], which were answered.
     #[inline]
     pub(super) fn drop_oldest(&mut self, count: usize) {
-        let Some(flight) = self.flights.as_mut_slice().first_mut() else { return };
-        flight.count -= count as u32;
-        if flight.count == 0 {
-            self.flights.drop_front(1);
-        }
         self.commands.drop_front(count);
+        self.oldest.count -= count as u32;
+        if self.oldest.count == 0
+            && let Some(next) = self.later.as_slice().first()
+        {
+            self.oldest = *next;
+            self.later.drop_front(1);
+        }
     }
 
     /// The command that the next reply answers, decided, and when it was sent.
@@ -205,7 +214,7 @@ impl Pipeline {
 
     /// When the command was sent that has been in flight for the longest time.
     pub(super) fn oldest_sent(&self) -> Option<u64> {
-        self.flights.as_slice().first().map(|flight| flight.sent)
+        (self.oldest.count > 0).then_some(self.oldest.sent)
     }
 
     /// Makes orphans of the requests of a load.

@@ -70,6 +70,8 @@ pub(super) struct Worker {
     /// Indices into `nodes`; none if standalone.
     slots: Option<Box<[u16; SLOTS]>>,
     connections: Vec<Connection>,
+    /// How many of them are ready.
+    ready: usize,
     read_buffer: Vec<u8>,
     output: Output,
     whole_replies: WholeReplies,
@@ -120,6 +122,7 @@ impl Worker {
             nodes: Vec::new(),
             slots: topology.slots.clone(),
             connections: Vec::new(),
+            ready: 0,
             read_buffer: vec![0; READ_BYTES],
             output: Output::default(),
             whole_replies: WholeReplies::default(),

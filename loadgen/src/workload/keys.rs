@@ -77,6 +77,14 @@ impl KeySpace {
         self.width
     }
 
+    /// Writes `number` into the digits that begin at `at` in `command`, and are zeros so far.
+    #[inline]
+    pub(super) fn write_into(&self, number: u64, command: &mut [u8], at: usize) {
+        if let Some(digits) = command.get_mut(at..at + self.width) {
+            Self::write(number, digits);
+        }
+    }
+
     /// Writes `number` over the end of `digits`, which hold zeros so far.
     #[inline]
     pub(super) fn write(number: u64, digits: &mut [u8]) {

@@ -9,26 +9,34 @@ use crate::resp;
 
 #[derive(Debug)]
 pub(super) struct Template {
+    /// Of nearly all commands without a value: its bytes, and where the digits of its one key begin.
+    short: Option<([u8; SHORT], usize)>,
     pieces: Box<[Piece]>,
     length: usize,
     slot: SlotRule,
 }
 
-/// Pieces of up to so many bytes are copied as if they had so many: in a few moves of a size that the compiler knows.
+/// Commands of up to so many bytes are copied as if they had so many: in a few moves of a size that the compiler knows.
 pub(super) const SHORT: usize = 64;
 
 /// Encoded bytes up to the next value, or to the end: only the last piece has no value behind it.
 #[derive(Debug, Default)]
 struct Piece {
-    /// The bytes, and zeros up to [`SHORT`].
     bytes: Vec<u8>,
-    length: usize,
     /// Where the digits of a key's number begin.
-    digits: Option<usize>,
-    /// Where those of more such keys do.
-    more_digits: Vec<usize>,
+    digits: Vec<usize>,
     /// Whether a value follows.
     value: bool,
+}
+
+impl Piece {
+    /// The bytes with zeros behind them, and where the digits of the only key begin. None if that is not all of it.
+    fn short(&self) -> Option<([u8; SHORT], usize)> {
+        let ([digits], false) = (self.digits.as_slice(), self.value) else { return None };
+        let mut bytes = [0; SHORT];
+        bytes.get_mut(..self.bytes.len())?.copy_from_slice(&self.bytes);
+        Some((bytes, *digits))
+    }
 }
 
 /// How the slot of a command follows from its key.
@@ -40,45 +48,6 @@ enum SlotRule {
     Fixed(u16),
     /// The number counts: `before` is the CRC of what stands before its digits.
     Number { before: u16, after: Vec<u8> },
-}
-
-impl Piece {
-    /// The digits of a key begin here.
-    fn add_digits(&mut self) {
-        match self.digits {
-            None => self.digits = Some(self.bytes.len()),
-            Some(_) => self.more_digits.push(self.bytes.len()),
-        }
-    }
-
-    #[inline(never)]
-    fn write_more(&self, number: u64, keys: &KeySpace, room: &mut [u8]) {
-        for digits in &self.more_digits {
-            KeySpace::write(number, &mut room[*digits..digits + keys.width()]);
-        }
-    }
-
-    /// Pads the bytes, which are all there.
-    fn closed(mut self) -> Self {
-        self.length = self.bytes.len();
-        self.bytes.resize(self.length.max(SHORT), 0);
-        self
-    }
-
-    /// Copies the bytes to the beginning of `room`.
-    #[inline]
-    fn copy_to(&self, room: &mut [u8]) {
-        match (self.bytes.first_chunk::<SHORT>(), room.first_chunk_mut::<SHORT>()) {
-            (Some(bytes), Some(room)) if self.length <= SHORT => *room = *bytes,
-            _ => self.copy_long(room),
-        }
-    }
-
-    // Out of line, or the compiler makes one copy of a variable length of both.
-    #[inline(never)]
-    fn copy_long(&self, room: &mut [u8]) {
-        room[..self.length].copy_from_slice(&self.bytes[..self.length]);
-    }
 }
 
 impl Template {
@@ -95,21 +64,22 @@ impl Template {
                     Part::Literal(text) => open.bytes.extend_from_slice(text.as_bytes()),
                     Part::Key => {
                         open.bytes.extend_from_slice(keys.prefix());
-                        open.add_digits();
+                        open.digits.push(open.bytes.len());
                         open.bytes.resize(open.bytes.len() + keys.width(), b'0');
                     }
                     Part::Data => {
                         open.value = true;
                         values += 1;
-                        pieces.push(std::mem::take(&mut open).closed());
+                        pieces.push(std::mem::take(&mut open));
                     }
                 }
             }
             open.bytes.extend_from_slice(b"\r\n");
         }
-        pieces.push(open.closed());
-        let length = pieces.iter().map(|piece| piece.length).sum::<usize>() + values * value_length;
-        Self { pieces: pieces.into(), length, slot: SlotRule::new(arguments, keys) }
+        pieces.push(open);
+        let length = pieces.iter().map(|piece| piece.bytes.len()).sum::<usize>() + values * value_length;
+        let short = if let [piece] = pieces.as_slice() { piece.short() } else { None };
+        Self { short, pieces: pieces.into(), length, slot: SlotRule::new(arguments, keys) }
     }
 
     /// Writes the command to the beginning of `room`, which has [`SHORT`] bytes more than it needs, and returns its length.
@@ -118,22 +88,34 @@ impl Template {
         &self,
         number: u64,
         keys: &KeySpace,
-        value: impl Fn() -> &'v [u8],
-        mut room: &mut [u8],
+        value: impl FnOnce() -> &'v [u8],
+        room: &mut [u8],
     ) -> usize {
-        for piece in &self.pieces {
-            piece.copy_to(room);
-            if let Some(digits) = piece.digits {
-                KeySpace::write(number, &mut room[digits..digits + keys.width()]);
-                if !piece.more_digits.is_empty() {
-                    piece.write_more(number, keys, room);
-                }
-            }
-            if piece.value {
-                room = append_value(&value, &mut room[piece.length..]);
-            }
+        if let Some((bytes, digits)) = &self.short
+            && let Some(room) = room.first_chunk_mut::<SHORT>()
+        {
+            *room = *bytes;
+            keys.write_into(number, room, *digits);
+        } else {
+            self.encode_pieces(number, keys, value, room);
         }
         self.length
+    }
+
+    #[inline(never)]
+    fn encode_pieces<'v>(&self, number: u64, keys: &KeySpace, value: impl FnOnce() -> &'v [u8], mut room: &mut [u8]) {
+        let value = if self.pieces.len() > 1 { value() } else { &[] };
+        for piece in &self.pieces {
+            room[..piece.bytes.len()].copy_from_slice(&piece.bytes);
+            for digits in &piece.digits {
+                keys.write_into(number, room, *digits);
+            }
+            if piece.value {
+                room = &mut room[piece.bytes.len()..];
+                room[..value.len()].copy_from_slice(value);
+                room = &mut room[value.len()..];
+            }
+        }
     }
 
     /// None if the command names no key.
@@ -154,15 +136,6 @@ impl Template {
     pub(super) fn length(&self) -> usize {
         self.length
     }
-}
-
-// Out of line, so that a command without a value does not draw one.
-#[inline(never)]
-fn append_value<'r, 'v>(value: &impl Fn() -> &'v [u8], room: &'r mut [u8]) -> &'r mut [u8] {
-    let value = value();
-    let (place, rest) = room.split_at_mut(value.len());
-    place.copy_from_slice(value);
-    rest
 }
 
 fn part_length(part: &Part, keys: &KeySpace, value_length: usize) -> usize {

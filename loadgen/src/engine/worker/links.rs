@@ -120,6 +120,9 @@ impl Worker {
 
     /// Begins as many connections as may be in the making.
     pub(super) fn make_connections(&mut self) {
+        if self.ready == self.connections.len() && self.nodes.iter().all(|node| !node.retired) {
+            return;
+        }
         let making = |connection: &&Connection| connection.link.is_in_the_making();
         let mut free = AT_ONCE.saturating_sub(self.connections.iter().filter(making).count());
         for index in 0..self.connections.len() {
@@ -141,6 +144,7 @@ impl Worker {
 
     fn retire(&mut self, index: usize) {
         self.connections[index].close(Link::Retired);
+        self.ready -= 1;
         self.common.ready.fetch_sub(1, Relaxed);
     }
 
@@ -211,6 +215,7 @@ impl Worker {
         let connection = &mut self.connections[index];
         connection.link = Link::Ready;
         connection.failures = 0;
+        self.ready += 1;
         self.reconnects += u64::from(std::mem::replace(&mut connection.known, true));
         self.common.ready.fetch_add(1, Relaxed);
         self.connect_soon = true;

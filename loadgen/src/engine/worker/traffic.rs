@@ -285,6 +285,7 @@ impl Worker {
         let connection = &mut self.connections[index];
         let node = connection.node as usize;
         let commands = connection.close(Link::Down { retry });
+        self.ready -= 1;
         self.common.ready.fetch_sub(1, Relaxed);
         let patience = self.common.plan.timeouts.request_nanoseconds;
         for (request, sent) in commands {
