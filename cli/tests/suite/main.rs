@@ -8,5 +8,6 @@
 
 mod cluster;
 mod local;
+mod stall;
 mod support;
 mod usage;

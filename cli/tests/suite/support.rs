@@ -185,6 +185,12 @@ impl Redis {
         redis::cmd(words[0]).arg(&words[1..]).query(&mut self.connect().unwrap()).unwrap()
     }
 
+    /// Sends its process a signal, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
     /// How often the server was asked for `command`, by its own count.
     pub fn calls(&self, command: &str) -> u64 {
         let mut connection = self.connect().unwrap();

@@ -1,0 +1,63 @@
+//! A target that stops for longer than a request may take, from the manifest to the result.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{Redis, Run, number};
+
+/// 20,000 requests per second for 10 s. The windows hold 3,200 requests, and these are lost when the server stops: 1.6 %.
+const MANIFEST: &str = "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {name: stall}
+spec:
+  targets: [{name: redis, type: Standalone, endpoints: ['ADDRESS']}]
+  workload:
+    operations: [{name: get, weight: 1, command: GET __key__}]
+    keys: {count: 1000}
+    values: {size: {type: Fixed, fixed: {bytes: 32}}}
+  load:
+    type: OpenLoop
+    openLoop: {rate: 20000}
+    connections: 50
+    pipeline: 64
+    warmup: 0s
+    duration: 10s
+    timeouts: {connect: 5s, request: 1s}
+  shards: {count: 1}
+";
+
+const STOP: Duration = Duration::from_secs(2);
+
+#[test]
+fn a_stop_beyond_the_request_timeout_is_beyond_what_is_known() {
+    let redis = Redis::start(None);
+    let run = Run::local(&MANIFEST.replace("ADDRESS", &redis.address()), &[]);
+    while redis.calls("get") < 60_000 {
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    let stopped = Instant::now();
+    redis.signal("STOP");
+    while stopped.elapsed() < STOP {
+        std::thread::park_timeout(STOP.saturating_sub(stopped.elapsed()));
+    }
+    redis.signal("CONT");
+    let finished = run.finish();
+    finished.assert_balanced();
+    let (status, result) = (&finished.object["status"], finished.result());
+    let lost = number(&result["requests"]["unanswered"]);
+    assert!(lost >= number(&result["requests"]["scheduled"]) / 100, "{:#}", result["requests"]);
+    // The first of a connection times out, and takes with it those that were sent after it.
+    let timeout = result["errors"].as_array().unwrap().iter().find(|error| error["kind"] == "Timeout").unwrap();
+    assert_eq!(timeout["firstMessage"].as_str().unwrap().split(" (").next(), Some("no reply within 1000 ms"));
+    // The quantile over all requests is not known, and no number stands in its place.
+    let response = &result["responseTime"];
+    assert!(response["p99Nanoseconds"].is_null() && response["p50Nanoseconds"].is_u64(), "{response:#}");
+    let beyond = response["beyond"].as_array().unwrap();
+    let p99 = beyond.iter().find(|beyond| beyond["quantile"] == "p99").unwrap();
+    assert!(number(&p99["moreThanNanoseconds"]) >= 1_000_000_000, "{p99}");
+    assert!(status["summary"]["p99"].as_str().unwrap().starts_with("> "), "{:#}", status["summary"]);
+    // That over the successful ones is, and has a name of its own.
+    let succeeded = number(&result["responseTimeOfSucceeded"]["p99Nanoseconds"]);
+    assert!(succeeded >= 1_000_000_000, "{:#}", result["responseTimeOfSucceeded"]);
+    assert_eq!(status["verdict"]["value"], "Invalid", "{:#}", status["verdict"]);
+}
