@@ -15,6 +15,7 @@ mod harness;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cluster;
 mod drain;
 mod quiet;
 mod standalone;
