@@ -9,6 +9,7 @@ mod api;
 mod connection;
 mod cpus;
 mod handle;
+mod integral;
 mod mailbox;
 mod pipeline;
 mod queue;

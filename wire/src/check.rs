@@ -22,6 +22,10 @@ impl Snapshot {
         count("preloaded keys", self.preloaded_keys)?;
         count("preload commands", self.preload_commands)?;
         count("reconnects", self.generator.reconnects)?;
+        if let Some(interface) = &self.generator.interface {
+            count("bytes received by the interface", interface.received_bytes)?;
+            count("bytes sent by the interface", interface.sent_bytes)?;
+        }
         check_latency("the total", &self.latency, &self.total)?;
         if let Some(lateness) = &self.latency.lateness {
             histogram("lateness", lateness, Kind::Request)?;
@@ -48,6 +52,7 @@ impl Snapshot {
 
     fn check_instants(&self) -> Result<(), String> {
         let (window, generator) = (&self.window, &self.generator);
+        let sending = generator.sending.unwrap_or_default();
         let instants = [
             ("the time of the snapshot", self.taken_nanoseconds),
             ("the start", window.start_nanoseconds),
@@ -60,6 +65,11 @@ impl Snapshot {
             ("waiting for a processor", generator.run_queue_nanoseconds),
             ("throttled time", generator.throttled_nanoseconds),
             ("stolen time", generator.stolen_nanoseconds),
+            ("the time of sampled connections", sending.connection_nanoseconds),
+            ("busy sending", sending.busy_nanoseconds),
+            ("held up by the peer", sending.peer_limited_nanoseconds),
+            ("held up by the send buffer", sending.buffer_limited_nanoseconds),
+            ("the time of the interface", generator.interface.as_ref().map_or(0, |interface| interface.nanoseconds)),
             ("delayed time", generator.delayed_nanoseconds),
             ("the longest delay", generator.longest_delay_nanoseconds),
             ("the time of the load", generator.load_nanoseconds),

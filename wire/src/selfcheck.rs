@@ -37,6 +37,70 @@ pub struct Generator {
     pub delayed_nanoseconds: u64,
     /// The longest single delay of that kind.
     pub longest_delay_nanoseconds: u64,
+    /// Of the requests that ready connections had room for, over the time in which the load sent, the share that was not in
+    /// flight, in millionths: 1 - X W / (C P) with throughput X, latency W, C connections and a window of P, from exact sums.
+    /// None in an open loop.
+    pub idle_millionths: Option<u32>,
+    /// What held up the sending of some of its connections; none where the kernel does not say.
+    pub sending: Option<Sending>,
+    /// The network interface that carried most while the load ran.
+    pub interface: Option<Interface>,
+    /// Settings of the machine when the load began. Only in a full snapshot.
+    pub environment: Option<Environment>,
     /// Connections that broke and were made again.
     pub reconnects: u64,
+}
+
+/// What held up the sending of up to 64 connections of each worker, from `TCP_INFO`, while the load sent. A share is a
+/// time over that of the connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Sending {
+    /// Connections that were looked at.
+    pub connections: u32,
+    /// The time that the load sent, summed up over them.
+    pub connection_nanoseconds: u64,
+    /// Something was sent and not acknowledged yet.
+    pub busy_nanoseconds: u64,
+    /// Of this, held up because the target had no room to receive: it did not read.
+    pub peer_limited_nanoseconds: u64,
+    /// Of this, held up because the send buffer was full. The rest of the busy time was on the network, or waited there.
+    pub buffer_limited_nanoseconds: u64,
+}
+
+/// Bytes on a network interface, headers and all other traffic included, from `/proc/net/dev`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Interface {
+    /// Its name.
+    #[serde(deserialize_with = "bounded::name")]
+    pub name: String,
+    /// The time over which it was watched.
+    pub nanoseconds: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// The rate of the 100 ms in which it received most.
+    pub busiest_received_bytes_per_second: u64,
+    /// The rate of the 100 ms in which it sent most.
+    pub busiest_sent_bytes_per_second: u64,
+}
+
+/// Settings of a machine that a result may depend on. None where they could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Environment {
+    /// The soft limit of open files; none also if there is no limit.
+    pub open_files_soft: Option<u64>,
+    /// The hard limit of open files; none also if there is no limit.
+    pub open_files_hard: Option<u64>,
+    /// `net.core.somaxconn`.
+    pub somaxconn: Option<u64>,
+    /// `net.ipv4.tcp_congestion_control`.
+    #[serde(deserialize_with = "bounded::optional_name")]
+    pub congestion_control: Option<String>,
+    /// The choice in `/sys/kernel/mm/transparent_hugepage/enabled`.
+    #[serde(deserialize_with = "bounded::optional_name")]
+    pub transparent_huge_pages: Option<String>,
 }

@@ -426,6 +426,24 @@ pub struct ShardResult {
     /// been sent. Only in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delayed_milliseconds: Option<u64>,
+    /// Of the requests that its ready connections had room for, the share that was not in flight, in percent: connections
+    /// waited for the shard, or for their turn on a node whose connections were full. Only in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_percent: Option<u32>,
+    /// Of the time of some of its connections, the share in which the target had no room for what was sent, in percent: it
+    /// did not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_peer_limited_percent: Option<u32>,
+    /// Of the same time, the share in which something was on the network, or waited there, in percent. Acknowledgements ride
+    /// on replies, so the target's own time is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_network_percent: Option<u32>,
+    /// Bytes per second that its network interface received in the 100 ms in which these were most, other traffic included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface_received_bytes_per_second: Option<u64>,
+    /// Bytes per second that its network interface sent in the 100 ms in which these were most, other traffic included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface_sent_bytes_per_second: Option<u64>,
     /// Connections that broke and were made again.
     pub reconnects: u64,
     /// Its first request after the first shard's.

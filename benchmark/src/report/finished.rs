@@ -6,7 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::{Load, ShardPlan};
-use redisbench_wire::snapshot::Tally;
+use redisbench_wire::snapshot::{Sending, Tally};
 
 use super::{STATUS_BYTES, trial};
 use crate::api::Validated;
@@ -345,9 +345,26 @@ fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) ->
         send_lateness_p99_nanoseconds: lateness.as_ref().and_then(|late| stats::quantile(late, 9_900)),
         send_lateness_max_nanoseconds: lateness.as_ref().filter(|late| !late.is_empty()).map(Histogram::max),
         delayed_milliseconds: lateness.is_some().then_some(generator.delayed_nanoseconds / 1_000_000),
+        send_peer_limited_percent: generator.sending.map(|sending| percent(&sending, sending.peer_limited_nanoseconds)),
+        send_network_percent: generator.sending.map(|sending| {
+            let held_up = sending.peer_limited_nanoseconds.saturating_add(sending.buffer_limited_nanoseconds);
+            percent(&sending, sending.busy_nanoseconds.saturating_sub(held_up))
+        }),
+        interface_received_bytes_per_second: generator
+            .interface
+            .as_ref()
+            .map(|seen| seen.busiest_received_bytes_per_second),
+        interface_sent_bytes_per_second: generator.interface.as_ref().map(|seen| seen.busiest_sent_bytes_per_second),
+        idle_percent: generator.idle_millionths.map(|idle| idle / 10_000),
         reconnects: generator.reconnects,
         start_skew_microseconds: after / 1000,
     })
+}
+
+/// A part of the time of the connections that were looked at.
+fn percent(sending: &Sending, part: u64) -> u32 {
+    let percent = u128::from(part) * 100 / u128::from(sending.connection_nanoseconds.max(1));
+    u32::try_from(percent.min(100)).unwrap_or(100)
 }
 
 #[cfg(test)]

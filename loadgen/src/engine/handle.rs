@@ -119,8 +119,9 @@ impl Engine {
     /// When a worker cannot be reached.
     pub fn start(&self, start_nanoseconds: u64, attempt: u32) -> Result<(), EngineError> {
         self.attempt.store(attempt, Relaxed);
-        self.observer.begin();
         let together = self.together();
+        let watched = Arc::clone(&together);
+        self.observer.begin(move || watched.remaining.load(Relaxed) == 0);
         self.tell_all(|| Command::Start { start: start_nanoseconds, attempt, together: Arc::clone(&together) })
     }
 
@@ -173,7 +174,13 @@ impl Engine {
             detail,
         };
         let over = reports.iter().all(|report| report.stage == Stage::Done);
-        let machine = Machine { host: self.host.clone(), evidence: self.observer.look(over) };
+        let seen = self.observer.look(over);
+        let machine = Machine {
+            host: self.host.clone(),
+            evidence: seen.evidence,
+            environment: (detail == Detail::Full).then_some(seen.environment).flatten(),
+            interface: seen.interface,
+        };
         let names = if self.plan.breakdown.operation { self.operations() } else { Vec::new() };
         merge(reports, meta, machine, &names).map_err(EngineError::Encode)
     }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use redisbench_wire::plan::{Bound, Load, ShardPlan};
-use redisbench_wire::snapshot::Stage;
+use redisbench_wire::snapshot::{Sending, Stage};
 
+use super::integral::Integral;
 use super::pipeline::Class;
+use super::sys::SendTimes;
 use crate::record::LATE_NANOSECONDS;
 use crate::schedule::{Schedule, Seat};
 use crate::workload::{Workload, part_of};
@@ -82,6 +84,14 @@ pub(super) struct Run {
     pub cpu_before: u64,
     /// CPU time of the load, once drained.
     pub cpu: u64,
+    /// Requests in flight over time; means nothing in an open loop.
+    pub in_flight: Integral,
+    /// Connections that are ready, over time.
+    pub connected: Integral,
+    /// Some connections, by their indices, and what TCP said of them before.
+    pub sampled: Vec<(u32, SendTimes)>,
+    /// What was found of itself when the last request was sent.
+    pub found: Option<Found>,
     /// When the next request is due, if it can be sent then; only in an open loop.
     pub planned: u64,
     /// How much later than planned the worker turned to it, summed up where it is more than a millisecond.
@@ -92,6 +102,17 @@ pub(super) struct Run {
     pub waited_before: u64,
     /// What it waited during the load, once drained.
     pub waited: u64,
+}
+
+/// What a worker found of itself over the time in which its load sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    /// Requests in flight times nanoseconds, in a closed loop.
+    pub in_flight: u128,
+    /// Requests that its ready connections had room for times nanoseconds.
+    pub room: u128,
+    /// What held up the sending of some of its connections.
+    pub sending: Sending,
 }
 
 /// Enough for one send: more would only wait in the socket.
@@ -127,6 +148,10 @@ impl Run {
             tokens: 0,
             cpu_before: 0,
             cpu: 0,
+            in_flight: Integral::default(),
+            connected: Integral::default(),
+            sampled: Vec::new(),
+            found: None,
             planned: u64::MAX,
             delayed: 0,
             longest_delay: 0,

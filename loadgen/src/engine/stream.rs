@@ -40,6 +40,10 @@ impl Stream {
         Ok(Self { socket, session: session.transpose().map_err(|error| protocol(&error))?, emptied: false })
     }
 
+    pub(super) fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
     pub(super) fn take_error(&self) -> io::Result<Option<io::Error>> {
         self.socket.take_error()
     }

@@ -42,6 +42,33 @@ pub(crate) fn exact_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
 }
 
+/// For how long a connection had something on its way, in nanoseconds since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SendTimes {
+    /// Something was sent and not acknowledged, whatever held it up.
+    pub busy: u64,
+    /// Of this, held up because the peer has no room: it does not read.
+    pub peer_limited: u64,
+    /// Of this, held up because our buffer was too small for the path.
+    pub buffer_limited: u64,
+}
+
+/// What TCP says of a connection's sending; none from kernels before 4.10.
+pub(crate) fn send_times(socket: &TcpStream) -> Option<SendTimes> {
+    // The kernel's struct tcp_info up to tcpi_sndbuf_limited; microseconds.
+    let mut information = [0_u64; 24];
+    let mut length = size_of_val(&information) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `information`, and how many it wrote to `length`; both are
+    // valid, and any bytes are valid numbers.
+    let result = unsafe {
+        let (option, information) = (libc::TCP_INFO, information.as_mut_ptr().cast());
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, information, &raw mut length)
+    };
+    let [.., busy, peer_limited, buffer_limited] = information.map(|microseconds| microseconds.saturating_mul(1000));
+    let whole = result == 0 && length as usize == size_of_val(&information);
+    whole.then_some(SendTimes { busy, peer_limited, buffer_limited })
+}
+
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

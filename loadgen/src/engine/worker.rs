@@ -6,6 +6,7 @@
 
 mod commands;
 mod dispatch;
+mod introspect;
 mod links;
 mod send;
 mod traffic;

@@ -1,7 +1,8 @@
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::snapshot::{
-    ErrorTally, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally, Window,
+    Environment, ErrorTally, Generator, Interface, Latency, NodeTally, OperationTally, Sending, Series, Snapshot,
+    Stage, Tally, Window,
 };
 
 use super::{NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
@@ -39,6 +40,12 @@ pub struct WorkerReport {
     pub delayed_nanoseconds: u64,
     /// See [`Generator::longest_delay_nanoseconds`].
     pub longest_delay_nanoseconds: u64,
+    /// Requests in flight times nanoseconds, in a closed loop.
+    pub in_flight: u128,
+    /// What held up the sending of some of its connections.
+    pub sending: Sending,
+    /// Requests that ready connections had room for times nanoseconds, in a closed loop.
+    pub room: u128,
     /// Connections that broke and were made again.
     pub reconnects: u64,
     /// Slots that each node owns, in the order of the recording's nodes.
@@ -65,6 +72,10 @@ pub struct Machine {
     pub host: String,
     /// What the kernel says of it.
     pub evidence: Evidence,
+    /// See [`Generator::environment`].
+    pub environment: Option<Environment>,
+    /// See [`Generator::interface`].
+    pub interface: Option<Interface>,
 }
 
 /// Merges the workers' parts into the shard's snapshot. `operations` are the names in the plan's order, or empty
@@ -205,8 +216,40 @@ fn generator(reports: &[WorkerReport], machine: Machine) -> Generator {
         stolen_nanoseconds,
         delayed_nanoseconds: sum(|report| report.delayed_nanoseconds),
         longest_delay_nanoseconds: reports.iter().map(|r| r.longest_delay_nanoseconds).max().unwrap_or_default(),
+        sending: sending(reports),
+        environment: machine.environment,
+        interface: machine.interface,
+        idle_millionths: idle_millionths(reports),
         reconnects: sum(|report| report.reconnects),
     }
+}
+
+fn sending(reports: &[WorkerReport]) -> Option<Sending> {
+    let mut all = Sending::default();
+    for Sending {
+        connections,
+        connection_nanoseconds,
+        busy_nanoseconds,
+        peer_limited_nanoseconds,
+        buffer_limited_nanoseconds,
+    } in reports.iter().map(|report| report.sending)
+    {
+        all.connections += connections;
+        all.connection_nanoseconds += connection_nanoseconds;
+        all.busy_nanoseconds += busy_nanoseconds;
+        all.peer_limited_nanoseconds += peer_limited_nanoseconds;
+        all.buffer_limited_nanoseconds += buffer_limited_nanoseconds;
+    }
+    (all.connections > 0).then_some(all)
+}
+
+/// 1 - X W / (C P): throughput times latency is the number of requests in flight (Little's law), connections times window
+/// the number that could have been.
+fn idle_millionths(reports: &[WorkerReport]) -> Option<u32> {
+    let in_flight: u128 = reports.iter().map(|report| report.in_flight).sum();
+    let room: u128 = reports.iter().map(|report| report.room).sum();
+    let idle = room.saturating_sub(in_flight).saturating_mul(1_000_000).checked_div(room)?;
+    u32::try_from(idle).ok()
 }
 
 fn add_optional(mine: &mut Option<RequestCounts>, its: Option<&RequestCounts>) {

@@ -72,6 +72,9 @@ fn report(recording: Recording) -> WorkerReport {
         wall_nanoseconds: 100,
         delayed_nanoseconds: 7,
         longest_delay_nanoseconds: 5,
+        in_flight: 30,
+        room: 40,
+        sending: redisbench_wire::snapshot::Sending::default(),
         reconnects: 1,
         slots: vec![16000],
     }

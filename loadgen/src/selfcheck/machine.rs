@@ -3,7 +3,18 @@
 mod throttling;
 
 use std::fs;
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redisbench_wire::snapshot::{Environment, Interface};
+
+use super::environment;
+use super::interface::Interfaces;
+
+/// How often the interfaces are read while a load runs.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// What was found over a load so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,36 +53,99 @@ impl Counters {
 
 /// Watches the machine over one load after another. Only the cold side knows it.
 #[derive(Debug, Default)]
-pub(crate) struct Observer(Mutex<Watch>);
+pub(crate) struct Observer(Mutex<Watched>);
+
+/// A watch, and what keeps its thread going.
+#[derive(Debug, Default)]
+struct Watched {
+    watch: Arc<Mutex<Watch>>,
+    _thread: Option<Sender<()>>,
+}
+
+/// All that is known of the machine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// Its processors.
+    pub evidence: Evidence,
+    /// Its settings when the load began.
+    pub environment: Option<Environment>,
+    /// The interface that carried most.
+    pub interface: Option<Interface>,
+}
 
 #[derive(Debug, Default)]
 struct Watch {
     before: Counters,
+    environment: Option<Environment>,
+    interfaces: Interfaces,
+    /// When the interfaces were read last.
+    read: Option<Instant>,
     evidence: Evidence,
     /// The load is over, and what comes later is not its.
     over: bool,
 }
 
+impl Watch {
+    /// An interval is over, and maybe the load.
+    fn interval(&mut self, over: bool) {
+        if self.over {
+            return;
+        }
+        let now = Instant::now();
+        let length = self.read.map_or(Duration::ZERO, |read| now.duration_since(read));
+        self.read = Some(now);
+        self.interfaces.look(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        if over {
+            self.look(true);
+        }
+    }
+
+    fn look(&mut self, over: bool) -> Seen {
+        if !self.over {
+            self.evidence = Counters::read().since(self.before);
+            self.over = over;
+        }
+        Seen { evidence: self.evidence, environment: self.environment.clone(), interface: self.interfaces.busiest() }
+    }
+}
+
 impl Observer {
-    /// A load begins.
-    pub(crate) fn begin(&self) {
-        *self.watch() = Watch { before: Counters::read(), ..Watch::default() };
+    /// A load begins. Until `is_over` says so, a thread looks at the interfaces ten times a second.
+    pub(crate) fn begin(&self, is_over: impl Fn() -> bool + Send + 'static) {
+        let watch = Arc::new(Mutex::new(Watch {
+            before: Counters::read(),
+            environment: Some(environment::read()),
+            interfaces: Interfaces::begin(),
+            read: Some(Instant::now()),
+            ..Watch::default()
+        }));
+        let (end, ended) = channel();
+        *locked(&self.0) = Watched { watch: Arc::clone(&watch), _thread: Some(end) };
+        // Without it there is less evidence, and the load is the same.
+        let _ = thread::Builder::new().name("observer".to_owned()).spawn(move || observe(&watch, &ended, is_over));
     }
 
     /// What was found since then, up to the first look after the load was over.
-    pub(crate) fn look(&self, over: bool) -> Evidence {
-        let mut watch = self.watch();
-        if !watch.over {
-            watch.evidence = Counters::read().since(watch.before);
-            watch.over = over;
-        }
-        watch.evidence
+    pub(crate) fn look(&self, over: bool) -> Seen {
+        let watch = Arc::clone(&locked(&self.0).watch);
+        locked(&watch).look(over)
     }
+}
 
-    fn watch(&self) -> std::sync::MutexGuard<'_, Watch> {
-        // Plain numbers: whoever panicked left them whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// Ends with the load, or when nobody wants to know any more.
+fn observe(watch: &Mutex<Watch>, ended: &Receiver<()>, is_over: impl Fn() -> bool) {
+    while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+        let over = is_over();
+        locked(watch).interval(over);
+        if over {
+            return;
+        }
     }
+}
+
+/// Plain numbers: whoever panicked left them whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The kernel's ticks are hundredths of a second towards programs, on every architecture that this runs on.
@@ -100,16 +174,18 @@ mod tests {
     #[test]
     fn this_machine_has_processors() {
         let observer = Observer::default();
-        observer.begin();
-        assert!(observer.look(false).processors > 0);
+        observer.begin(|| true);
+        let seen = observer.look(false);
+        assert!(seen.evidence.processors > 0 && seen.environment.is_some() && seen.interface.is_some());
     }
 
     #[test]
     fn what_comes_after_the_load_is_not_its() {
-        let observer = Observer::default();
-        observer.begin();
-        let last = observer.look(true);
-        observer.watch().before = Counters::default();
-        assert_eq!(observer.look(true), last);
+        let mut watch = Watch { before: Counters::read(), interfaces: Interfaces::begin(), ..Watch::default() };
+        let last = watch.look(true);
+        watch.before = Counters::default();
+        watch.interval(true);
+        let later = watch.look(true);
+        assert_eq!((later.evidence, later.interface), (last.evidence, last.interface));
     }
 }

@@ -17,6 +17,9 @@ mod harness;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod idle;
 mod lateness;
 mod machine;
+mod network;
 mod processors;
+mod sending;

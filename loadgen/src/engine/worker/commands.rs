@@ -11,7 +11,7 @@ use super::Worker;
 use crate::cluster::UNCOVERED;
 use crate::engine::api::EngineEvent;
 use crate::engine::mailbox::Command;
-use crate::engine::run::{Run, Source, Together};
+use crate::engine::run::{Found, Run, Source, Together};
 use crate::engine::sys;
 use crate::record::{Recording, WorkerReport};
 use crate::selfcheck::RunQueue;
@@ -44,6 +44,7 @@ impl Worker {
                 self.recording.series.begin(start);
                 let (plan, trial) = (&self.common.plan, Arc::clone(&self.common.trial));
                 self.run = Some(Run::trial(plan, self.seat, trial, start, attempt, together));
+                self.sample();
             }
             Command::Abort => self.abort(),
             Command::Rearm => {
@@ -127,6 +128,7 @@ impl Worker {
 
     /// Every request of the load has its outcome, or will never have one.
     fn end(&mut self) {
+        self.settle();
         let Some(run) = &mut self.run else { return };
         run.stage = Stage::Done;
         run.drained = self.now;
@@ -183,6 +185,7 @@ impl Worker {
         self.now = sys::monotonic_nanoseconds();
         let run = self.run.as_ref().filter(|run| !run.preload);
         let (backlog, warmup_backlog) = run.map_or((0, 0), |run| backlog(run, self.now));
+        let found = if run.is_some() { self.found() } else { Found::default() };
         WorkerReport {
             taken_nanoseconds: self.now,
             recording: self.recording.summary(detail),
@@ -198,6 +201,9 @@ impl Worker {
             wall_nanoseconds: run.map_or(0, |run| wall(run, self.now)),
             delayed_nanoseconds: run.map_or(0, |run| run.delayed),
             longest_delay_nanoseconds: run.map_or(0, |run| run.longest_delay),
+            in_flight: found.in_flight,
+            room: found.room,
+            sending: found.sending,
             reconnects: self.reconnects,
             slots: self.slot_counts(),
         }

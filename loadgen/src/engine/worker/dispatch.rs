@@ -32,7 +32,9 @@ impl Worker {
         let Some(run) = &mut self.run else { return };
         if run.is_active() && run.exhausted(self.now) {
             run.stage = Stage::Draining;
+            self.settle();
         }
+        let Some(run) = &mut self.run else { return };
         if run.stage == Stage::Draining {
             // A slot of a number of requests may be sent until the time is over, a closed loop's token only until the
             // number is.
@@ -45,10 +47,12 @@ impl Worker {
     }
 
     fn begin_load(&mut self) {
+        let ready = self.connections.iter().filter(|connection| connection.link == Link::Ready).count();
         let usable = self.connections.iter().filter(|connection| connection.link != Link::Retired).count();
         let Some(run) = &mut self.run else { return };
         run.stage = if self.now >= run.measure_from { Stage::Measuring } else { Stage::Warmup };
         run.tokens = (usable * run.window) as u64;
+        run.connected.rise(ready as u64, self.now);
         run.cpu_before = sys::thread_cpu_nanoseconds();
         run.waited_before = self.run_queue.waited_nanoseconds();
         self.fill_all();

@@ -146,6 +146,7 @@ impl Worker {
         self.connections[index].close(Link::Retired);
         self.ready -= 1;
         self.common.ready.fetch_sub(1, Relaxed);
+        self.connections_change(false);
     }
 
     fn begin(&mut self, index: usize) {
@@ -218,6 +219,7 @@ impl Worker {
         self.ready += 1;
         self.reconnects += u64::from(std::mem::replace(&mut connection.known, true));
         self.common.ready.fetch_add(1, Relaxed);
+        self.connections_change(true);
         self.connect_soon = true;
         self.has_room(index);
         self.fill(index);

@@ -106,6 +106,7 @@ impl Worker {
         if let Some(run) = &mut self.run {
             let fresh = connection.pipeline.undecided_count() as u64;
             run.outstanding += fresh;
+            run.in_flight.rise(fresh, sent);
             if class == Some(Class::Measured) {
                 run.spend(fresh, sent);
                 self.recording.sent_bytes += self.output.bytes().len() as u64;

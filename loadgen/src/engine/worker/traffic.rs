@@ -179,6 +179,7 @@ impl Worker {
     fn finished(&mut self, count: u64) {
         if let Some(run) = &mut self.run {
             run.outstanding -= count;
+            run.in_flight.fall(count, self.now);
             run.tokens += count;
         }
     }
@@ -287,6 +288,7 @@ impl Worker {
         let commands = connection.close(Link::Down { retry });
         self.ready -= 1;
         self.common.ready.fetch_sub(1, Relaxed);
+        self.connections_change(false);
         let patience = self.common.plan.timeouts.request_nanoseconds;
         for (request, sent) in commands {
             if sent.saturating_add(patience) <= self.now {

@@ -1,0 +1,72 @@
+//! What a worker finds of itself while its load sends.
+
+use redisbench_wire::snapshot::Sending;
+
+use super::Worker;
+use crate::engine::run::{Found, Run};
+use crate::engine::sys::{self, SendTimes};
+
+/// Connections that TCP is asked about: a system call each.
+const SAMPLED: usize = 64;
+
+impl Worker {
+    /// Chooses the connections that TCP is asked about, and asks: what they did before is not the load's.
+    pub(super) fn sample(&mut self) {
+        let step = self.connections.len().div_ceil(SAMPLED).max(1);
+        let indices = (0..self.connections.len()).step_by(step);
+        let sampled = indices.filter_map(|index| Some((index as u32, self.send_times(index)?))).collect();
+        if let Some(run) = &mut self.run {
+            run.sampled = sampled;
+        }
+    }
+
+    fn send_times(&self, index: usize) -> Option<SendTimes> {
+        sys::send_times(self.connections.get(index)?.stream.as_ref()?.socket())
+    }
+
+    /// What the sampled connections did since the load began. One that was made anew since then has its later part in it.
+    fn sending(&self, run: &Run) -> Sending {
+        let mut sending = Sending::default();
+        for (index, before) in &run.sampled {
+            let Some(now) = self.send_times(*index as usize) else { continue };
+            let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
+            sending.connections += 1;
+            sending.connection_nanoseconds += self.now.saturating_sub(run.start);
+            sending.busy_nanoseconds += since(now.busy, before.busy);
+            sending.peer_limited_nanoseconds += since(now.peer_limited, before.peer_limited);
+            sending.buffer_limited_nanoseconds += since(now.buffer_limited, before.buffer_limited);
+        }
+        sending
+    }
+
+    /// A connection became ready, or is no longer.
+    pub(super) fn connections_change(&mut self, more: bool) {
+        let now = self.now;
+        if let Some(run) = self.run.as_mut().filter(|run| run.is_active()) {
+            if more { run.connected.rise(1, now) } else { run.connected.fall(1, now) }
+        }
+    }
+
+    /// The load sends nothing more: what was found up to now is all.
+    pub(super) fn settle(&mut self) {
+        let found = self.found();
+        if let Some(run) = &mut self.run {
+            run.found.get_or_insert(found);
+        }
+    }
+
+    /// What was found so far.
+    pub(super) fn found(&self) -> Found {
+        let Some(run) = self.run.as_ref() else { return Found::default() };
+        run.found.unwrap_or_else(|| Found {
+            in_flight: if run.is_open() { 0 } else { run.in_flight.until(self.now) },
+            sending: self.sending(run),
+            room: if run.is_open() { 0 } else { room(run, self.now) },
+        })
+    }
+}
+
+/// Requests that the ready connections of a closed loop had room for, over time.
+fn room(run: &Run, now: u64) -> u128 {
+    run.connected.until(now) * run.window as u128
+}

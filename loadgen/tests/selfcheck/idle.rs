@@ -1,0 +1,62 @@
+//! A closed loop that does not keep in flight what it was told to.
+
+use redisbench_wire::snapshot::Snapshot;
+
+use crate::harness::{operation, plan, run, topology};
+use crate::machine::{alone, easy, lasting, ready, until_silent};
+use crate::support::{RedisCluster, RedisServer};
+
+fn idle(snapshot: &Snapshot) -> u32 {
+    snapshot.generator.idle_millionths.unwrap()
+}
+
+#[tokio::test]
+async fn time_that_the_client_takes_before_a_send_shows_as_idle() {
+    let _machine = alone().await;
+    let server = RedisServer::start(&[]);
+    // Making up a request of 4 MiB takes time, in which nothing is in flight on the only connection.
+    let mut plan = lasting(plan(), 500);
+    plan.connections = 1;
+    plan.workload.value_bytes = 4 << 20;
+    plan.workload.operations = vec![operation("set", 1, "SET key __data__")];
+    let mut bench = ready(plan, &server).await;
+    bench.start(1);
+    let snapshot = bench.finished(1).await;
+    assert!(idle(&snapshot) > 50_000, "{:?}", snapshot.generator);
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_answer_shows_as_idle_connections_to_the_others() {
+    let _machine = alone().await;
+    let cluster = RedisCluster::steady(3);
+    let mut plan = lasting(plan(), 500);
+    plan.connections = 6;
+    plan.pipeline = 2;
+    let nodes = topology(&cluster);
+    let quiet = run(plan.clone(), nodes.clone(), 1).await;
+    cluster.nodes[0].signal("-STOP");
+    plan.timeouts.request_nanoseconds = 600_000_000;
+    let mut bench = crate::harness::Bench::new(plan, nodes, 1);
+    bench.connect().await;
+    bench.start(1);
+    let stopped = bench.finished(1).await;
+    cluster.nodes[0].signal("-CONT");
+    // Soon all requests wait for the one node, which has room for a third of them.
+    assert!(idle(&stopped) > 500_000, "{:?}", stopped.generator);
+    assert!(idle(&quiet) < idle(&stopped), "{:?}", quiet.generator);
+}
+
+#[tokio::test]
+async fn a_quiet_closed_loop_is_hardly_ever_idle() {
+    let _machine = alone().await;
+    let mut plan = lasting(plan(), 300);
+    plan.connections = 16;
+    until_silent(plan, |snapshot| idle(snapshot) < 50_000).await;
+}
+
+#[tokio::test]
+async fn an_open_loop_is_not_judged_by_it() {
+    let _machine = alone().await;
+    let snapshot = until_silent(easy(), |_| true).await;
+    assert_eq!(snapshot.generator.idle_millionths, None);
+}
