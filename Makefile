@@ -12,7 +12,7 @@ LOGS := $(TARGET)/test-logs
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench test test-steps test-unit test-selfcheck test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak fuzz bench test test-steps test-unit test-selfcheck test-cost test-chart lint fmt deny crds images packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ fuzz: packages ## hostile input for MINUTES (10) to everything that decodes; FUZ
 	FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 / 5 )) cargo test --workspace --exclude redisbench-e2e --lib --bins -- \
 	  hostile_input --nocapture --test-threads 1
 
-# A real measurement wants a quiet machine, and takes about half an hour. LENGTH=0.02 PAIRS=1 shows whether it works;
+# A real measurement wants a quiet machine, and takes about a quarter of an hour. LENGTH=0.02 PAIRS=1 shows whether it works;
 # WRITE= keeps docs/benchmarks.md as it is, and ONLY=text measures some rows.
 bench: packages ## the load generator's cost against its gates, in PAIRS (5) of runs; writes docs/benchmarks.md
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux openssl:openssl
@@ -65,7 +65,7 @@ test-steps:
 	  setsid $(E2E)/build.sh >$(LOGS)/cluster-build.log 2>&1 & cluster=$$!; \
 	  trap 'kill -- -$$cluster 2>/dev/null || true' EXIT; \
 	fi; \
-	$(MAKE) lint; $(MAKE) test-unit; $(MAKE) test-selfcheck; \
+	$(MAKE) lint; $(MAKE) test-unit; $(MAKE) test-selfcheck; $(MAKE) test-cost; \
 	if [ -n "$$cluster" ]; then \
 	  echo "waiting for the build of Kubernetes ($(LOGS)/cluster-build.log)"; \
 	  wait $$cluster || { cat $(LOGS)/cluster-build.log; exit 1; }; \
@@ -83,6 +83,13 @@ test-unit: packages ## the tests that need no Kubernetes
 test-selfcheck: packages ## what the load generator says of itself, provoked with cgroups and networks; needs root
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux
 	cargo test --workspace --exclude redisbench-e2e --test selfcheck -- --ignored
+
+# Optimised, as only that tells what a request costs; with what the tests on Kubernetes take, so that it is built once.
+test-cost: packages ## system calls and instructions per request, counted, against their gates
+	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux
+	cargo build --release -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench -p redisbench-bench \
+	  --bins --example drive
+	$(TARGET)/release/redisbench-bench --exact
 
 test-chart: ## the chart's rendering
 	@export PATH="$(abspath $(or $(E2E_CACHE),target/e2e-cluster))/bin:$$PATH"; \

@@ -45,7 +45,7 @@ impl Machine {
                 ("machine", format!("{processors} x {model}{virtual_machine}, {gib:.0} GiB of memory")),
                 ("kernel", read("/proc/sys/kernel/osrelease").trim().to_owned()),
                 ("load before", load.split_whitespace().take(3).collect::<Vec<_>>().join(" ")),
-                ("commit", version(&["git", "rev-parse", "--short=12", "HEAD"])?),
+                ("commit", version(&["git", "describe", "--always", "--abbrev=12", "--dirty"])?),
                 ("compiler", version(&["rustc", "--version"])?),
                 ("redis-server", version(&["redis-server", "--version"])?),
                 ("redis-benchmark", version(&["redis-benchmark", "--version"])?),
