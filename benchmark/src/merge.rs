@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::limits;
-use redisbench_wire::plan::{Bound, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::rate::CumulativeRate;
 use redisbench_wire::snapshot::{ErrorTally, Latency, Snapshot, Tally};
 
 use crate::conductor::Outcome;
@@ -101,6 +102,8 @@ pub struct Pace {
     pub slowest: u64,
     /// In its fastest whole second.
     pub fastest: u64,
+    /// What an open loop's schedule asks for over that time, per second.
+    pub target: Option<u64>,
 }
 
 /// Merges the snapshots of `outcome`; none if there is not a single one.
@@ -129,7 +132,7 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
         nodes: nodes(&snapshots)?,
         lateness: lateness(&snapshots)?,
         errors: errors(&snapshots),
-        pace: pace(&snapshots),
+        pace: pace(&snapshots, plans.first().and_then(CumulativeRate::of).as_ref()),
     }))
 }
 
@@ -235,29 +238,27 @@ fn unknown((shard, plan): (&crate::conductor::ShardOutcome, &ShardPlan)) -> u64 
         return 0;
     }
     let heard = shard.snapshot.as_ref().map_or(0, |snapshot| snapshot.total.scheduled);
-    let planned = match (plan.bound, plan.load) {
+    let planned = match (plan.bound, CumulativeRate::of(plan)) {
         (Bound::Requests { count, .. }, _) => count,
-        (Bound::Duration { nanoseconds }, Load::OpenLoop { rate_per_second, .. }) => {
-            let from = u128::from(plan.warmup_nanoseconds);
-            let until = from + u128::from(nanoseconds);
-            due_before(plan, rate_per_second, until) - due_before(plan, rate_per_second, from)
+        (Bound::Duration { nanoseconds }, Some(rate)) => {
+            let from = plan.warmup_nanoseconds;
+            let until = from.saturating_add(nanoseconds);
+            due_before(plan, &rate, until) - due_before(plan, &rate, from)
         }
-        (Bound::Duration { .. }, Load::ClosedLoop) => heard,
+        (Bound::Duration { .. }, None) => heard,
     };
     planned.saturating_sub(heard)
 }
 
-/// How many of the shard's requests are due before `nanoseconds` after the start.
-fn due_before(plan: &ShardPlan, rate: u64, nanoseconds: u128) -> u64 {
-    // Request k is due at k / rate: those before are k < nanoseconds * rate.
-    let all = (nanoseconds * u128::from(rate)).div_ceil(u128::from(SECOND));
-    let (shard, shards) = (u128::from(plan.shard), u128::from(plan.shards));
-    u64::try_from(all.saturating_sub(shard).div_ceil(shards)).unwrap_or(u64::MAX)
+/// How many of the shard's requests are due before `nanoseconds` after the start; of Poisson arrivals, their mean.
+fn due_before(plan: &ShardPlan, rate: &CumulativeRate, nanoseconds: u64) -> u64 {
+    let all = rate.count_before(nanoseconds);
+    all.saturating_sub(plan.shard.into()).div_ceil(plan.shards.max(1).into())
 }
 
 /// Completions in the common window, from whole points of the series. A lost shard's live snapshot has none: the window
 /// and the rate are those of the others, unless there are no others.
-fn pace(snapshots: &[&Snapshot]) -> Pace {
+fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>) -> Pace {
     let with_series: Vec<&Snapshot> =
         snapshots.iter().copied().filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
     let snapshots = if with_series.is_empty() { snapshots } else { &with_series };
@@ -268,7 +269,10 @@ fn pace(snapshots: &[&Snapshot]) -> Pace {
     let interval = snapshots.iter().map(|snapshot| snapshot.series.interval_nanoseconds).max().unwrap_or(0);
     let points = common_points(snapshots, interval, from, to);
     let covered = interval.saturating_mul(points.len() as u64);
+    let mut looked_at = (from, to);
     let mean = if covered > 0 {
+        let first = from.next_multiple_of(interval);
+        looked_at = (first, first.saturating_add(covered));
         per_second(sum(points.iter().copied()), covered)
     } else {
         // No point lies within the window. What is known are all completions, and they took until the last.
@@ -288,6 +292,7 @@ fn pace(snapshots: &[&Snapshot]) -> Pace {
         mean,
         slowest: seconds.iter().copied().min().unwrap_or(mean),
         fastest: seconds.iter().copied().max().unwrap_or(mean),
+        target: rate.map(|rate| rate.mean_per_second(looked_at.0, looked_at.1)),
     }
 }
 

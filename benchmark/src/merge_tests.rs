@@ -94,7 +94,8 @@ proptest! {
     #[test]
     fn what_is_due_is_split_over_the_shards(rate in 1_u64..5_000, shards in 1_u32..20, until in 0_u64..3_000_000_000) {
         let spec = open_loop(shards);
-        let counts: Vec<u64> = plans(&spec, "run").iter().map(|plan| due_before(plan, rate, until.into())).collect();
+        let even = CumulativeRate::new(rate, 0, &[]);
+        let counts: Vec<u64> = plans(&spec, "run").iter().map(|plan| due_before(plan, &even, until)).collect();
         let mut expected = BTreeMap::new();
         for k in (0..).take_while(|k| u128::from(*k) * u128::from(SECOND) < u128::from(until) * u128::from(rate)) {
             *expected.entry(k % u64::from(shards)).or_insert(0) += 1_u64;

@@ -82,6 +82,7 @@ pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
         aborted: false,
         window: Window {
             start_nanoseconds: start,
+            first_due_nanoseconds: start,
             first_send_nanoseconds: start + 1,
             measure_from_nanoseconds: start,
             measure_to_nanoseconds: start + 10 * SECOND,

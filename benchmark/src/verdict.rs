@@ -4,7 +4,7 @@ mod generator;
 
 use std::time::Duration;
 
-use redisbench_wire::plan::Load;
+use redisbench_wire::plan::{Arrival, Load};
 
 use crate::api::Validated;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
@@ -21,6 +21,7 @@ const ERRORS_DOUBTFUL: u64 = 1;
 /// More than 1 % make it useless.
 const ERRORS_INVALID: u64 = 100;
 const WHOLE: u64 = 10_000;
+const SECOND: u128 = 1_000_000_000;
 /// The most bytes of a reason: the condition Valid says them all in one message.
 const REASON_BYTES: usize = 512;
 /// The most shards that a message names.
@@ -92,15 +93,15 @@ fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason>
 }
 
 fn rate_missed(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
-    let Load::OpenLoop { rate_per_second, .. } = spec.load else { return None };
+    let target = merged.pace.target?;
     let achieved = merged.pace.mean;
-    if rate_is_met(merged, rate_per_second) {
+    if rate_is_met(spec, merged, target) {
         return None;
     }
     let message = format!(
         "{} of the {} asked for were achieved; ask for less, or find what limits the target or the shards",
         people::rate(achieved),
-        people::rate(rate_per_second)
+        people::rate(target)
     );
     Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))
 }
@@ -143,10 +144,10 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
 /// The target rate, if it was met, or the shards, if they say so of themselves. For anything else the evidence of more
 /// than one trial is needed.
 fn limited_by(spec: &Validated, outcome: &Outcome, merged: &Merged) -> LimitedBy {
-    match spec.load {
-        Load::OpenLoop { rate_per_second, .. } if rate_is_met(merged, rate_per_second) => LimitedBy::Rate,
+    match merged.pace.target {
+        Some(target) if rate_is_met(spec, merged, target) => LimitedBy::Rate,
         _ if generator::is_limit(outcome) => LimitedBy::GeneratorCPU,
-        Load::OpenLoop { .. } | Load::ClosedLoop => LimitedBy::Unknown,
+        _ => LimitedBy::Unknown,
     }
 }
 
@@ -155,12 +156,18 @@ fn shards(count: usize, outcome: &Outcome) -> String {
     format!("{count} of {} shards", outcome.shards.len())
 }
 
-/// Where 99 % is less than a request away from the whole, one request at the window's edge decides nothing.
-fn rate_is_met(merged: &Merged, target: u64) -> bool {
+/// Where 99 % is less than a request away from the whole, one request at the window's edge decides nothing. Poisson
+/// arrivals miss their mean by chance: what 5 standard deviations explain, which are as many roots of the number
+/// expected, is not missed.
+fn rate_is_met(spec: &Validated, merged: &Merged, target: u64) -> bool {
     let achieved = merged.pace.mean;
-    let missing = u128::from(target.saturating_sub(achieved)) * u128::from(merged.pace.window_nanoseconds);
+    let in_window = |rate: u64| u128::from(rate) * u128::from(merged.pace.window_nanoseconds);
+    let chance = match spec.load {
+        Load::OpenLoop { arrival: Arrival::Poisson, .. } => 5 * (in_window(target) / SECOND).isqrt(),
+        _ => 0,
+    };
     u128::from(achieved) * u128::from(WHOLE) >= u128::from(target) * u128::from(RATE_MET)
-        || (achieved > 0 && missing <= 1_000_000_000)
+        || (achieved > 0 && in_window(target.saturating_sub(achieved)) <= chance.max(1) * SECOND)
 }
 
 fn time(duration: Duration) -> String {

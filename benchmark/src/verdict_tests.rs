@@ -42,6 +42,41 @@ fn one_request_at_the_edge_of_a_slow_run_misses_nothing() {
 }
 
 #[test]
+fn poisson_arrivals_may_miss_their_mean_by_chance() {
+    let judge = |arrival: &str, count: usize| {
+        let open = serde_json::json!({"rate": 100, "arrival": arrival});
+        let load = serde_json::json!({"type": "OpenLoop", "openLoop": open, "duration": "10s"});
+        let spec = crate::sample::spec(1, &load);
+        let outcome = outcome(vec![snapshot(0, &vec![1000; count])]);
+        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        verdict(&spec, &outcome, &merged).limited_by
+    };
+    // 1,000 are expected, and 5 standard deviations are 158.
+    assert_eq!(judge("Poisson", 850), LimitedBy::Rate);
+    assert_eq!(judge("Poisson", 830), LimitedBy::Unknown);
+    assert_eq!(judge("Constant", 980), LimitedBy::Unknown);
+}
+
+#[test]
+fn the_target_of_stages_is_their_mean() {
+    let stages = serde_json::json!([
+        {"duration": "4s", "rate": {"from": 100, "to": 2000}},
+        {"duration": "6s", "rate": {"from": 2000, "to": 2000}},
+    ]);
+    let spec = crate::sample::spec(1, &serde_json::json!({"type": "OpenLoop", "stages": stages}));
+    let judge = |count: usize| {
+        let outcome = outcome(vec![snapshot(0, &vec![1000; count])]);
+        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        assert_eq!(merged.pace.target, Some((1050 * 4 + 2000 * 6) / 10));
+        verdict(&spec, &outcome, &merged)
+    };
+    assert_eq!(judge(16_200).limited_by, LimitedBy::Rate);
+    let missed = judge(16_000);
+    assert_eq!(kinds(&missed), [(ReasonKind::RateMissed, VerdictValue::Degraded)]);
+    assert!(missed.reasons[0].message.contains("1.60k/s of the 1.62k/s"), "{}", missed.reasons[0].message);
+}
+
+#[test]
 fn errors_make_a_result_doubtful_and_then_useless() {
     let with = |errors: u64| judged(&outcome(vec![with_timeouts(snapshot(0, &vec![1000; 100_000]), errors)]));
     assert_eq!(kinds(&with(10)), []);

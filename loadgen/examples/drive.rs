@@ -13,7 +13,8 @@ use redisbench_loadgen::cluster::{NodeAddress, SLOTS, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Workload,
+    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan,
+    Target, Timeouts, Workload,
 };
 use redisbench_wire::{Detail, plan as wire_plan};
 
@@ -157,6 +158,8 @@ fn plan(options: &Options) -> ShardPlan {
         0 => Load::ClosedLoop,
         rate_per_second => Load::OpenLoop {
             rate_per_second,
+            stages: Vec::new(),
+            arrival: Arrival::Constant,
             pacing_grid_nanoseconds: options.grid * 1000,
             unsent_after_nanoseconds: 10 * SECOND,
         },
@@ -186,6 +189,8 @@ fn plan(options: &Options) -> ShardPlan {
         load,
         connections: options.connections,
         pipeline: options.pipeline,
+        pipeline_mode: PipelineMode::Window,
+        concurrency: None,
         warmup_nanoseconds: 0,
         bound: Bound::Requests { count: options.requests, max_nanoseconds: 600 * SECOND },
         timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },

@@ -1,8 +1,8 @@
 //! A plan for unit tests to start from.
 
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Topology,
-    Workload,
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan, Target,
+    Timeouts, Topology, Workload,
 };
 
 /// One second in nanoseconds.
@@ -36,6 +36,8 @@ pub fn plan() -> ShardPlan {
         load: Load::ClosedLoop,
         connections: 4,
         pipeline: 1,
+        pipeline_mode: PipelineMode::Window,
+        concurrency: None,
         warmup_nanoseconds: 0,
         bound: Bound::Duration { nanoseconds: SECOND },
         timeouts: Timeouts { connect_nanoseconds: SECOND, request_nanoseconds: SECOND },

@@ -3,7 +3,15 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_possible_truncation, reason = "2^64 ns are 584 years")]
 
-const SECOND: u64 = 1_000_000_000;
+mod constant;
+mod exponential;
+mod poisson;
+
+use redisbench_wire::plan::{Arrival, Load, ShardPlan};
+use redisbench_wire::rate::CumulativeRate;
+
+use constant::Constant;
+use poisson::Poisson;
 
 /// One of N shards and one of its W workers: local request j belongs to worker `j mod W`, and is request
 /// `k = j*N + i` of the benchmark.
@@ -39,23 +47,6 @@ impl Seat {
     }
 }
 
-/// A constant rate: request k is due `k / rate` after the start, rounded down to a nanosecond and then up to the pacing
-/// grid. Holds the position of one worker in it.
-#[derive(Clone, Debug)]
-pub struct Schedule {
-    start: u64,
-    rate: u64,
-    grid: u64,
-    /// Where this worker's grid lies, so that workers do not fire together.
-    grid_offset: u64,
-    step: u64,
-    /// The step in time, whole and remainder over `rate`.
-    step_time: (u64, u64),
-    k: u64,
-    /// The present request's time after the start, whole and remainder over `rate`.
-    time: (u64, u64),
-}
-
 /// One slot of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
@@ -65,151 +56,124 @@ pub struct Slot {
     pub due: u64,
 }
 
+/// The due times of one worker, and its position in them. They are rounded down to a nanosecond, and then up to the
+/// pacing grid.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    start: u64,
+    grid: Grid,
+    step: u64,
+    present: Slot,
+    arrivals: Arrivals,
+}
+
+/// Where a worker's requests lie in time.
+#[derive(Clone, Debug)]
+enum Arrivals {
+    /// Request k at k over the rate.
+    Constant(Constant),
+    /// Request k at L^-1(k).
+    Stages(CumulativeRate),
+    /// At random.
+    Poisson(Box<Poisson>),
+}
+
 impl Schedule {
-    /// The schedule of `seat`, of a whole benchmark's `rate` per second, from `start` on.
-    pub fn new(seat: Seat, rate: u64, grid: u64, start: u64) -> Self {
-        let rate = rate.max(1);
-        let place = u128::from(seat.shard) * u128::from(seat.workers) + u128::from(seat.worker);
-        let grid_offset = (u128::from(grid) * place / u128::from(seat.step().max(1))) as u64;
-        Self {
-            start,
-            rate,
-            grid,
-            grid_offset,
-            step: seat.step(),
-            step_time: divide(seat.step(), rate),
-            k: seat.first(),
-            time: divide(seat.first(), rate),
-        }
+    /// The schedule of `seat` from `start` on; none in a closed loop.
+    pub fn of(plan: &ShardPlan, seat: Seat, start: u64) -> Option<Self> {
+        let Load::OpenLoop { arrival, pacing_grid_nanoseconds, .. } = plan.load else { return None };
+        let rate = CumulativeRate::of(plan)?;
+        Some(Self::new(seat, rate, arrival, plan.workload.seed, pacing_grid_nanoseconds, start))
+    }
+
+    fn new(seat: Seat, rate: CumulativeRate, arrival: Arrival, seed: u64, grid: u64, start: u64) -> Self {
+        let arrivals = match (arrival, rate.constant()) {
+            (Arrival::Constant, Some(rate)) => Arrivals::Constant(Constant::new(seat, rate)),
+            (Arrival::Constant, None) => Arrivals::Stages(rate),
+            (Arrival::Poisson, _) => Arrivals::Poisson(Box::new(Poisson::new(seat, rate, seed))),
+        };
+        let present = Slot { k: seat.first(), due: 0 };
+        let mut schedule = Self { start, grid: Grid::new(seat, grid), step: seat.step(), present, arrivals };
+        schedule.present.due = schedule.due();
+        schedule
     }
 
     /// The next slot.
     #[inline]
     pub fn peek(&self) -> Slot {
-        Slot { k: self.k, due: self.start.saturating_add(self.on_grid(self.time.0)) }
+        self.present
     }
 
     /// Goes on to the slot after.
     #[inline]
     pub fn advance(&mut self) {
-        self.k += self.step;
-        self.time.0 += self.step_time.0;
-        self.time.1 += self.step_time.1;
-        if self.time.1 >= self.rate {
-            self.time.1 -= self.rate;
-            self.time.0 += 1;
+        self.present.k += self.step;
+        match &mut self.arrivals {
+            Arrivals::Constant(constant) => constant.advance(),
+            Arrivals::Stages(_) => {}
+            Arrivals::Poisson(poisson) => poisson.advance(),
         }
+        self.present.due = self.due();
     }
 
     /// How many slots from the present one on are due before `end`.
     pub fn due_before(&self, end: u64) -> u64 {
-        let Some(last) = end.checked_sub(self.start).and_then(|time| time.checked_sub(1)) else { return 0 };
-        // The latest time that the grid does not round beyond `last`.
-        let latest = match (self.grid, last.checked_sub(self.grid_offset)) {
-            (0, _) => last,
-            (_, None) => return 0,
-            (grid, Some(over)) => self.grid_offset + over / grid * grid,
+        // The latest time that the grid does not round beyond the last instant.
+        let last = end.checked_sub(self.start).and_then(|time| time.checked_sub(1));
+        let Some(latest) = last.and_then(|last| self.grid.down(last)) else { return 0 };
+        let first_beyond = match &self.arrivals {
+            Arrivals::Constant(constant) => constant.count_until(latest),
+            Arrivals::Stages(rate) => rate.count_before(latest.saturating_add(1)),
+            Arrivals::Poisson(poisson) => return poisson.slots_until(latest),
         };
-        // k*SECOND/rate <= latest, rounded down, is k*SECOND < (latest + 1)*rate.
-        let below = (u128::from(latest) + 1) * u128::from(self.rate);
-        let first_beyond = below.div_ceil(u128::from(SECOND));
-        first_beyond.saturating_sub(u128::from(self.k)).div_ceil(u128::from(self.step)) as u64
+        first_beyond.saturating_sub(self.present.k).div_ceil(self.step)
+    }
+
+    /// When the present slot is due.
+    #[inline]
+    fn due(&self) -> u64 {
+        let time = match &self.arrivals {
+            Arrivals::Constant(constant) => constant.time(),
+            Arrivals::Stages(rate) => rate.due(self.present.k),
+            Arrivals::Poisson(poisson) => poisson.time(),
+        };
+        self.start.saturating_add(self.grid.up(time))
+    }
+}
+
+/// The pacing grid of one worker, which lies where no other's does: workers do not fire together.
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    /// 0 is exact.
+    width: u64,
+    offset: u64,
+}
+
+impl Grid {
+    fn new(seat: Seat, width: u64) -> Self {
+        let place = u128::from(seat.shard) * u128::from(seat.workers) + u128::from(seat.worker);
+        Self { width, offset: (u128::from(width) * place / u128::from(seat.step().max(1))) as u64 }
     }
 
     #[inline]
-    fn on_grid(&self, time: u64) -> u64 {
-        if self.grid == 0 {
+    fn up(self, time: u64) -> u64 {
+        if self.width == 0 {
             return time;
         }
-        match time.checked_sub(self.grid_offset) {
-            Some(over) => self.grid_offset + over.div_ceil(self.grid) * self.grid,
-            None => self.grid_offset,
+        match time.checked_sub(self.offset) {
+            Some(over) => over.div_ceil(self.width).saturating_mul(self.width).saturating_add(self.offset),
+            None => self.offset,
         }
     }
-}
 
-/// `k` seconds over `rate`: whole nanoseconds, and the remainder.
-fn divide(k: u64, rate: u64) -> (u64, u64) {
-    let time = u128::from(k) * u128::from(SECOND);
-    ((time / u128::from(rate)) as u64, (time % u128::from(rate)) as u64)
+    /// The last point at or before `time`, if there is one.
+    fn down(self, time: u64) -> Option<u64> {
+        if self.width == 0 {
+            return Some(time);
+        }
+        time.checked_sub(self.offset).map(|over| self.offset + over / self.width * self.width)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn slots(mut schedule: Schedule, end: u64) -> Vec<Slot> {
-        let mut slots = Vec::new();
-        while schedule.peek().due < end {
-            slots.push(schedule.peek());
-            schedule.advance();
-        }
-        slots
-    }
-
-    #[test]
-    fn a_million_seconds_later_it_is_still_exact() {
-        let seat = Seat { shard: 0, shards: 1, worker: 0, workers: 1 };
-        let mut schedule = Schedule::new(seat, 3, 0, 0);
-        (0..3_000_000).for_each(|_| schedule.advance());
-        assert_eq!(schedule.peek(), Slot { k: 3_000_000, due: 1_000_000 * SECOND });
-    }
-
-    proptest! {
-        #[test]
-        fn shares_are_of_consecutive_requests(first in 0u64..100, count in 0u64..300, workers in 1u32..9) {
-            for worker in 0..workers {
-                let seat = Seat { shard: 0, shards: 1, worker, workers };
-                let own = (first..first + count).filter(|j| j % u64::from(workers) == u64::from(worker));
-                prop_assert_eq!(seat.share(first, count), own.count() as u64);
-            }
-        }
-
-        #[test]
-        fn shards_and_workers_together_are_one(
-            rate in 1u64..3_000_000, shards in 1u32..5, workers in 1u32..5, start in 0u64..1 << 50,
-        ) {
-            let end = start + SECOND * 300 / rate;
-            let mut together: Vec<Slot> = (0..shards)
-                .flat_map(|shard| (0..workers).map(move |worker| Seat { shard, shards, worker, workers }))
-                .flat_map(|seat| slots(Schedule::new(seat, rate, 0, start), end))
-                .collect();
-            together.sort_by_key(|slot| slot.k);
-            let alone = Schedule::new(Seat { shard: 0, shards: 1, worker: 0, workers: 1 }, rate, 0, start);
-            prop_assert_eq!(together, slots(alone.clone(), end));
-            prop_assert_eq!(alone.peek().due, start);
-            for slot in slots(alone, end) {
-                prop_assert_eq!(slot.due - start, (u128::from(slot.k) * u128::from(SECOND) / u128::from(rate)) as u64);
-            }
-        }
-
-        #[test]
-        fn counting_is_walking(
-            rate in 1u64..3_000_000, grid in prop_oneof![Just(0u64), 1u64..2_000_000], shard in 0u32..3, worker in 0u32..3,
-            slots_ahead in 0u64..100, skipped in 0usize..20, nudge in 0u64..1000,
-        ) {
-            let seat = Seat { shard, shards: 3, worker, workers: 3 };
-            let mut schedule = Schedule::new(seat, rate, grid, 1000);
-            (0..skipped).for_each(|_| schedule.advance());
-            let end = 1000 + slots_ahead * SECOND / rate + nudge;
-            prop_assert_eq!(schedule.due_before(end), slots(schedule.clone(), end).len() as u64);
-        }
-
-        #[test]
-        fn the_grid_rounds_up_and_by_less_than_its_width(
-            rate in 1u64..3_000_000, grid in 1u64..2_000_000, worker in 0u32..4, steps in 0usize..100,
-        ) {
-            let seat = Seat { shard: 1, shards: 2, worker, workers: 4 };
-            let mut exact = Schedule::new(seat, rate, 0, 0);
-            let mut paced = Schedule::new(seat, rate, grid, 0);
-            for _ in 0..steps {
-                exact.advance();
-                paced.advance();
-            }
-            let late = paced.peek().due - exact.peek().due;
-            prop_assert!(late < grid);
-            prop_assert_eq!(paced.peek().due % grid, paced.grid_offset);
-        }
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@
 
 mod keys;
 mod mix;
-mod rng;
+pub(crate) mod rng;
 mod template;
 mod values;
 

@@ -14,7 +14,8 @@ use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Workload,
+    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan,
+    Target, Timeouts, Workload,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -114,6 +115,8 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
         load,
         connections: 10,
         pipeline: 16,
+        pipeline_mode: PipelineMode::Window,
+        concurrency: None,
         warmup_nanoseconds: 0,
         bound: Bound::Requests { count: requests, max_nanoseconds: 600 * SECOND },
         timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
@@ -162,13 +165,15 @@ fn allocations(cluster: bool, load: Load, requests: u64) -> u64 {
 fn requests_take_no_allocations() {
     let open = Load::OpenLoop {
         rate_per_second: 100_000,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
         pacing_grid_nanoseconds: 250_000,
         unsent_after_nanoseconds: 60 * SECOND,
     };
     let loads = [(false, Load::ClosedLoop, 220_000), (false, open, 120_000), (true, Load::ClosedLoop, 120_000)];
     for (cluster, load, many) in loads {
         let few = 20_000;
-        let [fewer, more] = [few, many].map(|requests| allocations(cluster, load, requests));
+        let [fewer, more] = [few, many].map(|requests| allocations(cluster, load.clone(), requests));
         let found = format!("{load:?}, cluster {cluster}: {fewer} allocations for {few} requests, {more} for {many}");
         println!("{found}");
         // What goes by time, such as waking the thread that listens, is none of a request's.

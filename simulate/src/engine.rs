@@ -135,6 +135,7 @@ impl Engine {
             aborted: self.is_stopped(),
             window: Window {
                 start_nanoseconds: start,
+                first_due_nanoseconds: start + first_due,
                 first_send_nanoseconds: if elapsed > first_due { start + first_due } else { 0 },
                 measure_from_nanoseconds: from,
                 measure_to_nanoseconds: self.planned_end().min(self.stopped_at.unwrap_or(u64::MAX)),

@@ -56,6 +56,7 @@ impl Snapshot {
         let instants = [
             ("the time of the snapshot", self.taken_nanoseconds),
             ("the start", window.start_nanoseconds),
+            ("the first due time", window.first_due_nanoseconds),
             ("the first send", window.first_send_nanoseconds),
             ("the begin of the window", window.measure_from_nanoseconds),
             ("the end of the window", window.measure_to_nanoseconds),

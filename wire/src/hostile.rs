@@ -208,6 +208,7 @@ fn snapshots() -> Vec<Vec<u8>> {
         aborted: false,
         window: Window {
             start_nanoseconds: 10_000_000_000,
+            first_due_nanoseconds: 10_000_000_000,
             first_send_nanoseconds: 10_000_000_001,
             measure_from_nanoseconds: 11_000_000_000,
             measure_to_nanoseconds: 21_000_000_000,

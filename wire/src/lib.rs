@@ -15,6 +15,7 @@ mod credential;
 pub mod histogram;
 pub mod limits;
 pub mod plan;
+pub mod rate;
 mod selfcheck;
 pub mod snapshot;
 

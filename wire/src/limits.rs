@@ -39,6 +39,16 @@ pub const LARGEST_COUNT: u64 = 1 << 52;
 /// The largest reading of a monotonic clock that is believed, in nanoseconds: 73 years. Differences fit into 63 bits.
 pub const LARGEST_INSTANT_NANOSECONDS: u64 = 1 << 61;
 
+/// The highest rate of an open loop, in requests per second of the whole benchmark.
+pub const RATE_PER_SECOND: u64 = 1_000_000_000;
+
+/// The most stages of an open loop's rate.
+pub const STAGES: usize = 64;
+
+/// The longest load of an open loop, warm-up included: 60 hours. With the highest rate it keeps the arithmetic of a
+/// ramp within 127 bits.
+pub const OPEN_LOOP_NANOSECONDS: u64 = 60 * 3_600_000_000_000;
+
 /// The highest number of an attempt that is believed.
 pub const ATTEMPTS: u32 = 1 << 20;
 

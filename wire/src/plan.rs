@@ -29,6 +29,11 @@ pub struct ShardPlan {
     pub connections: u32,
     /// The most requests in flight per connection, at least 1.
     pub pipeline: u32,
+    /// How a connection of a closed loop goes on after a reply.
+    pub pipeline_mode: PipelineMode,
+    /// Callers of this shard that share the connections of a closed loop: the most requests in flight over all of them,
+    /// at least 1. None if it is what the connections hold.
+    pub concurrency: Option<u32>,
     /// Length of the warm-up, which counts apart.
     pub warmup_nanoseconds: u64,
     /// What ends the measurement.
@@ -152,22 +157,56 @@ pub enum Preload {
     FillMissing,
 }
 
-/// How requests come about.
+/// How a connection of a closed loop goes on after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PipelineMode {
+    /// With the next request.
+    Window,
+    /// With the next `pipeline` requests, when as many were answered.
+    Batch,
+}
+
+/// How requests come about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Load {
     /// Each connection keeps `pipeline` requests in flight.
     ClosedLoop,
     /// Requests have due times, whether or not earlier ones were answered. Worker w of W in shard i of N takes the
-    /// local j with j mod W = w; request k = j*N + i is due k / rate after the start.
+    /// local j with j mod W = w, which is request k = j*N + i. When it is due, [`crate::rate`] says.
     OpenLoop {
-        /// Requests per second of the whole benchmark.
+        /// Requests per second of the whole benchmark: throughout, or with stages during the warm-up.
         rate_per_second: u64,
+        /// The rate from the end of the warm-up on, a stage after the other.
+        stages: Vec<RateStage>,
+        /// How requests are spread at that rate.
+        arrival: Arrival,
         /// Due times are rounded up to this grid; 0 is exact.
         pacing_grid_nanoseconds: u64,
         /// A request that could not be sent this long after its due time is counted as unsent.
         unsent_after_nanoseconds: u64,
     },
+}
+
+/// A part of the measurement in which the rate goes from one to another in a straight line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RateStage {
+    /// Its length.
+    pub nanoseconds: u64,
+    /// Requests per second of the whole benchmark at its beginning.
+    pub from_per_second: u64,
+    /// The same at its end.
+    pub to_per_second: u64,
+}
+
+/// How the requests of an open loop are spread in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Arrival {
+    /// Evenly.
+    Constant,
+    /// As those of independent callers: each worker has a Poisson process of its own, of its part of the rate.
+    Poisson,
 }
 
 /// What ends the measurement.
@@ -249,9 +288,17 @@ pub(crate) mod tests {
                 seed: 1,
             },
             preload: Preload::Always,
-            load: Load::OpenLoop { rate_per_second: 1000, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 1 },
+            load: Load::OpenLoop {
+                rate_per_second: 1000,
+                stages: vec![RateStage { nanoseconds: 1, from_per_second: 2, to_per_second: 3 }],
+                arrival: Arrival::Poisson,
+                pacing_grid_nanoseconds: 0,
+                unsent_after_nanoseconds: 1,
+            },
             connections: 1,
             pipeline: 1,
+            pipeline_mode: PipelineMode::Window,
+            concurrency: None,
             warmup_nanoseconds: 0,
             bound: Bound::Requests { count: 5, max_nanoseconds: 7 },
             timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },

@@ -71,6 +71,9 @@ pub enum Stage {
 pub struct Window {
     /// The start instant: the first warm-up request.
     pub start_nanoseconds: u64,
+    /// When the first request of the shard is due. The start instant in a closed loop.
+    #[serde(default)]
+    pub first_due_nanoseconds: u64,
     /// When the first request was in truth sent; 0 before.
     pub first_send_nanoseconds: u64,
     /// The first instant that counts.

@@ -6,6 +6,7 @@ mod crd;
 mod duration;
 mod endpoint;
 mod labels;
+mod load;
 mod problem;
 mod rules;
 mod schema;

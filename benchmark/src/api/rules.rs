@@ -113,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "spec.load",
-        condition: "self.type != 'OpenLoop' || has(self.openLoop)",
+        condition: "self.type != 'OpenLoop' || has(self.openLoop) || (has(self.stages) && self.stages.size() > 0)",
         message: "openLoop must be set for type OpenLoop, such as openLoop: {rate: 10000}",
         expression: None,
         field: None,
@@ -127,10 +127,32 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "spec.load",
-        condition: "has(self.duration) != has(self.requests)",
-        message: "exactly one of duration and requests must be set",
+        condition: "(has(self.duration) ? 1 : 0) + (has(self.requests) ? 1 : 0) + \
+                    (has(self.stages) && self.stages.size() > 0 ? 1 : 0) == 1",
+        message: "exactly one of duration, requests and stages must be set: stages are as long as their durations together",
         expression: None,
         field: None,
+    },
+    Rule {
+        at: "spec.load",
+        condition: "!has(self.openLoop) || has(self.openLoop.rate) || (has(self.stages) && self.stages.size() > 0)",
+        message: "openLoop.rate must be set, such as 10000, or stages",
+        expression: None,
+        field: Some(".openLoop"),
+    },
+    Rule {
+        at: "spec.load",
+        condition: "!has(self.openLoop) || !has(self.openLoop.rate) || !has(self.stages) || self.stages.size() == 0",
+        message: "openLoop.rate must not be set with stages, which say the rate: remove one of them",
+        expression: None,
+        field: Some(".openLoop"),
+    },
+    Rule {
+        at: "spec.load",
+        condition: "self.type == 'OpenLoop' || !has(self.stages) || self.stages.size() == 0",
+        message: "stages must not be set for type ClosedLoop: remove them, or set type to OpenLoop",
+        expression: None,
+        field: Some(".stages"),
     },
     Rule {
         at: "spec.load",
@@ -138,6 +160,51 @@ pub(super) const RULES: &[Rule] = &[
         message: "maxDuration goes with requests only: remove it, or set requests instead of duration",
         expression: None,
         field: Some(".maxDuration"),
+    },
+    Rule {
+        at: "spec.load",
+        condition: "self.type == 'ClosedLoop' || !has(self.closedLoop)",
+        message: "closedLoop must not be set for type OpenLoop: remove it, or set type to ClosedLoop",
+        expression: None,
+        field: Some(".closedLoop"),
+    },
+    Rule {
+        at: "spec.load",
+        condition: "self.pipelineMode != 'Batch' || self.type == 'ClosedLoop'",
+        message: "pipelineMode Batch goes with type ClosedLoop only: in an open loop requests go out when they are due",
+        expression: None,
+        field: Some(".pipelineMode"),
+    },
+    Rule {
+        at: "spec.load",
+        condition: "self.pipelineMode != 'Batch' || !has(self.closedLoop) || !has(self.closedLoop.concurrency)",
+        message: "pipelineMode Batch does not go with closedLoop.concurrency: remove that, or set Window",
+        expression: None,
+        field: Some(".pipelineMode"),
+    },
+    Rule {
+        at: "spec",
+        condition: "self.load.pipelineMode != 'Batch' || self.targets.all(target, target.type != 'Cluster')",
+        message: "load.pipelineMode Batch goes with type Standalone only: in a Cluster its key decides over which \
+                  connection a request goes; set Window",
+        expression: None,
+        field: Some(".load"),
+    },
+    Rule {
+        at: "spec.load",
+        condition: "!has(self.closedLoop) || !has(self.closedLoop.concurrency) || \
+                    self.closedLoop.concurrency <= self.connections * self.pipeline",
+        message: "closedLoop.concurrency must be at most connections x pipeline: more are never in flight",
+        expression: None,
+        field: Some(".closedLoop"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.load.closedLoop) || !has(self.load.closedLoop.concurrency) || \
+                    self.load.closedLoop.concurrency >= self.shards.count",
+        message: "load.closedLoop.concurrency must be at least shards.count: every shard needs one",
+        expression: None,
+        field: Some(".load"),
     },
 ];
 

@@ -315,17 +315,26 @@ pub enum CleanupKeys {
     DeletePrefix,
 }
 
-/// How fast, over how many connections and for how long. Exactly one of `duration` and `requests` is set.
+/// How fast, over how many connections and for how long. Exactly one of `duration`, `requests` and `stages` is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadSpec {
     /// `OpenLoop` sends at a rate, whether or not earlier requests were answered, as independent users do. `ClosedLoop`
-    /// keeps `connections` x `pipeline` requests in flight, so the target sets the pace.
+    /// keeps `connections` x `pipeline` requests in flight, or `closedLoop.concurrency`, so the target sets the pace.
     #[serde(rename = "type")]
     pub kind: LoadType,
-    /// For type `OpenLoop`, and required then.
+    /// For type `OpenLoop`, and required then, but for a load of `stages`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoopSpec>,
+    /// For type `ClosedLoop`. Not set by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<ClosedLoopSpec>,
+    /// Ramps: an open loop whose rate changes, one stage after the other, up to 64. They take the place of
+    /// `openLoop.rate` and of `duration`: the measurement is as long as all of them, 1s to 48h. The warm-up is at the rate
+    /// at which the first begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub stages: Vec<StageSpec>,
     /// Connections of the whole benchmark, split evenly over the shards: at least one for each shard, at most 1000000.
     /// Default 50.
     #[serde(default = "default_connections")]
@@ -335,6 +344,11 @@ pub struct LoadSpec {
     #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 10_000))]
     pub pipeline: u32,
+    /// How a connection of a closed loop keeps requests in flight. `Window` sends the next as soon as one was answered.
+    /// `Batch` sends `pipeline` of them, and the next when all were answered, as `redis-benchmark -P` does; not for a
+    /// Cluster, and not with `closedLoop.concurrency`. Default `Window`.
+    #[serde(default)]
+    pub pipeline_mode: PipelineMode,
     /// How long the measurement is, after the warm-up: 1s to 48h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<GoDuration>,
@@ -364,14 +378,38 @@ pub enum LoadType {
     ClosedLoop,
 }
 
+/// How a connection of a closed loop keeps requests in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PipelineMode {
+    /// The next as soon as one was answered.
+    #[default]
+    Window,
+    /// The next batch when all of the one before were answered.
+    Batch,
+}
+
+/// Load by callers that wait for replies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClosedLoopSpec {
+    /// How many callers share the connections, each with one request at a time on whichever connection has room, in
+    /// turn: so many requests are in flight in the whole benchmark. At least one for each shard, at most `connections` x
+    /// `pipeline`. Not set by default: as many as that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub concurrency: Option<u32>,
+}
+
 /// Load at a rate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenLoopSpec {
-    /// Requests per second of the whole benchmark, 1 to 1000000000.
+    /// Requests per second of the whole benchmark, 1 to 1000000000. Required, but for a load of `stages`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
-    pub rate: u64,
-    /// When requests are due. `Constant` spaces them evenly. Default `Constant`.
+    pub rate: Option<u64>,
+    /// When requests are due. `Constant` spaces them evenly. `Poisson` spaces them as requests of many independent callers
+    /// come: at random by the seed, with this rate as their mean. Default `Constant`.
     #[serde(default)]
     pub arrival: Arrival,
     /// Rounds due times up to a grid, 0s to 100ms: fewer wake-ups, but requests come in bursts. Default 0s: exact.
@@ -388,6 +426,30 @@ pub enum Arrival {
     /// Evenly spaced.
     #[default]
     Constant,
+    /// At random, as from many independent callers.
+    Poisson,
+}
+
+/// A part of the measurement in which the rate goes from one to another in a straight line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StageSpec {
+    /// How long it is: 1ms to 48h.
+    pub duration: GoDuration,
+    /// The rate at its beginning and at its end.
+    pub rate: RampSpec,
+}
+
+/// A rate that changes in a straight line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RampSpec {
+    /// Requests per second of the whole benchmark at the beginning, 1 to 1000000000.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub from: u64,
+    /// The same at the end, 1 to 1000000000. The same as `from` is a constant rate.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub to: u64,
 }
 
 /// Time limits of single steps.
@@ -475,6 +537,17 @@ pub enum BreakdownKind {
     Operation,
     /// Per Redis node.
     Node,
+}
+
+impl Default for OpenLoopSpec {
+    fn default() -> Self {
+        Self {
+            rate: None,
+            arrival: Arrival::default(),
+            pacing_grid: default_pacing_grid(),
+            unsent_after: default_unsent_after(),
+        }
+    }
 }
 
 impl Default for KeysSpec {

@@ -4,6 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::spec::{Arrival, LoadType, PipelineMode};
+
 /// How far a benchmark is, and what it measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -170,6 +172,9 @@ pub struct Progress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialResult {
+    /// How requests came about. Latencies of loads that differ here are not to be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadResult>,
     /// Where the measured requests went.
     pub requests: Requests,
     /// Successful requests over time, in the common window.
@@ -219,6 +224,27 @@ pub struct TrialResult {
     pub preload: Option<PreloadResult>,
 }
 
+/// How requests came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadResult {
+    /// At a rate, or the next when one was answered.
+    #[serde(rename = "type")]
+    pub kind: LoadType,
+    /// How requests were spread in time. Only in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<Arrival>,
+    /// The grid that due times were rounded up to; 0 is exact. Only in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing_grid_nanoseconds: Option<u64>,
+    /// How a connection went on after a reply. Only in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline_mode: Option<PipelineMode>,
+    /// The most requests in flight in the whole benchmark. Only in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u64>,
+}
+
 /// Where requests went: scheduled = succeeded + errors + unsent (+ inFlight + unknown).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -256,7 +282,7 @@ pub struct Requests {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Throughput {
-    /// The rate asked for. Only in an open loop.
+    /// The rate asked for: its mean over the common window. Only in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_per_second: Option<u64>,
     /// The mean over the common window.

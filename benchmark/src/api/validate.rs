@@ -9,21 +9,20 @@ use serde_json::Value;
 use super::command;
 use super::crd;
 use super::duration::GoDuration;
+use super::load;
 use super::problem::Problem;
 use super::rules::NAME_LENGTH;
 use super::schema;
 use super::spec::{
-    BreakdownKind, CleanupKeys, KeyPatternType, KeysSpec, LoadSpec, LoadType, OperationSpec, PreloadMode,
-    RedisBenchmarkSpec, ShardsSpec, TargetSpec, TargetType, ValueSizeSpec, WorkloadSpec,
+    BreakdownKind, CleanupKeys, KeyPatternType, KeysSpec, OperationSpec, PipelineMode, PreloadMode, RedisBenchmarkSpec,
+    ShardsSpec, TargetSpec, TargetType, ValueSizeSpec, WorkloadSpec,
 };
 use super::validated::{Bound, Shards, Validated};
 
-const SECOND: Duration = Duration::from_secs(1);
-const MILLISECOND: Duration = Duration::from_millis(1);
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-/// The longest measurement: a series of throughput holds no more.
-const LONGEST: Duration = Duration::from_secs(48 * 3600);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
 
 /// Checks the spec of a benchmark called `name`.
 ///
@@ -38,11 +37,11 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     }
     let target = spec.targets.first().map(|target| check_target(target, &mut problems));
     let workload = check_workload(spec, &mut problems);
-    let load = check_load(&spec.load, &mut problems);
-    let bound = check_bound(&spec.load, &mut problems);
+    let load = load::check_load(&spec.load, &mut problems);
+    let bound = load::check_bound(&spec.load, &mut problems);
     let shards = check_shards(&spec.shards, &mut problems);
     let durations = Durations { problems: &mut problems, within: "spec.load" };
-    let (warmup, timeouts) = check_times(&spec.load, durations);
+    let (warmup, timeouts) = load::check_times(&spec.load, durations);
     // Two fields are compared only once each is right by itself: else one mistake would show as three.
     if problems.is_empty() {
         check_across(spec, bound, &mut problems);
@@ -65,6 +64,11 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         load,
         connections: spec.load.connections,
         pipeline: spec.load.pipeline,
+        pipeline_mode: match spec.load.pipeline_mode {
+            PipelineMode::Window => plan::PipelineMode::Window,
+            PipelineMode::Batch => plan::PipelineMode::Batch,
+        },
+        concurrency: spec.load.concurrency(),
         warmup,
         bound,
         timeouts,
@@ -171,73 +175,6 @@ fn check_value_size(size: &ValueSizeSpec, problems: &mut Vec<Problem>) -> u32 {
     0
 }
 
-fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<plan::Load> {
-    let field = "spec.load.openLoop";
-    match (load.kind, &load.open_loop) {
-        (LoadType::ClosedLoop, None) => Some(plan::Load::ClosedLoop),
-        (LoadType::ClosedLoop, Some(_)) => {
-            let message = "must not be set for type ClosedLoop: remove it, or set type to OpenLoop";
-            problems.push(Problem::new(field, "", message));
-            None
-        }
-        (LoadType::OpenLoop, None) => {
-            let message = "must be set for type OpenLoop, such as openLoop: {rate: 10000}";
-            problems.push(Problem::new(field, "", message));
-            None
-        }
-        (LoadType::OpenLoop, Some(open)) => {
-            let mut durations = Durations { problems, within: field };
-            Some(plan::Load::OpenLoop {
-                rate_per_second: open.rate,
-                pacing_grid_nanoseconds: nanoseconds(durations.between(
-                    "pacingGrid",
-                    &open.pacing_grid,
-                    Duration::ZERO,
-                    100 * MILLISECOND,
-                )),
-                unsent_after_nanoseconds: nanoseconds(durations.between(
-                    "unsentAfter",
-                    &open.unsent_after,
-                    MILLISECOND,
-                    10 * MINUTE,
-                )),
-            })
-        }
-    }
-}
-
-fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<Bound> {
-    if load.max_duration.is_some() && load.requests.is_none() {
-        let message = "goes with requests only: remove it, or set requests instead of duration";
-        problems.push(Problem::new("spec.load.maxDuration", load.max_duration.as_ref()?, message));
-    }
-    let mut durations = Durations { problems, within: "spec.load" };
-    match (&load.duration, load.requests) {
-        (Some(duration), None) => Some(Bound::Duration(durations.between("duration", duration, SECOND, LONGEST))),
-        (None, Some(count)) => {
-            let limit = load.max_duration.as_ref();
-            let at_most = limit.map_or(HOUR, |limit| durations.between("maxDuration", limit, SECOND, LONGEST));
-            Some(Bound::Requests { count, at_most })
-        }
-        (duration, _) => {
-            let found = if duration.is_some() { "both are set" } else { "none is set" };
-            let message = format!("exactly one of duration and requests must be set; {found}");
-            problems.push(Problem::new("spec.load", "", message));
-            None
-        }
-    }
-}
-
-fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Duration, plan::Timeouts) {
-    let warmup = durations.between("warmup", &load.warmup, Duration::ZERO, HOUR);
-    let mut timeout = |name, duration| nanoseconds(durations.between(name, duration, MILLISECOND, 10 * MINUTE));
-    let timeouts = plan::Timeouts {
-        connect_nanoseconds: timeout("timeouts.connect", &load.timeouts.connect),
-        request_nanoseconds: timeout("timeouts.request", &load.timeouts.request),
-    };
-    (warmup, timeouts)
-}
-
 fn check_shards(shards: &ShardsSpec, problems: &mut Vec<Problem>) -> Shards {
     for (field, labels) in [("labels", &shards.template.labels), ("nodeSelector", &shards.template.node_selector)] {
         for (key, value) in labels {
@@ -268,6 +205,7 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
         (have != 0 && have < shards).then(|| Problem::new(field, have, message))
     };
     problems.extend(per_shard("load.connections", spec.load.connections.into()));
+    load::check_callers(spec, problems);
     problems.extend(spec.load.requests.and_then(|requests| per_shard("load.requests", requests)));
     if spec.workload.keys.pattern.kind == KeyPatternType::Partitioned {
         problems.extend(per_shard("workload.keys.count", spec.workload.keys.count));
@@ -277,37 +215,19 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
                        set one that nobody else uses, such as rb:, or cleanup.keys to Keep";
         problems.push(Problem::new("spec.workload.keys.prefix", "\"\"", message));
     }
-    let (Some(open), LoadType::OpenLoop, Some(bound)) = (&spec.load.open_loop, spec.load.kind, bound) else { return };
-    let (rate, longest) = (u128::from(open.rate), bound.longest());
-    let due = rate * longest.as_nanos() / SECOND.as_nanos();
-    match bound {
-        Bound::Duration(_) if due < u128::from(shards) && rate > 0 => {
-            let message = format!(
-                "makes {due} requests in {}, fewer than shards.count, which is {shards}: raise it or duration",
-                GoDuration::from(longest)
-            );
-            problems.push(Problem::new("spec.load.openLoop.rate", open.rate, message));
-        }
-        Bound::Requests { count, .. } if due < u128::from(count) && rate > 0 => {
-            let message = format!(
-                "would take {} s at {rate} requests per second, longer than maxDuration, which is {}: raise that",
-                u128::from(count) / rate,
-                GoDuration::from(longest)
-            );
-            problems.push(Problem::new("spec.load.requests", count, message));
-        }
-        _ => {}
+    if let Some(bound) = bound {
+        load::check_amount(&spec.load, bound, shards, problems);
     }
 }
 
 /// Judges the durations below one field.
-struct Durations<'a> {
-    problems: &'a mut Vec<Problem>,
-    within: &'static str,
+pub(super) struct Durations<'a> {
+    pub problems: &'a mut Vec<Problem>,
+    pub within: &'a str,
 }
 
 impl Durations<'_> {
-    fn between(&mut self, name: &str, text: &GoDuration, least: Duration, most: Duration) -> Duration {
+    pub(super) fn between(&mut self, name: &str, text: &GoDuration, least: Duration, most: Duration) -> Duration {
         match text.parse() {
             Ok(duration) if (least..=most).contains(&duration) => return duration,
             // The schema's pattern has said it already.
@@ -331,7 +251,7 @@ pub(crate) fn status_problems(status: &super::RedisBenchmarkStatus) -> Vec<Probl
 }
 
 /// All durations of a spec are bounded far below what 64 bits hold.
-fn nanoseconds(duration: Duration) -> u64 {
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -58,12 +58,38 @@ fn defaults_are_those_of_the_schema() {
         validated.load,
         plan::Load::OpenLoop {
             rate_per_second: 1000,
+            stages: Vec::new(),
+            arrival: plan::Arrival::Constant,
             pacing_grid_nanoseconds: 0,
             unsent_after_nanoseconds: 10_000_000_000
         }
     );
     assert_eq!(validated.breakdown, plan::Breakdown { operation: true, node: true });
     assert_eq!(validated.target.endpoints, ["redis:6379"]);
+}
+
+fn stage(duration: &str, from: u64, to: u64) -> Value {
+    json!({"duration": duration, "rate": {"from": from, "to": to}})
+}
+
+#[test]
+fn stages_are_rate_and_duration() {
+    let load = |open: Value| {
+        let stages = [stage("30s", 100, 2000), stage("1m", 2000, 2000)];
+        let benchmark = with(&json!({"load": {"openLoop": open, "stages": stages, "duration": null}}));
+        assert_eq!(benchmark.spec.load.mean_rate(), Some((1050 * 30 + 2000 * 60) / 90));
+        validate(&benchmark.spec, "cart").unwrap()
+    };
+    for open in [Value::Null, json!({"rate": null, "arrival": "Poisson"})] {
+        let validated = load(open.clone());
+        assert_eq!(validated.bound, Bound::Duration(Duration::from_secs(90)));
+        let plan::Load::OpenLoop { rate_per_second, stages, arrival, .. } = validated.load else { panic!() };
+        assert_eq!((rate_per_second, stages.len()), (100, 2));
+        assert_eq!(arrival == plan::Arrival::Poisson, !open.is_null());
+        assert_eq!((stages[0].nanoseconds, stages[1].to_per_second), (30_000_000_000, 2000));
+    }
+    assert_eq!(with(&json!({})).spec.load.mean_rate(), Some(1000));
+    assert_eq!(with(&json!({"load": {"type": "ClosedLoop", "openLoop": null}})).spec.load.mean_rate(), None);
 }
 
 #[test]
@@ -94,10 +120,13 @@ fn each_problem_names_field_value_and_way_out() {
             "spec.load.requests: 10000000: would take 10000 s at 1000 requests per second, longer than maxDuration, \
              which is 1h: raise that",
         ),
-        (json!({"load": {"requests": 9}}), "spec.load: exactly one of duration and requests must be set; both are set"),
+        (
+            json!({"load": {"requests": 9}}),
+            "spec.load: exactly one of duration, requests and stages must be set; duration and requests are set",
+        ),
         (
             json!({"load": {"duration": null}}),
-            "spec.load: exactly one of duration and requests must be set; none is set",
+            "spec.load: exactly one of duration, requests and stages must be set; none is set",
         ),
         (
             json!({"load": {"maxDuration": "1h"}}),
@@ -155,6 +184,81 @@ fn each_problem_names_field_value_and_way_out() {
             json!({"shards": {"template": {"labels": {"batch.kubernetes.io/job-name": "x"}}}}),
             "spec.shards.template.labels[batch.kubernetes.io/job-name]: is set by redisbench or Kubernetes: choose another \
              key",
+        ),
+    ];
+    for (patch, expected) in cases {
+        assert_eq!(problems(&patch), [expected], "with {patch}");
+    }
+}
+
+#[test]
+fn each_problem_of_ramps_and_callers_names_the_way_out() {
+    let cases = [
+        (
+            json!({"load": {"closedLoop": {"concurrency": 3}}}),
+            "spec.load.closedLoop: must not be set for type OpenLoop: remove it, or set type to ClosedLoop",
+        ),
+        (
+            json!({"load": {"pipelineMode": "Batch"}}),
+            "spec.load.pipelineMode: Batch: goes with type ClosedLoop only: in an open loop requests go out when they are \
+             due; or set Window",
+        ),
+        (
+            json!({
+                "load": {"type": "ClosedLoop", "openLoop": null, "pipelineMode": "Batch"},
+                "targets": [{"name": "r", "type": "Cluster", "endpoints": ["r:1"]}],
+            }),
+            "spec.load.pipelineMode: Batch: goes with type Standalone only: in a Cluster its key decides over which \
+             connection a request goes; or set Window",
+        ),
+        (
+            json!({"load": {"type": "ClosedLoop", "openLoop": null, "pipelineMode": "Batch", "closedLoop": {"concurrency": 9}}}),
+            "spec.load.pipelineMode: Batch: goes with connections that are filled, not with closedLoop.concurrency: remove \
+             that; or set Window",
+        ),
+        (
+            json!({"load": {"type": "ClosedLoop", "openLoop": null, "pipeline": 2, "closedLoop": {"concurrency": 101}}}),
+            "spec.load.closedLoop.concurrency: 101: must be at most connections x pipeline, which is 100: more are never \
+             in flight; raise one of the two",
+        ),
+        (
+            json!({
+                "load": {"type": "ClosedLoop", "openLoop": null, "closedLoop": {"concurrency": 3}},
+                "shards": {"count": 4},
+            }),
+            "spec.load.closedLoop.concurrency: 3: must be at least shards.count, which is 4: every shard needs one",
+        ),
+        (
+            json!({"load": {"stages": [stage("9s", 1, 9)], "openLoop": null}}),
+            "spec.load: exactly one of duration, requests and stages must be set; duration and stages are set",
+        ),
+        (
+            json!({"load": {"stages": [stage("9s", 1, 9)], "duration": null}}),
+            "spec.load.openLoop.rate: 1000: must not be set with stages, which say the rate: remove one of them",
+        ),
+        (
+            json!({"load": {"openLoop": {"rate": null, "arrival": "Poisson"}}}),
+            "spec.load.openLoop.rate: must be set, such as 10000, or stages",
+        ),
+        (
+            json!({"load": {"type": "ClosedLoop", "openLoop": null, "stages": [stage("9s", 1, 9)], "duration": null}}),
+            "spec.load.stages: must not be set for type ClosedLoop: remove them, or set type to OpenLoop",
+        ),
+        (
+            json!({"load": {"openLoop": null, "stages": [stage("9s", 0, 9)], "duration": null}}),
+            "spec.load.stages[0].rate.from: 0: must be at least 1",
+        ),
+        (
+            json!({"load": {"openLoop": null, "stages": [stage("9s", 5, 9), stage("72h", 9, 9)], "duration": null}}),
+            "spec.load.stages[1].duration: 72h: must be from 1ms to 48h",
+        ),
+        (
+            json!({"load": {"openLoop": null, "stages": [stage("40h", 5, 9), stage("9h", 9, 9)], "duration": null}}),
+            "spec.load.stages: 49h: must take 1s to 48h together: change their durations",
+        ),
+        (
+            json!({"load": {"openLoop": null, "stages": [stage("2s", 1, 3)], "duration": null}, "shards": {"count": 5}}),
+            "spec.load.stages: make 4 requests in 2s, fewer than shards.count, which is 5: raise rates or durations",
         ),
     ];
     for (patch, expected) in cases {

@@ -24,6 +24,11 @@ pub struct Validated {
     pub connections: u32,
     /// The most requests in flight per connection.
     pub pipeline: u32,
+    /// How a connection of a closed loop goes on after a reply.
+    pub pipeline_mode: plan::PipelineMode,
+    /// Callers that share the connections of the whole benchmark: at least one for each shard, and no more than the
+    /// connections hold.
+    pub concurrency: Option<u32>,
     /// Length of the warm-up.
     pub warmup: Duration,
     /// What ends the measurement of the whole benchmark.

@@ -1,7 +1,7 @@
 //! What the conductor holds of each shard, and how that changes with what is seen of it. No IO.
 
-use redisbench_wire::plan::{Load, ShardPlan};
-use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::snapshot::{Snapshot, Window};
 use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
 
 use super::clock::ClockEstimate;
@@ -224,7 +224,7 @@ impl Shard {
             let sent = clock.to_conductor(snapshot.window.first_send_nanoseconds);
             let known = self.first_send.map(|(_, known)| known.uncertainty(sent));
             if known.is_none_or(|known| clock.uncertainty(sent) < known) {
-                self.first_send = Some((sent.saturating_sub(first_due(&self.plan)), clock));
+                self.first_send = Some((sent.saturating_sub(first_due(&snapshot.window)), clock));
             }
         }
     }
@@ -258,15 +258,10 @@ pub fn failure_of(failure: Option<ShardFailure>) -> ShardFailure {
     })
 }
 
-/// When this shard's first request is due after the start, in nanoseconds: in an open loop request k = shard / rate.
-fn first_due(plan: &ShardPlan) -> i64 {
-    match plan.load {
-        Load::ClosedLoop => 0,
-        Load::OpenLoop { rate_per_second, pacing_grid_nanoseconds: grid, .. } => {
-            let due = u64::from(plan.shard).saturating_mul(1_000_000_000) / rate_per_second.max(1);
-            i64::try_from(if grid > 0 { due.next_multiple_of(grid) } else { due }).unwrap_or(i64::MAX)
-        }
-    }
+/// When a shard's first request is due after the start, in nanoseconds. Only the shard knows: it follows from its
+/// workers' part of the schedule.
+fn first_due(window: &Window) -> i64 {
+    i64::try_from(window.first_due_nanoseconds.saturating_sub(window.start_nanoseconds)).unwrap_or(i64::MAX)
 }
 
 /// How many shards are in which state.

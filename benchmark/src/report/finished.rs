@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
-use redisbench_wire::plan::{Load, ShardPlan};
+use redisbench_wire::plan::{self, Load, ShardPlan};
 use redisbench_wire::snapshot::{Sending, Tally};
 
 use super::{STATUS_BYTES, trial};
 use crate::api::Validated;
+use crate::api::spec::{Arrival, LoadType, PipelineMode};
 use crate::api::status::{
-    Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, NodeResult, OperationResult, PreloadResult, Requests,
-    ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, Throughput, TrialResult, TrialStatus, Truncated,
-    Verdict,
+    Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, OperationResult, PreloadResult,
+    Requests, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, Throughput, TrialResult, TrialStatus,
+    Truncated, Verdict,
 };
 use crate::conductor::{self, Cleanup, Ending, Outcome};
 use crate::export::{self, FullResult};
@@ -159,19 +160,16 @@ fn synchronization(outcome: &Outcome, merged: &Merged) -> Synchronization {
 
 fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialResult, HistogramError> {
     let tally = &merged.total.tally;
-    let target = match spec.load {
-        Load::OpenLoop { rate_per_second, .. } => Some(rate_per_second),
-        Load::ClosedLoop => None,
-    };
     // Each shard counts bytes over its own window, which a number of requests may end later than the common one.
     let per_second = |bytes: fn(&Tally) -> u64| -> u64 {
         let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
         snapshots.map(|snapshot| merge::per_second(bytes(&snapshot.total), merge::measured_nanoseconds(snapshot))).sum()
     };
     Ok(TrialResult {
+        load: Some(load(spec)),
         requests: requests(tally, merged.total.unknown),
         throughput: Throughput {
-            target_per_second: target,
+            target_per_second: merged.pace.target,
             achieved_per_second: merged.pace.mean,
             min_per_second: merged.pace.slowest,
             max_per_second: merged.pace.fastest,
@@ -305,16 +303,45 @@ fn errors(merged: &Merged) -> Vec<ErrorResult> {
     merged.errors.iter().map(result).collect()
 }
 
+/// How requests came about.
+fn load(spec: &Validated) -> LoadResult {
+    match &spec.load {
+        Load::ClosedLoop => LoadResult {
+            kind: LoadType::ClosedLoop,
+            arrival: None,
+            pacing_grid_nanoseconds: None,
+            pipeline_mode: Some(match spec.pipeline_mode {
+                plan::PipelineMode::Window => PipelineMode::Window,
+                plan::PipelineMode::Batch => PipelineMode::Batch,
+            }),
+            concurrency: Some(match spec.concurrency {
+                Some(callers) => callers.into(),
+                None => u64::from(spec.connections) * u64::from(spec.pipeline),
+            }),
+        },
+        Load::OpenLoop { arrival, pacing_grid_nanoseconds, .. } => LoadResult {
+            kind: LoadType::OpenLoop,
+            arrival: Some(match arrival {
+                plan::Arrival::Constant => Arrival::Constant,
+                plan::Arrival::Poisson => Arrival::Poisson,
+            }),
+            pacing_grid_nanoseconds: Some(*pacing_grid_nanoseconds),
+            pipeline_mode: None,
+            concurrency: None,
+        },
+    }
+}
+
 fn shards(outcome: &Outcome, unknown: &[u64]) -> Result<Vec<ShardResult>, HistogramError> {
     let first = outcome.shards.iter().filter_map(first_send).min();
     outcome.shards.iter().zip(unknown).map(|(outcome, unknown)| shard(outcome, first, *unknown)).collect()
 }
 
-/// The shard's first send after its start instant.
+/// The shard's first send after it was due.
 fn first_send(outcome: &conductor::ShardOutcome) -> Option<u64> {
     let window = outcome.snapshot.as_ref()?.window;
     let sent = window.first_send_nanoseconds;
-    (sent > 0).then(|| sent.saturating_sub(window.start_nanoseconds))
+    (sent > 0).then(|| sent.saturating_sub(window.first_due_nanoseconds.max(window.start_nanoseconds)))
 }
 
 fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) -> Result<ShardResult, HistogramError> {

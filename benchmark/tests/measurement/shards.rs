@@ -74,6 +74,7 @@ pub fn snapshot(shard: u32, requests: &Requests) -> Snapshot {
         aborted: false,
         window: Window {
             start_nanoseconds: start,
+            first_due_nanoseconds: start,
             first_send_nanoseconds: start,
             measure_from_nanoseconds: start,
             measure_to_nanoseconds: start + 10 * SECOND,

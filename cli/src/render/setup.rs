@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
-use redisbench_benchmark::api::spec::{LoadSpec, LoadType};
+use redisbench_benchmark::api::spec::{Arrival, LoadSpec, LoadType, PipelineMode, RampSpec, StageSpec};
 use redisbench_benchmark::api::status::{LimitedBy, Phase, VerdictValue};
 
 use super::paint::{Paint, Style};
@@ -82,18 +82,47 @@ fn push(text: &mut String, paint: Paint, label: &str, value: &str) {
 }
 
 fn load(load: &LoadSpec) -> String {
-    let loop_ = match (&load.open_loop, load.kind) {
-        (Some(open), LoadType::OpenLoop) => format!("open loop at {}", rate(open.rate)),
-        (_, LoadType::OpenLoop) => "open loop".to_owned(),
-        (_, LoadType::ClosedLoop) => "closed loop".to_owned(),
+    let mut loop_ = match load.kind {
+        LoadType::OpenLoop => "open loop".to_owned(),
+        LoadType::ClosedLoop => "closed loop".to_owned(),
     };
-    let bound = match (&load.duration, load.requests) {
-        (Some(duration), _) => format!(" for {}", duration.as_str()),
-        (None, Some(requests)) => format!(" of {} requests", count(requests)),
-        (None, None) => String::new(),
+    if let Some(open) = &load.open_loop {
+        let _ = open.rate.map(|at| write!(loop_, " at {}", rate(at)));
+        if open.arrival == Arrival::Poisson {
+            loop_.push_str(", Poisson arrivals");
+        }
+        if open.pacing_grid.parse().is_ok_and(|grid| !grid.is_zero()) {
+            let _ = write!(loop_, ", on a grid of {}", open.pacing_grid.as_str());
+        }
+    }
+    let bound = match (&load.duration, load.requests, load.stages.len()) {
+        (Some(duration), _, _) => format!(" for {}", duration.as_str()),
+        (None, Some(requests), _) => format!(" of {} requests", count(requests)),
+        (None, None, 0) => String::new(),
+        (None, None, _) => format!(", {}", stages(load)),
     };
-    let connections = format!("{} connections x {} in flight", count(load.connections.into()), load.pipeline);
+    let mut connections = format!("{} connections x {} in flight", count(load.connections.into()), load.pipeline);
+    if load.pipeline_mode == PipelineMode::Batch {
+        connections.push_str(", in batches");
+    }
+    if let Some(callers) = load.closed_loop.and_then(|closed| closed.concurrency) {
+        let _ = write!(connections, ", shared by {} callers", count(callers.into()));
+    }
     format!("{loop_}{bound} after {} of warm-up, {connections}", load.warmup.as_str())
+}
+
+/// The ramps, such as `100/s to 2.00k/s in 30s, 2.00k/s for 10s`; of many only the first.
+fn stages(load: &LoadSpec) -> String {
+    const SHOWN: usize = 4;
+    let stage = |stage: &StageSpec| match stage.rate {
+        RampSpec { from, to } if from == to => format!("{} for {}", rate(from), stage.duration.as_str()),
+        RampSpec { from, to } => format!("{} to {} in {}", rate(from), rate(to), stage.duration.as_str()),
+    };
+    let mut shown: Vec<String> = load.stages.iter().take(SHOWN).map(stage).collect();
+    if load.stages.len() > SHOWN {
+        shown.push(format!("and {} more stages", load.stages.len() - SHOWN));
+    }
+    shown.join(", ")
 }
 
 fn shards(benchmark: &RedisBenchmark) -> String {

@@ -71,6 +71,39 @@ fn benchmark() -> RedisBenchmark {
 }
 
 #[test]
+fn a_load_is_said_in_a_line() {
+    let line = |load: &serde_json::Value| {
+        let mut benchmark = benchmark();
+        let mut whole = json!({"connections": 8, "pipeline": 4, "warmup": "2s"});
+        whole.as_object_mut().unwrap().extend(load.as_object().cloned().unwrap());
+        benchmark.spec.load = serde_json::from_value(whole).unwrap();
+        let text = setup::setup(&benchmark, Paint::none());
+        text.lines().find_map(|line| line.strip_prefix("load    ")).unwrap().to_owned()
+    };
+    let ends = " after 2s of warm-up, 8 connections x 4 in flight";
+    assert_eq!(
+        line(&json!({"type": "OpenLoop", "openLoop": {"rate": 5000, "arrival": "Poisson"}, "duration": "10s"})),
+        format!("open loop at 5.00k/s, Poisson arrivals for 10s{ends}")
+    );
+    let stage = |from, to| json!({"duration": "30s", "rate": {"from": from, "to": to}});
+    assert_eq!(
+        line(
+            &json!({"type": "OpenLoop", "openLoop": {"pacingGrid": "1ms"}, "stages": [stage(100, 2000), stage(200, 200)]})
+        ),
+        format!("open loop, on a grid of 1ms, 100/s to 2.00k/s in 30s, 200/s for 30s{ends}")
+    );
+    assert!(line(&json!({"type": "OpenLoop", "stages": vec![stage(1, 1); 9]})).contains(", and 5 more stages after"));
+    assert_eq!(
+        line(&json!({"type": "ClosedLoop", "pipelineMode": "Batch", "requests": 5000})),
+        format!("closed loop of 5,000 requests{ends}, in batches")
+    );
+    assert_eq!(
+        line(&json!({"type": "ClosedLoop", "closedLoop": {"concurrency": 9}, "duration": "10s"})),
+        format!("closed loop for 10s{ends}, shared by 9 callers")
+    );
+}
+
+#[test]
 fn table_of_a_whole_result() {
     let expected = include_str!("table.golden.txt");
     let shown = table(&benchmark(), Paint::none());

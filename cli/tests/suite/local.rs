@@ -45,6 +45,7 @@ fn closed_loop_counts_what_the_server_counts() {
     assert_eq!(number(&result["requests"]["errors"]), 0);
     assert!(number(&result["requests"]["succeeded"]) > 0);
     assert!(result["serviceTime"].is_null(), "a closed loop has one latency");
+    assert_eq!(result["load"], json!({"type": "ClosedLoop", "pipelineMode": "Window", "concurrency": 4}));
     // The server's count holds warm-up and preload too.
     let warmup = number(&result["warmup"]["succeeded"]);
     let preload = number(&result["preload"]["commands"]);
@@ -92,6 +93,22 @@ fn open_loop_schedules_rate_times_duration() {
     assert!(status["synchronization"]["commonWindowMilliseconds"].is_u64());
     let finished = status["conditions"].as_array().unwrap().iter().find(|c| c["type"] == "Finished").unwrap();
     assert_eq!((&finished["status"], &finished["reason"]), (&json!("True"), &json!("Succeeded")));
+}
+
+#[test]
+fn a_ramp_schedules_what_lies_below_it() {
+    let stages = "[{duration: 1s, rate: {from: 500, to: 1500}}, {duration: 1s, rate: {from: 1500, to: 1500}}]";
+    let load = format!("type: OpenLoop, openLoop: {{pacingGrid: 1ms}}, stages: {stages}, warmup: 1s, pipeline: 4");
+    let finished = Run::local(&manifest(ANYWHERE, &load), &["--with-redis"]).finish();
+    finished.assert_balanced();
+    let result = finished.result();
+    // One millisecond's requests may be rounded into the next part at each border.
+    assert!(number(&result["requests"]["scheduled"]).abs_diff(2500) <= 4, "{}", result["requests"]);
+    assert!(number(&result["warmup"]["scheduled"]).abs_diff(500) <= 4, "{}", result["warmup"]);
+    // The mean over the common window, which is the measurement less the skew of the start and half a point.
+    assert!(number(&result["throughput"]["targetPerSecond"]).abs_diff(1250) < 50, "{}", result["throughput"]);
+    let load = json!({"type": "OpenLoop", "arrival": "Constant", "pacingGridNanoseconds": 1_000_000});
+    assert_eq!(result["load"], load);
 }
 
 #[test]

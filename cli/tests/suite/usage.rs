@@ -38,7 +38,7 @@ fn every_example_with_a_benchmark_is_valid() {
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{}", path.display());
         seen += 1;
     }
-    assert!(seen >= 7, "only {seen} examples");
+    assert!(seen >= 9, "only {seen} examples");
 }
 
 #[test]

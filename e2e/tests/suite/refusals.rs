@@ -17,6 +17,8 @@ fn bad_specs_are_refused_at_apply() {
             {"name": "b", "type": "Standalone", "endpoints": ["b:6379"]},
         ]);
         let huge = json!({"openLoop": {"rate": 9_000_000_000_000_000_000_u64}});
+        let callers = json!({"type": "ClosedLoop", "openLoop": null, "closedLoop": {"concurrency": 1_000_000}});
+        let ramp = json!([{"duration": "9s", "rate": {"from": 1, "to": 9}}]);
         // What is changed in a good spec, the field that the message must name, and what else it must say.
         let cases: Vec<(Value, &str, &str)> = vec![
             (json!({"shards": {"count": 0}}), "shards.count", "1"),
@@ -31,6 +33,14 @@ fn bad_specs_are_refused_at_apply() {
             (json!({"load": {"type": "ClosedLoop"}}), "openLoop", "ClosedLoop"),
             (json!({"load": {"openLoop": null}}), "openLoop", "OpenLoop"),
             (json!({"load": {"type": "Sideways"}}), "load.type", "supported values"),
+            (json!({"load": {"openLoop": {"arrival": "Pareto"}}}), "arrival", "supported values"),
+            (json!({"load": {"openLoop": {"rate": null}}}), "openLoop", "or stages"),
+            (json!({"load": {"closedLoop": {"concurrency": 3}}}), "closedLoop", "OpenLoop"),
+            (json!({"load": {"pipelineMode": "Batch"}}), "pipelineMode", "ClosedLoop"),
+            (json!({"load": callers}), "concurrency", "connections x pipeline"),
+            (json!({"load": {"stages": ramp}}), "stages", "exactly one"),
+            (json!({"load": {"stages": ramp, "duration": null}}), "openLoop.rate", "remove one of them"),
+            (json!({"load": {"stages": [{"duration": "9s", "rate": {"from": 0, "to": 1}}]}}), "from", "1"),
             (json!({"load": {"duration": "5 minutes"}}), "duration", "should match"),
             (json!({"targets": []}), "targets", "1"),
             (json!({"targets": two}), "targets", "1"),

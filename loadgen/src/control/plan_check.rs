@@ -14,6 +14,7 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     require(plan.shard < plan.shards, || format!("shard {} of {} shards", plan.shard, plan.shards))?;
     require(plan.connections > 0, || "connections is 0: a shard needs one at least".into())?;
     require(plan.pipeline > 0, || "pipeline is 0: a connection needs one request in flight at least".into())?;
+    require(plan.concurrency != Some(0), || "concurrency is 0: a shard needs one caller at least".into())?;
     require(!target.endpoints.is_empty(), || "target.endpoints is empty".into())?;
     require(target.topology == Topology::Standalone || target.database == 0, || {
         format!("target.database is {}, but a cluster has only database 0", target.database)
@@ -30,9 +31,6 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
         format!("workload.operations has {} entries, not 1 to {}", operations.len(), limits::OPERATIONS)
     })?;
     operations.iter().try_for_each(check_operation)?;
-    if let Load::OpenLoop { rate_per_second: 0, .. } = plan.load {
-        return Err("load.ratePerSecond is 0".into());
-    }
     let longest = match plan.bound {
         Bound::Duration { nanoseconds } => nanoseconds,
         Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
@@ -49,9 +47,35 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     require(times.iter().all(|time| *time <= limits::LARGEST_INSTANT_NANOSECONDS / 4), || {
         "a time is longer than 18 years, and their sum beyond what a clock counts".into()
     })?;
+    check_load(plan, longest)?;
     require(longest > 0, || "bound: the measurement has no time".into())?;
     let timeouts = plan.timeouts;
     require(timeouts.connect_nanoseconds > 0 && timeouts.request_nanoseconds > 0, || "a timeout is 0".into())
+}
+
+/// Beyond these bounds the schedule's arithmetic would be wrong.
+fn check_load(plan: &ShardPlan, longest: u64) -> Result<(), String> {
+    let Load::OpenLoop { rate_per_second, stages, .. } = &plan.load else { return Ok(()) };
+    let rate = |field: &str, rate: u64| {
+        require((1..=limits::RATE_PER_SECOND).contains(&rate), || {
+            format!("load.{field} is {rate}, not 1 to {}", limits::RATE_PER_SECOND)
+        })
+    };
+    rate("ratePerSecond", *rate_per_second)?;
+    require(stages.len() <= limits::STAGES, || {
+        format!("load.stages has {} entries, more than {}", stages.len(), limits::STAGES)
+    })?;
+    let mut staged = 0_u64;
+    for stage in stages {
+        rate("stages.fromPerSecond", stage.from_per_second)?;
+        rate("stages.toPerSecond", stage.to_per_second)?;
+        require(stage.nanoseconds > 0, || "load.stages: a stage has no time".into())?;
+        staged = staged.saturating_add(stage.nanoseconds);
+    }
+    let whole = plan.warmup_nanoseconds.saturating_add(longest.max(staged));
+    require(whole <= limits::OPEN_LOOP_NANOSECONDS, || {
+        format!("load: an open loop of {whole} ns, longer than {}", limits::OPEN_LOOP_NANOSECONDS)
+    })
 }
 
 fn check_operation(operation: &Operation) -> Result<(), String> {
@@ -70,6 +94,21 @@ fn require(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> 
 mod tests {
     use super::*;
     use crate::sample::plan;
+    use redisbench_wire::plan::{Arrival, RateStage};
+
+    fn open(rate_per_second: u64, stages: &[RateStage]) -> Load {
+        Load::OpenLoop {
+            rate_per_second,
+            stages: stages.to_vec(),
+            arrival: Arrival::Constant,
+            pacing_grid_nanoseconds: 0,
+            unsent_after_nanoseconds: 1,
+        }
+    }
+
+    fn stage(nanoseconds: u64, from_per_second: u64, to_per_second: u64) -> RateStage {
+        RateStage { nanoseconds, from_per_second, to_per_second }
+    }
 
     #[test]
     fn a_good_plan_passes() {
@@ -79,11 +118,12 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut ShardPlan);
-        let faults: [(Spoil, &str); 15] = [
+        let faults: [(Spoil, &str); 22] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shard = 3, "shard 3 of 3 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
             (|plan| plan.pipeline = 0, "pipeline is 0"),
+            (|plan| plan.concurrency = Some(0), "concurrency is 0"),
             (|plan| plan.target.endpoints.clear(), "target.endpoints is empty"),
             (|plan| (plan.target.topology, plan.target.database) = (Topology::Cluster, 1), "target.database is 1"),
             (|plan| plan.workload.keys.count = 0, "workload.keys.count is 0"),
@@ -92,13 +132,13 @@ mod tests {
             (|plan| plan.workload.operations.clear(), "has 0 entries"),
             (|plan| plan.workload.operations[0].weight = 0, "operation get has weight 0"),
             (|plan| plan.workload.operations[0].arguments[0] = vec![Part::Key], "the name of a command"),
-            (
-                |plan| {
-                    plan.load =
-                        Load::OpenLoop { rate_per_second: 0, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 1 };
-                },
-                "load.ratePerSecond is 0",
-            ),
+            (|plan| plan.load = open(0, &[]), "load.ratePerSecond is 0"),
+            (|plan| plan.load = open(limits::RATE_PER_SECOND + 1, &[]), "load.ratePerSecond is 1000000001"),
+            (|plan| plan.load = open(1, &[stage(1, 0, 1)]), "load.stages.fromPerSecond is 0"),
+            (|plan| plan.load = open(1, &[stage(1, 1, u64::MAX)]), "load.stages.toPerSecond is 18"),
+            (|plan| plan.load = open(1, &[stage(0, 1, 1)]), "a stage has no time"),
+            (|plan| plan.load = open(1, &[stage(1, 1, 1); 65]), "load.stages has 65 entries"),
+            (|plan| plan.load = open(1, &[stage(u64::MAX / 2, 1, 1); 3]), "longer than"),
             (|plan| plan.bound = Bound::Requests { count: 1, max_nanoseconds: 0 }, "bound: "),
             (|plan| plan.timeouts.request_nanoseconds = 0, "a timeout is 0"),
         ];

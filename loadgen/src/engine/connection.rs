@@ -65,6 +65,8 @@ pub(super) struct Connection {
     pub listed: bool,
     /// Was ready once.
     pub known: bool,
+    /// What the present batch still lacks, where requests go out in batches.
+    batch_left: u32,
 }
 
 /// What became of a write.
@@ -89,6 +91,7 @@ impl Connection {
             blocked: false,
             listed: false,
             known: false,
+            batch_left: 0,
         }
     }
 
@@ -99,6 +102,17 @@ impl Connection {
             return 0;
         }
         window.saturating_sub(self.pipeline.len()).min(batch.saturating_sub(self.pipeline.staged_count()))
+    }
+
+    /// What of `room` belongs to the present batch of `size`: the next begins when all of this one was answered. A large
+    /// one takes several sends.
+    pub(super) fn of_batch(&mut self, room: usize, size: usize) -> usize {
+        if self.pipeline.is_empty() {
+            self.batch_left = size as u32;
+        }
+        let part = room.min(self.batch_left as usize);
+        self.batch_left -= part as u32;
+        part
     }
 
     /// Writes `bytes`, and keeps what the socket does not take.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::{Load, ShardPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::{Detail, limits};
 use tokio::sync::{mpsc, oneshot};
@@ -53,6 +53,9 @@ impl Engine {
             let message = format!("the target has {} servers, more than {}", topology.nodes.len(), limits::NODES);
             return Err(EngineError::BadPlan(message));
         }
+        // A worker without a caller would do nothing.
+        let callers = plan.concurrency.filter(|_| plan.load == Load::ClosedLoop);
+        let workers = callers.map_or(workers, |callers| workers.min(callers as usize));
         let split = split(plan.connections, workers, topology.nodes.len());
         let common = Arc::new(Common {
             trial: Arc::new(Workload::of_trial(&plan).map_err(bad_plan)?),

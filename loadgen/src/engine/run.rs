@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
-use redisbench_wire::plan::{Bound, Load, ShardPlan};
+use redisbench_wire::plan::{Arrival, Bound, Load, PipelineMode, ShardPlan};
 use redisbench_wire::snapshot::{Sending, Stage};
 
 use super::integral::Integral;
@@ -36,6 +36,17 @@ pub(super) enum Source {
     Open(Schedule),
 }
 
+/// How a closed loop uses its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filling {
+    /// Each is kept full.
+    Windows,
+    /// Each is filled when all that it sent was answered.
+    Batches,
+    /// So many callers share them in turn.
+    Callers(u64),
+}
+
 /// How the workers of one load find out that they were the last.
 #[derive(Debug, Default)]
 pub(super) struct Together {
@@ -61,6 +72,7 @@ pub(super) struct Run {
     pub window: usize,
     /// The most commands in one send.
     pub batch: usize,
+    pub filling: Filling,
     pub stage: Stage,
     pub aborted: bool,
     pub start: u64,
@@ -74,11 +86,13 @@ pub(super) struct Run {
     /// Whether this worker has no request of the quota at all.
     pub idle: bool,
     pub unsent_after: u64,
+    /// When its first request is due.
+    pub first_due: u64,
     pub first_send: u64,
     pub drained: u64,
     /// Requests without an outcome.
     pub outstanding: u64,
-    /// Closed loop of a cluster: requests that may be drawn.
+    /// Closed loop of a cluster or of callers: requests that may be drawn.
     pub tokens: u64,
     /// CPU time of the thread at the beginning.
     pub cpu_before: u64,
@@ -133,6 +147,7 @@ impl Run {
             redo: Vec::new(),
             window,
             batch,
+            filling: Filling::Windows,
             stage: Stage::Waiting,
             aborted: false,
             start: 0,
@@ -142,6 +157,7 @@ impl Run {
             dry: None,
             idle: false,
             unsent_after: u64::MAX,
+            first_due: 0,
             first_send: 0,
             drained: 0,
             outstanding: 0,
@@ -170,16 +186,23 @@ impl Run {
         together: Arc<Together>,
     ) -> Self {
         let closed = Source::Closed { k: seat.first(), step: seat.step() };
-        let (source, unsent_after) = match plan.load {
-            Load::ClosedLoop => (closed, u64::MAX),
-            Load::OpenLoop { rate_per_second, pacing_grid_nanoseconds, unsent_after_nanoseconds } => (
-                Source::Open(Schedule::new(seat, rate_per_second, pacing_grid_nanoseconds, start)),
-                unsent_after_nanoseconds,
-            ),
+        let schedule = Schedule::of(plan, seat, start);
+        let first_due = schedule.as_ref().map_or(start, |schedule| schedule.peek().due);
+        let unsent_after = match plan.load {
+            Load::ClosedLoop => u64::MAX,
+            Load::OpenLoop { unsent_after_nanoseconds, .. } => unsent_after_nanoseconds,
         };
+        let source = schedule.map_or(closed, Source::Open);
         let mut run = Self::new(workload, source, plan.pipeline as usize, together);
+        run.filling = match (plan.concurrency, plan.pipeline_mode) {
+            _ if run.is_open() => Filling::Windows,
+            (Some(callers), _) => Filling::Callers(seat.share(0, callers.into())),
+            (None, PipelineMode::Batch) => Filling::Batches,
+            (None, PipelineMode::Window) => Filling::Windows,
+        };
         run.attempt = attempt;
         run.start = start;
+        run.first_due = first_due;
         run.measure_from = start.saturating_add(plan.warmup_nanoseconds);
         run.unsent_after = unsent_after;
         match plan.bound {
@@ -302,16 +325,19 @@ impl Run {
         matches!(self.source, Source::Open(_))
     }
 
+    pub(super) fn has_callers(&self) -> bool {
+        matches!(self.filling, Filling::Callers(_))
+    }
+
     pub(super) fn is_active(&self) -> bool {
         matches!(self.stage, Stage::Warmup | Stage::Measuring)
     }
 }
 
 /// How many requests of an open loop's warm-up are the shard's, so that its number of requests goes on where they end. A
-/// closed loop numbers each worker's requests apart.
+/// closed loop and Poisson arrivals number each worker's requests apart.
 fn warmup_of_shard(plan: &ShardPlan, seat: Seat, start: u64) -> u64 {
-    let Load::OpenLoop { rate_per_second, pacing_grid_nanoseconds, .. } = plan.load else { return 0 };
-    let shard = Seat { worker: 0, workers: 1, ..seat };
-    Schedule::new(shard, rate_per_second, pacing_grid_nanoseconds, start)
-        .due_before(start.saturating_add(plan.warmup_nanoseconds))
+    let Load::OpenLoop { arrival: Arrival::Constant, .. } = plan.load else { return 0 };
+    let schedule = Schedule::of(plan, Seat { worker: 0, workers: 1, ..seat }, start);
+    schedule.map_or(0, |schedule| schedule.due_before(start.saturating_add(plan.warmup_nanoseconds)))
 }

@@ -179,6 +179,7 @@ fn window(reports: &[WorkerReport]) -> Window {
     let measure_to = windows().map(|window| window.measure_to_nanoseconds).min().unwrap_or_default();
     Window {
         start_nanoseconds: windows().map(|window| window.start_nanoseconds).max().unwrap_or_default(),
+        first_due_nanoseconds: windows().map(|window| window.first_due_nanoseconds).min().unwrap_or_default(),
         first_send_nanoseconds: windows()
             .map(|window| window.first_send_nanoseconds)
             .filter(|sent| *sent > 0)

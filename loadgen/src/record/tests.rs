@@ -2,7 +2,8 @@ use proptest::prelude::*;
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, Preload, Target, Timeouts, Topology, Workload,
+    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, PipelineMode, Preload, Target, Timeouts,
+    Topology, Workload,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage, Window};
 
@@ -11,7 +12,13 @@ use super::*;
 fn plan(open_loop: bool) -> ShardPlan {
     let operation =
         |name: &str| Operation { name: name.into(), weight: 1, arguments: vec![vec![Part::Literal("PING".into())]] };
-    let open = Load::OpenLoop { rate_per_second: 1, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 1 };
+    let open = Load::OpenLoop {
+        rate_per_second: 1,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 1,
+    };
     ShardPlan {
         run: String::new(),
         trial: 0,
@@ -34,6 +41,8 @@ fn plan(open_loop: bool) -> ShardPlan {
         load: if open_loop { open } else { Load::ClosedLoop },
         connections: 1,
         pipeline: 1,
+        pipeline_mode: PipelineMode::Window,
+        concurrency: None,
         warmup_nanoseconds: 0,
         bound: Bound::Duration { nanoseconds: 1_000_000_000 },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
@@ -58,6 +67,7 @@ fn report(recording: Recording) -> WorkerReport {
         aborted: false,
         window: Window {
             start_nanoseconds: 100,
+            first_due_nanoseconds: 105,
             first_send_nanoseconds: 110,
             measure_from_nanoseconds: 200,
             measure_to_nanoseconds: 300,

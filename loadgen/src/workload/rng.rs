@@ -1,35 +1,36 @@
 //! Random numbers by index instead of in sequence: number k of a stream needs none of those before it.
 
-pub(super) const KEYS: u64 = 1;
-pub(super) const MIX: u64 = 2;
-pub(super) const VALUES: u64 = 3;
-pub(super) const SLOTS: u64 = 4;
-pub(super) const POOL: u64 = 5;
+pub(crate) const KEYS: u64 = 1;
+pub(crate) const MIX: u64 = 2;
+pub(crate) const VALUES: u64 = 3;
+pub(crate) const SLOTS: u64 = 4;
+pub(crate) const POOL: u64 = 5;
+pub(crate) const ARRIVALS: u64 = 6;
 
 /// The step of `SplitMix64`: 2^64 over the golden ratio, odd.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// An unlimited sequence of random 64-bit numbers, addressed by index. Streams of one seed are independent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     origin: u64,
 }
 
 impl Stream {
-    pub(super) fn new(seed: u64, stream: u64) -> Self {
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
         // Two rounds, so that neighbouring seeds and streams begin far apart.
         Self { origin: mix(mix(seed).wrapping_add(stream.wrapping_mul(STEP))) }
     }
 
     /// Number `index`.
     #[inline]
-    pub(super) fn at(self, index: u64) -> u64 {
+    pub(crate) fn at(self, index: u64) -> u64 {
         mix(self.origin.wrapping_add(index.wrapping_add(1).wrapping_mul(STEP)))
     }
 
     /// Number `index`, brought to 0..bound. The bias is below bound / 2^64.
     #[inline]
-    pub(super) fn below(self, index: u64, bound: u64) -> u64 {
+    pub(crate) fn below(self, index: u64, bound: u64) -> u64 {
         ((u128::from(self.at(index)) * u128::from(bound)) >> 64) as u64
     }
 }

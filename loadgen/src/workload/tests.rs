@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use redisbench_wire::plan::{
-    Bound, Breakdown, Keys, Limits, Load, Target, Timeouts, Topology, Workload as PlanWorkload,
+    Bound, Breakdown, Keys, Limits, Load, PipelineMode, Target, Timeouts, Topology, Workload as PlanWorkload,
 };
 
 use super::*;
@@ -28,6 +28,8 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
         load: Load::ClosedLoop,
         connections: 1,
         pipeline: 1,
+        pipeline_mode: PipelineMode::Window,
+        concurrency: None,
         warmup_nanoseconds: 0,
         bound: Bound::Duration { nanoseconds: 1 },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },

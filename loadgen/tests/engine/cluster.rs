@@ -36,7 +36,7 @@ async fn requests_go_to_the_owners_of_their_slots() {
         for workers in [1, 2] {
             cluster.reset_statistics();
             let mut plan = cluster_plan();
-            plan.load = load;
+            plan.load = load.clone();
             let snapshot = run(plan, topology(&cluster), workers).await;
             assert_reconciled(&cluster, &snapshot);
             assert!(snapshot.total.succeeded > 300, "{:?}", snapshot.total);
@@ -116,7 +116,7 @@ async fn a_moved_slot_is_followed_and_asked_about_once() {
     for load in [Load::ClosedLoop, open_loop(5000)] {
         cluster.reset_statistics();
         let mut plan = cluster_plan();
-        plan.load = load;
+        plan.load = load.clone();
         let mut bench = Bench::new(plan, wrong.clone(), 1);
         let snapshot = bench.run().await;
         assert_reconciled(&cluster, &snapshot);

@@ -8,7 +8,8 @@ use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, T
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Workload,
+    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan,
+    Target, Timeouts, Workload,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use tokio::sync::mpsc;
@@ -43,6 +44,8 @@ pub fn plan() -> ShardPlan {
         load: Load::ClosedLoop,
         connections: 2,
         pipeline: 1,
+        pipeline_mode: PipelineMode::Window,
+        concurrency: None,
         warmup_nanoseconds: 0,
         bound: Bound::Duration { nanoseconds: 200 * MILLISECOND },
         timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
@@ -61,7 +64,13 @@ pub fn operation(name: &str, weight: u32, command: &str) -> Operation {
 }
 
 pub fn open_loop(rate_per_second: u64) -> Load {
-    Load::OpenLoop { rate_per_second, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: 10 * SECOND }
+    Load::OpenLoop {
+        rate_per_second,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 10 * SECOND,
+    }
 }
 
 pub fn standalone(server: &RedisServer) -> Topology {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use redisbench_loadgen::cluster::{SLOTS, Topology};
 use redisbench_loadgen::workload::Workload;
-use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
+use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, ShardPlan};
 
 use crate::harness::{Bench, SECOND, assert_complete, open_loop, plan};
 use crate::peer::{Peer, Received};
@@ -139,7 +139,13 @@ async fn what_waits_too_long_for_a_node_is_unsent_and_no_other() {
     let (peers, topology) = cluster();
     let mut plan = numbered(3000, 900, 4);
     plan.connections = 3;
-    plan.load = Load::OpenLoop { rate_per_second: 3000, pacing_grid_nanoseconds: 0, unsent_after_nanoseconds: SECOND };
+    plan.load = Load::OpenLoop {
+        rate_per_second: 3000,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: SECOND,
+    };
     let wanted = by_node(&plan, &topology, 900);
     peers[0].hold();
     let mut bench = Bench::new(plan, topology, 1);

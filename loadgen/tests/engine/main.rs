@@ -15,6 +15,7 @@ mod cluster;
 mod harness;
 mod hostile;
 mod identity;
+mod in_flight;
 mod isolation;
 mod null_server;
 mod peer;

@@ -1,6 +1,6 @@
 use redisbench_loadgen::engine::{ConnectFailure, EngineEvent, Handshake};
 use redisbench_loadgen::resp::append_command;
-use redisbench_wire::plan::{Bound, KeyPattern, Load, Preload};
+use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, RateStage};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone};
@@ -90,6 +90,8 @@ async fn open_loop_on_a_grid_schedules_every_request() {
     let mut plan = plan();
     plan.load = Load::OpenLoop {
         rate_per_second: 10_000,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
         pacing_grid_nanoseconds: MILLISECOND,
         unsent_after_nanoseconds: SECOND,
     };
@@ -97,6 +99,56 @@ async fn open_loop_on_a_grid_schedules_every_request() {
     let snapshot = run(plan, standalone(&server), 2).await;
     assert_eq!(snapshot.total.scheduled, 1001);
     assert_reconciled(&server, &snapshot);
+}
+
+#[tokio::test]
+async fn stages_schedule_what_lies_below_their_line() {
+    let server = RedisServer::start(&[]);
+    let mut plan = plan();
+    let stage = |nanoseconds, from_per_second, to_per_second| RateStage { nanoseconds, from_per_second, to_per_second };
+    plan.load = Load::OpenLoop {
+        rate_per_second: 1000,
+        stages: vec![stage(300 * MILLISECOND, 1000, 9000), stage(100 * MILLISECOND, 2000, 2000)],
+        arrival: Arrival::Constant,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 10 * SECOND,
+    };
+    plan.connections = 4;
+    plan.pipeline = 8;
+    plan.warmup_nanoseconds = 100 * MILLISECOND;
+    plan.bound = Bound::Duration { nanoseconds: 400 * MILLISECOND };
+    let snapshot = run(plan, standalone(&server), 2).await;
+    assert_reconciled(&server, &snapshot);
+    assert_eq!(snapshot.warmup.scheduled, 100);
+    assert_eq!(snapshot.total.scheduled, 5000 * 3 / 10 + 200);
+}
+
+#[tokio::test]
+async fn poisson_arrivals_are_those_of_the_seed() {
+    let server = RedisServer::start(&[]);
+    let mut scheduled = Vec::new();
+    for seed in [7, 7, 8] {
+        let mut plan = plan();
+        plan.workload.seed = seed;
+        plan.load = Load::OpenLoop {
+            rate_per_second: 10_000,
+            stages: Vec::new(),
+            arrival: Arrival::Poisson,
+            pacing_grid_nanoseconds: 0,
+            unsent_after_nanoseconds: 10 * SECOND,
+        };
+        plan.connections = 4;
+        plan.pipeline = 8;
+        plan.warmup_nanoseconds = 50 * MILLISECOND;
+        let snapshot = run(plan, standalone(&server), 2).await;
+        let window = snapshot.window;
+        assert!(window.first_due_nanoseconds > window.start_nanoseconds);
+        scheduled.push((snapshot.warmup.scheduled, snapshot.total.scheduled));
+        // Within 6 standard deviations of the rate's 2,000.
+        assert!((1732..2268).contains(&snapshot.total.scheduled), "{:?}", snapshot.total);
+    }
+    assert_eq!(scheduled[0], scheduled[1]);
+    assert_ne!(scheduled[0], scheduled[2]);
 }
 
 #[tokio::test]
@@ -176,7 +228,7 @@ async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
     for load in [Load::ClosedLoop, open_loop(5000)] {
         let mut server = RedisServer::start(&[]);
         let mut plan = plan();
-        plan.load = load;
+        plan.load = load.clone();
         plan.pipeline = 4;
         plan.bound = Bound::Duration { nanoseconds: 600 * MILLISECOND };
         let mut bench = Bench::new(plan, standalone(&server), 2);
@@ -240,6 +292,8 @@ async fn a_full_open_loop_gives_up_in_time() {
     let mut plan = plan();
     plan.load = Load::OpenLoop {
         rate_per_second: 2000,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
         pacing_grid_nanoseconds: 0,
         unsent_after_nanoseconds: 50 * MILLISECOND,
     };
@@ -262,7 +316,7 @@ async fn abort_stops_at_once_and_keeps_what_was_measured() {
     for load in [Load::ClosedLoop, open_loop(20_000)] {
         let server = RedisServer::start(&[]);
         let mut plan = plan();
-        plan.load = load;
+        plan.load = load.clone();
         plan.bound = Bound::Duration { nanoseconds: 20 * SECOND };
         let mut bench = Bench::new(plan, standalone(&server), 2);
         bench.connect().await;
@@ -347,7 +401,7 @@ async fn snapshots_balance_while_the_load_runs() {
     for load in [Load::ClosedLoop, open_loop(20_000)] {
         let server = RedisServer::start(&[]);
         let mut plan = plan();
-        plan.load = load;
+        plan.load = load.clone();
         plan.warmup_nanoseconds = 50 * MILLISECOND;
         let mut bench = Bench::new(plan, standalone(&server), 2);
         bench.connect().await;

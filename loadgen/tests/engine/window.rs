@@ -85,7 +85,7 @@ async fn what_was_due_in_the_warmup_stays_there_however_late_it_is_sent() {
 async fn a_reply_beyond_measure_to_counts_and_nothing_is_sent_for_it() {
     for (load, scheduled) in [(Load::ClosedLoop, 4), (open_loop(1000), 500)] {
         let peer = Peer::start();
-        let mut plan = plan_of(load);
+        let mut plan = plan_of(load.clone());
         plan.bound = Bound::Duration { nanoseconds: WHILE };
         let mut bench = started(plan, &peer).await;
         let draining = until_stage(&bench, Stage::Draining).await;
@@ -105,7 +105,7 @@ async fn a_reply_beyond_measure_to_counts_and_nothing_is_sent_for_it() {
 async fn an_abort_in_mid_flight_counts_what_is_in_flight_and_late_replies_nowhere() {
     for load in [Load::ClosedLoop, open_loop(1000)] {
         let peer = Peer::start();
-        let mut plan = plan_of(load);
+        let mut plan = plan_of(load.clone());
         plan.warmup_nanoseconds = 0;
         plan.bound = Bound::Requests { count: 300, max_nanoseconds: 30 * SECOND };
         let mut bench = started(plan, &peer).await;
@@ -141,7 +141,7 @@ async fn shards_with_unequal_numbers_each_send_their_own() {
         let counts = [3, 40];
         let mut benches = Vec::new();
         for (shard, count) in counts.into_iter().enumerate() {
-            let mut plan = plan_of(load);
+            let mut plan = plan_of(load.clone());
             (plan.shard, plan.shards) = (shard as u32, 2);
             plan.bound = Bound::Requests { count, max_nanoseconds: 20 * SECOND };
             let mut bench = Bench::new(plan, peer.topology(), 2);

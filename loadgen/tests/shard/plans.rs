@@ -1,8 +1,8 @@
 //! Plans of a single shard.
 
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Topology,
-    Workload,
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan, Target,
+    Timeouts, Topology, Workload,
 };
 
 use crate::client::RUN;
@@ -43,6 +43,8 @@ pub fn plan(endpoint: &str) -> ShardPlan {
         load: Load::ClosedLoop,
         connections: 4,
         pipeline: 4,
+        pipeline_mode: PipelineMode::Window,
+        concurrency: None,
         warmup_nanoseconds: SECOND / 10,
         bound: Bound::Requests { count: 5000, max_nanoseconds: 30 * SECOND },
         timeouts: Timeouts { connect_nanoseconds: 2 * SECOND, request_nanoseconds: 5 * SECOND },

@@ -59,7 +59,7 @@ impl Source {
             namespace: benchmark.namespace().unwrap_or_default(),
             benchmark: benchmark.name_any(),
             phase: status.phase,
-            target_rate: benchmark.spec.load.open_loop.as_ref().map(|open_loop| open_loop.rate),
+            target_rate: benchmark.spec.load.mean_rate(),
             shards: status.shards,
             start_skew: status.synchronization.map(|known| known.start_skew_microseconds as f64 / 1e6),
             clock_uncertainty: status.synchronization.map(|known| known.clock_uncertainty_microseconds as f64 / 1e6),

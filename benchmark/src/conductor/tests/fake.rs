@@ -101,6 +101,7 @@ impl FakeShard {
         let to = from + nanoseconds;
         Window {
             start_nanoseconds: start,
+            first_due_nanoseconds: start,
             first_send_nanoseconds: start + u64::try_from(self.starts_late_by.as_nanos()).unwrap(),
             measure_from_nanoseconds: from,
             measure_to_nanoseconds: self.aborted_at.map_or(to, |at| at.min(to)),

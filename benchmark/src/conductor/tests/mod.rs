@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, Preload, ShardPlan, Target, Timeouts, Topology,
-    Workload,
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan, Target,
+    Timeouts, Topology, Workload,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -60,6 +60,8 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
         load: Load::ClosedLoop,
         connections: 1,
         pipeline: 1,
+        pipeline_mode: PipelineMode::Window,
+        concurrency: None,
         warmup_nanoseconds: nanoseconds(WARMUP),
         bound: Bound::Duration { nanoseconds: nanoseconds(MEASURED) },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1_000_000_000 },

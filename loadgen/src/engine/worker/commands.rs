@@ -240,6 +240,7 @@ fn window(run: &Run) -> Window {
     };
     Window {
         start_nanoseconds: run.start,
+        first_due_nanoseconds: run.first_due,
         first_send_nanoseconds: run.first_send,
         measure_from_nanoseconds: run.measure_from,
         measure_to_nanoseconds: measure_to,

@@ -6,7 +6,7 @@ use super::Worker;
 use crate::cluster::UNCOVERED;
 use crate::engine::connection::{Link, Resend, Waiting};
 use crate::engine::pipeline::{Class, Request};
-use crate::engine::run::{Run, Source};
+use crate::engine::run::{Filling, Run, Source};
 use crate::engine::sys;
 use crate::schedule::Slot;
 
@@ -51,18 +51,21 @@ impl Worker {
         let usable = self.connections.iter().filter(|connection| connection.link != Link::Retired).count();
         let Some(run) = &mut self.run else { return };
         run.stage = if self.now >= run.measure_from { Stage::Measuring } else { Stage::Warmup };
-        run.tokens = (usable * run.window) as u64;
+        run.tokens = match run.filling {
+            Filling::Callers(callers) => callers,
+            Filling::Windows | Filling::Batches => (usable * run.window) as u64,
+        };
         run.connected.rise(ready as u64, self.now);
         run.cpu_before = sys::thread_cpu_nanoseconds();
         run.waited_before = self.run_queue.waited_nanoseconds();
         self.fill_all();
     }
 
-    /// Whether requests are led to connections by queues. A closed loop of one server needs none: each connection
-    /// draws for itself.
+    /// Whether requests are led to connections by queues. A closed loop of one server needs none, unless callers share
+    /// the connections: each connection draws for itself.
     #[inline]
     pub(super) fn uses_queues(&self) -> bool {
-        self.slots.is_some() || self.run.as_ref().is_some_and(Run::is_open)
+        self.slots.is_some() || self.run.as_ref().is_some_and(|run| run.is_open() || run.has_callers())
     }
 
     /// Notes that a connection may take requests from queues.
@@ -122,7 +125,7 @@ impl Worker {
         if self.run.as_ref().is_some_and(Run::is_open) { self.dispatch_due() } else { self.dispatch_tokens() }
     }
 
-    /// Draws a request for every one that a closed loop of a cluster has free.
+    /// Draws a request for every one that a closed loop of a cluster or of callers has free.
     fn dispatch_tokens(&mut self) {
         while let Some(run) = &mut self.run {
             if run.tokens == 0 || !run.is_active() || run.class_at(self.now).is_none() {
@@ -130,7 +133,13 @@ impl Worker {
             }
             let Some(k) = run.draw() else { return };
             run.tokens -= 1;
-            self.route(Waiting { k, due: 0 });
+            let shared = run.has_callers();
+            let node = self.route(Waiting { k, due: 0 });
+            // Callers take the connections in turn, instead of filling one after the other.
+            if shared && let Some(node) = node {
+                let open = &mut self.nodes[node].open;
+                open.rotate_left(1.min(open.len()));
+            }
         }
     }
 
@@ -212,16 +221,18 @@ impl Worker {
         }
     }
 
-    /// Leads a request to its node: onto a connection, or into its queue.
-    fn route(&mut self, waiting: Waiting) {
-        let Some(request) = self.request(waiting) else { return };
+    /// Leads a request to its node: onto a connection, or into its queue. Returns the node if a connection took it.
+    fn route(&mut self, waiting: Waiting) -> Option<usize> {
+        let request = self.request(waiting)?;
         let node = self.node_of(&request);
         if self.nodes[node].waiting.is_empty()
             && let Some(connection) = self.connection_of(node)
         {
-            return self.stage(connection, request);
+            self.stage(connection, request);
+            return Some(node);
         }
         self.nodes[node].waiting.push_back(waiting);
+        None
     }
 
     fn node_of(&self, request: &Request) -> usize {

@@ -3,7 +3,7 @@
 use redisbench_wire::snapshot::Sending;
 
 use super::Worker;
-use crate::engine::run::{Found, Run};
+use crate::engine::run::{Filling, Found, Run};
 use crate::engine::sys::{self, SendTimes};
 
 /// Connections that TCP is asked about: a system call each.
@@ -66,7 +66,11 @@ impl Worker {
     }
 }
 
-/// Requests that the ready connections of a closed loop had room for, over time.
+/// Requests that the ready connections of a closed loop had room for, over time; of callers that share them, as many
+/// as there are callers.
 fn room(run: &Run, now: u64) -> u128 {
-    run.connected.until(now) * run.window as u128
+    match run.filling {
+        Filling::Callers(callers) => u128::from(callers) * u128::from(now.saturating_sub(run.start)),
+        Filling::Windows | Filling::Batches => run.connected.until(now) * run.window as u128,
+    }
 }

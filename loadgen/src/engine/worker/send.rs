@@ -3,7 +3,7 @@
 use super::Worker;
 use crate::engine::connection::{Connection, Sent};
 use crate::engine::pipeline::{Class, Pipeline, Request};
-use crate::engine::run::{Run, Source};
+use crate::engine::run::{Filling, Run, Source};
 use crate::engine::sys;
 use crate::record::{LATE_NANOSECONDS, Recording};
 use crate::resp::Output;
@@ -29,7 +29,10 @@ impl Worker {
                 return;
             }
             let connection = &mut self.connections[index];
-            let room = connection.room(run.window, run.batch);
+            let mut room = connection.room(run.window, run.batch);
+            if run.filling == Filling::Batches {
+                room = connection.of_batch(room, run.window);
+            }
             if let Source::Closed { k, step } = &mut run.source {
                 let (first, step, workload) = (*k, *step, &*run.workload);
                 *k += step * room as u64;

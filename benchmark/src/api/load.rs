@@ -1,0 +1,227 @@
+//! Judges `spec.load`: how fast, and for how long.
+
+use std::time::Duration;
+
+use redisbench_wire::plan;
+use redisbench_wire::rate::CumulativeRate;
+
+use super::duration::GoDuration;
+use super::problem::Problem;
+use super::spec::{Arrival, LoadSpec, LoadType, OpenLoopSpec, PipelineMode, RedisBenchmarkSpec, TargetType};
+use super::validate::{Durations, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
+use super::validated::Bound;
+
+/// The longest measurement: a series of throughput holds no more.
+const LONGEST: Duration = Duration::from_secs(48 * 3600);
+
+impl LoadSpec {
+    /// Callers that share the connections.
+    pub(super) fn concurrency(&self) -> Option<u32> {
+        self.closed_loop.and_then(|closed| closed.concurrency)
+    }
+
+    /// The mean rate that the measurement asks for; none in a closed loop. That of a spec that was not checked may be
+    /// anything.
+    pub fn mean_rate(&self) -> Option<u64> {
+        let mut ignored = Vec::new();
+        let stages = check_stages(self, &mut ignored);
+        match (self.kind, stages.is_empty()) {
+            (LoadType::ClosedLoop, _) => None,
+            (LoadType::OpenLoop, true) => self.open_loop.as_ref().and_then(|open| open.rate),
+            (LoadType::OpenLoop, false) => {
+                let length = stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(stage.nanoseconds));
+                Some(CumulativeRate::new(1, 0, &stages).mean_per_second(0, length))
+            }
+        }
+    }
+}
+
+pub(super) fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<plan::Load> {
+    let field = "spec.load.openLoop";
+    let stages = check_stages(load, problems);
+    let by_stages = OpenLoopSpec::default();
+    let open = match (load.kind, &load.open_loop) {
+        (LoadType::ClosedLoop, open) => {
+            let message = "must not be set for type ClosedLoop: remove it, or set type to OpenLoop";
+            if open.is_some() {
+                problems.push(Problem::new(field, "", message));
+            }
+            if !stages.is_empty() {
+                let message = message.replace("it", "them");
+                problems.push(Problem::new("spec.load.stages", "", message));
+            }
+            return Some(plan::Load::ClosedLoop);
+        }
+        (LoadType::OpenLoop, Some(open)) => open,
+        (LoadType::OpenLoop, None) if !stages.is_empty() => &by_stages,
+        (LoadType::OpenLoop, None) => {
+            let message = "must be set for type OpenLoop, such as openLoop: {rate: 10000}";
+            problems.push(Problem::new(field, "", message));
+            return None;
+        }
+    };
+    let rate = match (open.rate, stages.first()) {
+        (Some(rate), None) => rate,
+        (None, Some(first)) => first.from_per_second,
+        (None, None) => {
+            let message = "must be set, such as 10000, or stages";
+            problems.push(Problem::new("spec.load.openLoop.rate", "", message));
+            return None;
+        }
+        (Some(rate), Some(_)) => {
+            let message = "must not be set with stages, which say the rate: remove one of them";
+            problems.push(Problem::new("spec.load.openLoop.rate", rate, message));
+            return None;
+        }
+    };
+    let mut durations = Durations { problems, within: field };
+    let mut between = |name, text, least, most| nanoseconds(durations.between(name, text, least, most));
+    Some(plan::Load::OpenLoop {
+        rate_per_second: rate,
+        stages,
+        arrival: match open.arrival {
+            Arrival::Constant => plan::Arrival::Constant,
+            Arrival::Poisson => plan::Arrival::Poisson,
+        },
+        pacing_grid_nanoseconds: between("pacingGrid", &open.pacing_grid, Duration::ZERO, 100 * MILLISECOND),
+        unsent_after_nanoseconds: between("unsentAfter", &open.unsent_after, MILLISECOND, 10 * MINUTE),
+    })
+}
+
+/// Whether the callers of a closed loop can be what the rest of the spec says.
+pub(super) fn check_callers(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
+    let (load, shards) = (&spec.load, spec.shards.count);
+    let mut refuse = |field: &str, value: &dyn std::fmt::Display, message: String| {
+        problems.push(Problem::new(format!("spec.load.{field}"), value, message));
+    };
+    let open = load.kind == LoadType::OpenLoop;
+    if open && load.closed_loop.is_some() {
+        let message = "must not be set for type OpenLoop: remove it, or set type to ClosedLoop";
+        refuse("closedLoop", &"", message.to_owned());
+    }
+    if load.pipeline_mode == PipelineMode::Batch {
+        let reason = if open {
+            "type ClosedLoop only: in an open loop requests go out when they are due"
+        } else if spec.targets.iter().any(|target| target.kind == TargetType::Cluster) {
+            "type Standalone only: in a Cluster its key decides over which connection a request goes"
+        } else if load.concurrency().is_some() {
+            "connections that are filled, not with closedLoop.concurrency: remove that"
+        } else {
+            ""
+        };
+        if !reason.is_empty() {
+            refuse("pipelineMode", &"Batch", format!("goes with {reason}; or set Window"));
+        }
+    }
+    let Some(callers) = load.concurrency() else { return };
+    let held = u64::from(load.connections) * u64::from(load.pipeline);
+    if u64::from(callers) > held {
+        let message = format!(
+            "must be at most connections x pipeline, which is {held}: more are never in flight; raise one of the two"
+        );
+        refuse("closedLoop.concurrency", &callers, message);
+    }
+    if callers < shards {
+        let message = format!("must be at least shards.count, which is {shards}: every shard needs one");
+        refuse("closedLoop.concurrency", &callers, message);
+    }
+}
+
+fn check_stages(load: &LoadSpec, problems: &mut Vec<Problem>) -> Vec<plan::RateStage> {
+    let stages = load.stages.iter().enumerate();
+    stages
+        .map(|(index, stage)| {
+            let within = format!("spec.load.stages[{index}]");
+            let mut durations = Durations { problems, within: &within };
+            plan::RateStage {
+                nanoseconds: nanoseconds(durations.between("duration", &stage.duration, MILLISECOND, LONGEST)),
+                from_per_second: stage.rate.from,
+                to_per_second: stage.rate.to,
+            }
+        })
+        .collect()
+}
+
+pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<Bound> {
+    if load.max_duration.is_some() && load.requests.is_none() {
+        let message = "goes with requests only: remove it, or set requests instead of duration";
+        problems.push(Problem::new("spec.load.maxDuration", load.max_duration.as_ref()?, message));
+    }
+    // What is wrong with a stage by itself is said already.
+    let stages = check_stages(load, &mut Vec::new());
+    let mut durations = Durations { problems, within: "spec.load" };
+    match (&load.duration, load.requests, stages.is_empty()) {
+        (Some(duration), None, true) => Some(Bound::Duration(durations.between("duration", duration, SECOND, LONGEST))),
+        (None, Some(count), true) => {
+            let limit = load.max_duration.as_ref();
+            let at_most = limit.map_or(HOUR, |limit| durations.between("maxDuration", limit, SECOND, LONGEST));
+            Some(Bound::Requests { count, at_most })
+        }
+        (None, None, false) => {
+            let nanoseconds = stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(stage.nanoseconds));
+            let length = Duration::from_nanos(nanoseconds);
+            if !(SECOND..=LONGEST).contains(&length) {
+                let (least, most) = (GoDuration::from(SECOND), GoDuration::from(LONGEST));
+                let message = format!("must take {least} to {most} together: change their durations");
+                problems.push(Problem::new("spec.load.stages", GoDuration::from(length), message));
+            }
+            Some(Bound::Duration(length))
+        }
+        (duration, requests, no_stages) => {
+            let set = [(duration.is_some(), "duration"), (requests.is_some(), "requests"), (!no_stages, "stages")];
+            let set: Vec<&str> = set.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
+            let found = if set.is_empty() { "none is".to_owned() } else { format!("{} are", set.join(" and ")) };
+            let message = format!("exactly one of duration, requests and stages must be set; {found} set");
+            problems.push(Problem::new("spec.load", "", message));
+            None
+        }
+    }
+}
+
+pub(super) fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Duration, plan::Timeouts) {
+    let warmup = durations.between("warmup", &load.warmup, Duration::ZERO, HOUR);
+    let mut timeout = |name, duration| nanoseconds(durations.between(name, duration, MILLISECOND, 10 * MINUTE));
+    let timeouts = plan::Timeouts {
+        connect_nanoseconds: timeout("timeouts.connect", &load.timeouts.connect),
+        request_nanoseconds: timeout("timeouts.request", &load.timeouts.request),
+    };
+    (warmup, timeouts)
+}
+
+/// Whether an open loop has a request for every shard, and time for all that are asked for.
+pub(super) fn check_amount(load: &LoadSpec, bound: Bound, shards: u64, problems: &mut Vec<Problem>) {
+    let longest = bound.longest();
+    let stages = check_stages(load, &mut Vec::new());
+    if !stages.is_empty() {
+        let due = CumulativeRate::new(1, 0, &stages).count_before(nanoseconds(longest));
+        if due < shards {
+            let message = format!(
+                "make {due} requests in {}, fewer than shards.count, which is {shards}: raise rates or durations",
+                GoDuration::from(longest)
+            );
+            problems.push(Problem::new("spec.load.stages", "", message));
+        }
+        return;
+    }
+    let (Some(open), LoadType::OpenLoop) = (&load.open_loop, load.kind) else { return };
+    let Some(rate) = open.rate.map(u128::from) else { return };
+    let due = rate * longest.as_nanos() / SECOND.as_nanos();
+    match bound {
+        Bound::Duration(_) if due < u128::from(shards) && rate > 0 => {
+            let message = format!(
+                "makes {due} requests in {}, fewer than shards.count, which is {shards}: raise it or duration",
+                GoDuration::from(longest)
+            );
+            problems.push(Problem::new("spec.load.openLoop.rate", rate, message));
+        }
+        Bound::Requests { count, .. } if due < u128::from(count) && rate > 0 => {
+            let message = format!(
+                "would take {} s at {rate} requests per second, longer than maxDuration, which is {}: raise that",
+                u128::from(count) / rate,
+                GoDuration::from(longest)
+            );
+            problems.push(Problem::new("spec.load.requests", count, message));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,197 @@
+//! The cumulative rate L of an open loop: how many requests of the whole benchmark are due by a time after the start.
+//! Request k is due at L^-1(k), and the point x of a Poisson process of rate 1 at L^-1(x), which makes it one of L's
+//! rate (the time change of a Poisson process).
+//!
+//! L is a line where the rate is constant and a parabola where it is a ramp. All of it is whole numbers: a due time is
+//! the exact one, rounded down to a nanosecond, however long the run.
+
+use crate::limits;
+use crate::plan::{Load, RateStage, ShardPlan};
+
+/// Bits behind the point of a position between two requests.
+pub const FRACTION_BITS: u32 = 40;
+
+/// L is counted in parts of a request, which makes it whole: in t ns at a requests per second there are 2at of them, in
+/// a ramp of D ns from a to b `(a + b) * D`.
+const PARTS: u128 = 2_000_000_000;
+
+/// L, over the warm-up, the stages, and without end at the last rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CumulativeRate {
+    /// At least one, and the last without end.
+    pieces: Vec<Piece>,
+}
+
+/// A line or a parabola.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    /// When it begins, in nanoseconds after the start.
+    begins: u64,
+    /// L at that time, in parts.
+    before: u128,
+    length: u64,
+    /// Requests per second, at its beginning and at its end.
+    from: u64,
+    to: u64,
+}
+
+impl CumulativeRate {
+    /// L of `plan`; none in a closed loop.
+    pub fn of(plan: &ShardPlan) -> Option<Self> {
+        match &plan.load {
+            Load::OpenLoop { rate_per_second, stages, .. } => {
+                Some(Self::new(*rate_per_second, plan.warmup_nanoseconds, stages))
+            }
+            Load::ClosedLoop => None,
+        }
+    }
+
+    /// `rate` per second for `warmup` nanoseconds, then the stages; without stages `rate` throughout. What is beyond the
+    /// bounds of [`limits`] counts as the bound.
+    pub fn new(rate: u64, warmup: u64, stages: &[RateStage]) -> Self {
+        let allowed = |rate: u64| rate.clamp(1, limits::RATE_PER_SECOND);
+        let mut rate_now = allowed(rate);
+        let (mut pieces, mut begins, mut before) = (Vec::with_capacity(stages.len() + 2), 0_u64, 0_u128);
+        let warmup = RateStage { nanoseconds: warmup, from_per_second: rate_now, to_per_second: rate_now };
+        let warmup = (!stages.is_empty()).then_some(warmup);
+        for stage in warmup.iter().chain(stages).filter(|stage| stage.nanoseconds > 0) {
+            let (from, to) = (allowed(stage.from_per_second), allowed(stage.to_per_second));
+            let length = stage.nanoseconds.min(limits::OPEN_LOOP_NANOSECONDS);
+            pieces.push(Piece { begins, before, length, from, to });
+            begins = begins.saturating_add(length);
+            before += u128::from(from + to) * u128::from(length);
+            rate_now = to;
+        }
+        pieces.push(Piece { begins, before, length: u64::MAX, from: rate_now, to: rate_now });
+        Self { pieces }
+    }
+
+    /// The rate, if it is the same throughout.
+    pub fn constant(&self) -> Option<u64> {
+        let (first, others) = self.pieces.split_first()?;
+        others.is_empty().then_some(first.from)
+    }
+
+    /// When request `k` is due: L^-1(k), in nanoseconds after the start.
+    pub fn due(&self, k: u64) -> u64 {
+        self.inverse(u128::from(k) << FRACTION_BITS)
+    }
+
+    /// L^-1 of a position in units of 2^-[`FRACTION_BITS`] requests, in nanoseconds after the start.
+    pub fn inverse(&self, position: u128) -> u64 {
+        let parts = position.saturating_mul(PARTS);
+        let (whole, fraction) = (parts >> FRACTION_BITS, parts & ((1 << FRACTION_BITS) - 1));
+        let piece = self.piece(|piece| piece.before <= whole);
+        let time = piece.inverse(whole.saturating_sub(piece.before), fraction);
+        piece.begins.saturating_add(time)
+    }
+
+    /// How many requests are due before `nanoseconds` after the start.
+    pub fn count_before(&self, nanoseconds: u64) -> u64 {
+        // Request k is, if k parts are fewer than L then: both sides may be rounded up.
+        clamp(self.parts(nanoseconds).div_ceil(PARTS))
+    }
+
+    /// The mean rate between two times after the start, in requests per second, rounded to the nearest.
+    pub fn mean_per_second(&self, from: u64, to: u64) -> u64 {
+        let time = 2 * u128::from(to.saturating_sub(from).max(1));
+        let parts = self.parts(from.saturating_add(to.saturating_sub(from).max(1))) - self.parts(from);
+        clamp((parts + time / 2) / time)
+    }
+
+    /// L at a time, in parts, rounded up.
+    fn parts(&self, nanoseconds: u64) -> u128 {
+        let piece = self.piece(|piece| piece.begins <= nanoseconds);
+        piece.before + piece.parts(nanoseconds.saturating_sub(piece.begins))
+    }
+
+    /// The last piece that `has_begun`.
+    fn piece(&self, has_begun: impl Fn(&Piece) -> bool) -> Piece {
+        match self.pieces.as_slice() {
+            [only] => *only,
+            pieces => pieces[pieces.partition_point(has_begun).saturating_sub(1)],
+        }
+    }
+}
+
+impl Piece {
+    /// Its parts before `time` after its beginning, rounded up.
+    fn parts(&self, time: u64) -> u128 {
+        if self.from == self.to {
+            return 2 * u128::from(self.from) * u128::from(time);
+        }
+        self.curve(time.min(self.length)).unsigned_abs().div_ceil(self.length.into())
+    }
+
+    /// The parts before `time`, times the length: `2Dat + (b - a)t^2`. The bounds of rate and time keep it below
+    /// 2 * 10^9 * (2.16 * 10^14)^2, which is less than 2^127.
+    fn curve(&self, time: u64) -> i128 {
+        let (length, time) = (i128::from(self.length), i128::from(time));
+        let (from, to) = (i128::from(self.from), i128::from(self.to));
+        2 * length * from * time + (to - from) * time * time
+    }
+
+    /// The greatest whole time with no more parts before it than `whole` and the `fraction` of another.
+    fn inverse(&self, whole: u128, fraction: u128) -> u64 {
+        if self.from == self.to {
+            return clamp(whole / (2 * u128::from(self.from)));
+        }
+        let length = u128::from(self.length);
+        let wanted = length * whole + ((length * fraction) >> FRACTION_BITS);
+        self.solve(i128::try_from(wanted).unwrap_or(i128::MAX))
+    }
+
+    /// The greatest whole time whose curve is at most `wanted`: Newton's steps from an estimate in floating point, judged
+    /// and ended in whole numbers. On a parabola they come from one side after at most one, halve the distance at
+    /// least, and go on by one at least: so there are few, whatever the estimate.
+    fn solve(&self, wanted: i128) -> u64 {
+        let mut time = self.estimate(wanted).min(self.length);
+        // More than halving 64 bits can take.
+        for _ in 0..256 {
+            let missing = wanted - self.curve(time);
+            let slope = self.slope(time);
+            if missing < 0 {
+                time = time.saturating_sub(steps(missing, slope));
+            } else if time < self.length && self.curve(time + 1) <= wanted {
+                time = time.saturating_add(steps(missing, slope)).min(self.length);
+            } else {
+                break;
+            }
+        }
+        time
+    }
+
+    /// By how much the curve rises in a nanosecond: twice the length times the rate.
+    fn slope(&self, time: u64) -> i128 {
+        let (length, time) = (i128::from(self.length), i128::from(time));
+        let (from, to) = (i128::from(self.from), i128::from(self.to));
+        (2 * (length * from + (to - from) * time)).max(1)
+    }
+
+    /// The root of the curve, in a form that subtracts nothing from nearly the same.
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate, which whole numbers mend"
+    )]
+    fn estimate(&self, wanted: i128) -> u64 {
+        let (from, to, length) = (self.from as f64, self.to as f64, self.length as f64);
+        let parts = wanted as f64 / length;
+        let square = from * from + (to - from) * parts / length;
+        (parts / (from + square.max(0.0).sqrt())) as u64
+    }
+}
+
+/// One of Newton's steps, in nanoseconds: one at least.
+fn steps(missing: i128, slope: i128) -> u64 {
+    clamp((missing.unsigned_abs() / slope.unsigned_abs()).max(1))
+}
+
+fn clamp(number: u128) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[path = "rate_tests.rs"]
+mod tests;
