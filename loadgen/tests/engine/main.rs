@@ -19,6 +19,7 @@ mod in_flight;
 mod isolation;
 mod null_server;
 mod peer;
+mod rate;
 mod rooms;
 mod standalone;
 mod tls;

@@ -1,0 +1,79 @@
+//! Whether an open loop schedules what was asked for. What is scheduled follows from the plan and not from how fast the
+//! machine is: a slot that came before the end of the window counts, sent or not.
+
+use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
+use redisbench_wire::plan::{Arrival, Bound, Load, ShardPlan};
+use redisbench_wire::snapshot::Snapshot;
+use tokio::task::JoinHandle;
+
+use crate::harness::{MILLISECOND, SECOND, plan, run, standalone};
+use crate::support::RedisServer;
+
+const LENGTH: u64 = 10;
+
+/// All shards of a benchmark at `rate`.
+fn start(rate: u64, grid: u64, pipeline: u32, shards: u32, topology: &Topology) -> Vec<JoinHandle<Snapshot>> {
+    let of_shard = |shard| ShardPlan {
+        shard,
+        shards,
+        load: Load::OpenLoop {
+            rate_per_second: rate,
+            stages: Vec::new(),
+            arrival: Arrival::Constant,
+            pacing_grid_nanoseconds: grid,
+            unsent_after_nanoseconds: 10 * SECOND,
+        },
+        connections: 48 / shards,
+        pipeline,
+        warmup_nanoseconds: 100 * MILLISECOND,
+        bound: Bound::Duration { nanoseconds: LENGTH * SECOND },
+        ..plan()
+    };
+    (0..shards).map(|shard| tokio::spawn(run(of_shard(shard), topology.clone(), 1))).collect()
+}
+
+/// How many requests all shards have scheduled.
+async fn scheduled(shards: Vec<JoinHandle<Snapshot>>) -> u64 {
+    let mut sum = 0;
+    for shard in shards {
+        sum += shard.await.unwrap().total.scheduled;
+    }
+    sum
+}
+
+fn assert_is_rate(scheduled: u64, rate: u64) {
+    let target = rate * LENGTH;
+    assert!(scheduled.abs_diff(target) * 1000 <= target, "{scheduled} scheduled, not {target}");
+}
+
+#[tokio::test]
+async fn at_1k_and_20k_over_1_and_4_shards() {
+    let server = RedisServer::start(&[]);
+    let topology = standalone(&server);
+    let loads = [(1_000, 1), (1_000, 4), (20_000, 1), (20_000, 4)];
+    // All of them at once take a fifth of a processor.
+    let started = loads.map(|(rate, shards)| (rate, start(rate, 0, 1, shards, &topology)));
+    for (rate, shards) in started {
+        let scheduled = scheduled(shards).await;
+        assert_is_rate(scheduled, rate);
+        // Without a grid not one request is missing.
+        assert_eq!(scheduled, rate * LENGTH);
+    }
+}
+
+#[tokio::test]
+async fn at_200k_on_a_grid_over_1_and_4_shards() {
+    let config =
+        NullServerConfig { listen: "127.0.0.1:0".parse().unwrap(), cluster_nodes: 0, value_bytes: 100, threads: 1 };
+    let server = NullServer::start(&config).unwrap();
+    let node = |address: &std::net::SocketAddr| {
+        let label = address.to_string();
+        NodeAddress { id: label.clone(), address: *address, label }
+    };
+    let topology = Topology { nodes: server.addresses().iter().map(node).collect(), slots: None };
+    for shards in [1, 4] {
+        let scheduled = scheduled(start(200_000, 250_000, 16, shards, &topology)).await;
+        assert_is_rate(scheduled, 200_000);
+    }
+}
