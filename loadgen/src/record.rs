@@ -34,6 +34,28 @@ pub struct Completion {
     pub hops: u8,
 }
 
+/// Why a request was never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsent {
+    /// It waited too long for room in a connection's pipeline.
+    NoRoom,
+    /// It waited too long, and there was no connection to its server.
+    NotConnected,
+    /// The load ended before it had waited too long.
+    AtEnd,
+}
+
+impl Unsent {
+    fn count(self, tally: &mut Tally) {
+        tally.unsent += 1;
+        match self {
+            Self::NoRoom => {}
+            Self::NotConnected => tally.unsent_not_connected += 1,
+            Self::AtEnd => tally.unsent_at_end += 1,
+        }
+    }
+}
+
 /// Everything that one worker measured in one attempt.
 #[derive(Clone, Debug)]
 pub struct Recording {
@@ -159,8 +181,13 @@ impl Recording {
     }
 
     /// A slot was given up.
-    pub fn unsent(&mut self, operation: u16) {
-        self.operation(operation).tally.unsent += 1;
+    pub fn unsent(&mut self, operation: u16, why: Unsent) {
+        why.count(&mut self.operation(operation).tally);
+    }
+
+    /// A slot of the warm-up was.
+    pub fn warmup_unsent(&mut self, why: Unsent) {
+        why.count(&mut self.warmup);
     }
 
     /// `count` requests were answered without an error, `nil` of them with null. Their times are counted by

@@ -121,6 +121,8 @@ fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {
         return Err(format!("a snapshot whose requests do not add up, in {}", limits::message(whose)));
     }
     at_most("unanswered", tally.unanswered, "errors", tally.errors)?;
+    let reasons = tally.unsent_not_connected.saturating_add(tally.unsent_at_end);
+    at_most("unsent by reason", reasons, "unsent", tally.unsent)?;
     at_most("overflow", tally.overflow, "succeeded", tally.succeeded)?;
     at_most("late", tally.late, "scheduled", tally.scheduled)?;
     at_most("redirected", tally.redirected, "scheduled", tally.scheduled)?;

@@ -180,6 +180,8 @@ fn tally(succeeded: u64, errors: u64) -> Tally {
         succeeded,
         errors,
         unsent: 2,
+        unsent_not_connected: 1,
+        unsent_at_end: 1,
         redirect_hops: 3,
         sent_bytes: 100,
         received_bytes: 200,

@@ -95,8 +95,12 @@ pub struct Tally {
     pub succeeded: u64,
     /// Ended in an error of any kind.
     pub errors: u64,
-    /// Never sent: too late, or the trial was over.
+    /// Never sent. Those that the next two do not count waited too long for room in a connection's pipeline.
     pub unsent: u64,
+    /// Of the unsent, those that waited too long while there was no connection to their server.
+    pub unsent_not_connected: u64,
+    /// Of the unsent, those that had waited for less than that when the load ended.
+    pub unsent_at_end: u64,
     /// Waiting to be sent or for a reply. 0 once Done, unless aborted.
     pub in_flight: u64,
     /// Of the errors, those with no reply: timeouts and broken connections. Their latency is unknown.
@@ -125,6 +129,8 @@ impl Tally {
             (&mut self.succeeded, other.succeeded),
             (&mut self.errors, other.errors),
             (&mut self.unsent, other.unsent),
+            (&mut self.unsent_not_connected, other.unsent_not_connected),
+            (&mut self.unsent_at_end, other.unsent_at_end),
             (&mut self.in_flight, other.in_flight),
             (&mut self.unanswered, other.unanswered),
             (&mut self.late, other.late),

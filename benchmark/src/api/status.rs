@@ -255,8 +255,15 @@ pub struct Requests {
     pub succeeded: u64,
     /// Ended in an error of any kind.
     pub errors: u64,
-    /// Never sent: too late, or the trial was over.
+    /// Never sent. Those that the next two do not count waited longer than `unsentAfter` for room in a connection's
+    /// pipeline.
     pub unsent: u64,
+    /// Of the unsent, those that waited longer than `unsentAfter` while there was no connection to their server.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unsent_not_connected: u64,
+    /// Of the unsent, those that had waited for less than `unsentAfter` when the load ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unsent_at_end: u64,
     /// Waited for a reply when the run was aborted, or when a lost shard was last heard.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: u64,

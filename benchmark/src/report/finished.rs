@@ -251,6 +251,8 @@ fn requests(tally: &Tally, unknown: u64) -> Requests {
         succeeded: tally.succeeded,
         errors: tally.errors,
         unsent: tally.unsent,
+        unsent_not_connected: tally.unsent_not_connected,
+        unsent_at_end: tally.unsent_at_end,
         in_flight: tally.in_flight,
         unknown,
         unanswered: tally.unanswered,

@@ -231,6 +231,18 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
             notes.push("The distribution of response time is in the artifacts only.".to_owned());
         }
     }
+    if result.requests.unsent > 0 {
+        let Requests { unsent, unsent_not_connected, unsent_at_end, .. } = result.requests;
+        let no_room = unsent.saturating_sub(unsent_not_connected).saturating_sub(unsent_at_end);
+        let reasons = [
+            (no_room, "waited too long for room in a connection's pipeline"),
+            (unsent_not_connected, "had no connection for too long"),
+            (unsent_at_end, "were still waiting when the load ended"),
+        ];
+        let reasons: Vec<_> = reasons.into_iter().filter(|(number, _)| *number > 0).collect();
+        let reasons: Vec<_> = reasons.into_iter().map(|(number, why)| format!("{} {why}", count(number))).collect();
+        notes.push(format!("Unsent: {}.", reasons.join(", ")));
+    }
     if let Some(preload) = result.preload.filter(|preload| preload.commands > 0) {
         notes.push(format!("Preload: {} keys, counted nowhere above.", count(preload.keys)));
     }

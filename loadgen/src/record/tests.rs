@@ -213,7 +213,7 @@ proptest! {
                         recording.failed(&completion(operation, node, latency), latency % 2 == 0);
                         recording.error(["ERR", "Timeout"][node as usize], || "message".into());
                     }
-                    1 => recording.unsent(operation),
+                    1 => recording.unsent(operation, Unsent::NotConnected),
                     _ => succeed(recording, operation, node, latency, nil),
                 }
                 recording.series.add(latency / 1000, 1);

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use redisbench_loadgen::cluster::{SLOTS, Topology};
+use redisbench_loadgen::engine::EngineEvent;
 use redisbench_loadgen::workload::Workload;
 use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, ShardPlan};
 
-use crate::harness::{Bench, SECOND, assert_complete, open_loop, plan};
+use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan, standalone};
 use crate::peer::{Peer, Received};
+use crate::support::RedisServer;
 
 fn numbered(rate: u64, count: u64, pipeline: u32) -> ShardPlan {
     let mut plan = plan();
@@ -157,8 +159,28 @@ async fn what_waits_too_long_for_a_node_is_unsent_and_no_other() {
     let snapshot = bench.finished(1).await;
     assert_complete(&snapshot);
     assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (900 - given_up, given_up));
+    assert_eq!((snapshot.total.unsent_not_connected, snapshot.total.unsent_at_end), (0, 0));
     assert_in_order(&peers[0].received(), &wanted[0][..4]);
     for (peer, wanted) in peers.iter().zip(&wanted).skip(1) {
         assert_in_order(&peer.received(), wanted);
     }
+}
+
+#[tokio::test]
+async fn what_has_no_connection_is_unsent_for_that() {
+    let mut server = RedisServer::start(&[]);
+    let mut plan = numbered(1000, 100, 1);
+    plan.load = Load::OpenLoop {
+        rate_per_second: 1000,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 100 * MILLISECOND,
+    };
+    let mut bench = Bench::new(plan, standalone(&server), 1);
+    bench.connect().await;
+    server.kill();
+    bench.until(|event| matches!(event, EngineEvent::Connected { ready: 0, .. })).await;
+    bench.start(1);
+    let snapshot = bench.finished(1).await;
+    assert!(snapshot.total.balances());
+    assert_eq!((snapshot.total.unsent, snapshot.total.unsent_not_connected), (100, 100));
 }

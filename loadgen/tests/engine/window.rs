@@ -94,6 +94,7 @@ async fn a_reply_beyond_measure_to_counts_and_nothing_is_sent_for_it() {
         let snapshot = bench.finished(1).await;
         assert_complete(&snapshot);
         assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (4, scheduled - 4));
+        assert_eq!(snapshot.total.unsent_at_end, snapshot.total.unsent);
         assert_eq!((snapshot.total.scheduled, snapshot.warmup.scheduled), (scheduled, 0));
         assert_eq!(peer.received().len(), WINDOW);
         assert!(snapshot.window.drained_nanoseconds > snapshot.window.measure_to_nanoseconds);

@@ -8,6 +8,7 @@ use crate::engine::connection::{Link, Resend, Waiting};
 use crate::engine::pipeline::{Class, Request};
 use crate::engine::run::{Filling, Run, Source};
 use crate::engine::sys;
+use crate::record::Unsent;
 use crate::schedule::Slot;
 
 impl Worker {
@@ -112,7 +113,7 @@ impl Worker {
             while let Some(waiting) = self.nodes[node].waiting.front().copied() {
                 if self.is_too_late(waiting.due) {
                     self.nodes[node].waiting.pop_front();
-                    self.give_up(waiting);
+                    self.give_up(waiting, self.why_too_late(node));
                     continue;
                 }
                 let Some(connection) = self.connection_of(node) else { break };
@@ -156,7 +157,7 @@ impl Worker {
         while let Some(slot) = self.next_slot(self.now) {
             if self.is_too_late(slot.due) {
                 self.take_slot();
-                self.give_up(slot);
+                self.give_up(slot, self.why_too_late(0));
                 continue;
             }
             let Some(index) = self.connection_of(0) else { return };
@@ -266,17 +267,28 @@ impl Worker {
         self.run.as_ref().is_some_and(|run| run.is_open() && due.saturating_add(run.unsent_after) < self.now)
     }
 
+    /// What a request waited for that waited too long.
+    #[cold]
+    fn why_too_late(&self, node: usize) -> Unsent {
+        let connections = &self.nodes[node].connections;
+        if connections.iter().any(|index| self.connections[*index as usize].link == Link::Ready) {
+            Unsent::NoRoom
+        } else {
+            Unsent::NotConnected
+        }
+    }
+
     /// Counts a slot as never sent.
-    fn give_up(&mut self, waiting: Waiting) {
+    fn give_up(&mut self, waiting: Waiting, why: Unsent) {
         let Some(run) = &mut self.run else { return };
         if !run.is_open() {
             return;
         }
         run.outstanding -= 1;
         if waiting.due < run.measure_from {
-            self.recording.warmup.unsent += 1;
+            self.recording.warmup_unsent(why);
         } else {
-            self.recording.unsent(run.workload.operation(waiting.k));
+            self.recording.unsent(run.workload.operation(waiting.k), why);
         }
     }
 
@@ -284,10 +296,10 @@ impl Worker {
     fn give_up_waiting(&mut self) {
         for node in 0..self.nodes.len() {
             while let Some(waiting) = self.nodes[node].waiting.pop_front() {
-                self.give_up(waiting);
+                self.give_up(waiting, Unsent::AtEnd);
             }
         }
-        self.take_backlog(Self::give_up);
+        self.take_backlog(|worker, waiting| worker.give_up(waiting, Unsent::AtEnd));
     }
 
     /// Takes the slots that have come from the schedule, counts them, and does `then` with each.
@@ -313,7 +325,7 @@ impl Worker {
                     break;
                 }
                 self.nodes[node].waiting.pop_front();
-                self.give_up(waiting);
+                self.give_up(waiting, self.why_too_late(node));
             }
             while let Some(resend) = self.nodes[node].resends.front().copied() {
                 if resend.since.saturating_add(patience) > self.now {
