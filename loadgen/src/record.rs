@@ -3,6 +3,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "points and workers are bounded by the contract")]
 
 mod counts;
+mod delays;
 mod merge;
 mod series;
 
@@ -13,6 +14,7 @@ use redisbench_wire::snapshot::{ErrorTally, Tally};
 
 use counts::{NodeCounts, RequestCounts};
 
+pub use delays::Delays;
 pub use merge::{Machine, Meta, WorkerReport, merge};
 pub use series::Completions;
 

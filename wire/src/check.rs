@@ -22,6 +22,9 @@ impl Snapshot {
         count("preloaded keys", self.preloaded_keys)?;
         count("preload commands", self.preload_commands)?;
         count("reconnects", self.generator.reconnects)?;
+        if let Some(delay) = &self.generator.receive_delay {
+            sum("reads by delay", delay.counts.iter().copied())?;
+        }
         if let Some(interface) = &self.generator.interface {
             count("bytes received by the interface", interface.received_bytes)?;
             count("bytes sent by the interface", interface.sent_bytes)?;
@@ -42,6 +45,11 @@ impl Snapshot {
             ("operations", self.operations.len(), limits::OPERATIONS),
             ("nodes", self.nodes.len(), limits::NODES),
             ("errors", self.errors.len(), limits::ERROR_KINDS),
+            (
+                "steps of delay",
+                self.generator.receive_delay.as_ref().map_or(0, |d| d.counts.len()),
+                limits::DELAY_STEPS,
+            ),
             ("series points", self.series.completed.len(), limits::SERIES_POINTS),
         ];
         match bounds.into_iter().find(|(_, length, bound)| length > bound) {

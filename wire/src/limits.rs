@@ -27,6 +27,9 @@ pub const MESSAGE_BYTES: usize = 256;
 /// The most points of a throughput series: 10 minutes of 100 ms, then seconds up to two days.
 pub const SERIES_POINTS: usize = 6_000 + 172_800;
 
+/// Steps of the small histogram of delays: four in each power of two from 4 ns up to 69 s.
+pub const DELAY_STEPS: usize = 136;
+
 /// The most workers in a shard.
 pub const WORKERS: usize = 256;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounded;
+use crate::{bounded, limits};
 
 /// What the load generator measured of itself during its load, warm-up included. What a shard does not say, as one of an
 /// earlier version may not, is 0.
@@ -47,8 +47,38 @@ pub struct Generator {
     pub interface: Option<Interface>,
     /// Settings of the machine when the load began. Only in a full snapshot.
     pub environment: Option<Environment>,
+    /// How long replies waited in the kernel; none within TLS.
+    pub receive_delay: Option<ReceiveDelay>,
     /// Connections that broke and were made again.
     pub reconnects: u64,
+}
+
+/// From when the kernel had the last byte of what a read took until the worker had it, on one connection in 16. The kernel
+/// notes the arrival (`SO_TIMESTAMPNS`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReceiveDelay {
+    /// Connections that were looked at.
+    pub connections: u32,
+    /// Reads by delay: step i from 0 on begins at (4 + i mod 4) * 2^(i / 4) ns; the first one at 0, and the last one does not
+    /// end.
+    #[serde(deserialize_with = "bounded::list::<_, _, {limits::DELAY_STEPS}>")]
+    pub counts: Vec<u64>,
+}
+
+impl ReceiveDelay {
+    /// Where the step ends that holds the quantile, given in millionths; none without a read.
+    pub fn quantile_nanoseconds(&self, millionths: u32) -> Option<u64> {
+        let all = self.counts.iter().fold(0_u128, |sum, count| sum + u128::from(*count));
+        let rank = (all * u128::from(millionths)).div_ceil(1_000_000).max(1);
+        let mut sum = 0_u128;
+        let step = self.counts.iter().position(|count| {
+            sum += u128::from(*count);
+            sum >= rank
+        })?;
+        let next = step as u64 + 1;
+        Some((4 + next % 4).checked_shl(u32::try_from(next / 4).ok()?).unwrap_or(u64::MAX))
+    }
 }
 
 /// What held up the sending of up to 64 connections of each worker, from `TCP_INFO`, while the load sent. A share is a

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::EncodedHistogram;
-pub use crate::selfcheck::{Environment, Generator, Interface, Sending};
+pub use crate::selfcheck::{Environment, Generator, Interface, ReceiveDelay, Sending};
 use crate::{bounded, limits};
 
 /// A shard's snapshot. Only one with a higher sequence of the accepted incarnation replaces an earlier one.

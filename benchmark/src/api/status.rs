@@ -463,6 +463,13 @@ pub struct ShardResult {
     /// waited for the shard, or for their turn on a node whose connections were full. Only in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_percent: Option<u32>,
+    /// 99 % of the replies that were looked at, those of one connection in 16, waited no longer than this in the kernel until
+    /// the shard read them. Within steps of a quarter; not within TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_delay_p99_nanoseconds: Option<u64>,
+    /// The longest of these waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_delay_max_nanoseconds: Option<u64>,
     /// Of the time of some of its connections, the share in which the target had no room for what was sent, in percent: it
     /// did not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]

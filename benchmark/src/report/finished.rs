@@ -360,6 +360,7 @@ fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) ->
     };
     let lateness = outcome.snapshot.as_ref().and_then(|snapshot| snapshot.latency.lateness.as_ref());
     let lateness = lateness.map(|histogram| histogram.decode(Kind::Request)).transpose()?;
+    let waited = |millionths| generator.receive_delay.as_ref()?.quantile_nanoseconds(millionths);
     let after = first_send(outcome).zip(first).map_or(0, |(own, first)| own - first);
     Ok(ShardResult {
         index: outcome.shard,
@@ -374,6 +375,8 @@ fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) ->
         send_lateness_p99_nanoseconds: lateness.as_ref().and_then(|late| stats::quantile(late, 9_900)),
         send_lateness_max_nanoseconds: lateness.as_ref().filter(|late| !late.is_empty()).map(Histogram::max),
         delayed_milliseconds: lateness.is_some().then_some(generator.delayed_nanoseconds / 1_000_000),
+        receive_delay_p99_nanoseconds: waited(990_000),
+        receive_delay_max_nanoseconds: waited(1_000_000),
         send_peer_limited_percent: generator.sending.map(|sending| percent(&sending, sending.peer_limited_nanoseconds)),
         send_network_percent: generator.sending.map(|sending| {
             let held_up = sending.peer_limited_nanoseconds.saturating_add(sending.buffer_limited_nanoseconds);

@@ -6,12 +6,18 @@ use std::net::TcpStream;
 use rustls::ClientConnection;
 
 use super::api::Tls;
+use super::sys;
+use crate::record::Delays;
 
 /// A socket that never blocks, and the TLS session over it if there is one.
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: TcpStream,
     session: Option<Box<ClientConnection>>,
+    /// How long what was read had waited in the kernel, if that is looked at. Never within TLS.
+    delays: Option<Box<Delays>>,
+    /// Neither TLS nor delays: a read is a read.
+    plain: bool,
     /// The socket had no more than the latest read took: until the next event it has nothing.
     emptied: bool,
 }
@@ -30,14 +36,18 @@ impl Stream {
     ///
     /// # Errors
     /// When the settings cannot begin a session.
-    pub(super) fn new(socket: TcpStream, tls: Option<&Tls>) -> io::Result<Self> {
+    pub(super) fn new(socket: TcpStream, tls: Option<&Tls>, sampled: bool) -> io::Result<Self> {
+        let stamped = sampled && tls.is_none() && sys::stamp_arrivals(&socket).is_ok();
+        let delays = stamped.then(Box::default);
         let session = tls.map(|tls| {
             let mut session = ClientConnection::new(tls.config.clone(), tls.server_name.clone())?;
             // What waits is bounded by the window of requests.
             session.set_buffer_limit(None);
             Ok(Box::new(session))
         });
-        Ok(Self { socket, session: session.transpose().map_err(|error| protocol(&error))?, emptied: false })
+        let session = session.transpose().map_err(|error| protocol(&error))?;
+        let plain = session.is_none() && delays.is_none();
+        Ok(Self { socket, session, delays, plain, emptied: false })
     }
 
     pub(super) fn socket(&self) -> &TcpStream {
@@ -81,11 +91,31 @@ impl Stream {
     /// As a socket's; `WouldBlock` when there is nothing.
     #[inline]
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
-        if self.session.is_some() {
-            return self.read_session(buffer);
+        if !self.plain {
+            return self.read_otherwise(buffer);
         }
         let count = self.socket.read(buffer)?;
         Ok(Received { count, emptied: count < buffer.len() })
+    }
+
+    fn read_otherwise(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
+        let Some(delays) = &mut self.delays else { return self.read_session(buffer) };
+        let (count, delay) = sys::receive_stamped(&self.socket, buffer)?;
+        if let Some(delay) = delay {
+            delays.record(delay);
+        }
+        Ok(Received { count, emptied: count < buffer.len() })
+    }
+
+    /// What was recorded since the last call of [`Self::forget_delays`].
+    pub(super) fn delays(&self) -> Option<&Delays> {
+        self.delays.as_deref()
+    }
+
+    pub(super) fn forget_delays(&mut self) {
+        if let Some(delays) = &mut self.delays {
+            **delays = Delays::default();
+        }
     }
 
     fn read_session(&mut self, buffer: &mut [u8]) -> io::Result<Received> {

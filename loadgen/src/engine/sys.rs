@@ -42,6 +42,47 @@ pub(crate) fn exact_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
 }
 
+/// Has the kernel note when bytes arrive on this socket, for [`receive_stamped`].
+pub(crate) fn stamp_arrivals(socket: &TcpStream) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    let (descriptor, length) = (socket.as_raw_fd(), size_of_val(&on) as libc::socklen_t);
+    // SAFETY: the kernel reads `length` bytes of `on`, which is valid for the call.
+    checked(unsafe {
+        libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, (&raw const on).cast(), length)
+    })
+    .map(drop)
+}
+
+/// Reads as `recv` does, and says how many nanoseconds ago the last byte read arrived, if the kernel knows.
+pub(crate) fn receive_stamped(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
+    // Room for one time stamp with its header; of `u64`, so that it is aligned as the kernel's header is.
+    let mut control = [0_u64; 8];
+    let mut vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: all members are numbers and pointers, of which zero is one that points nowhere.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control) as _;
+    // SAFETY: `message` points to one vector, which points to `buffer`, and to `control`, each with its length; all are
+    // valid for writing during the call.
+    let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the kernel has filled `control` with headers up to `msg_controllen`, within which these macros stay; a header
+    // of this type is followed by a `timespec`, which is read without being aligned.
+    let arrived = unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        let is_stamp = !header.is_null()
+            && (*header).cmsg_level == libc::SOL_SOCKET
+            && (*header).cmsg_type == libc::SCM_TIMESTAMPNS;
+        is_stamp.then(|| libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned())
+    };
+    let nanoseconds = |time: libc::timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    // The kernel stamps with the time of day. If that was set back meanwhile, nothing is known.
+    let delay = arrived.and_then(|arrived| clock(libc::CLOCK_REALTIME).checked_sub(nanoseconds(arrived)));
+    Ok((count, delay))
+}
+
 /// For how long a connection had something on its way, in nanoseconds since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SendTimes {

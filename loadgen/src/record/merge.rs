@@ -1,11 +1,11 @@
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::snapshot::{
-    Environment, ErrorTally, Generator, Interface, Latency, NodeTally, OperationTally, Sending, Series, Snapshot,
-    Stage, Tally, Window,
+    Environment, ErrorTally, Generator, Interface, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series,
+    Snapshot, Stage, Tally, Window,
 };
 
-use super::{NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
+use super::{Delays, NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
 use crate::selfcheck::Evidence;
 
 /// One worker's part of a snapshot.
@@ -42,6 +42,8 @@ pub struct WorkerReport {
     pub longest_delay_nanoseconds: u64,
     /// Requests in flight times nanoseconds, in a closed loop.
     pub in_flight: u128,
+    /// How long replies waited in the kernel.
+    pub receive_delay: ReceiveDelay,
     /// What held up the sending of some of its connections.
     pub sending: Sending,
     /// Requests that ready connections had room for times nanoseconds, in a closed loop.
@@ -218,6 +220,7 @@ fn generator(reports: &[WorkerReport], machine: Machine) -> Generator {
         delayed_nanoseconds: sum(|report| report.delayed_nanoseconds),
         longest_delay_nanoseconds: reports.iter().map(|r| r.longest_delay_nanoseconds).max().unwrap_or_default(),
         sending: sending(reports),
+        receive_delay: receive_delay(reports),
         environment: machine.environment,
         interface: machine.interface,
         idle_millionths: idle_millionths(reports),
@@ -240,6 +243,15 @@ fn sending(reports: &[WorkerReport]) -> Option<Sending> {
         all.busy_nanoseconds += busy_nanoseconds;
         all.peer_limited_nanoseconds += peer_limited_nanoseconds;
         all.buffer_limited_nanoseconds += buffer_limited_nanoseconds;
+    }
+    (all.connections > 0).then_some(all)
+}
+
+fn receive_delay(reports: &[WorkerReport]) -> Option<ReceiveDelay> {
+    let mut all = ReceiveDelay { connections: 0, counts: vec![0; Delays::STEPS] };
+    for delay in reports.iter().map(|report| &report.receive_delay) {
+        all.connections += delay.connections;
+        all.counts.iter_mut().zip(&delay.counts).for_each(|(sum, count)| *sum += count);
     }
     (all.connections > 0).then_some(all)
 }

@@ -84,6 +84,7 @@ fn report(recording: Recording) -> WorkerReport {
         longest_delay_nanoseconds: 5,
         in_flight: 30,
         room: 40,
+        receive_delay: redisbench_wire::snapshot::ReceiveDelay::default(),
         sending: redisbench_wire::snapshot::Sending::default(),
         reconnects: 1,
         slots: vec![16000],

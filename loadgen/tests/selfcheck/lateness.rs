@@ -9,10 +9,10 @@ use crate::harness::{MILLISECOND, open_loop, plan};
 use crate::machine::{alone, easy, lasting, measuring, ready, until_silent};
 use crate::support::RedisServer;
 
-const STALL: u64 = 300 * MILLISECOND;
+pub const STALL: u64 = 300 * MILLISECOND;
 
 /// Stops a process for a while from its next moment on. Whoever waits for it waits for the process too.
-fn stall(process: u32) -> Child {
+pub fn stall(process: u32) -> Child {
     let script = format!("kill -STOP {process}; sleep 0.3; kill -CONT {process}");
     Command::new("sh").args(["-c", &script]).spawn().unwrap()
 }

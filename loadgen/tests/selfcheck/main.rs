@@ -22,4 +22,5 @@ mod lateness;
 mod machine;
 mod network;
 mod processors;
+mod receiving;
 mod sending;

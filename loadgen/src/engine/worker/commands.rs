@@ -204,6 +204,7 @@ impl Worker {
             in_flight: found.in_flight,
             room: found.room,
             sending: found.sending,
+            receive_delay: self.receive_delay(),
             reconnects: self.reconnects,
             slots: self.slot_counts(),
         }

@@ -1,10 +1,12 @@
 //! What a worker finds of itself while its load sends.
 
-use redisbench_wire::snapshot::Sending;
+use redisbench_wire::snapshot::{ReceiveDelay, Sending};
 
 use super::Worker;
 use crate::engine::run::{Filling, Found, Run};
+use crate::engine::stream::Stream;
 use crate::engine::sys::{self, SendTimes};
+use crate::record::Delays;
 
 /// Connections that TCP is asked about: a system call each.
 const SAMPLED: usize = 64;
@@ -18,6 +20,7 @@ impl Worker {
         if let Some(run) = &mut self.run {
             run.sampled = sampled;
         }
+        self.connections.iter_mut().filter_map(|connection| connection.stream.as_mut()).for_each(Stream::forget_delays);
     }
 
     fn send_times(&self, index: usize) -> Option<SendTimes> {
@@ -45,6 +48,17 @@ impl Worker {
         if let Some(run) = self.run.as_mut().filter(|run| run.is_active()) {
             if more { run.connected.rise(1, now) } else { run.connected.fall(1, now) }
         }
+    }
+
+    /// How long replies waited in the kernel since the load began. Connections that are gone took theirs along.
+    pub(super) fn receive_delay(&self) -> ReceiveDelay {
+        let mut sum = ReceiveDelay { connections: 0, counts: vec![0; Delays::STEPS] };
+        let streams = self.connections.iter().filter_map(|connection| connection.stream.as_ref());
+        for delays in streams.filter_map(Stream::delays) {
+            sum.connections += 1;
+            sum.counts.iter_mut().zip(delays.counts()).for_each(|(sum, count)| *sum += count);
+        }
+        sum
     }
 
     /// The load sends nothing more: what was found up to now is all.

@@ -21,6 +21,9 @@ const AT_ONCE: usize = 64;
 const BACKOFF_FIRST: u64 = 50_000_000;
 const BACKOFF_LONGEST: u64 = 2_000_000_000;
 
+/// Of so many connections, one tells how long replies waited in the kernel.
+const STAMPED: usize = 16;
+
 /// Between pings of a connection at rest.
 const PING_EVERY: u64 = 5_000_000_000;
 
@@ -155,7 +158,7 @@ impl Worker {
         let deadline = self.now.saturating_add(self.common.plan.timeouts.connect_nanoseconds);
         let stream = sys::connect(address).and_then(|stream| {
             self.poller.add(&stream, index as u64)?;
-            Stream::new(stream, self.common.tls.as_ref())
+            Stream::new(stream, self.common.tls.as_ref(), index.is_multiple_of(STAMPED))
         });
         match stream {
             Ok(stream) => {

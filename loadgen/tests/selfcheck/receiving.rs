@@ -1,0 +1,45 @@
+//! Replies that were there and were not read.
+
+use redisbench_wire::snapshot::{ReceiveDelay, Snapshot};
+
+use crate::harness::plan;
+use crate::lateness::{STALL, stall};
+use crate::machine::{alone, easy, lasting, measuring, ready, until_silent};
+use crate::support::RedisServer;
+
+fn delay(snapshot: &Snapshot) -> &ReceiveDelay {
+    snapshot.generator.receive_delay.as_ref().unwrap()
+}
+
+fn longest(snapshot: &Snapshot) -> u64 {
+    delay(snapshot).quantile_nanoseconds(1_000_000).unwrap()
+}
+
+#[tokio::test]
+async fn a_reply_that_arrives_while_nobody_reads_shows_as_delayed() {
+    let _machine = alone().await;
+    let server = RedisServer::start(&[]);
+    let mut bench = ready(lasting(plan(), 800), &server).await;
+    for attempt in 1.. {
+        bench.start(attempt);
+        measuring(&bench).await;
+        stall(std::process::id()).wait().unwrap();
+        let snapshot = bench.finished(attempt).await;
+        // Of the two connections the first is looked at.
+        assert_eq!(delay(&snapshot).connections, 1);
+        // Now and then the stall hits when this connection has nothing in flight.
+        if longest(&snapshot) > STALL / 2 {
+            return;
+        }
+        assert!(attempt < 20, "{:?}", snapshot.generator);
+    }
+}
+
+#[tokio::test]
+async fn a_quiet_run_reads_at_once() {
+    let _machine = alone().await;
+    let snapshot = until_silent(easy(), |snapshot| longest(snapshot) < STALL / 5).await;
+    let reads: u64 = delay(&snapshot).counts.iter().sum();
+    // Connections take turns, so half of about 250 replies came on the one that is looked at.
+    assert!(reads > 50, "{reads} reads");
+}
