@@ -206,9 +206,12 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Re
     };
     let result = tokio::time::timeout(RECONCILE, step).await.unwrap_or(Err(ReconcileError::Timeout));
     context.shared.metrics.reconciled(began.elapsed(), result.as_ref().err().map(ReconcileError::class));
+    // What hinders it is told once, however often it is tried again meanwhile.
     if let Err(error) = &result
-        && let (Some((why, message)), Ok(benchmark)) = (error.for_people(), &object.0)
+        && let (Some(failure), Ok(benchmark)) = (error.for_people(), &object.0)
+        && context.shared.memory.failure(&benchmark.uid().unwrap_or_default()).as_ref() != Some(&failure)
     {
+        let (why, message) = failure;
         let notice = Notice { warning: true, reason: why.to_owned(), message };
         events::publish(&context.shared.recorder, &benchmark.object_ref(&()), &[notice]).await;
     }

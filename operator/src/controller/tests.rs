@@ -192,6 +192,9 @@ async fn a_foreign_job_of_our_name_is_never_touched() {
     let _ = world.reconcile().await;
     let stalled = world.condition("Stalled");
     assert_eq!((&stalled["status"], &stalled["reason"]), (&json!("True"), &json!("NameTaken")));
+    // However often it is tried again, one event is enough.
+    world.reconcile().await.unwrap_err();
+    assert_eq!(world.server.events().iter().filter(|event| *event == "NameTaken").count(), 1);
 }
 
 #[tokio::test]
