@@ -145,6 +145,15 @@ fn shortened(spec: &mut RedisBenchmarkSpec) {
     load.duration = Some(GoDuration::from(written.min(LONGEST)));
     load.requests = None;
     load.max_duration = None;
+    // Of stages the highest rate, throughout.
+    let rates = std::mem::take(&mut load.stages).into_iter().flat_map(|stage| [stage.rate.from, stage.rate.to]);
+    if let Some(highest) = rates.max() {
+        // All of its fields have defaults.
+        load.open_loop = load.open_loop.take().or_else(|| serde_json::from_str("{}").ok());
+        if let Some(open_loop) = &mut load.open_loop {
+            open_loop.rate = Some(highest);
+        }
+    }
     load.warmup = GoDuration::from(Duration::ZERO);
     spec.preload = PreloadSpec::default();
     spec.cleanup = CleanupSpec::default();
@@ -159,7 +168,26 @@ fn at_most(spec: &mut RedisBenchmarkSpec) {
 
 #[cfg(test)]
 mod tests {
-    use super::ProcessorTimes;
+    use redisbench_benchmark::api::RedisBenchmarkSpec;
+    use serde_json::json;
+
+    use super::{ProcessorTimes, shortened};
+
+    #[test]
+    fn of_stages_the_highest_rate_is_run() {
+        let mut spec: RedisBenchmarkSpec = serde_json::from_value(json!({
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
+            "workload": {"operations": [{"name": "get", "command": "GET __key__"}]},
+            "load": {"type": "OpenLoop", "stages": [
+                {"duration": "1h", "rate": {"from": 100, "to": 900}},
+                {"duration": "1h", "rate": {"from": 900, "to": 10}},
+            ]},
+        }))
+        .unwrap();
+        shortened(&mut spec);
+        assert_eq!(spec.load.open_loop.and_then(|open_loop| open_loop.rate), Some(900));
+        assert!(spec.load.stages.is_empty() && spec.load.duration.is_some_and(|length| length.as_str() == "10s"));
+    }
 
     #[test]
     fn processors_are_busy_when_they_are_neither_idle_nor_waiting() {
