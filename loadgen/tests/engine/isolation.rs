@@ -172,6 +172,8 @@ async fn what_has_no_connection_is_unsent_for_that() {
     let mut plan = numbered(1000, 100, 1);
     plan.load = Load::OpenLoop {
         rate_per_second: 1000,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
         pacing_grid_nanoseconds: 0,
         unsent_after_nanoseconds: 100 * MILLISECOND,
     };
