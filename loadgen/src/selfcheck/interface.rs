@@ -1,6 +1,7 @@
 //! Bytes on the wire, in short intervals.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 
 use redisbench_wire::snapshot::Interface;
 
@@ -9,7 +10,11 @@ const INTERFACES: usize = 64;
 
 /// The counts of all interfaces over a load.
 #[derive(Debug, Default)]
-pub(super) struct Interfaces(Vec<Counts>);
+pub(super) struct Interfaces {
+    counts: Vec<Counts>,
+    /// What the kernel said last. Kept, because it is asked ten times a second.
+    text: String,
+}
 
 #[derive(Debug)]
 struct Counts {
@@ -27,17 +32,22 @@ impl Interfaces {
             sent,
             seen: Interface { name: name.to_owned(), ..Interface::default() },
         };
-        Self(parse(&read()).take(INTERFACES).map(counts).collect())
+        let mut text = String::new();
+        read(&mut text);
+        Self { counts: parse(&text).take(INTERFACES).map(counts).collect(), text }
     }
 
     /// An interval of so many nanoseconds is over.
     pub(super) fn look(&mut self, nanoseconds: u64) {
-        self.add(&read(), nanoseconds);
+        let mut text = std::mem::take(&mut self.text);
+        read(&mut text);
+        self.add(&text, nanoseconds);
+        self.text = text;
     }
 
     fn add(&mut self, text: &str, nanoseconds: u64) {
         for (name, received, sent) in parse(text) {
-            let Some(counts) = self.0.iter_mut().find(|counts| counts.seen.name == name) else { continue };
+            let Some(counts) = self.counts.iter_mut().find(|counts| counts.seen.name == name) else { continue };
             let more_received = received.saturating_sub(counts.received);
             let more_sent = sent.saturating_sub(counts.sent);
             (counts.received, counts.sent) = (received, sent);
@@ -56,13 +66,17 @@ impl Interfaces {
 
     /// The one that carried most: where the target is, unless something else is louder than the load.
     pub(super) fn busiest(&self) -> Option<Interface> {
-        let all = self.0.iter().map(|counts| &counts.seen);
+        let all = self.counts.iter().map(|counts| &counts.seen);
         all.max_by_key(|seen| seen.received_bytes.saturating_add(seen.sent_bytes)).cloned()
     }
 }
 
-fn read() -> String {
-    fs::read_to_string("/proc/net/dev").unwrap_or_default()
+/// Reads the kernel's counts in place of what was read before. Without them there is no interface.
+fn read(text: &mut String) {
+    text.clear();
+    if File::open("/proc/net/dev").and_then(|mut file| file.read_to_string(text)).is_err() {
+        text.clear();
+    }
 }
 
 /// Name, bytes received and bytes sent of every interface: the first and the ninth number behind the name.
@@ -96,7 +110,7 @@ mod tests {
             sent: 100,
             seen: Interface { name: name.to_owned(), ..Interface::default() },
         };
-        interfaces.0 = vec![counts("lo"), counts("eth0")];
+        interfaces.counts = vec![counts("lo"), counts("eth0")];
         interfaces.add(&text(1000, 6000, 200), 100_000_000);
         interfaces.add(&text(1001, 7000, 1200), 100_000_000);
         let expected = Interface {

@@ -305,7 +305,8 @@ impl Worker {
 
 /// Counts the replies in `input` that answer `requests`, the commands of one send in their order, up to the first that
 /// is special. What requests have in common is counted once. Returns how many were answered.
-#[inline]
+// Out of line, so that it has the registers to itself.
+#[inline(never)]
 fn count_plain(
     flight: Flight,
     requests: &[Request],
