@@ -40,7 +40,10 @@ pub fn document(machine: &Machine, bench: &Bench, rows: &[Row]) -> String {
     let length = if (bench.length - 1.0).abs() < f64::EPSILON {
         String::new()
     } else {
-        format!(" The runs were shortened by the factor {}: they show that the machinery works, no more.", bench.length)
+        format!(
+            " The runs were shortened by the factor {}: the figures vary more than those of whole runs.",
+            bench.length
+        )
     };
     format!(
         "# What the load generator costs\n\n\

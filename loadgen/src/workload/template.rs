@@ -9,8 +9,8 @@ use crate::resp;
 
 #[derive(Debug)]
 pub(super) struct Template {
-    /// Of nearly all commands without a value: its bytes, and where the digits of its one key begin.
-    short: Option<([u8; SHORT], usize)>,
+    /// What nearly all commands are.
+    short: Option<Short>,
     pieces: Box<[Piece]>,
     length: usize,
     slot: SlotRule,
@@ -18,6 +18,52 @@ pub(super) struct Template {
 
 /// Commands of up to so many bytes are copied as if they had so many: in a few moves of a size that the compiler knows.
 pub(super) const SHORT: usize = 64;
+
+/// The bytes behind the value of such a command: mostly the end of its line.
+const TAIL: usize = 16;
+
+/// A command of one key, and of one value or none: `GET key`, `SET key value`.
+#[derive(Debug)]
+struct Short {
+    /// The bytes before the value, with zeros behind them.
+    head: [u8; SHORT],
+    head_length: usize,
+    /// Where the digits of the key's number begin.
+    digits: usize,
+    /// The bytes behind the value, if there is one.
+    tail: Option<[u8; TAIL]>,
+}
+
+impl Short {
+    /// None if that is not all of it.
+    fn of(pieces: &[Piece]) -> Option<Self> {
+        let (head, tail) = match pieces {
+            [head] => (head, None),
+            [head, tail] if tail.digits.is_empty() => (head, Some(padded(&tail.bytes)?)),
+            _ => return None,
+        };
+        let [digits] = head.digits.as_slice() else { return None };
+        Some(Self { head: padded(&head.bytes)?, head_length: head.bytes.len(), digits: *digits, tail })
+    }
+
+    // Out of line, so that a command without a value does not draw one.
+    #[inline(never)]
+    fn append_value<'v>(&self, tail: &[u8; TAIL], value: impl FnOnce() -> &'v [u8], room: &mut [u8]) {
+        let value = value();
+        let Some((place, rest)) = room[self.head_length..].split_at_mut_checked(value.len()) else { return };
+        place.copy_from_slice(value);
+        if let Some(rest) = rest.first_chunk_mut() {
+            *rest = *tail;
+        }
+    }
+}
+
+/// The bytes with zeros behind them; none if there are too many.
+fn padded<const LENGTH: usize>(bytes: &[u8]) -> Option<[u8; LENGTH]> {
+    let mut padded = [0; LENGTH];
+    padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(padded)
+}
 
 /// Encoded bytes up to the next value, or to the end: only the last piece has no value behind it.
 #[derive(Debug, Default)]
@@ -27,16 +73,6 @@ struct Piece {
     digits: Vec<usize>,
     /// Whether a value follows.
     value: bool,
-}
-
-impl Piece {
-    /// The bytes with zeros behind them, and where the digits of the only key begin. None if that is not all of it.
-    fn short(&self) -> Option<([u8; SHORT], usize)> {
-        let ([digits], false) = (self.digits.as_slice(), self.value) else { return None };
-        let mut bytes = [0; SHORT];
-        bytes.get_mut(..self.bytes.len())?.copy_from_slice(&self.bytes);
-        Some((bytes, *digits))
-    }
 }
 
 /// How the slot of a command follows from its key.
@@ -78,8 +114,7 @@ impl Template {
         }
         pieces.push(open);
         let length = pieces.iter().map(|piece| piece.bytes.len()).sum::<usize>() + values * value_length;
-        let short = if let [piece] = pieces.as_slice() { piece.short() } else { None };
-        Self { short, pieces: pieces.into(), length, slot: SlotRule::new(arguments, keys) }
+        Self { short: Short::of(&pieces), pieces: pieces.into(), length, slot: SlotRule::new(arguments, keys) }
     }
 
     /// Writes the command to the beginning of `room`, which has [`SHORT`] bytes more than it needs, and returns its length.
@@ -91,11 +126,14 @@ impl Template {
         value: impl FnOnce() -> &'v [u8],
         room: &mut [u8],
     ) -> usize {
-        if let Some((bytes, digits)) = &self.short
-            && let Some(room) = room.first_chunk_mut::<SHORT>()
+        if let Some(short) = &self.short
+            && let Some(head) = room.first_chunk_mut::<SHORT>()
         {
-            *room = *bytes;
-            keys.write_into(number, room, *digits);
+            *head = short.head;
+            keys.write_into(number, head, short.digits);
+            if let Some(tail) = &short.tail {
+                short.append_value(tail, value, room);
+            }
         } else {
             self.encode_pieces(number, keys, value, room);
         }
