@@ -21,7 +21,7 @@ pub use series::Completions;
 /// Sent later than this after the due time is late.
 pub(crate) const LATE_NANOSECONDS: u64 = 1_000_000;
 
-/// One finished request, as the recording needs to know it.
+/// One request that ended in an error, as the recording needs to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// Index into the mix.

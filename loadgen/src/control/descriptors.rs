@@ -11,11 +11,7 @@ const BESIDES: u64 = 256;
 /// When the hard limit is lower; says by how much.
 pub fn raise_limit(connections: u32) -> Result<(), String> {
     let needed = u64::from(connections) + BESIDES;
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid rlimit for the kernel to write to.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
-        return Err(format!("failed to read the limit of open files: {}", io::Error::last_os_error()));
-    }
+    let mut limit = limit().map_err(|error| format!("failed to read the limit of open files: {error}"))?;
     if limit.rlim_cur >= needed {
         return Ok(());
     }
@@ -27,11 +23,7 @@ pub fn raise_limit(connections: u32) -> Result<(), String> {
         ));
     }
     limit.rlim_cur = needed;
-    // SAFETY: `limit` is a valid rlimit that the kernel only reads.
-    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
-        return Err(format!("failed to raise the limit of open files to {needed}: {}", io::Error::last_os_error()));
-    }
-    Ok(())
+    set_limit(limit).map_err(|error| format!("failed to raise the limit of open files to {needed}: {error}"))
 }
 
 /// Raises the soft limit as far as it goes, for who cannot know how many clients come.
@@ -39,17 +31,25 @@ pub fn raise_limit(connections: u32) -> Result<(), String> {
 /// # Errors
 /// When the kernel refuses.
 pub fn raise_open_files() -> io::Result<()> {
+    let limit = limit()?;
+    set_limit(libc::rlimit { rlim_cur: limit.rlim_max, ..limit })
+}
+
+fn limit() -> io::Result<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit for the kernel to write to.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
-        return Err(io::Error::last_os_error());
+    match unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } {
+        0 => Ok(limit),
+        _ => Err(io::Error::last_os_error()),
     }
-    limit.rlim_cur = limit.rlim_max;
+}
+
+fn set_limit(limit: libc::rlimit) -> io::Result<()> {
     // SAFETY: `limit` is a valid rlimit that the kernel only reads.
-    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
-        return Err(io::Error::last_os_error());
+    match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
