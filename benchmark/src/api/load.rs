@@ -7,7 +7,8 @@ use redisbench_wire::rate::CumulativeRate;
 
 use super::duration::GoDuration;
 use super::problem::Problem;
-use super::spec::{Arrival, LoadSpec, LoadType, OpenLoopSpec, PipelineMode, RedisBenchmarkSpec, TargetType};
+use super::spec::{Arrival, LoadSpec, LoadType, OpenLoopSpec, PipelineMode, RedisBenchmarkSpec};
+use super::target::TargetType;
 use super::validate::{Durations, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
 use super::validated::Bound;
 

@@ -12,6 +12,7 @@ mod rules;
 mod schema;
 pub mod spec;
 pub mod status;
+pub mod target;
 mod template;
 mod validate;
 mod validated;

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use super::duration::{DURATION_PATTERN, DurationError, GoDuration};
 use super::problem::Problem;
-use super::spec::{ENDPOINT_PATTERN, NAME_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
+use super::spec::NAME_PATTERN;
+use super::target::{ENDPOINT_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
 
 /// Everything that is wrong with `value`, which stands at `field`. Rules across fields are not looked at.
 pub(super) fn check(schema: &Value, value: &Value, field: &str, problems: &mut Vec<Problem>) {

@@ -15,8 +15,9 @@ use super::rules::NAME_LENGTH;
 use super::schema;
 use super::spec::{
     BreakdownKind, CleanupKeys, KeyPatternType, KeysSpec, OperationSpec, PipelineMode, PreloadMode, RedisBenchmarkSpec,
-    ShardsSpec, TargetSpec, TargetType, ValueSizeSpec, WorkloadSpec,
+    ShardsSpec, ValueSizeSpec, WorkloadSpec,
 };
+use super::target::{TargetSpec, TargetType};
 use super::validated::{Bound, Shards, Validated};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use redisbench_wire::plan;
 
-use super::spec::{OnLost, Placement, SecretRef};
+use super::spec::{OnLost, Placement};
+use super::target::SecretRef;
 use super::template::ShardTemplate;
 
 /// A spec that was checked: whatever is built from it, building cannot fail. Only [`super::validate`] makes one.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Secret;
-use redisbench_benchmark::api::spec::SecretRef;
+use redisbench_benchmark::api::target::SecretRef;
 
 use crate::credentials::Credentials;
 use crate::manifest::Problem;

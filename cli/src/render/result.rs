@@ -1,8 +1,8 @@
 //! What was measured.
 
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::spec::TargetType;
 use redisbench_benchmark::api::status::{Latencies, OperationResult, Requests, ShardOutcome, TrialResult};
+use redisbench_benchmark::api::target::TargetType;
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
