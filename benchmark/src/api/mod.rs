@@ -16,6 +16,7 @@ pub mod target;
 mod template;
 mod validate;
 mod validated;
+pub mod workload;
 
 pub use crd::{chart_crd_template, crd_yaml, custom_resource_definition};
 pub use duration::{DurationError, GoDuration};

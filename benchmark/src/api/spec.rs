@@ -12,6 +12,7 @@ use super::duration::GoDuration;
 use super::status::RedisBenchmarkStatus;
 use super::target::TargetSpec;
 use super::template::ShardTemplate;
+use super::workload::{PreloadSpec, WorkloadSpec};
 
 /// Names of targets and operations: a DNS label.
 pub const NAME_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
@@ -75,155 +76,6 @@ pub struct RedisBenchmarkSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub ttl_seconds_after_finished: Option<u32>,
-}
-
-/// What is asked of the target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkloadSpec {
-    /// The weighted mix of commands, 1 to 64 of them. Which one a request is follows from the seed and its number.
-    #[schemars(
-        length(min = 1, max = 64),
-        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
-    )]
-    pub operations: Vec<OperationSpec>,
-    /// The keys that commands use.
-    #[serde(default)]
-    pub keys: KeysSpec,
-    /// The values that commands write.
-    #[serde(default)]
-    pub values: ValuesSpec,
-    /// Operation, key and value of every request follow from this number, 0 to 9007199254740991, so a second run asks
-    /// the same. Default 1.
-    #[serde(default = "default_seed")]
-    #[schemars(range(min = 0, max = 9_007_199_254_740_991_u64))]
-    pub seed: u64,
-}
-
-/// One entry of the mix.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct OperationSpec {
-    /// Names the operation in results and metrics: lower-case letters, digits and `-`, at most 32.
-    #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
-    pub name: String,
-    /// Its share of the requests is this over the sum of all weights; 1 to 1000000. Default 1.
-    #[serde(default = "default_one")]
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub weight: u32,
-    /// The command with its arguments, at most 4096 characters. `__key__` becomes the request's key and `__data__` its
-    /// value. Arguments with spaces go in quotes: `"` with \" \\ \n \r \t, or `'` where all stands for itself.
-    #[schemars(length(min = 1, max = 4096))]
-    pub command: String,
-}
-
-/// The key space: `prefix` followed by a decimal number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct KeysSpec {
-    /// Comes before the number, at most 256 characters. In a Cluster a hash tag in it, such as `{a}`, puts all keys in
-    /// one slot. Default `rb:`.
-    #[serde(default = "default_prefix")]
-    #[schemars(length(max = 256))]
-    pub prefix: String,
-    /// The first number, at most 1000000000000000. Default 0.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1_000_000_000_000_000_u64))]
-    pub start: u64,
-    /// How many keys, 1 to 1000000000000. Default 1000000.
-    #[serde(default = "default_key_count")]
-    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
-    pub count: u64,
-    /// Digits that the number is padded to with zeros, at most 20; it must hold the largest number. Default 0: just
-    /// that many, so that all keys are of one length.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 20))]
-    pub width: u32,
-    /// Which key a request takes.
-    #[serde(default)]
-    pub pattern: KeyPatternSpec,
-}
-
-/// Which key a request takes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct KeyPatternSpec {
-    /// `Uniform` draws each key with the same probability. `Sequential` walks them in order, all shards together.
-    /// `Partitioned` gives each shard its own part to walk in order. Default `Uniform`.
-    #[serde(default, rename = "type")]
-    pub kind: KeyPatternType,
-}
-
-/// Which key a request takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum KeyPatternType {
-    /// Each with the same probability.
-    #[default]
-    Uniform,
-    /// In order, all shards together.
-    Sequential,
-    /// Each shard walks its own part in order.
-    Partitioned,
-}
-
-/// The values that commands write.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ValuesSpec {
-    /// How long they are.
-    #[serde(default)]
-    pub size: ValueSizeSpec,
-}
-
-/// How long values are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ValueSizeSpec {
-    /// `Fixed` makes all values as long as `fixed` says. Default `Fixed`.
-    #[serde(default, rename = "type")]
-    pub kind: ValueSizeType,
-    /// For type `Fixed`, and required then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fixed: Option<FixedSizeSpec>,
-}
-
-/// How the length of values is chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ValueSizeType {
-    /// All values have one length.
-    #[default]
-    Fixed,
-}
-
-/// One length for all values.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FixedSizeSpec {
-    /// The length in bytes, 1 to 16777216 (16 MiB).
-    #[schemars(range(min = 1, max = 16_777_216))]
-    pub bytes: u32,
-}
-
-/// What is written before the measurement.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PreloadSpec {
-    /// `None` writes nothing. `Always` sets every key of the key space. `FillMissing` sets those that do not exist.
-    /// Default `None`.
-    #[serde(default)]
-    pub mode: PreloadMode,
-}
-
-/// What is written before the measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum PreloadMode {
-    /// Nothing.
-    #[default]
-    None,
-    /// Every key.
-    Always,
-    /// Every key that does not exist.
-    FillMissing,
 }
 
 /// What happens to the keys when the load is over.
@@ -483,24 +335,6 @@ impl Default for OpenLoopSpec {
     }
 }
 
-impl Default for KeysSpec {
-    fn default() -> Self {
-        Self {
-            prefix: default_prefix(),
-            start: 0,
-            count: default_key_count(),
-            width: 0,
-            pattern: KeyPatternSpec::default(),
-        }
-    }
-}
-
-impl Default for ValueSizeSpec {
-    fn default() -> Self {
-        Self { kind: ValueSizeType::Fixed, fixed: Some(FixedSizeSpec { bytes: 100 }) }
-    }
-}
-
 impl Default for TimeoutsSpec {
     fn default() -> Self {
         Self { connect: default_connect_timeout(), request: default_request_timeout() }
@@ -527,20 +361,8 @@ impl Default for MeasurementSpec {
     }
 }
 
-fn default_seed() -> u64 {
-    1
-}
-
 fn default_one() -> u32 {
     1
-}
-
-fn default_prefix() -> String {
-    "rb:".into()
-}
-
-fn default_key_count() -> u64 {
-    1_000_000
 }
 
 fn default_connections() -> u32 {

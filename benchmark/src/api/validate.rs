@@ -13,12 +13,10 @@ use super::load;
 use super::problem::Problem;
 use super::rules::NAME_LENGTH;
 use super::schema;
-use super::spec::{
-    BreakdownKind, CleanupKeys, KeyPatternType, KeysSpec, OperationSpec, PipelineMode, PreloadMode, RedisBenchmarkSpec,
-    ShardsSpec, ValueSizeSpec, WorkloadSpec,
-};
+use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec};
 use super::target::{TargetSpec, TargetType};
 use super::validated::{Bound, Shards, Validated};
+use super::workload::{KeyPatternType, KeysSpec, OperationSpec, PreloadMode, ValueSizeSpec, WorkloadSpec};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use redisbench_benchmark::api::GoDuration;
 use redisbench_benchmark::api::RedisBenchmarkSpec;
-use redisbench_benchmark::api::spec::{CleanupSpec, LoadType, PreloadSpec};
+use redisbench_benchmark::api::spec::{CleanupSpec, LoadType};
+use redisbench_benchmark::api::workload::PreloadSpec;
 use redisbench_wire::plan::Topology;
 
 use super::order::Order;
