@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_possible_truncation, reason = "slots are below 2^14")]
 
+mod numbered;
 mod redirect;
 mod slot;
 mod topology;
 
+pub use numbered::NumberedSlots;
 pub use redirect::Redirect;
-pub use slot::{SLOTS, crc16, hashed_part, slot_of};
+pub use slot::{SLOTS, hashed_part, slot_of};
 pub use topology::{NodeAddress, Topology, UNCOVERED};

@@ -157,9 +157,7 @@ impl Workload {
     #[inline]
     pub fn slot(&self, k: u64, operation: u16) -> u16 {
         let template = &self.templates[usize::from(operation)];
-        template
-            .slot(self.keys.draw(k), &self.keys)
-            .unwrap_or_else(|| self.slots.below(k, crate::cluster::SLOTS as u64) as u16)
+        template.slot(self.keys.draw(k)).unwrap_or_else(|| self.slots.below(k, crate::cluster::SLOTS as u64) as u16)
     }
 
     /// Writes the command of request `k`, which is of `operation`, to the beginning of `room`, which has at least

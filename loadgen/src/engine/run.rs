@@ -94,6 +94,8 @@ pub(super) struct Run {
     pub outstanding: u64,
     /// Closed loop of a cluster or of callers: requests that may be drawn.
     pub tokens: u64,
+    /// Of the requests that were drawn for tokens, those that were not sent yet.
+    pub drawn: u64,
     /// CPU time of the thread at the beginning.
     pub cpu_before: u64,
     /// CPU time of the load, once drained.
@@ -162,6 +164,7 @@ impl Run {
             drained: 0,
             outstanding: 0,
             tokens: 0,
+            drawn: 0,
             cpu_before: 0,
             cpu: 0,
             in_flight: Integral::default(),
@@ -273,6 +276,27 @@ impl Run {
         }
     }
 
+    /// The next requests for the tokens that there are; to be asked again until there is none. Of a number of requests no
+    /// more are drawn than will be sent, so that they are the first ones.
+    #[inline]
+    pub(super) fn draw_tokens(&mut self) -> Option<impl Iterator<Item = u64> + use<>> {
+        let most = self.quota.map_or(self.tokens, |quota| self.tokens.min(quota.saturating_sub(self.drawn)));
+        if most == 0 {
+            return None;
+        }
+        let (first, step, count) = match &mut self.source {
+            Source::Closed { k, step } => {
+                let first = *k;
+                *k += *step * most;
+                (first, *step, most)
+            }
+            _ => (self.draw()?, 1, 1),
+        };
+        self.tokens -= count;
+        self.drawn += count;
+        Some((0..count).map(move |at| first + step * at))
+    }
+
     /// Whether the load sends anything more of itself.
     pub(super) fn exhausted(&self, now: u64) -> bool {
         let walked = matches!(self.source, Source::Walk { k, end, .. } if k >= end && self.redo.is_empty());
@@ -327,6 +351,12 @@ impl Run {
 
     pub(super) fn has_callers(&self) -> bool {
         matches!(self.filling, Filling::Callers(_))
+    }
+
+    /// Whether requests are drawn before there is room for them: where windows are to be full.
+    #[inline]
+    pub(super) fn draws_ahead(&self) -> bool {
+        !self.is_open() && !self.has_callers()
     }
 
     pub(super) fn is_active(&self) -> bool {

@@ -9,6 +9,7 @@ mod dispatch;
 mod introspect;
 mod links;
 mod send;
+mod tokens;
 mod traffic;
 
 use std::collections::VecDeque;

@@ -2,9 +2,8 @@
 
 use redisbench_wire::plan::Part;
 
-use super::DIGITS;
 use super::keys::KeySpace;
-use crate::cluster::{SLOTS, crc16, hashed_part, slot_of};
+use crate::cluster::{NumberedSlots, hashed_part, slot_of};
 use crate::resp;
 
 #[derive(Debug)]
@@ -82,8 +81,8 @@ enum SlotRule {
     Any,
     /// A hash tag or a fixed key decides.
     Fixed(u16),
-    /// The number counts: `before` is the CRC of what stands before its digits.
-    Number { before: u16, after: Vec<u8> },
+    /// The number counts.
+    Number(NumberedSlots),
 }
 
 impl Template {
@@ -158,16 +157,11 @@ impl Template {
 
     /// None if the command names no key.
     #[inline]
-    pub(super) fn slot(&self, number: u64, keys: &KeySpace) -> Option<u16> {
+    pub(super) fn slot(&self, number: u64) -> Option<u16> {
         match &self.slot {
             SlotRule::Any => None,
             SlotRule::Fixed(slot) => Some(*slot),
-            SlotRule::Number { before, after } => {
-                let mut digits = [b'0'; DIGITS];
-                let digits = &mut digits[..keys.width()];
-                KeySpace::write(number, digits);
-                Some(crc16(crc16(*before, digits), after) % SLOTS as u16)
-            }
+            SlotRule::Number(slots) => Some(slots.of(number)),
         }
     }
 
@@ -210,9 +204,7 @@ impl SlotRule {
         let (start, end) = hashed_part(&bytes);
         match digits.iter().filter(|at| (start..end).contains(at)).collect::<Vec<_>>().as_slice() {
             [] => Self::Fixed(slot_of(&bytes)),
-            [at] => {
-                Self::Number { before: crc16(0, &bytes[start..**at]), after: bytes[*at + keys.width()..end].to_vec() }
-            }
+            [at] => Self::Number(NumberedSlots::new(&bytes[start..end], *at - start, keys.width())),
             // A key named twice in one argument: left to the cluster's redirects.
             _ => Self::Any,
         }

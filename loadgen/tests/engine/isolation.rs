@@ -136,6 +136,28 @@ async fn a_stalled_node_changes_nothing_for_the_others() {
     }
 }
 
+/// Requests are drawn before their node has room, but no more of them than will be sent.
+#[tokio::test]
+async fn a_closed_loop_of_a_cluster_sends_the_first_of_its_requests() {
+    for (pipeline, concurrency) in [(1, None), (16, None), (16, Some(7))] {
+        let (peers, topology) = cluster();
+        let mut plan = numbered(1, 901, pipeline);
+        (plan.connections, plan.load, plan.concurrency) = (6, Load::ClosedLoop, concurrency);
+        let wanted = by_node(&plan, &topology, 901);
+        let mut bench = Bench::new(plan, topology, 1);
+        bench.connect().await;
+        bench.start(1);
+        let snapshot = bench.finished(1).await;
+        assert_complete(&snapshot);
+        assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (901, 901));
+        for (peer, wanted) in peers.iter().zip(&wanted) {
+            let mut numbers = numbers(&peer.received());
+            numbers.sort_unstable();
+            assert_eq!(&numbers, wanted, "{pipeline} {concurrency:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_waits_too_long_for_a_node_is_unsent_and_no_other() {
     let (peers, topology) = cluster();

@@ -3,13 +3,14 @@
 use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
-use crate::cluster::UNCOVERED;
-use crate::engine::connection::{Link, Resend, Waiting};
+use crate::cluster::{SLOTS, UNCOVERED};
+use crate::engine::connection::{Link, Node, Resend, Waiting};
 use crate::engine::pipeline::{Class, Request};
 use crate::engine::run::{Filling, Run, Source};
 use crate::engine::sys;
 use crate::record::Unsent;
 use crate::schedule::Slot;
+use crate::workload::Workload;
 
 impl Worker {
     /// Moves the load on: its stage, and what can be sent now.
@@ -54,7 +55,8 @@ impl Worker {
         run.stage = if self.now >= run.measure_from { Stage::Measuring } else { Stage::Warmup };
         run.tokens = match run.filling {
             Filling::Callers(callers) => callers,
-            Filling::Windows | Filling::Batches => (usable * run.window) as u64,
+            // Half as many more than the windows hold wait for their nodes, so that a node has some to fill a window with.
+            Filling::Windows | Filling::Batches => (usable * run.window * 3 / 2) as u64,
         };
         run.connected.rise(ready as u64, self.now);
         run.cpu_before = sys::thread_cpu_nanoseconds();
@@ -85,7 +87,7 @@ impl Worker {
 
     /// A connection of `node` with room.
     #[inline]
-    fn connection_of(&mut self, node: usize) -> Option<u32> {
+    pub(super) fn connection_of(&mut self, node: usize) -> Option<u32> {
         let run = self.run.as_ref()?;
         let open = &mut self.nodes[node].open;
         while let Some(index) = open.front() {
@@ -124,24 +126,6 @@ impl Worker {
             }
         }
         if self.run.as_ref().is_some_and(Run::is_open) { self.dispatch_due() } else { self.dispatch_tokens() }
-    }
-
-    /// Draws a request for every one that a closed loop of a cluster or of callers has free.
-    fn dispatch_tokens(&mut self) {
-        while let Some(run) = &mut self.run {
-            if run.tokens == 0 || !run.is_active() || run.class_at(self.now).is_none() {
-                return;
-            }
-            let Some(k) = run.draw() else { return };
-            run.tokens -= 1;
-            let shared = run.has_callers();
-            let node = self.route(Waiting { k, due: 0 });
-            // Callers take the connections in turn, instead of filling one after the other.
-            if shared && let Some(node) = node {
-                let open = &mut self.nodes[node].open;
-                open.rotate_left(1.min(open.len()));
-            }
-        }
     }
 
     /// Draws the requests that are due.
@@ -223,7 +207,7 @@ impl Worker {
     }
 
     /// Leads a request to its node: onto a connection, or into its queue. Returns the node if a connection took it.
-    fn route(&mut self, waiting: Waiting) -> Option<usize> {
+    pub(super) fn route(&mut self, waiting: Waiting) -> Option<usize> {
         let request = self.request(waiting)?;
         let node = self.node_of(&request);
         if self.nodes[node].waiting.is_empty()
@@ -238,19 +222,7 @@ impl Worker {
 
     fn node_of(&self, request: &Request) -> usize {
         let (Some(slots), Some(run)) = (&self.slots, &self.run) else { return 0 };
-        let slot = run.workload.slot(request.k, request.operation);
-        match slots[usize::from(slot)] {
-            UNCOVERED => self.any_node(slot),
-            node => usize::from(node),
-        }
-    }
-
-    /// A node for a slot that nobody covers: any can say what is wrong.
-    #[cold]
-    fn any_node(&self, slot: u16) -> usize {
-        let count = self.nodes.len();
-        let mut nodes = (0..count).map(|index| (usize::from(slot) + index) % count);
-        nodes.find(|node| !self.nodes[*node].retired).unwrap_or(0)
+        owner(&run.workload, slots, &self.nodes, request.k, request.operation)
     }
 
     fn request(&self, waiting: Waiting) -> Option<Request> {
@@ -354,4 +326,21 @@ impl Worker {
             self.nodes[node].resend(resend);
         }
     }
+}
+
+/// The node that a request of a cluster belongs to.
+#[inline]
+pub(super) fn owner(workload: &Workload, slots: &[u16; SLOTS], nodes: &[Node], k: u64, operation: u16) -> usize {
+    let slot = workload.slot(k, operation);
+    match slots[usize::from(slot)] {
+        UNCOVERED => any_node(nodes, slot),
+        node => usize::from(node),
+    }
+}
+
+/// A node for a slot that nobody covers: any can say what is wrong.
+#[cold]
+fn any_node(nodes: &[Node], slot: u16) -> usize {
+    let count = nodes.len();
+    (0..count).map(|index| (usize::from(slot) + index) % count).find(|node| !nodes[*node].retired).unwrap_or(0)
 }

@@ -13,15 +13,18 @@ impl Worker {
     /// Gives every connection what it has room for.
     pub(super) fn fill_all(&mut self) {
         for index in 0..self.connections.len() {
-            self.has_room(index);
             self.fill(index);
+            self.has_room(index);
         }
     }
 
-    /// Keeps a connection's window full in a closed loop of one server.
+    /// Keeps a connection's window full in a closed loop, unless callers share the connections.
     #[inline]
     pub(super) fn fill(&mut self, index: usize) {
         if self.uses_queues() {
+            if self.run.as_ref().is_some_and(Run::draws_ahead) {
+                self.fill_for_node(index);
+            }
             return;
         }
         while let Some(run) = &mut self.run {
@@ -76,7 +79,7 @@ impl Worker {
     }
 
     /// Encodes and sends what is staged on a connection. Says whether the socket may take more.
-    fn flush(&mut self, index: usize) -> bool {
+    pub(super) fn flush(&mut self, index: usize) -> bool {
         let connection = &mut self.connections[index];
         let mut class = None;
         let sent = if let Some(run) = &self.run {
@@ -109,6 +112,7 @@ impl Worker {
         if let Some(run) = &mut self.run {
             let fresh = connection.pipeline.undecided_count() as u64;
             run.outstanding += fresh;
+            run.drawn = run.drawn.saturating_sub(fresh);
             run.in_flight.rise(fresh, sent);
             if class == Some(Class::Measured) {
                 run.spend(fresh, sent);

@@ -36,8 +36,8 @@ impl Worker {
             match connection.send_rest() {
                 Ok(Sent::Blocked) => {}
                 Ok(Sent::All) => {
-                    self.has_room(index);
                     self.fill(index);
+                    self.has_room(index);
                 }
                 Err(error) => return self.broken(index, &error),
             }
@@ -118,8 +118,8 @@ impl Worker {
         if successes > 0 {
             self.recording.series.add(self.now, successes);
         }
-        self.has_room(index);
         self.fill(index);
+        self.has_room(index);
     }
 
     /// Takes the replies up to the first that is special in any way: in what it is, or in what it answers. Nothing

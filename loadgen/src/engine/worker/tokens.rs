@@ -1,0 +1,65 @@
+//! Closed loops whose requests are led to connections: those of a cluster, and those of callers.
+//!
+//! A token is a request that may be drawn. A reply gives one back.
+
+use super::Worker;
+use super::dispatch::owner;
+use crate::engine::connection::Waiting;
+use crate::engine::pipeline::Request;
+use crate::engine::run::Run;
+
+impl Worker {
+    /// Draws a request for every one that a closed loop of a cluster or of callers has free.
+    pub(super) fn dispatch_tokens(&mut self) {
+        let Some(run) = &self.run else { return };
+        if !run.is_active() || run.class_at(self.now).is_none() {
+            return;
+        }
+        // Callers take the connections in turn, instead of filling one after the other.
+        let in_turn = run.has_callers();
+        while let Some(drawn) = self.run.as_mut().and_then(Run::draw_tokens) {
+            for k in drawn {
+                let node = self.route(Waiting { k, due: 0 });
+                if in_turn && let Some(node) = node {
+                    let open = &mut self.nodes[node].open;
+                    open.rotate_left(1.min(open.len()));
+                }
+            }
+        }
+    }
+
+    /// Fills a connection's window right after its replies, if enough waits for its node: that costs less than a send
+    /// after all replies have been read. What there is less of then goes out on as few connections as possible.
+    pub(super) fn fill_for_node(&mut self, index: usize) {
+        let node = self.connections[index].node as usize;
+        // A resend goes first.
+        if !self.nodes[node].resends.is_empty() {
+            return;
+        }
+        loop {
+            let Self { run: Some(run), slots: Some(slots), nodes, connections, .. } = self else { return };
+            if !run.is_active() || run.class_at(self.now).is_none() {
+                return;
+            }
+            let connection = &mut connections[index];
+            let room = connection.room(run.window, run.batch);
+            while let Some(drawn) = run.draw_tokens() {
+                let workload = &*run.workload;
+                for k in drawn {
+                    let owner = owner(workload, slots, nodes, k, workload.operation(k));
+                    nodes[owner].waiting.push_back(Waiting { k, due: 0 });
+                }
+            }
+            let waiting = &mut nodes[node].waiting;
+            if room == 0 || waiting.len() < room {
+                return;
+            }
+            let workload = &*run.workload;
+            let requests = waiting.drain(..room).map(|Waiting { k, .. }| Request::undecided(k, workload.operation(k)));
+            connection.pipeline.stage_undecided(requests);
+            if !self.flush(index) {
+                return;
+            }
+        }
+    }
+}
