@@ -47,7 +47,7 @@ pub struct Generator {
     pub interface: Option<Interface>,
     /// Settings of the machine when the load began. Only in a full snapshot.
     pub environment: Option<Environment>,
-    /// How long replies waited in the kernel; none within TLS.
+    /// How long replies waited in the kernel.
     pub receive_delay: Option<ReceiveDelay>,
     /// Connections that broke and were made again.
     pub reconnects: u64,

@@ -14,7 +14,7 @@ use crate::record::Delays;
 pub(super) struct Stream {
     socket: TcpStream,
     session: Option<Box<ClientConnection>>,
-    /// How long what was read had waited in the kernel, if that is looked at. Never within TLS.
+    /// How long what was read had waited in the kernel, if that is looked at.
     delays: Option<Box<Delays>>,
     /// Neither TLS nor delays: a read is a read.
     plain: bool,
@@ -37,7 +37,7 @@ impl Stream {
     /// # Errors
     /// When the settings cannot begin a session.
     pub(super) fn new(socket: TcpStream, tls: Option<&Tls>, sampled: bool) -> io::Result<Self> {
-        let stamped = sampled && tls.is_none() && sys::stamp_arrivals(&socket).is_ok();
+        let stamped = sampled && sys::stamp_arrivals(&socket).is_ok();
         let delays = stamped.then(Box::default);
         let session = tls.map(|tls| {
             let mut session = ClientConnection::new(tls.config.clone(), tls.server_name.clone())?;
@@ -99,12 +99,12 @@ impl Stream {
     }
 
     fn read_otherwise(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
-        let Some(delays) = &mut self.delays else { return self.read_session(buffer) };
-        let (count, delay) = sys::receive_stamped(&self.socket, buffer)?;
-        if let Some(delay) = delay {
-            delays.record(delay);
+        if self.session.is_some() {
+            return self.read_session(buffer);
         }
-        Ok(Received { count, emptied: count < buffer.len() })
+        let mut socket = Watched { socket: &self.socket, delays: self.delays.as_deref_mut(), emptied: false };
+        let count = socket.read(buffer)?;
+        Ok(Received { count, emptied: socket.emptied })
     }
 
     /// What was recorded since the last call of [`Self::forget_delays`].
@@ -129,7 +129,8 @@ impl Stream {
                     if std::mem::take(&mut self.emptied) {
                         return if count > 0 { Ok(Received { count, emptied: true }) } else { Err(error) };
                     }
-                    let mut socket = Watched { socket: &mut self.socket, emptied: false };
+                    let delays = self.delays.as_deref_mut();
+                    let mut socket = Watched { socket: &self.socket, delays, emptied: false };
                     match session.read_tls(&mut socket) {
                         Ok(0) if count > 0 => return Ok(Received { count, emptied: false }),
                         Ok(0) => return Ok(Received { count: 0, emptied: true }),
@@ -179,15 +180,24 @@ impl Stream {
     }
 }
 
-/// Notes whether a read took all there was.
+/// Notes whether a read took all there was, and how long that had waited if there are delays to be recorded.
 struct Watched<'s> {
-    socket: &'s mut TcpStream,
+    socket: &'s TcpStream,
+    delays: Option<&'s mut Delays>,
     emptied: bool,
 }
 
 impl Read for Watched<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.socket.read(buffer)?;
+        let count = if let Some(delays) = &mut self.delays {
+            let (count, delay) = sys::receive_stamped(self.socket, buffer)?;
+            if let Some(delay) = delay {
+                delays.record(delay);
+            }
+            count
+        } else {
+            self.socket.read(buffer)?
+        };
         self.emptied = count < buffer.len();
         Ok(count)
     }

@@ -69,6 +69,9 @@ async fn counts_are_the_servers_whatever_the_size() {
         let snapshot = bench.run().await;
         assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (requests, requests));
         assert_eq!(secure.server.calls("get") + secure.server.calls("set"), requests);
+        // The first connection of each worker is told when its bytes arrived.
+        let delay = snapshot.generator.receive_delay.as_ref().unwrap();
+        assert!(delay.connections == 2 && delay.counts.iter().sum::<u64>() > 0, "{delay:?}");
     }
 }
 
