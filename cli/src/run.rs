@@ -45,7 +45,7 @@ pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     };
     let name = applied.metadata.name.clone().unwrap_or_default();
     display.note(&format!("redisbenchmark/{name} in namespace {namespace}"));
-    match follow::follow(&api, &namespace, &name, &interrupts, display).await? {
+    match Box::pin(follow::follow(&api, &namespace, &name, &interrupts, display)).await? {
         End::Finished(mut benchmark) => {
             // As kubectl does: it drowns the rest.
             benchmark.metadata.managed_fields = None;

@@ -149,6 +149,7 @@ fn plan(options: &Options) -> ShardPlan {
         name: name.into(),
         weight,
         arguments: arguments.into_iter().map(|part| vec![part]).collect(),
+        keys: None,
     };
     let operations = [
         operation("get", options.get, vec![Part::Literal("GET".into()), Part::Key]),

@@ -27,6 +27,7 @@ pub fn plan() -> ShardPlan {
                 name: "get".into(),
                 weight: 1,
                 arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
+                keys: None,
             }],
             keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
             value_bytes: 100,

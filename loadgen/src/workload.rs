@@ -1,18 +1,27 @@
 //! What request k is: its operation, its key and its value, as functions of (seed, k) alone. Read-only once built, so
 //! that workers share one copy.
 #![forbid(unsafe_code)]
-#![allow(clippy::cast_possible_truncation, reason = "results are below a bound of their own type")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "results are within the bounds of their own type"
+)]
 
+pub(crate) mod elementary;
 mod keys;
 mod mix;
+mod pattern;
 pub(crate) mod rng;
 mod template;
 mod values;
 
-use redisbench_wire::plan::{KeyPattern, Operation, Part, Preload, ShardPlan};
+use std::ops::Range;
 
-use keys::{KeySpace, Pattern};
+use redisbench_wire::plan::{Keys, Operation, Part, Preload, ShardPlan};
+
+use keys::KeySpace;
 use mix::Mix;
+use pattern::Pattern;
 use rng::Stream;
 use template::Template;
 use values::Values;
@@ -42,6 +51,9 @@ pub enum WorkloadError {
     /// Too much padding.
     #[error("workload.keys.width is {0}, but may be at most {DIGITS}")]
     Width(u32),
+    /// A distribution that is none.
+    #[error("workload.keys.pattern: {0}")]
+    Pattern(&'static str),
 }
 
 /// A request's operation, and the number of its key.
@@ -57,19 +69,20 @@ pub struct Draw {
 #[derive(Debug)]
 pub struct Workload {
     mix: Mix,
-    keys: KeySpace,
     values: Values,
     templates: Vec<Template>,
     longest: usize,
     slots: Stream,
 }
 
-/// The keys of a shard's own part of the key space: those that its preload writes.
+/// The keys of a shard's own part of every key space: of the workload's, which its preload writes, and of those of single
+/// operations.
 #[derive(Debug)]
 pub struct OwnKeys {
-    space: KeySpace,
-    /// Their numbers, from 0.
-    pub numbers: std::ops::Range<u64>,
+    /// Each with the indices of its part.
+    spaces: Vec<(KeySpace, Range<u64>)>,
+    /// All parts behind each other, from 0.
+    pub numbers: Range<u64>,
 }
 
 impl OwnKeys {
@@ -78,14 +91,35 @@ impl OwnKeys {
     /// # Errors
     /// When the plan cannot be run.
     pub fn of(plan: &ShardPlan) -> Result<Self, WorkloadError> {
-        let keys = &plan.workload.keys;
-        let space = KeySpace::new(keys, Pattern::Sequential, Stream::new(plan.workload.seed, rng::KEYS))?;
-        Ok(Self { space, numbers: part_of(keys.count, plan.shard.into(), plan.shards.into()) })
+        let mut all = vec![&plan.workload.keys];
+        for keys in plan.workload.operations.iter().filter_map(|operation| operation.keys.as_ref()) {
+            let names = |keys: &Keys| (keys.prefix.clone(), keys.start, keys.count, keys.width);
+            if all.iter().all(|earlier| names(earlier) != names(keys)) {
+                all.push(keys);
+            }
+        }
+        let mut spaces = Vec::with_capacity(all.len());
+        let mut end = 0_u64;
+        for keys in all {
+            let space = KeySpace::new(keys, Pattern::Sequential, Stream::new(plan.workload.seed, rng::KEYS))?;
+            let part = part_of(keys.count, plan.shard.into(), plan.shards.into());
+            end = end.saturating_add(part.end - part.start);
+            spaces.push((space, part));
+        }
+        Ok(Self { spaces, numbers: 0..end })
     }
 
     /// The key with this number.
     pub fn key(&self, number: u64) -> Vec<u8> {
-        self.space.key(number)
+        let mut at = number;
+        for (space, part) in &self.spaces {
+            let length = part.end - part.start;
+            if at < length {
+                return space.key(part.start + at);
+            }
+            at -= length;
+        }
+        Vec::new()
     }
 }
 
@@ -98,12 +132,7 @@ impl Workload {
     /// # Errors
     /// When the plan cannot be run.
     pub fn of_trial(plan: &ShardPlan) -> Result<Self, WorkloadError> {
-        let pattern = match plan.workload.keys.pattern {
-            KeyPattern::Uniform => Pattern::Uniform,
-            KeyPattern::Sequential => Pattern::Sequential,
-            KeyPattern::Partitioned => Pattern::Partitioned { shards: u64::from(plan.shards) },
-        };
-        Self::new(plan, &plan.workload.operations, pattern)
+        Self::new(plan, &plan.workload.operations, |keys, stream| Pattern::of(keys, plan.shards, stream))
     }
 
     /// The preload's: request k writes key k of the key space. None if nothing is to be written.
@@ -118,13 +147,16 @@ impl Workload {
             Preload::Always => {}
             Preload::FillMissing => arguments.push(literal("NX")),
         }
-        let operation = Operation { name: "preload".into(), weight: 1, arguments };
-        Self::new(plan, &[operation], Pattern::Sequential).map(Some)
+        let operation = Operation { name: "preload".into(), weight: 1, arguments, keys: None };
+        Self::new(plan, &[operation], |_, _| Ok(Pattern::Sequential)).map(Some)
     }
 
-    fn new(plan: &ShardPlan, operations: &[Operation], pattern: Pattern) -> Result<Self, WorkloadError> {
+    fn new(
+        plan: &ShardPlan,
+        operations: &[Operation],
+        pattern: impl Fn(&Keys, Stream) -> Result<Pattern, WorkloadError>,
+    ) -> Result<Self, WorkloadError> {
         let workload = &plan.workload;
-        let keys = KeySpace::new(&workload.keys, pattern, Stream::new(workload.seed, rng::KEYS))?;
         let values = Values::new(workload.value_bytes as usize, workload.seed);
         let templates = operations
             .iter()
@@ -132,19 +164,24 @@ impl Workload {
                 if operation.arguments.is_empty() {
                     return Err(WorkloadError::EmptyCommand(operation.name.clone()));
                 }
-                Ok(Template::new(&operation.arguments, &keys, values.length()))
+                // One stream for all: a request is of one operation only.
+                let stream = Stream::new(workload.seed, rng::KEYS);
+                let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
+                let keys = KeySpace::new(keys, pattern(keys, stream)?, stream)?;
+                Ok(Template::new(&operation.arguments, keys, values.length()))
             })
             .collect::<Result<Vec<_>, _>>()?;
         let longest = templates.iter().map(Template::length).max().unwrap_or_default();
         let weights = operations.iter().map(|operation| operation.weight);
         let mix = Mix::new(weights, Stream::new(workload.seed, rng::MIX)).ok_or(WorkloadError::NoOperations)?;
-        Ok(Self { mix, keys, values, templates, longest, slots: Stream::new(workload.seed, rng::SLOTS) })
+        Ok(Self { mix, values, templates, longest, slots: Stream::new(workload.seed, rng::SLOTS) })
     }
 
     /// Operation and key of request `k`.
     #[inline]
     pub fn draw(&self, k: u64) -> Draw {
-        Draw { operation: self.mix.draw(k), key: self.keys.draw(k) }
+        let operation = self.mix.draw(k);
+        Draw { operation, key: self.templates[usize::from(operation)].key_number(k) }
     }
 
     /// The operation of request `k`.
@@ -157,7 +194,7 @@ impl Workload {
     #[inline]
     pub fn slot(&self, k: u64, operation: u16) -> u16 {
         let template = &self.templates[usize::from(operation)];
-        template.slot(self.keys.draw(k)).unwrap_or_else(|| self.slots.below(k, crate::cluster::SLOTS as u64) as u16)
+        template.slot(k).unwrap_or_else(|| self.slots.below(k, crate::cluster::SLOTS as u64) as u16)
     }
 
     /// Writes the command of request `k`, which is of `operation`, to the beginning of `room`, which has at least
@@ -165,7 +202,7 @@ impl Workload {
     #[inline]
     pub fn encode(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
         let template = &self.templates[usize::from(operation)];
-        template.encode(self.keys.draw(k), &self.keys, || self.values.of(k), room)
+        template.encode(k, || self.values.of(k), room)
     }
 
     /// The bytes of the longest command.

@@ -89,6 +89,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
         name: name.into(),
         weight,
         arguments: arguments.into_iter().map(|part| vec![part]).collect(),
+        keys: None,
     };
     ShardPlan {
         run: "allocations".into(),

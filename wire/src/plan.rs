@@ -104,6 +104,8 @@ pub struct Operation {
     pub weight: u32,
     /// The command's arguments, the first being its name; each the concatenation of its parts.
     pub arguments: Vec<Vec<Part>>,
+    /// Keys of its own, in place of the workload's.
+    pub keys: Option<Keys>,
 }
 
 /// A part of an argument.
@@ -137,6 +139,7 @@ pub struct Keys {
 
 /// Which key request k takes, out of keys 0..count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all_fields = "camelCase")]
 pub enum KeyPattern {
     /// Each with the same probability, by hash of (seed, k).
     Uniform,
@@ -144,6 +147,38 @@ pub enum KeyPattern {
     Sequential,
     /// Shard i of N walks keys `count*i/N .. count*(i+1)/N` in order: together each key once, then again.
     Partitioned,
+    /// By the normal distribution, drawn again where it leads beyond the first or the last key.
+    Gaussian {
+        /// The key in its middle: below the count.
+        mean: u64,
+        /// In keys, 1 to the count.
+        standard_deviation: u64,
+    },
+    /// The key of rank r, from 1, with a probability in proportion to r^-exponent.
+    Zipf {
+        /// The exponent in millionths: above 0 and below 100 million.
+        exponent_millionths: u32,
+        /// Which key has which rank.
+        hot_keys: HotKeys,
+    },
+    /// The first ranks share most of the requests evenly, and the others the rest.
+    HotSet {
+        /// How many they are, 1 to the count.
+        keys: u64,
+        /// Their share of the requests, in millionths of a percent.
+        percent_millionths: u32,
+        /// Which key has which rank.
+        hot_keys: HotKeys,
+    },
+}
+
+/// Which keys are asked for most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HotKeys {
+    /// Every first n ranks are spread evenly over the key space.
+    Scattered,
+    /// Rank r is key r - 1.
+    First,
 }
 
 /// What is written before the trial. Shard i of N writes keys `count*i/N .. count*(i+1)/N`.
@@ -282,6 +317,7 @@ pub(crate) mod tests {
                     name: "get".into(),
                     weight: 1,
                     arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
+                    keys: None,
                 }],
                 keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
                 value_bytes: 100,

@@ -70,9 +70,10 @@ fn add_rules(schema: &mut Value) {
     let spec = &schema["properties"]["spec"]["properties"];
     let fields: Vec<String> = spec.as_object().into_iter().flat_map(Map::keys).cloned().collect();
     push_rule(schema, rules::immutability(fields.iter().map(String::as_str)));
-    for rule in rules::RULES {
+    let patterns = rules::PATTERNS.into_iter().flat_map(|at| rules::PATTERN_RULES.iter().map(move |rule| (at, rule)));
+    for (place, rule) in rules::RULES.iter().map(|rule| (rule.at, rule)).chain(patterns) {
         let mut at = &mut *schema;
-        for step in rule.at.split('.').filter(|step| !step.is_empty()) {
+        for step in place.split('.').filter(|step| !step.is_empty()) {
             at = if step == "[]" { &mut at["items"] } else { &mut at["properties"][step] };
         }
         push_rule(at, rule.to_schema());

@@ -5,6 +5,7 @@ mod command;
 mod crd;
 mod duration;
 mod endpoint;
+pub mod keys;
 mod labels;
 mod load;
 mod problem;

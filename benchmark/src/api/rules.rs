@@ -97,6 +97,22 @@ pub(super) const RULES: &[Rule] = &[
         field: Some(".workload"),
     },
     Rule {
+        at: "spec.workload.keys",
+        condition: "!has(self.pattern.gaussian) || !has(self.pattern.gaussian.mean) || \
+                    (self.pattern.gaussian.mean >= self.start && self.pattern.gaussian.mean - self.start < self.count)",
+        message: "pattern.gaussian.mean must be the number of a key: start to start + count - 1",
+        expression: None,
+        field: Some(".pattern"),
+    },
+    Rule {
+        at: "spec.workload.keys",
+        condition: "!has(self.pattern.gaussian) || !has(self.pattern.gaussian.standardDeviation) || \
+                    self.pattern.gaussian.standardDeviation <= self.count",
+        message: "pattern.gaussian.standardDeviation must be at most count: more is nearly Uniform",
+        expression: None,
+        field: Some(".pattern"),
+    },
+    Rule {
         at: "spec",
         condition: "self.cleanup.keys != 'DeletePrefix' || self.workload.keys.prefix != ''",
         message: "workload.keys.prefix must not be empty with cleanup.keys DeletePrefix: set one that nobody else uses, \
@@ -205,6 +221,48 @@ pub(super) const RULES: &[Rule] = &[
         message: "load.closedLoop.concurrency must be at least shards.count: every shard needs one",
         expression: None,
         field: Some(".load"),
+    },
+];
+
+/// Where the rules of [`PATTERN_RULES`] stand.
+pub(super) const PATTERNS: [&str; 2] = ["spec.workload.keys.pattern", "spec.workload.operations.[].keys.pattern"];
+
+/// Those of a key pattern.
+pub(super) const PATTERN_RULES: &[Rule] = &[
+    Rule {
+        at: "",
+        condition: "self.type == 'Gaussian' || !has(self.gaussian)",
+        message: "gaussian goes with type Gaussian only: remove it, or set type to Gaussian",
+        expression: None,
+        field: Some(".gaussian"),
+    },
+    Rule {
+        at: "",
+        condition: "self.type == 'Zipf' || !has(self.zipf)",
+        message: "zipf goes with type Zipf only: remove it, or set type to Zipf",
+        expression: None,
+        field: Some(".zipf"),
+    },
+    Rule {
+        at: "",
+        condition: "self.type != 'Zipf' || has(self.zipf)",
+        message: "zipf must be set for type Zipf, such as zipf: {exponent: \"0.99\"}",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "",
+        condition: "self.type == 'HotSet' || !has(self.hotSet)",
+        message: "hotSet goes with type HotSet only: remove it, or set type to HotSet",
+        expression: None,
+        field: Some(".hotSet"),
+    },
+    Rule {
+        at: "",
+        condition: "self.type != 'HotSet' || has(self.hotSet)",
+        message: "hotSet must be set for type HotSet, such as hotSet: {requestsPercent: \"90\", keysPercent: \"10\"}",
+        expression: None,
+        field: None,
     },
 ];
 

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::duration::{DURATION_PATTERN, DurationError, GoDuration};
+use super::keys::{DECIMAL_PATTERN, millionths};
 use super::problem::Problem;
 use super::spec::NAME_PATTERN;
 use super::target::{ENDPOINT_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
@@ -168,6 +169,10 @@ fn pattern(pattern: &str) -> Option<Pattern> {
         DURATION_PATTERN => (
             |text| !matches!(GoDuration::new(text).parse(), Err(DurationError::Malformed)),
             "must be a duration: numbers with units, such as 500ms, 60s, 1m30s",
+        ),
+        DECIMAL_PATTERN => (
+            |text| millionths(text).is_some(),
+            "must be a decimal number above 0 and below 100 with at most 6 decimals, such as 0.99",
         ),
         NAME_PATTERN => (is_label, "must be lower-case letters, digits and -, with a letter or digit at both ends"),
         OBJECT_NAME_PATTERN => (

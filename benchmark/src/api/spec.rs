@@ -82,10 +82,10 @@ pub struct RedisBenchmarkSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CleanupSpec {
-    /// `Keep` leaves all keys. `DeletePrefix` deletes the keys of the key space by name (`UNLINK`), also those that were
-    /// there before: the prefix with each number from `start`, `count` of them, and no other key. It takes up to a
-    /// minute after the load, also after an abort. What is left is told, and changes neither phase nor verdict. Default
-    /// `Keep`.
+    /// `Keep` leaves all keys. `DeletePrefix` deletes the keys of the workload and of its operations by name (`UNLINK`),
+    /// also those that were there before: the prefix with each number from `start`, `count` of them, and no other key.
+    /// It takes up to a minute after the load, also after an abort. What is left is told, and changes neither phase nor
+    /// verdict. Default `Keep`.
     #[serde(default)]
     pub keys: CleanupKeys,
 }

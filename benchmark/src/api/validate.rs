@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::command;
 use super::crd;
 use super::duration::GoDuration;
+use super::keys::{self, KeyPatternType, KeysSpec};
 use super::load;
 use super::problem::Problem;
 use super::rules::NAME_LENGTH;
@@ -16,7 +17,7 @@ use super::schema;
 use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec};
 use super::target::{TargetSpec, TargetType};
 use super::validated::{Bound, Shards, Validated};
-use super::workload::{KeyPatternType, KeysSpec, OperationSpec, PreloadMode, ValueSizeSpec, WorkloadSpec};
+use super::workload::{OperationSpec, PreloadMode, ValueSizeSpec, WorkloadSpec};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
@@ -116,9 +117,9 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
         operations: operations
             .iter()
             .enumerate()
-            .map(|(index, operation)| check_operation(operation, index, cluster, problems))
+            .map(|(index, operation)| check_operation(operation, index, keys, cluster, problems))
             .collect(),
-        keys: check_keys(keys, problems),
+        keys: keys::check(keys, "spec.workload.keys", problems),
         value_bytes: check_value_size(&values.size, problems),
         seed: *seed,
     }
@@ -127,6 +128,7 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
 fn check_operation(
     operation: &OperationSpec,
     index: usize,
+    keys: &KeysSpec,
     cluster: bool,
     problems: &mut Vec<Problem>,
 ) -> plan::Operation {
@@ -135,34 +137,16 @@ fn check_operation(
         problems.push(Problem::new(&field, &operation.command, error.to_string()));
         Vec::new()
     });
-    let keys = arguments.iter().filter(|argument| argument.contains(&plan::Part::Key)).count();
-    if cluster && keys > 1 {
-        let message = format!("has __key__ in {keys} arguments, and may have it in one only for type Cluster");
+    let with_key = arguments.iter().filter(|argument| argument.contains(&plan::Part::Key)).count();
+    if cluster && with_key > 1 {
+        let message = format!("has __key__ in {with_key} arguments, and may have it in one only for type Cluster");
         problems.push(Problem::new(field, &operation.command, message));
     }
-    plan::Operation { name: operation.name.clone(), weight: operation.weight, arguments }
-}
-
-fn check_keys(keys: &KeysSpec, problems: &mut Vec<Problem>) -> plan::Keys {
-    let largest = keys.start.saturating_add(keys.count.saturating_sub(1));
-    let digits = largest.checked_ilog10().unwrap_or(0) + 1;
-    if keys.width != 0 && keys.width < digits {
-        let message = format!(
-            "is too small for the largest number {largest}: set it to {digits} or more, or to 0 for as many as needed"
-        );
-        problems.push(Problem::new("spec.workload.keys.width", keys.width, message));
-    }
-    plan::Keys {
-        prefix: keys.prefix.clone(),
-        start: keys.start,
-        count: keys.count,
-        width: keys.width,
-        pattern: match keys.pattern.kind {
-            KeyPatternType::Uniform => plan::KeyPattern::Uniform,
-            KeyPatternType::Sequential => plan::KeyPattern::Sequential,
-            KeyPatternType::Partitioned => plan::KeyPattern::Partitioned,
-        },
-    }
+    let own = operation.keys.as_ref().map(|own| {
+        let field = format!("spec.workload.operations[{index}].keys");
+        keys::check(&own.over(keys), &field, problems)
+    });
+    plan::Operation { name: operation.name.clone(), weight: operation.weight, arguments, keys: own }
 }
 
 fn check_value_size(size: &ValueSizeSpec, problems: &mut Vec<Problem>) -> u32 {
@@ -206,17 +190,29 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
     problems.extend(per_shard("load.connections", spec.load.connections.into()));
     load::check_callers(spec, problems);
     problems.extend(spec.load.requests.and_then(|requests| per_shard("load.requests", requests)));
-    if spec.workload.keys.pattern.kind == KeyPatternType::Partitioned {
-        problems.extend(per_shard("workload.keys.count", spec.workload.keys.count));
+    for (field, keys) in all_keys(&spec.workload) {
+        if keys.pattern.kind == KeyPatternType::Partitioned {
+            problems.extend(per_shard(&format!("{field}.count"), keys.count));
+        }
     }
-    if spec.cleanup.keys == CleanupKeys::DeletePrefix && spec.workload.keys.prefix.is_empty() {
+    let nameless = all_keys(&spec.workload).find(|(_, keys)| keys.prefix.is_empty());
+    if let (CleanupKeys::DeletePrefix, Some((field, _))) = (spec.cleanup.keys, nameless) {
         let message = "must not be empty with cleanup.keys DeletePrefix, which would delete keys that are mere numbers: \
                        set one that nobody else uses, such as rb:, or cleanup.keys to Keep";
-        problems.push(Problem::new("spec.workload.keys.prefix", "\"\"", message));
+        problems.push(Problem::new(format!("spec.{field}.prefix"), "\"\"", message));
     }
     if let Some(bound) = bound {
         load::check_amount(&spec.load, bound, shards, problems);
     }
+}
+
+/// The key spaces of a workload, with their places: its own and those of single operations.
+fn all_keys(workload: &WorkloadSpec) -> impl Iterator<Item = (String, KeysSpec)> {
+    let own = workload.operations.iter().enumerate().filter_map(|(index, operation)| {
+        let keys = operation.keys.as_ref()?.over(&workload.keys);
+        Some((format!("workload.operations[{index}].keys"), keys))
+    });
+    std::iter::once(("workload.keys".to_owned(), workload.keys.clone())).chain(own)
 }
 
 /// Judges the durations below one field.

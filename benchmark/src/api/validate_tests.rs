@@ -300,6 +300,38 @@ fn one_key_per_command_of_a_cluster() {
 }
 
 #[test]
+fn keys_of_single_operations_are_judged_as_the_workloads() {
+    let operation = |keys: Value| json!({"operations": [{"name": "get", "command": "GET __key__", "keys": keys}]});
+    let cases = [
+        (
+            json!({"workload": operation(json!({"start": 100, "width": 2}))}),
+            "spec.workload.operations[0].keys.width: 2: is too small for the largest number 1000099: set it to 7 or more, \
+             or to 0 for as many as needed",
+        ),
+        (
+            json!({
+                "workload": operation(json!({"count": 1, "pattern": {"type": "Partitioned"}})),
+                "shards": {"count": 2},
+            }),
+            "spec.workload.operations[0].keys.count: 1: must be at least shards.count, which is 2: every shard needs one",
+        ),
+        (
+            json!({"workload": operation(json!({"prefix": ""})), "cleanup": {"keys": "DeletePrefix"}}),
+            "spec.workload.operations[0].keys.prefix: \"\": must not be empty with cleanup.keys DeletePrefix, which would \
+             delete keys that are mere numbers: set one that nobody else uses, such as rb:, or cleanup.keys to Keep",
+        ),
+        (
+            json!({"workload": operation(json!({"pattern": {"type": "Zipf", "zipf": {"exponent": "0"}}}))}),
+            "spec.workload.operations[0].keys.pattern.zipf.exponent: \"0\": must be a decimal number above 0 and below 100 \
+             with at most 6 decimals, such as 0.99",
+        ),
+    ];
+    for (patch, expected) in cases {
+        assert_eq!(problems(&patch), [expected], "with {patch}");
+    }
+}
+
+#[test]
 fn names_are_short_labels() {
     let spec = with(&json!({})).spec;
     assert!(validate(&spec, &"a".repeat(46)).is_ok());

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::keys::{KeysSpec, OperationKeysSpec};
 use super::spec::NAME_PATTERN;
 
 /// What is asked of the target.
@@ -44,55 +45,10 @@ pub struct OperationSpec {
     /// value. Arguments with spaces go in quotes: `"` with \" \\ \n \r \t, or `'` where all stands for itself.
     #[schemars(length(min = 1, max = 4096))]
     pub command: String,
-}
-
-/// The key space: `prefix` followed by a decimal number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct KeysSpec {
-    /// Comes before the number, at most 256 characters. In a Cluster a hash tag in it, such as `{a}`, puts all keys in
-    /// one slot. Default `rb:`.
-    #[serde(default = "default_prefix")]
-    #[schemars(length(max = 256))]
-    pub prefix: String,
-    /// The first number, at most 1000000000000000. Default 0.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 1_000_000_000_000_000_u64))]
-    pub start: u64,
-    /// How many keys, 1 to 1000000000000. Default 1000000.
-    #[serde(default = "default_key_count")]
-    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
-    pub count: u64,
-    /// Digits that the number is padded to with zeros, at most 20; it must hold the largest number. Default 0: just
-    /// that many, so that all keys are of one length.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 20))]
-    pub width: u32,
-    /// Which key a request takes.
-    #[serde(default)]
-    pub pattern: KeyPatternSpec,
-}
-
-/// Which key a request takes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct KeyPatternSpec {
-    /// `Uniform` draws each key with the same probability. `Sequential` walks them in order, all shards together.
-    /// `Partitioned` gives each shard its own part to walk in order. Default `Uniform`.
-    #[serde(default, rename = "type")]
-    pub kind: KeyPatternType,
-}
-
-/// Which key a request takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum KeyPatternType {
-    /// Each with the same probability.
-    #[default]
-    Uniform,
-    /// In order, all shards together.
-    Sequential,
-    /// Each shard walks its own part in order.
-    Partitioned,
+    /// Keys of its own. What is not set is as in `workload.keys`. The preload does not write them; `cleanup` deletes them
+    /// too. Not set by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<OperationKeysSpec>,
 }
 
 /// The values that commands write.
@@ -155,18 +111,6 @@ pub enum PreloadMode {
     FillMissing,
 }
 
-impl Default for KeysSpec {
-    fn default() -> Self {
-        Self {
-            prefix: default_prefix(),
-            start: 0,
-            count: default_key_count(),
-            width: 0,
-            pattern: KeyPatternSpec::default(),
-        }
-    }
-}
-
 impl Default for ValueSizeSpec {
     fn default() -> Self {
         Self { kind: ValueSizeType::Fixed, fixed: Some(FixedSizeSpec { bytes: 100 }) }
@@ -175,14 +119,6 @@ impl Default for ValueSizeSpec {
 
 fn default_seed() -> u64 {
     1
-}
-
-fn default_prefix() -> String {
-    "rb:".into()
-}
-
-fn default_key_count() -> u64 {
-    1_000_000
 }
 
 fn default_weight() -> u32 {

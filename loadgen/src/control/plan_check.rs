@@ -2,14 +2,13 @@
 //! crashing the shard.
 
 use redisbench_wire::limits;
-use redisbench_wire::plan::{Bound, Load, Operation, Part, ShardPlan, Topology};
+use redisbench_wire::plan::{Bound, Keys, Load, Operation, Part, ShardPlan, Topology};
 
 /// The largest value that Redis takes.
 const VALUE_BYTES: u32 = 512 << 20;
 
 /// Says what is wrong with `plan`, naming the field.
 pub fn check(plan: &ShardPlan) -> Result<(), String> {
-    let keys = &plan.workload.keys;
     let target = &plan.target;
     require(plan.shard < plan.shards, || format!("shard {} of {} shards", plan.shard, plan.shards))?;
     require(plan.connections > 0, || "connections is 0: a shard needs one at least".into())?;
@@ -19,10 +18,7 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     require(target.topology == Topology::Standalone || target.database == 0, || {
         format!("target.database is {}, but a cluster has only database 0", target.database)
     })?;
-    require(keys.count > 0, || "workload.keys.count is 0".into())?;
-    require(keys.start.checked_add(keys.count).is_some(), || {
-        format!("workload.keys: start {} and count {} go beyond 64 bits", keys.start, keys.count)
-    })?;
+    check_keys("workload", &plan.workload.keys)?;
     require(plan.workload.value_bytes <= VALUE_BYTES, || {
         format!("workload.valueBytes is {}, more than the {VALUE_BYTES} that Redis takes", plan.workload.value_bytes)
     })?;
@@ -79,11 +75,20 @@ fn check_load(plan: &ShardPlan, longest: u64) -> Result<(), String> {
 }
 
 fn check_operation(operation: &Operation) -> Result<(), String> {
-    let Operation { name, weight, arguments } = operation;
+    let Operation { name, weight, arguments, keys } = operation;
     let literal = |part: &Part| matches!(part, Part::Literal(text) if !text.is_empty());
     let command = arguments.first().is_some_and(|command| !command.is_empty() && command.iter().all(literal));
     require(*weight > 0, || format!("operation {name} has weight 0"))?;
-    require(command, || format!("operation {name} does not begin with the name of a command"))
+    require(command, || format!("operation {name} does not begin with the name of a command"))?;
+    keys.iter().try_for_each(|keys| check_keys(&format!("operation {name}"), keys))
+}
+
+/// What a pattern asks for is checked where it is made.
+fn check_keys(of: &str, keys: &Keys) -> Result<(), String> {
+    require(keys.count > 0, || format!("{of}.keys.count is 0"))?;
+    require(keys.start.checked_add(keys.count).is_some(), || {
+        format!("{of}.keys: start {} and count {} go beyond 64 bits", keys.start, keys.count)
+    })
 }
 
 fn require(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
@@ -118,7 +123,7 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut ShardPlan);
-        let faults: [(Spoil, &str); 22] = [
+        let faults: [(Spoil, &str); 23] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shard = 3, "shard 3 of 3 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
@@ -128,6 +133,10 @@ mod tests {
             (|plan| (plan.target.topology, plan.target.database) = (Topology::Cluster, 1), "target.database is 1"),
             (|plan| plan.workload.keys.count = 0, "workload.keys.count is 0"),
             (|plan| plan.workload.keys.start = u64::MAX, "beyond 64 bits"),
+            (
+                |plan| plan.workload.operations[0].keys = Some(Keys { count: 0, ..plan.workload.keys.clone() }),
+                "operation get.keys.count is 0",
+            ),
             (|plan| plan.workload.value_bytes = u32::MAX, "workload.valueBytes is 4294967295"),
             (|plan| plan.workload.operations.clear(), "has 0 entries"),
             (|plan| plan.workload.operations[0].weight = 0, "operation get has weight 0"),

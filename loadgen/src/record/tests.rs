@@ -10,8 +10,12 @@ use redisbench_wire::snapshot::{Snapshot, Stage, Window};
 use super::*;
 
 fn plan(open_loop: bool) -> ShardPlan {
-    let operation =
-        |name: &str| Operation { name: name.into(), weight: 1, arguments: vec![vec![Part::Literal("PING".into())]] };
+    let operation = |name: &str| Operation {
+        name: name.into(),
+        weight: 1,
+        arguments: vec![vec![Part::Literal("PING".into())]],
+        keys: None,
+    };
     let open = Load::OpenLoop {
         rate_per_second: 1,
         stages: Vec::new(),

@@ -52,7 +52,8 @@ mod tests {
 
     fn told(words: &str, description: Value) -> Option<String> {
         let argument = |word: &str| vec![if word == "K" { Part::Key } else { Part::Literal(word.into()) }];
-        let operation = Operation { name: "op".into(), weight: 1, arguments: words.split(' ').map(argument).collect() };
+        let operation =
+            Operation { name: "op".into(), weight: 1, arguments: words.split(' ').map(argument).collect(), keys: None };
         let names = [command(&operation)];
         judge(&[operation], &names, &Value::Array(vec![description]))
     }

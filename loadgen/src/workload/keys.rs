@@ -2,17 +2,11 @@
 
 use redisbench_wire::plan::Keys;
 
+use super::pattern::Pattern;
 use super::rng::Stream;
 use super::{DIGITS, WorkloadError};
 
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Pattern {
-    Uniform,
-    Sequential,
-    Partitioned { shards: u64 },
-}
-
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct KeySpace {
     prefix: Vec<u8>,
     start: u64,
@@ -45,20 +39,27 @@ impl KeySpace {
     #[inline]
     pub(super) fn draw(&self, k: u64) -> u64 {
         self.start
-            + match self.pattern {
+            + match &self.pattern {
                 Pattern::Uniform => self.stream.below(k, self.count),
                 Pattern::Sequential => k % self.count,
-                Pattern::Partitioned { shards } => self.partitioned(k, shards),
+                rare => self.draw_rare(k, rare),
             }
     }
 
     // Out of line: it is long, and would cost the others their registers.
     #[inline(never)]
-    fn partitioned(&self, k: u64, shards: u64) -> u64 {
-        let part = part_of(self.count, k % shards, shards);
-        // A shard without a part, because there are more shards than keys, walks all of them.
-        let (first, length) = if part.is_empty() { (0, self.count) } else { (part.start, part.end - part.start) };
-        first + k / shards % length
+    fn draw_rare(&self, k: u64, pattern: &Pattern) -> u64 {
+        match pattern {
+            Pattern::Partitioned { shards } => {
+                let part = part_of(self.count, k % shards, *shards);
+                // A shard without a part, because there are more shards than keys, walks all of them.
+                let (first, length) =
+                    if part.is_empty() { (0, self.count) } else { (part.start, part.end - part.start) };
+                first + k / shards % length
+            }
+            Pattern::Drawn(drawn) => drawn.draw(self.stream.own(k)),
+            Pattern::Uniform | Pattern::Sequential => 0,
+        }
     }
 
     /// Key `index` of the key space, from 0.

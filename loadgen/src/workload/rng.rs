@@ -28,6 +28,12 @@ impl Stream {
         mix(self.origin.wrapping_add(index.wrapping_add(1).wrapping_mul(STEP)))
     }
 
+    /// A stream that belongs to number `index`, for what takes several numbers, or nobody knows how many.
+    #[inline]
+    pub(crate) fn own(self, index: u64) -> Self {
+        Self { origin: self.at(index) }
+    }
+
     /// Number `index`, brought to 0..bound. The bias is below bound / 2^64.
     #[inline]
     pub(crate) fn below(self, index: u64, bound: u64) -> u64 {

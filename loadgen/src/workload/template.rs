@@ -8,6 +8,7 @@ use crate::resp;
 
 #[derive(Debug)]
 pub(super) struct Template {
+    keys: KeySpace,
     /// What nearly all commands are.
     short: Option<Short>,
     pieces: Box<[Piece]>,
@@ -86,13 +87,13 @@ enum SlotRule {
 }
 
 impl Template {
-    pub(super) fn new(arguments: &[Vec<Part>], keys: &KeySpace, value_length: usize) -> Self {
+    pub(super) fn new(arguments: &[Vec<Part>], keys: KeySpace, value_length: usize) -> Self {
         let mut pieces = Vec::new();
         let mut values = 0;
         let mut open = Piece::default();
         resp::append_header(&mut open.bytes, arguments.len());
         for argument in arguments {
-            let length: usize = argument.iter().map(|part| part_length(part, keys, value_length)).sum();
+            let length: usize = argument.iter().map(|part| part_length(part, &keys, value_length)).sum();
             open.bytes.extend_from_slice(format!("${length}\r\n").as_bytes());
             for part in argument {
                 match part {
@@ -113,39 +114,42 @@ impl Template {
         }
         pieces.push(open);
         let length = pieces.iter().map(|piece| piece.bytes.len()).sum::<usize>() + values * value_length;
-        Self { short: Short::of(&pieces), pieces: pieces.into(), length, slot: SlotRule::new(arguments, keys) }
+        let slot = SlotRule::new(arguments, &keys);
+        Self { keys, short: Short::of(&pieces), pieces: pieces.into(), length, slot }
     }
 
-    /// Writes the command to the beginning of `room`, which has [`SHORT`] bytes more than it needs, and returns its length.
+    /// The number in the key of request `k`.
     #[inline]
-    pub(super) fn encode<'v>(
-        &self,
-        number: u64,
-        keys: &KeySpace,
-        value: impl FnOnce() -> &'v [u8],
-        room: &mut [u8],
-    ) -> usize {
+    pub(super) fn key_number(&self, k: u64) -> u64 {
+        self.keys.draw(k)
+    }
+
+    /// Writes the command of request `k` to the beginning of `room`, which has [`SHORT`] bytes more than it needs, and
+    /// returns its length.
+    #[inline]
+    pub(super) fn encode<'v>(&self, k: u64, value: impl FnOnce() -> &'v [u8], room: &mut [u8]) -> usize {
+        let number = self.keys.draw(k);
         if let Some(short) = &self.short
             && let Some(head) = room.first_chunk_mut::<SHORT>()
         {
             *head = short.head;
-            keys.write_into(number, head, short.digits);
+            self.keys.write_into(number, head, short.digits);
             if let Some(tail) = &short.tail {
                 short.append_value(tail, value, room);
             }
         } else {
-            self.encode_pieces(number, keys, value, room);
+            self.encode_pieces(number, value, room);
         }
         self.length
     }
 
     #[inline(never)]
-    fn encode_pieces<'v>(&self, number: u64, keys: &KeySpace, value: impl FnOnce() -> &'v [u8], mut room: &mut [u8]) {
+    fn encode_pieces<'v>(&self, number: u64, value: impl FnOnce() -> &'v [u8], mut room: &mut [u8]) {
         let value = if self.pieces.len() > 1 { value() } else { &[] };
         for piece in &self.pieces {
             room[..piece.bytes.len()].copy_from_slice(&piece.bytes);
             for digits in &piece.digits {
-                keys.write_into(number, room, *digits);
+                self.keys.write_into(number, room, *digits);
             }
             if piece.value {
                 room = &mut room[piece.bytes.len()..];
@@ -157,11 +161,11 @@ impl Template {
 
     /// None if the command names no key.
     #[inline]
-    pub(super) fn slot(&self, number: u64) -> Option<u16> {
+    pub(super) fn slot(&self, k: u64) -> Option<u16> {
         match &self.slot {
             SlotRule::Any => None,
             SlotRule::Fixed(slot) => Some(*slot),
-            SlotRule::Number(slots) => Some(slots.of(number)),
+            SlotRule::Number(slots) => Some(slots.of(self.keys.draw(k))),
         }
     }
 

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use redisbench_wire::plan::{
-    Bound, Breakdown, Keys, Limits, Load, PipelineMode, Target, Timeouts, Topology, Workload as PlanWorkload,
+    Bound, Breakdown, KeyPattern, Limits, Load, PipelineMode, Target, Timeouts, Topology, Workload as PlanWorkload,
 };
 
 use super::*;
@@ -43,7 +43,7 @@ fn keys(prefix: &str, start: u64, count: u64, pattern: KeyPattern) -> Keys {
 }
 
 fn operation(weight: u32, arguments: Vec<Vec<Part>>) -> Operation {
-    Operation { name: "operation".into(), weight, arguments }
+    Operation { name: "operation".into(), weight, arguments, keys: None }
 }
 
 fn literal(text: &str) -> Part {
@@ -95,6 +95,44 @@ fn a_key_may_stand_several_times() {
     );
     let workload = Workload::of_trial(&plan(vec![command], keys("", 7, 1, KeyPattern::Uniform))).unwrap();
     assert_eq!(arguments(&encoded(&workload, 0))[..4], ["MSET", "7", "x", "{7}2"]);
+}
+
+#[test]
+fn an_operation_may_have_keys_of_its_own() {
+    let own = |keys| Operation { keys: Some(keys), ..get() };
+    let operations = vec![
+        get(),
+        own(keys("list:", 7, 3, KeyPattern::Uniform)),
+        own(Keys { width: 12, ..keys("long-", 0, 2, KeyPattern::Sequential) }),
+        own(keys("list:", 7, 3, KeyPattern::Sequential)),
+    ];
+    let mut plan = plan(operations, keys("p:", 0, 10, KeyPattern::Uniform));
+    let workload = Workload::of_trial(&plan).unwrap();
+    for k in 0..500 {
+        let draw = workload.draw(k);
+        let key = arguments(&encoded(&workload, k)).remove(1);
+        let expected = match draw.operation {
+            0 => format!("p:{}", draw.key),
+            2 => format!("long-{:012}", k % 2),
+            operation => {
+                assert!((7..10).contains(&draw.key) && (operation == 1 || draw.key == 7 + k % 3));
+                format!("list:{}", draw.key)
+            }
+        };
+        assert_eq!(key, expected);
+        assert_eq!(workload.slot(k, draw.operation), slot_of(key.as_bytes()));
+    }
+    // To be deleted: each key once, however many operations use it.
+    let mut names = HashSet::new();
+    plan.shards = 2;
+    for shard in 0..2 {
+        plan.shard = shard;
+        let own = OwnKeys::of(&plan).unwrap();
+        own.numbers.clone().for_each(|number| assert!(names.insert(own.key(number))));
+    }
+    let expected = (0..10).map(|n| format!("p:{n}"));
+    let expected = expected.chain((7..10).map(|n| format!("list:{n}"))).chain((0..2).map(|n| format!("long-{n:012}")));
+    assert_eq!(names, expected.map(String::into_bytes).collect());
 }
 
 #[test]

@@ -60,7 +60,12 @@ pub fn operation(name: &str, weight: u32, command: &str) -> Operation {
         "__data__" => Part::Data,
         literal => Part::Literal(literal.into()),
     };
-    Operation { name: name.into(), weight, arguments: command.split(' ').map(|word| vec![part(word)]).collect() }
+    Operation {
+        name: name.into(),
+        weight,
+        arguments: command.split(' ').map(|word| vec![part(word)]).collect(),
+        keys: None,
+    }
 }
 
 pub fn open_loop(rate_per_second: u64) -> Load {

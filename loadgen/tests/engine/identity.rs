@@ -1,7 +1,7 @@
 //! A request is a function of (seed, k): a server that records every command sees the same requests, whoever sends them.
 
 use redisbench_loadgen::workload::Workload;
-use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Load, ShardPlan};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan};
 use crate::peer::{Peer, Received, command};
@@ -74,7 +74,14 @@ fn sorted(received: Vec<Received>) -> Vec<Vec<String>> {
 
 #[tokio::test]
 async fn an_open_loop_sends_the_same_requests_however_it_is_spread() {
-    for pattern in [KeyPattern::Uniform, KeyPattern::Sequential] {
+    let patterns = [
+        KeyPattern::Uniform,
+        KeyPattern::Sequential,
+        KeyPattern::Gaussian { mean: 10, standard_deviation: 100 },
+        KeyPattern::Zipf { exponent_millionths: 1_000_000, hot_keys: HotKeys::Scattered },
+        KeyPattern::HotSet { keys: 10, percent_millionths: 90_000_000, hot_keys: HotKeys::First },
+    ];
+    for pattern in patterns {
         let mut plan = plan();
         plan.workload.keys.pattern = pattern;
         plan.load = open_loop(20_000);

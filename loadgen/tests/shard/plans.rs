@@ -16,7 +16,7 @@ pub fn operation(name: &str, weight: u32, command: &str) -> Operation {
         "__data__" => vec![Part::Data],
         literal => vec![Part::Literal(literal.into())],
     };
-    Operation { name: name.into(), weight, arguments: command.split(' ').map(argument).collect() }
+    Operation { name: name.into(), weight, arguments: command.split(' ').map(argument).collect(), keys: None }
 }
 
 /// A short closed loop of two operations at `endpoint`.

@@ -1,0 +1,105 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn checked(keys: Value) -> (plan::Keys, Vec<String>) {
+    let mut problems = Vec::new();
+    let keys = check(&serde_json::from_value(keys).unwrap(), "keys", &mut problems);
+    (keys, problems.iter().map(ToString::to_string).collect())
+}
+
+fn pattern(pattern: &Value) -> plan::KeyPattern {
+    let (keys, problems) = checked(json!({"start": 100, "count": 3000, "pattern": pattern}));
+    assert_eq!(problems, [""; 0]);
+    keys.pattern
+}
+
+#[test]
+fn patterns_are_read() {
+    use plan::{HotKeys, KeyPattern};
+    let cases = [
+        (json!({}), KeyPattern::Uniform),
+        (json!({"type": "Sequential"}), KeyPattern::Sequential),
+        (json!({"type": "Gaussian"}), KeyPattern::Gaussian { mean: 1500, standard_deviation: 500 }),
+        (
+            json!({"type": "Gaussian", "gaussian": {"mean": 100, "standardDeviation": 3000}}),
+            KeyPattern::Gaussian { mean: 0, standard_deviation: 3000 },
+        ),
+        (
+            json!({"type": "Zipf", "zipf": {"exponent": "0.99"}}),
+            KeyPattern::Zipf { exponent_millionths: 990_000, hot_keys: HotKeys::Scattered },
+        ),
+        (
+            json!({"type": "HotSet", "hotSet": {"requestsPercent": "99.9", "keysPercent": "0.01", "hotKeys": "First"}}),
+            KeyPattern::HotSet { keys: 1, percent_millionths: 99_900_000, hot_keys: HotKeys::First },
+        ),
+    ];
+    for (spec, expected) in cases {
+        assert_eq!(pattern(&spec), expected);
+    }
+}
+
+#[test]
+fn each_problem_of_a_pattern_names_the_way_out() {
+    let cases = [
+        (
+            json!({"zipf": {"exponent": "1"}}),
+            "keys.pattern.zipf: must not be set for type Uniform: remove it, or set type to Zipf",
+        ),
+        (json!({"type": "Zipf"}), "keys.pattern.zipf: must be set for type Zipf, such as zipf: {exponent: \"0.99\"}"),
+        (
+            json!({"type": "HotSet"}),
+            "keys.pattern.hotSet: must be set for type HotSet, such as hotSet: {requestsPercent: \"90\", keysPercent: \
+             \"10\"}",
+        ),
+        (
+            json!({"type": "Gaussian", "gaussian": {"mean": 99}}),
+            "keys.pattern.gaussian.mean: 99: must be the number of a key, 100 to 3099",
+        ),
+        (
+            json!({"type": "Gaussian", "gaussian": {"mean": 3100}}),
+            "keys.pattern.gaussian.mean: 3100: must be the number of a key, 100 to 3099",
+        ),
+        (
+            json!({"type": "Gaussian", "gaussian": {"standardDeviation": 3001}}),
+            "keys.pattern.gaussian.standardDeviation: 3001: must be at most keys.count, which is 3000: more is nearly \
+             Uniform",
+        ),
+    ];
+    for (pattern, expected) in cases {
+        assert_eq!(checked(json!({"start": 100, "count": 3000, "pattern": pattern})).1, [expected]);
+    }
+}
+
+#[test]
+fn an_operation_has_of_the_workloads_keys_what_it_does_not_set() {
+    let keys: KeysSpec = serde_json::from_value(json!({"prefix": "a:", "start": 5, "count": 9, "width": 4})).unwrap();
+    let own: OperationKeysSpec =
+        serde_json::from_value(json!({"prefix": "b:", "pattern": {"type": "Sequential"}})).unwrap();
+    let expected = KeysSpec {
+        prefix: "b:".into(),
+        pattern: KeyPatternSpec { kind: KeyPatternType::Sequential, ..KeyPatternSpec::default() },
+        ..keys.clone()
+    };
+    assert_eq!(own.over(&keys), expected);
+    assert_eq!(OperationKeysSpec::default().over(&keys), keys);
+}
+
+#[test]
+fn decimals_are_exact() {
+    let cases = [
+        ("1", 1_000_000),
+        ("0.99", 990_000),
+        ("0.000001", 1),
+        ("99.99999", 99_999_990),
+        ("1.0", 1_000_000),
+        ("2.50", 2_500_000),
+        ("10", 10_000_000),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(millionths(text), Some(expected), "{text}");
+    }
+    for text in ["", "0", "0.0", "100", ".5", "1.", "-1", "+1", "1e1", "01", "00.5", "0.0000001", "1,5", " 1"] {
+        assert_eq!(millionths(text), None, "{text}");
+    }
+}

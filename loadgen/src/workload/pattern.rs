@@ -1,0 +1,98 @@
+//! The distributions of keys that take more than a multiplication. A rank, from 0, is drawn from the numbers that a request has
+//! for itself, so that it is a function of (seed, k) however many of them it takes.
+
+mod gaussian;
+mod hot_set;
+mod scatter;
+mod zipf;
+
+use redisbench_wire::plan::{HotKeys, KeyPattern, Keys};
+
+use super::WorkloadError;
+use super::rng::Stream;
+use gaussian::Gaussian;
+use hot_set::HotSet;
+use scatter::Scatter;
+use zipf::Zipf;
+
+/// After so many numbers that did not fit, the most likely key is taken: it happens once in 10^11 requests at most.
+const TRIES: u64 = 64;
+
+#[derive(Clone, Debug)]
+pub(super) enum Pattern {
+    Uniform,
+    Sequential,
+    Partitioned { shards: u64 },
+    Drawn(Box<Drawn>),
+}
+
+impl Pattern {
+    /// That of `keys` in a benchmark of so many shards.
+    pub(super) fn of(keys: &Keys, shards: u32, stream: Stream) -> Result<Self, WorkloadError> {
+        let refused = |message| Err(WorkloadError::Pattern(message));
+        let (distribution, hot_keys) = match keys.pattern {
+            KeyPattern::Uniform => return Ok(Self::Uniform),
+            KeyPattern::Sequential => return Ok(Self::Sequential),
+            KeyPattern::Partitioned => return Ok(Self::Partitioned { shards: shards.into() }),
+            KeyPattern::Gaussian { mean, standard_deviation } => {
+                if mean >= keys.count || standard_deviation == 0 || standard_deviation > keys.count {
+                    return refused("the mean must be a key, and the standard deviation 1 to the number of keys");
+                }
+                let gaussian = Gaussian::new(keys.count, mean, standard_deviation);
+                // The keys next to each other are what it is about.
+                (Distribution::Gaussian(gaussian), HotKeys::First)
+            }
+            KeyPattern::Zipf { exponent_millionths, hot_keys } => {
+                if exponent_millionths == 0 || exponent_millionths >= 100_000_000 {
+                    return refused("the exponent must be above 0 and below 100");
+                }
+                (Distribution::Zipf(Zipf::new(keys.count, f64::from(exponent_millionths) / 1e6)), hot_keys)
+            }
+            KeyPattern::HotSet { keys: hot, percent_millionths, hot_keys } => {
+                if hot == 0 || hot > keys.count || percent_millionths > 100_000_000 {
+                    return refused("the hot set must have one key at least and all at most, and 100 % at most");
+                }
+                (Distribution::HotSet(HotSet::new(keys.count, hot, percent_millionths)), hot_keys)
+            }
+        };
+        let scatter = (hot_keys == HotKeys::Scattered).then(|| Scatter::new(keys.count, stream));
+        Ok(Self::Drawn(Box::new(Drawn { distribution, scatter })))
+    }
+}
+
+/// A distribution of ranks, and the keys that they are.
+#[derive(Clone, Debug)]
+pub(super) struct Drawn {
+    distribution: Distribution,
+    scatter: Option<Scatter>,
+}
+
+#[derive(Clone, Debug)]
+enum Distribution {
+    Gaussian(Gaussian),
+    Zipf(Zipf),
+    HotSet(HotSet),
+}
+
+impl Drawn {
+    /// The index of the key of a request with these numbers.
+    pub(super) fn draw(&self, own: Stream) -> u64 {
+        let rank = match &self.distribution {
+            Distribution::Gaussian(gaussian) => gaussian.draw(own),
+            Distribution::Zipf(zipf) => zipf.draw(own),
+            Distribution::HotSet(hot_set) => hot_set.draw(own),
+        };
+        match &self.scatter {
+            Some(scatter) => scatter.index(rank),
+            None => rank,
+        }
+    }
+}
+
+/// 53 random bits as a number between 0 and 1, both excluded.
+fn unit(bits: u64) -> f64 {
+    ((bits >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests;

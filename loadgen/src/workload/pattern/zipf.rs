@@ -1,0 +1,61 @@
+//! Zipf's distribution: the key of rank r, from 1, is asked for with a probability in proportion to r^-exponent.
+//!
+//! By rejection-inversion: W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete
+//! distributions", ACM Transactions on Modeling and Computer Simulation 6 (1996), 169-184. It needs no table of the keys
+//! and no sum over them, takes every exponent, and most numbers fit at once.
+
+use super::{TRIES, unit};
+use crate::workload::elementary::{exponential, exponential_less_one, logarithm, logarithm_of_more};
+use crate::workload::rng::Stream;
+
+#[derive(Clone, Debug)]
+pub(super) struct Zipf {
+    count: f64,
+    exponent: f64,
+    /// The integral's values between which a number is drawn.
+    from: f64,
+    to: f64,
+    /// So near below a rank, a number always fits.
+    near: f64,
+}
+
+impl Zipf {
+    pub(super) fn new(count: u64, exponent: f64) -> Self {
+        let mut zipf = Self { count: count as f64, exponent, from: 0.0, to: 0.0, near: 0.0 };
+        zipf.from = zipf.integral(1.5) - 1.0;
+        zipf.to = zipf.integral(zipf.count + 0.5);
+        zipf.near = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
+        zipf
+    }
+
+    pub(super) fn draw(&self, own: Stream) -> u64 {
+        for number in 0..TRIES {
+            let drawn = self.to + unit(own.at(number)) * (self.from - self.to);
+            let x = self.inverse(drawn);
+            // Rounding may lead out of the ranks by one half.
+            let rank = (x + 0.5).floor().clamp(1.0, self.count);
+            if rank - x <= self.near || drawn >= self.integral(rank + 0.5) - self.density(rank) {
+                return rank as u64 - 1;
+            }
+        }
+        0
+    }
+
+    /// x^-exponent.
+    fn density(&self, x: f64) -> f64 {
+        exponential(-self.exponent * logarithm(x))
+    }
+
+    /// The integral of the density from 1 to x: (x^(1 - exponent) - 1)/(1 - exponent), and ln x for the exponent 1.
+    fn integral(&self, x: f64) -> f64 {
+        let logarithm = logarithm(x);
+        exponential_less_one((1.0 - self.exponent) * logarithm) * logarithm
+    }
+
+    /// The x up to which the integral is `area`.
+    fn inverse(&self, area: f64) -> f64 {
+        // Rounding may lead below -1, where there is none.
+        let t = (area * (1.0 - self.exponent)).max(-1.0);
+        if t <= -1.0 { f64::INFINITY } else { exponential(logarithm_of_more(t) * area) }
+    }
+}
