@@ -4,7 +4,7 @@ mod generator;
 
 use std::time::Duration;
 
-use redisbench_wire::plan::{Arrival, Load};
+use redisbench_wire::plan::{Arrival, Load, Trust};
 
 use crate::api::Validated;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
@@ -38,6 +38,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         overflow(merged),
         generator::cpu(outcome),
         generator::late(outcome, merged),
+        not_verified(spec),
     ]
     .into_iter()
     .flatten()
@@ -48,6 +49,18 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
 
 fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictReason {
     VerdictReason { reason, severity, message: people::cut(message, REASON_BYTES).to_owned() }
+}
+
+/// No doubt about the numbers, but about whose they are.
+fn not_verified(spec: &Validated) -> Option<VerdictReason> {
+    let tls = spec.target.tls.as_ref().filter(|tls| tls.trust == Trust::Anyone)?;
+    let message = format!(
+        "no certificate of target {} was verified: spec.targets[0].tls.insecureSkipVerify is set{}; name its authority in \
+         spec.targets[0].tls.caSecretRef instead",
+        spec.target.name,
+        if tls.client_certificate { ", so the client's certificate went to whoever answered" } else { "" }
+    );
+    Some(reason(ReasonKind::NotVerified, VerdictValue::Valid, &message))
 }
 
 fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {

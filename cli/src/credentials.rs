@@ -16,3 +16,16 @@ impl fmt::Debug for Credentials {
         formatter.write_str("Credentials(..)")
     }
 }
+
+/// The files of a shard for TLS to the target, by name. Printed nowhere, `Debug` included.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Certificates {
+    /// Name and content, in PEM.
+    pub files: Vec<(&'static str, String)>,
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Certificates(..)")
+    }
+}

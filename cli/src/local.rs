@@ -110,7 +110,8 @@ async fn start_throwaway(order: &mut Order, display: &Display) -> Result<Throwaw
     let endpoints = throwaway.endpoints();
     let target = &order.validated.target;
     let (meant, written) = (endpoints.join(", "), target.endpoints.join(", "));
-    display.note(&format!("target {}: a throwaway {shape} at {meant}, in place of {written}", target.name));
+    let clear = if target.tls.is_some() { ", without TLS" } else { "" };
+    display.note(&format!("target {}: a throwaway {shape} at {meant}{clear}, in place of {written}", target.name));
     order.redirect(endpoints);
     Ok(throwaway)
 }
@@ -132,6 +133,7 @@ async fn measure(
         workers: order.workers(),
         credential: &credential,
         target: order.credentials.as_ref(),
+        certificates: &order.certificates,
     };
     let shards = Shards::start(&setting).await?;
     let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);

@@ -61,6 +61,23 @@ pub async fn configured(space: &Space, name: &str, secret: &str) -> Result<()> {
     start(space, name, pod_spec(&["/etc/redis/redis.conf"], Some(volume))).await
 }
 
+/// The same, but what it reads is in the Secret `secret`, its `redis.conf` and the certificates that this names; it
+/// speaks TLS on port 6380 besides.
+///
+/// # Errors
+/// If it does not become ready.
+pub async fn secure(space: &Space, name: &str, secret: &str) -> Result<()> {
+    configured(space, name, secret).await?;
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": format!("{name}-tls")},
+        "spec": {"selector": {"app": name}, "ports": [{"port": 6380}]},
+    });
+    space.apply(&[service]).await?;
+    Ok(())
+}
+
 async fn start(space: &Space, name: &str, pod: Value) -> Result<()> {
     let labels = json!({"app": name});
     let deployment = json!({

@@ -120,7 +120,7 @@ fn tls(authorities: &Path) -> anyhow::Result<Tls> {
         roots.add(certificate?)?;
     }
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    Ok(Tls { config: Arc::new(config), server_name: ServerName::try_from("localhost")? })
+    Ok(Tls { config: Arc::new(config), server_name: Some(ServerName::try_from("localhost")?) })
 }
 
 fn topology(addresses: &[SocketAddr]) -> Topology {
@@ -179,6 +179,7 @@ fn plan(options: &Options) -> ShardPlan {
             endpoints: options.addresses.iter().map(ToString::to_string).collect(),
             database: 0,
             authenticate: false,
+            tls: None,
         },
         workload: Workload {
             operations: operations.into_iter().filter(|operation| operation.weight > 0).collect(),

@@ -17,6 +17,8 @@ pub use descriptors::raise_open_files;
 pub use identity::{Credential, CredentialError, Identity};
 pub use shard::Settings;
 
+pub use crate::target::Mounts;
+
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use redisbench_loadgen::control::{Credential, CredentialError, Identity, Settings, exit, raise_open_files, run};
+use redisbench_loadgen::control::{
+    Credential, CredentialError, Identity, Mounts, Settings, exit, raise_open_files, run,
+};
 use redisbench_loadgen::engine::available_workers;
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
 use redisbench_wire::limits;
@@ -62,6 +64,9 @@ struct Shard {
     /// Directory of the target's username (may be absent) and password; read only if the plan says to authenticate
     #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/target")]
     target_credentials: PathBuf,
+    /// Directory of ca.crt, tls.crt and tls.key for TLS to the target; read are those that the plan asks for
+    #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/target-tls")]
+    target_tls: PathBuf,
     /// The most worker threads. Without it as many as the processors that the cgroup's limit and the affinity leave
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
@@ -196,7 +201,7 @@ async fn serve(arguments: Shard) -> anyhow::Result<u8> {
             incarnation: arguments.incarnation,
             host: arguments.host,
         },
-        target_credentials: arguments.target_credentials,
+        mounts: Mounts { credentials: arguments.target_credentials, tls: arguments.target_tls },
         workers,
     };
     Ok(run(settings, credential, listener, terminated).await.code())

@@ -11,10 +11,11 @@ mod inspect;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,8 +28,9 @@ pub use self::advice::refused_handshake;
 pub use self::cleanup::clean_up;
 use self::credentials::Credentials;
 use self::inspect::look;
+use self::tls::Security;
 use crate::cluster::Topology;
-use crate::engine::Handshake;
+use crate::engine::{Handshake, Tls};
 
 /// For one look at all endpoints.
 const LOOK: Duration = Duration::from_secs(15);
@@ -75,14 +77,50 @@ pub struct Found {
     pub topology: Topology,
     /// What every connection says first.
     pub handshake: Handshake,
+    /// How to speak TLS to them, if they do.
+    pub tls: Option<Tls>,
+}
+
+/// Where the secrets are mounted that a target wants to see.
+#[derive(Clone, Debug)]
+pub struct Mounts {
+    /// Folder of `username` and `password`.
+    pub credentials: PathBuf,
+    /// Folder of `ca.crt`, `tls.crt` and `tls.key`.
+    pub tls: PathBuf,
+}
+
+/// What lets us in: who to be, and whom to trust.
+#[derive(Clone, Debug, Default)]
+struct Access {
+    credentials: Option<Credentials>,
+    security: Option<Security>,
+}
+
+impl Access {
+    /// Reads the files that the plan asks for. They are read at every look, so that a rotated Secret is seen.
+    async fn read(plan: &ShardPlan, mounts: &Mounts) -> Result<Self, ShardFailure> {
+        let target = &plan.target;
+        let mut access = Self::default();
+        if target.authenticate {
+            let credentials = Credentials::read(&mounts.credentials).await;
+            access.credentials =
+                Some(credentials.map_err(|problem| advice::unreadable_credentials(&target.name, &problem))?);
+        }
+        if let Some(tls) = &target.tls {
+            let security = Security::read(tls, &mounts.tls).await;
+            access.security = Some(security.map_err(|problem| advice::insecure(&target.name, &problem))?);
+        }
+        Ok(access)
+    }
 }
 
 /// Looks at the target until it is what the plan says, or never will be. Tells every finding; the last one is Found
 /// or Failed.
-pub async fn search(plan: Arc<ShardPlan>, credentials: PathBuf, findings: mpsc::Sender<Finding>) {
+pub async fn search(plan: Arc<ShardPlan>, mounts: Mounts, findings: mpsc::Sender<Finding>) {
     let mut pause = FIRST_PAUSE;
     loop {
-        let finding = look_in_time(&plan, &credentials, None).await;
+        let finding = look_in_time(&plan, &mounts, None).await;
         let over = matches!(finding, Finding::Found(_) | Finding::Failed(_));
         if findings.send(finding).await.is_err() || over {
             return;
@@ -96,7 +134,7 @@ pub async fn search(plan: Arc<ShardPlan>, credentials: PathBuf, findings: mpsc::
 /// its errors itself.
 pub async fn search_again(
     plan: Arc<ShardPlan>,
-    credentials: PathBuf,
+    mounts: Mounts,
     known: Arc<Topology>,
     why: Again,
     findings: mpsc::Sender<Finding>,
@@ -104,7 +142,7 @@ pub async fn search_again(
     let mut pause = FIRST_PAUSE;
     sleep(why.pause()).await;
     loop {
-        let finding = look_in_time(&plan, &credentials, Some(&known)).await;
+        let finding = look_in_time(&plan, &mounts, Some(&known)).await;
         if matches!(finding, Finding::Found(_)) {
             // Nobody listens any more if the trial is over.
             let _ = findings.send(finding).await;
@@ -115,16 +153,12 @@ pub async fn search_again(
     }
 }
 
-async fn look_in_time(plan: &ShardPlan, directory: &Path, known: Option<&Topology>) -> Finding {
-    let credentials = if plan.target.authenticate {
-        match Credentials::read(directory).await {
-            Ok(credentials) => Some(credentials),
-            Err(problem) => return Finding::Failed(advice::unreadable_credentials(&plan.target.name, &problem)),
-        }
-    } else {
-        None
+async fn look_in_time(plan: &ShardPlan, mounts: &Mounts, known: Option<&Topology>) -> Finding {
+    let access = match Access::read(plan, mounts).await {
+        Ok(access) => access,
+        Err(failure) => return Finding::Failed(failure),
     };
-    timeout(LOOK, look(plan, credentials.as_ref(), known)).await.unwrap_or_else(|_| {
+    timeout(LOOK, look(plan, &access, known)).await.unwrap_or_else(|_| {
         Finding::Obstacle(advice::failure(
             FailureReason::Unreachable,
             &format!(

@@ -69,6 +69,43 @@ pub struct Target {
     pub database: u32,
     /// Whether to authenticate, with the credentials mounted beside the shard. They are never in the plan.
     pub authenticate: bool,
+    /// How to speak TLS to every server; none is in the clear.
+    pub tls: Option<Tls>,
+}
+
+/// TLS to the target. What is secret of it is mounted beside the shard, and never in the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tls {
+    /// Whose certificates are good.
+    pub trust: Trust,
+    /// Whether servers are shown a certificate of our own, which is mounted.
+    pub client_certificate: bool,
+    /// The name that is asked for (SNI), and that a server's certificate must have. None: the host in the server's
+    /// own endpoint.
+    pub server_name: Option<String>,
+    /// The oldest version to agree to.
+    pub minimum_version: TlsVersion,
+}
+
+/// Whose word is taken for a server's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Trust {
+    /// The authorities that the shard's system trusts.
+    System,
+    /// Those that are mounted, and no others.
+    Mounted,
+    /// Nobody's: any certificate is good, whoever shows it.
+    Anyone,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TlsVersion {
+    /// 1.2, of 2008.
+    Tls12,
+    /// 1.3, of 2018.
+    Tls13,
 }
 
 /// What a target is.
@@ -311,6 +348,7 @@ pub(crate) mod tests {
                 endpoints: vec!["redis:6379".into()],
                 database: 0,
                 authenticate: false,
+                tls: None,
             },
             workload: Workload {
                 operations: vec![Operation {

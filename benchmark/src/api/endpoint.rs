@@ -15,7 +15,7 @@ pub(super) fn split(text: &str) -> Option<(&str, u16)> {
 }
 
 /// A DNS name or an IPv4 address. Underscores are in use, though no standard allows them.
-fn is_host_name(host: &str) -> bool {
+pub(super) fn is_host_name(host: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')

@@ -90,6 +90,13 @@ pub(super) const RULES: &[Rule] = &[
         field: Some(".endpoints"),
     },
     Rule {
+        at: "spec.targets.[].tls",
+        condition: "!self.insecureSkipVerify || !has(self.caSecretRef)",
+        message: "caSecretRef must not be set with insecureSkipVerify, which takes any certificate: remove one of them",
+        expression: None,
+        field: Some(".caSecretRef"),
+    },
+    Rule {
         at: "spec",
         condition: "self.workload.keys.pattern.type != 'Partitioned' || self.workload.keys.count >= self.shards.count",
         message: "workload.keys.count must be at least shards.count for pattern Partitioned: every shard needs one",

@@ -7,7 +7,7 @@ use super::duration::{DURATION_PATTERN, DurationError, GoDuration};
 use super::keys::{DECIMAL_PATTERN, millionths};
 use super::problem::Problem;
 use super::spec::NAME_PATTERN;
-use super::target::{ENDPOINT_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
+use super::target::{ENDPOINT_PATTERN, HOST_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
 
 /// Everything that is wrong with `value`, which stands at `field`. Rules across fields are not looked at.
 pub(super) fn check(schema: &Value, value: &Value, field: &str, problems: &mut Vec<Problem>) {
@@ -183,6 +183,7 @@ fn pattern(pattern: &str) -> Option<Pattern> {
             |text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)),
             "must be letters, digits, -, _ and .",
         ),
+        HOST_PATTERN => (super::endpoint::is_host_name, "must be a DNS name or an IPv4 address, such as redis.example"),
         ENDPOINT_PATTERN => (
             |text| super::endpoint::split(text).is_some(),
             "must be host:port, with an IPv6 address in brackets, such as redis:6379 or [fd00::1]:6379",

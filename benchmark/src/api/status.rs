@@ -532,7 +532,7 @@ pub struct PreloadResult {
 pub struct Verdict {
     /// `Valid`; `Degraded`: use with care; `Invalid`: do not use.
     pub value: VerdictValue,
-    /// Why it is not Valid.
+    /// Why it is not Valid, and notes of severity `Valid`, which change nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub reasons: Vec<VerdictReason>,
@@ -551,13 +551,13 @@ pub enum VerdictValue {
     Invalid,
 }
 
-/// One reason why a result is not Valid.
+/// One reason why a result is not Valid, or a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerdictReason {
     /// The class.
     pub reason: ReasonKind,
-    /// How bad it is.
+    /// How bad it is; `Valid` is a note.
     pub severity: VerdictValue,
     /// What was found, in numbers, and what to do.
     #[schemars(length(max = 1024))]
@@ -583,6 +583,8 @@ pub enum ReasonKind {
     GeneratorCPU,
     /// Shards sent requests late by their own doing.
     SendLate,
+    /// Nobody checked whose certificates the target has. A note: the verdict stays what it is.
+    NotVerified,
 }
 
 /// What kept the throughput from being higher.

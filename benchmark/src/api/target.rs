@@ -1,12 +1,16 @@
 //! `spec.targets`: the Redis under test. The doc comments are the text of `kubectl explain`.
 
+use redisbench_wire::plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::problem::Problem;
 use super::spec::NAME_PATTERN;
 
 /// `host:port`, the host a name, an IPv4 address or an IPv6 address in brackets.
 pub const ENDPOINT_PATTERN: &str = r"^(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]/@]+):[0-9]{1,5}$";
+/// A DNS name or an IPv4 address, without a port.
+pub const HOST_PATTERN: &str = "^[a-zA-Z0-9_][-a-zA-Z0-9_.]*$";
 /// Names of Secrets.
 pub const OBJECT_NAME_PATTERN: &str = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
 /// Keys within a Secret.
@@ -37,6 +41,10 @@ pub struct TargetSpec {
     /// How to authenticate. Not set by default: no AUTH is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<AuthSpec>,
+    /// TLS to every server of the target; `{}` is enough for a certificate of a public authority. Not set by default: in
+    /// the clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsSpec>,
 }
 
 /// What a target is.
@@ -71,6 +79,133 @@ pub struct SecretRef {
     #[serde(default = "default_password_key")]
     #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
     pub password_key: String,
+}
+
+/// TLS to every server of the target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TlsSpec {
+    /// The authorities whose certificates are good, and no others. Not set by default: those that the shard's system
+    /// trusts, which are the public ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_secret_ref: Option<AuthoritySecretRef>,
+    /// The certificate that servers are shown (mutual TLS). Not set by default: none, so servers that ask for one refuse
+    /// the connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_certificate_secret_ref: Option<CertificateSecretRef>,
+    /// The name that is asked for (SNI), and that a server's certificate must have: a DNS name or an IPv4 address. Not
+    /// set by default: the host in the endpoint, and in a Cluster the host that each node announces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), pattern(HOST_PATTERN))]
+    pub server_name: Option<String>,
+    /// The oldest version to agree to, `TLS12` or `TLS13`. Default `TLS12`.
+    #[serde(default)]
+    pub minimum_version: TlsVersion,
+    /// Takes any certificate, whoever shows it, so that anybody in between can read and change everything; the verdict
+    /// says so. Not with `caSecretRef`. Default false.
+    #[serde(default)]
+    pub insecure_skip_verify: bool,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TlsVersion {
+    /// 1.2.
+    #[default]
+    TLS12,
+    /// 1.3.
+    TLS13,
+}
+
+/// A Secret in the benchmark's namespace that holds certificates of authorities. Shards mount it; the operator never
+/// reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthoritySecretRef {
+    /// The Secret's name, in the benchmark's namespace.
+    #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
+    pub name: String,
+    /// The key that holds one or more certificates in PEM. Default `ca.crt`.
+    #[serde(default = "default_authority_key")]
+    #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
+    pub key: String,
+}
+
+/// A Secret of type `kubernetes.io/tls` in the benchmark's namespace: `tls.crt` holds a certificate and those between it
+/// and its authority, `tls.key` its private key, both in PEM. Shards mount it; the operator never reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateSecretRef {
+    /// The Secret's name, in the benchmark's namespace.
+    #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
+    pub name: String,
+}
+
+/// Where the secrets are that a target wants to see. Shards get them as files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetSecrets {
+    /// User name and password.
+    pub credentials: Option<SecretRef>,
+    /// Certificates of authorities.
+    pub authorities: Option<AuthoritySecretRef>,
+    /// A certificate of our own, and its key.
+    pub certificate: Option<CertificateSecretRef>,
+}
+
+impl TargetSecrets {
+    pub(super) fn of(target: &TargetSpec) -> Self {
+        let tls = target.tls.clone().unwrap_or_default();
+        Self {
+            credentials: target.auth.as_ref().map(|auth| auth.secret_ref.clone()),
+            authorities: tls.ca_secret_ref,
+            certificate: tls.client_certificate_secret_ref,
+        }
+    }
+}
+
+/// Checks the first target.
+pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::Target {
+    let cluster = target.kind == TargetType::Cluster;
+    if cluster && target.database != 0 {
+        let message = "must be 0 for type Cluster, which has no other";
+        problems.push(Problem::new("spec.targets[0].database", target.database, message));
+    }
+    if !cluster && target.endpoints.len() > 1 {
+        let message = "must have exactly one entry for type Standalone: of several, only one could be loaded";
+        problems.push(Problem::new("spec.targets[0].endpoints", target.endpoints.join(", "), message));
+    }
+    plan::Target {
+        name: target.name.clone(),
+        topology: if cluster { plan::Topology::Cluster } else { plan::Topology::Standalone },
+        endpoints: target.endpoints.clone(),
+        database: target.database,
+        authenticate: target.auth.is_some(),
+        tls: target.tls.as_ref().map(|tls| check_tls(tls, problems)),
+    }
+}
+
+fn check_tls(tls: &TlsSpec, problems: &mut Vec<Problem>) -> plan::Tls {
+    if let Some(authorities) = tls.ca_secret_ref.as_ref().filter(|_| tls.insecure_skip_verify) {
+        let message = "must not be set with insecureSkipVerify, which takes any certificate: remove one of them";
+        problems.push(Problem::new("spec.targets[0].tls.caSecretRef", &authorities.name, message));
+    }
+    plan::Tls {
+        trust: match &tls.ca_secret_ref {
+            _ if tls.insecure_skip_verify => plan::Trust::Anyone,
+            Some(_) => plan::Trust::Mounted,
+            None => plan::Trust::System,
+        },
+        client_certificate: tls.client_certificate_secret_ref.is_some(),
+        server_name: tls.server_name.clone(),
+        minimum_version: match tls.minimum_version {
+            TlsVersion::TLS12 => plan::TlsVersion::Tls12,
+            TlsVersion::TLS13 => plan::TlsVersion::Tls13,
+        },
+    }
+}
+
+fn default_authority_key() -> String {
+    "ca.crt".into()
 }
 
 fn default_password_key() -> String {

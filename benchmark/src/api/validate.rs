@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::rules::NAME_LENGTH;
 use super::schema;
 use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec};
-use super::target::{TargetSpec, TargetType};
+use super::target::{self, TargetSecrets, TargetType};
 use super::validated::{Bound, Shards, Validated};
 use super::workload::{OperationSpec, PreloadMode, ValueSizeSpec, WorkloadSpec};
 
@@ -35,7 +35,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         Ok(value) => schema::check(&crd::schema()["properties"]["spec"], &value, "spec", &mut problems),
         Err(error) => problems.push(Problem::new("spec", "", format!("cannot be written as JSON: {error}"))),
     }
-    let target = spec.targets.first().map(|target| check_target(target, &mut problems));
+    let target = spec.targets.first().map(|target| target::check(target, &mut problems));
     let workload = check_workload(spec, &mut problems);
     let load = load::check_load(&spec.load, &mut problems);
     let bound = load::check_bound(&spec.load, &mut problems);
@@ -53,7 +53,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     };
     Ok(Validated {
         target,
-        credentials: spec.targets.first().and_then(|target| target.auth.as_ref()).map(|auth| auth.secret_ref.clone()),
+        secrets: spec.targets.first().map(TargetSecrets::of).unwrap_or_default(),
         workload,
         preload: match spec.preload.mode {
             PreloadMode::None => plan::Preload::None,
@@ -88,25 +88,6 @@ fn check_name(name: &str, problems: &mut Vec<Problem>) {
     } else if !schema::is_label(name) {
         let message = "must be lower-case letters, digits and -, with a letter or digit at both ends";
         problems.push(Problem::new("metadata.name", format!("{name:?}"), message));
-    }
-}
-
-fn check_target(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::Target {
-    let cluster = target.kind == TargetType::Cluster;
-    if cluster && target.database != 0 {
-        let message = "must be 0 for type Cluster, which has no other";
-        problems.push(Problem::new("spec.targets[0].database", target.database, message));
-    }
-    if !cluster && target.endpoints.len() > 1 {
-        let message = "must have exactly one entry for type Standalone: of several, only one could be loaded";
-        problems.push(Problem::new("spec.targets[0].endpoints", target.endpoints.join(", "), message));
-    }
-    plan::Target {
-        name: target.name.clone(),
-        topology: if cluster { plan::Topology::Cluster } else { plan::Topology::Standalone },
-        endpoints: target.endpoints.clone(),
-        database: target.database,
-        authenticate: target.auth.is_some(),
     }
 }
 

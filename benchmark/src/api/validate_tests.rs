@@ -68,6 +68,58 @@ fn defaults_are_those_of_the_schema() {
     assert_eq!(validated.target.endpoints, ["redis:6379"]);
 }
 
+#[test]
+fn problems_of_tls() {
+    for (tls, problem) in [
+        (
+            json!({"caSecretRef": {"name": "ca"}, "insecureSkipVerify": true}),
+            "caSecretRef: ca: must not be set with insecureSkipVerify, which takes any certificate: remove one of them",
+        ),
+        (
+            json!({"serverName": "r:1"}),
+            "serverName: \"r:1\": must be a DNS name or an IPv4 address, such as redis.example",
+        ),
+        (json!({"minimumVersion": "TLS11"}), "minimumVersion: TLS11: must be one of TLS12, TLS13"),
+        (json!({"clientCertificateSecretRef": {}}), "clientCertificateSecretRef.name: is required"),
+    ] {
+        let mut object = manifest();
+        object["spec"]["targets"][0]["tls"] = tls;
+        let problems = read(&object).and_then(|benchmark| validate(&benchmark.spec, "cart")).unwrap_err();
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(problems, [format!("spec.targets[0].tls.{problem}")]);
+    }
+}
+
+#[test]
+fn tls_is_planned_and_its_secrets_are_not() {
+    let planned = |tls: Value| {
+        let target = json!([{"name": "r", "type": "Standalone", "endpoints": ["r:1"], "tls": tls}]);
+        let validated = validate(&with(&json!({"targets": target})).spec, "cart").unwrap();
+        (validated.target.tls.unwrap(), validated.secrets)
+    };
+    let (tls, secrets) = planned(json!({}));
+    let system = plan::Tls {
+        trust: plan::Trust::System,
+        client_certificate: false,
+        server_name: None,
+        minimum_version: plan::TlsVersion::Tls12,
+    };
+    assert_eq!((tls, secrets), (system.clone(), TargetSecrets::default()));
+    let (tls, secrets) = planned(json!({"caSecretRef": {"name": "ca"}, "clientCertificateSecretRef": {"name": "c"},
+        "serverName": "redis", "minimumVersion": "TLS13"}));
+    assert_eq!(
+        tls,
+        plan::Tls {
+            trust: plan::Trust::Mounted,
+            client_certificate: true,
+            server_name: Some("redis".into()),
+            minimum_version: plan::TlsVersion::Tls13
+        }
+    );
+    assert_eq!(secrets.authorities.map(|secret| (secret.name, secret.key)), Some(("ca".into(), "ca.crt".into())));
+    assert_eq!(planned(json!({"insecureSkipVerify": true})).0, plan::Tls { trust: plan::Trust::Anyone, ..system });
+}
+
 fn stage(duration: &str, from: u64, to: u64) -> Value {
     json!({"duration": duration, "rate": {"from": from, "to": to}})
 }

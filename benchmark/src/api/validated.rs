@@ -3,7 +3,7 @@ use std::time::Duration;
 use redisbench_wire::plan;
 
 use super::spec::{OnLost, Placement};
-use super::target::SecretRef;
+use super::target::TargetSecrets;
 use super::template::ShardTemplate;
 
 /// A spec that was checked: whatever is built from it, building cannot fail. Only [`super::validate`] makes one.
@@ -11,8 +11,8 @@ use super::template::ShardTemplate;
 pub struct Validated {
     /// The Redis under test.
     pub target: plan::Target,
-    /// Where its credentials are, if it wants some.
-    pub credentials: Option<SecretRef>,
+    /// Where the secrets are that it wants to see.
+    pub secrets: TargetSecrets,
     /// What is asked of it.
     pub workload: plan::Workload,
     /// What is written before.

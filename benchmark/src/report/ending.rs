@@ -90,6 +90,10 @@ fn validity(verdict: Option<&Verdict>) -> (Truth, &'static str, String) {
         VerdictValue::Invalid => (Truth::False, "Invalid", "not to be used"),
     };
     let reasons: Vec<&str> = verdict.reasons.iter().map(|reason| reason.message.as_str()).collect();
-    let message = if reasons.is_empty() { plain.to_owned() } else { format!("{plain}: {}", reasons.join("; ")) };
+    let message = match (verdict.value, reasons.join("; ")) {
+        (_, reasons) if reasons.is_empty() => plain.to_owned(),
+        (VerdictValue::Valid, notes) => format!("{plain}; note that {notes}"),
+        (_, reasons) => format!("{plain}: {reasons}"),
+    };
     (truth, name, message)
 }

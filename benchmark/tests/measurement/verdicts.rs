@@ -4,6 +4,7 @@ use redisbench_benchmark::api::status::{LimitedBy, ReasonKind, Verdict, VerdictV
 use redisbench_benchmark::conductor::Outcome;
 use redisbench_benchmark::merge::merge;
 use redisbench_benchmark::verdict::verdict;
+use redisbench_wire::plan::{Tls, TlsVersion, Trust};
 use redisbench_wire::snapshot::ErrorTally;
 use serde_json::{Value, json};
 
@@ -34,6 +35,22 @@ fn a_clean_run_is_valid_and_limited_by_its_rate() {
     let verdict = judged(&json!({}), &as_asked());
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Valid, LimitedBy::Rate));
     assert!(verdict.reasons.is_empty());
+}
+
+#[test]
+fn a_certificate_that_nobody_verified_is_a_note() {
+    let mut spec = spec(&json!({}));
+    spec.target.tls = Some(Tls {
+        trust: Trust::Anyone,
+        client_certificate: false,
+        server_name: None,
+        minimum_version: TlsVersion::Tls12,
+    });
+    let outcome = as_asked();
+    let merged = merge(&plan(&spec), &outcome).unwrap().unwrap();
+    let verdict = verdict(&spec, &outcome, &merged);
+    assert_eq!(only(&verdict), (ReasonKind::NotVerified, VerdictValue::Valid));
+    assert!(verdict.reasons[0].message.contains("insecureSkipVerify"), "{verdict:?}");
 }
 
 #[test]

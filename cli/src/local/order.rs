@@ -10,9 +10,9 @@ use redisbench_benchmark::conductor::{self, ConductorLimits};
 use redisbench_benchmark::report::Subject;
 
 use super::GENERATION;
-use super::secrets;
+use super::secrets::Secrets;
 use crate::arguments::LocalArguments;
-use crate::credentials::Credentials;
+use crate::credentials::{Certificates, Credentials};
 use crate::manifest::{self, Problem};
 
 /// A benchmark that can be run here.
@@ -24,6 +24,8 @@ pub struct Order {
     pub validated: Validated,
     /// What the target asks for, if it does.
     pub credentials: Option<Credentials>,
+    /// What it asks for within TLS: the files of a shard by their names.
+    pub certificates: Certificates,
     /// What else stands in the file, and is not for us.
     pub skipped: Vec<String>,
 }
@@ -45,13 +47,12 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
         }
     }
     let validated = manifest::validate(&benchmark)?;
-    let credentials = match &validated.credentials {
-        Some(reference) => {
-            Some(secrets::resolve(reference, &manifest.secrets, &arguments.secret).map_err(|problem| vec![problem])?)
-        }
-        None => None,
-    };
-    Ok(Order { benchmark, validated, credentials, skipped: manifest.skipped })
+    let secrets = Secrets { documents: &manifest.secrets, directories: &arguments.secret };
+    let wanted = &validated.secrets;
+    let credentials = wanted.credentials.as_ref().map(|reference| secrets.credentials(reference)).transpose();
+    let credentials = credentials.map_err(|problem| vec![problem])?;
+    let certificates = secrets.certificates(wanted).map_err(|problem| vec![problem])?;
+    Ok(Order { benchmark, validated, credentials, certificates, skipped: manifest.skipped })
 }
 
 impl Order {
@@ -71,11 +72,14 @@ impl Order {
         Ok(edited)
     }
 
-    /// Makes the target mean the servers at `endpoints`.
+    /// Makes the target mean the servers at `endpoints`, which are of our own and speak no TLS.
     pub fn redirect(&mut self, endpoints: Vec<String>) {
         self.validated.target.endpoints.clone_from(&endpoints);
+        self.validated.target.tls = None;
+        self.certificates = Certificates::default();
         if let Some(target) = self.benchmark.spec.targets.first_mut() {
             target.endpoints = endpoints;
+            target.tls = None;
         }
     }
 

@@ -1,4 +1,4 @@
-//! The target's credentials, from the manifest or from a directory, as a cluster would mount them.
+//! What the target wants to see, from the manifest or from a directory, as a cluster would mount them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,49 +7,73 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Secret;
-use redisbench_benchmark::api::target::SecretRef;
+use redisbench_benchmark::api::target::{AuthoritySecretRef, SecretRef, TargetSecrets};
 
-use crate::credentials::Credentials;
+use crate::credentials::{Certificates, Credentials};
 use crate::manifest::Problem;
 
-const REFERENCE: &str = "spec.targets[0].auth.secretRef";
 /// Kubernetes' own bound of a Secret.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// Finds what `reference` names: in `directories` (`--secret NAME=DIR`), else among the manifest's `secrets`.
-///
-/// # Errors
-/// When the Secret or one of its keys is not there, or is no text.
-pub fn resolve(
-    reference: &SecretRef,
-    secrets: &[Secret],
-    directories: &[(String, PathBuf)],
-) -> Result<Credentials, Problem> {
-    let directory = directories.iter().find(|(name, _)| *name == reference.name);
-    let secret = secrets.iter().find(|secret| secret.metadata.name.as_ref() == Some(&reference.name));
-    let read = |field: &str, key: &str| {
-        let field = format!("{REFERENCE}.{field}");
+/// Where Secrets may be: in directories (`--secret NAME=DIR`), else among the manifest's documents.
+#[derive(Clone, Copy)]
+pub struct Secrets<'a> {
+    /// Those of the manifest.
+    pub documents: &'a [Secret],
+    /// Name and place of the others.
+    pub directories: &'a [(String, PathBuf)],
+}
+
+impl Secrets<'_> {
+    /// Finds user name and password.
+    ///
+    /// # Errors
+    /// When the Secret or one of its keys is not there, or is no text.
+    pub fn credentials(&self, reference: &SecretRef) -> Result<Credentials, Problem> {
+        let read = |field: &str, key: &str| {
+            let text = self.read("spec.targets[0].auth.secretRef", field, &reference.name, key)?;
+            // A file made with an editor or `echo` ends with a line break that is no part of the password.
+            Ok::<_, Problem>(text.trim_end_matches(['\r', '\n']).to_owned())
+        };
+        let username = reference.username_key.as_deref().map(|key| read("usernameKey", key)).transpose()?;
+        Ok(Credentials { username, password: read("passwordKey", &reference.password_key)? })
+    }
+
+    /// Finds what TLS to the target takes: nothing, if that is nothing.
+    ///
+    /// # Errors
+    /// As [`Self::credentials`].
+    pub fn certificates(&self, wanted: &TargetSecrets) -> Result<Certificates, Problem> {
+        let mut files = Vec::new();
+        if let Some(AuthoritySecretRef { name, key }) = &wanted.authorities {
+            files.push(("ca.crt", self.read("spec.targets[0].tls.caSecretRef", "key", name, key)?));
+        }
+        for key in wanted.certificate.iter().flat_map(|_| ["tls.crt", "tls.key"]) {
+            let name = wanted.certificate.as_ref().map_or("", |secret| secret.name.as_str());
+            files.push((key, self.read("spec.targets[0].tls.clientCertificateSecretRef", "name", name, key)?));
+        }
+        Ok(Certificates { files })
+    }
+
+    /// What stands under `key` of the Secret `name`, as `reference` asks for it in its `field`.
+    fn read(&self, reference: &str, field: &str, name: &str, key: &str) -> Result<String, Problem> {
+        let field = format!("{reference}.{field}");
+        let directory = self.directories.iter().find(|(known, _)| known == name);
+        let secret = self.documents.iter().find(|secret| secret.metadata.name.as_deref() == Some(name));
         let bytes = match (directory, secret) {
             (Some((_, directory)), _) => from_directory(directory, key),
             (None, Some(secret)) => from_document(secret, key),
             (None, None) => {
-                return Err(Problem::field(
-                    &format!("{REFERENCE}.name"),
-                    format!(
-                        "there is no Secret {0:?} here; put it into the file or name a directory: --secret {0}=DIR",
-                        reference.name
-                    ),
-                ));
+                let message = format!(
+                    "there is no Secret {name:?} here; put it into the file or name a directory: --secret {name}=DIR"
+                );
+                return Err(Problem::field(&format!("{reference}.name"), message));
             }
         };
         let bytes = bytes.map_err(|message| Problem::field(&field, message))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Problem::field(&field, format!("key {key:?} of Secret {:?} is no text", reference.name)))?;
-        // A file made with an editor or `echo` ends with a line break that is no part of the password.
-        Ok(text.trim_end_matches(['\r', '\n']).to_owned())
-    };
-    let username = reference.username_key.as_deref().map(|key| read("usernameKey", key)).transpose()?;
-    Ok(Credentials { username, password: read("passwordKey", &reference.password_key)? })
+        String::from_utf8(bytes)
+            .map_err(|_| Problem::field(&field, format!("key {key:?} of Secret {name:?} is no text")))
+    }
 }
 
 fn from_directory(directory: &Path, key: &str) -> Result<Vec<u8>, String> {
@@ -94,6 +118,8 @@ pub fn write_private(directory: &Path, files: &[(&str, &str)]) -> io::Result<()>
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
+    use redisbench_benchmark::api::target::CertificateSecretRef;
+
     use super::*;
 
     fn reference(username_key: Option<&str>) -> SecretRef {
@@ -108,6 +134,36 @@ mod tests {
             "stringData": {"password": "new\n"},
         }))
         .unwrap()
+    }
+
+    fn resolve(
+        reference: &SecretRef,
+        documents: &[Secret],
+        directories: &[(String, PathBuf)],
+    ) -> Result<Credentials, Problem> {
+        Secrets { documents, directories }.credentials(reference)
+    }
+
+    #[test]
+    fn certificates_are_files_of_their_own() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["tls.crt", "tls.key"] {
+            fs::write(directory.path().join(name), name).unwrap();
+        }
+        let directories = [("client".to_owned(), directory.path().to_owned())];
+        let secrets = Secrets { documents: &[secret()], directories: &directories };
+        let wanted: TargetSecrets = TargetSecrets {
+            credentials: None,
+            authorities: Some(AuthoritySecretRef { name: "s".into(), key: "password".into() }),
+            certificate: Some(CertificateSecretRef { name: "client".into() }),
+        };
+        let files = secrets.certificates(&wanted).unwrap().files;
+        let named = |name: &'static str, text: &str| (name, text.to_owned());
+        assert_eq!(files, [named("ca.crt", "new\n"), named("tls.crt", "tls.crt"), named("tls.key", "tls.key")]);
+        fs::remove_file(directory.path().join("tls.key")).unwrap();
+        let problem = secrets.certificates(&wanted).unwrap_err();
+        assert_eq!(problem.field, "spec.targets[0].tls.clientCertificateSecretRef.name");
+        assert_eq!(secrets.certificates(&TargetSecrets::default()), Ok(Certificates::default()));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::secrets::write_private;
 use crate::child::{Child, describe};
-use crate::credentials::Credentials;
+use crate::credentials::{Certificates, Credentials};
 
 /// Between two looks for the file with the port.
 const LOOK: Duration = Duration::from_millis(10);
@@ -63,6 +63,8 @@ pub struct Setting<'a> {
     pub credential: &'a RunCredential,
     /// What the target asks for, if it does.
     pub target: Option<&'a Credentials>,
+    /// What it asks for within TLS.
+    pub certificates: &'a Certificates,
 }
 
 /// A process that ended otherwise than it was told to.
@@ -195,6 +197,12 @@ fn prepare(setting: &Setting<'_>, shard: u32, host: &str, place: &Path) -> Resul
         files.extend(credentials.username.as_deref().map(|username| ("username", username)));
         write_private(&target, &files).map_err(failed)?;
         words.extend(["--target-credentials".to_owned(), path(&target)]);
+    }
+    if !setting.certificates.files.is_empty() {
+        let tls = place.join("target-tls");
+        let files: Vec<_> = setting.certificates.files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        write_private(&tls, &files).map_err(failed)?;
+        words.extend(["--target-tls".to_owned(), path(&tls)]);
     }
     Ok(Prepared { words, incarnation, address_file })
 }

@@ -10,4 +10,5 @@ mod cluster;
 mod local;
 mod stall;
 mod support;
+mod tls;
 mod usage;

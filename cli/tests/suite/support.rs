@@ -153,10 +153,15 @@ pub struct Redis {
 
 impl Redis {
     pub fn start(password: Option<&str>) -> Self {
+        Self::start_with(password, &[])
+    }
+
+    /// The same with more `arguments`.
+    pub fn start_with(password: Option<&str>, arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new("redis-server");
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]).args(arguments);
         if let Some(password) = password {
             command.args(["--requirepass", password]);
         }

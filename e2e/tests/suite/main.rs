@@ -10,3 +10,4 @@ mod recovery;
 mod redis_cluster;
 mod refusals;
 mod secrecy;
+mod tls;

@@ -26,7 +26,11 @@ pub fn of_engine(error: &EngineError) -> ShardFailure {
 pub fn of_connecting(reason: ConnectFailure, message: &str, target: &str) -> ShardFailure {
     let reason = match reason {
         ConnectFailure::HandshakeRefused => return target::refused_handshake(target, message),
-        ConnectFailure::NotSecure => FailureReason::TlsFailed,
+        ConnectFailure::NotSecure => {
+            // The advice must survive the cut of the whole message.
+            let said: String = message.chars().take(180).collect();
+            return of(FailureReason::TlsFailed, &format!("target {target}: {said}: check spec.targets[0].tls"));
+        }
         ConnectFailure::Resources => FailureReason::Resources,
         ConnectFailure::Refused | ConnectFailure::TimedOut | ConnectFailure::Broken => FailureReason::Unreachable,
     };

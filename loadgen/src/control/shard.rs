@@ -2,7 +2,6 @@
 //! Decides nothing itself.
 
 use std::future::pending;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use super::trial::{Action, Event, Trial, refusal};
 use super::{descriptors, failure, report};
 use crate::cluster::Topology;
 use crate::engine::{Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
-use crate::target::{self, Again, Finding, Found};
+use crate::target::{self, Again, Finding, Found, Mounts};
 
 /// Progress of a handful of workers, of which the engine drops what is more, and the last word of each.
 const EVENTS: usize = 256 + limits::WORKERS;
@@ -68,8 +67,8 @@ pub enum Call {
 pub struct Settings {
     /// Who this shard is.
     pub identity: Identity,
-    /// Where the target's user name and password are mounted.
-    pub target_credentials: PathBuf,
+    /// Where the target's secrets are mounted.
+    pub mounts: Mounts,
     /// The most worker threads.
     pub workers: usize,
 }
@@ -283,7 +282,7 @@ impl Shard {
             workers: self.settings.workers,
             topology,
             handshake: found.handshake,
-            tls: None,
+            tls: found.tls,
             host: self.settings.identity.host.clone(),
         };
         match Engine::spawn(config, sender).and_then(|engine| engine.connect().map(|()| engine)) {
@@ -327,8 +326,8 @@ impl Shard {
                 Action::Rearm => self.with_engine(Engine::rearm),
                 Action::Cleanup(plan) => {
                     let (sender, progress) = mpsc::channel(FINDINGS);
-                    let credentials = self.settings.target_credentials.clone();
-                    let task = tokio::spawn(target::clean_up(plan, credentials, sender));
+                    let mounts = self.settings.mounts.clone();
+                    let task = tokio::spawn(target::clean_up(plan, mounts, sender));
                     self.cleanup = Some(Cleanup { progress, task });
                     Ok(())
                 }
@@ -356,8 +355,8 @@ impl Shard {
         if let Err(message) = descriptors::raise_limit(plan.connections) {
             return self.observe(Event::Failed(ShardFailure { reason: FailureReason::Resources, message }));
         }
-        let credentials = self.settings.target_credentials.clone();
-        self.search = Some(Search::begin(plan, |sender| target::search(plan.clone(), credentials, sender)));
+        let mounts = self.settings.mounts.clone();
+        self.search = Some(Search::begin(plan, |sender| target::search(plan.clone(), mounts, sender)));
     }
 
     /// One look at a time: a stale map that is being replaced already is not looked at again.
@@ -368,8 +367,8 @@ impl Shard {
         if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone())
             && known.slots.is_some()
         {
-            let credentials = self.settings.target_credentials.clone();
-            let look = |sender| target::search_again(plan.clone(), credentials, known, why, sender);
+            let mounts = self.settings.mounts.clone();
+            let look = |sender| target::search_again(plan.clone(), mounts, known, why, sender);
             self.search = Some(Search::begin(&plan, look));
         }
     }

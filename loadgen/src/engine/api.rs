@@ -1,6 +1,7 @@
 //! What the cold side says to the engine and hears from it.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use redisbench_wire::plan::ShardPlan;
@@ -31,8 +32,27 @@ pub struct EngineConfig {
 pub struct Tls {
     /// Whom to trust, and who to be.
     pub config: Arc<rustls::ClientConfig>,
-    /// Whom a server's certificate must name; also said to it.
-    pub server_name: ServerName<'static>,
+    /// Whom a server's certificate must name; also said to it. None: the host that each is reached by.
+    pub server_name: Option<ServerName<'static>>,
+}
+
+impl Tls {
+    /// Whom the certificate of the server at `endpoint`, which is `host:port`, must name.
+    ///
+    /// # Errors
+    /// When the host is no name that a certificate can have.
+    pub fn name_of(&self, endpoint: &str) -> io::Result<ServerName<'static>> {
+        if let Some(name) = &self.server_name {
+            return Ok(name.clone());
+        }
+        let host = endpoint.rsplit_once(':').map_or(endpoint, |(host, _)| host);
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        // A name that is not to be searched for ends with a dot, which certificates leave out.
+        let host = host.strip_suffix('.').unwrap_or(host);
+        ServerName::try_from(host.to_owned()).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidInput, format!("TLS: {host:?} is no name that a certificate can have"))
+        })
+    }
 }
 
 /// What every connection says before its first request: AUTH, SELECT and the like, already encoded. Debug output shows
@@ -136,7 +156,7 @@ pub enum EngineError {
     BadPlan(String),
     /// The kernel refused epoll, an eventfd or a thread.
     #[error("failed to start a worker")]
-    Start(#[source] std::io::Error),
+    Start(#[source] io::Error),
     /// A worker's mailbox is full or its thread is gone.
     #[error("failed to reach a worker")]
     Unreachable,

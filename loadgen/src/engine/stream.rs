@@ -32,20 +32,21 @@ pub(super) struct Received {
 }
 
 impl Stream {
-    /// `socket` within TLS if there are settings for it.
+    /// `socket`, which leads to `endpoint`, within TLS if there are settings for it.
     ///
     /// # Errors
     /// When the settings cannot begin a session.
-    pub(super) fn new(socket: TcpStream, tls: Option<&Tls>, sampled: bool) -> io::Result<Self> {
+    pub(super) fn new(socket: TcpStream, endpoint: &str, tls: Option<&Tls>, sampled: bool) -> io::Result<Self> {
         let stamped = sampled && sys::stamp_arrivals(&socket).is_ok();
         let delays = stamped.then(Box::default);
         let session = tls.map(|tls| {
-            let mut session = ClientConnection::new(tls.config.clone(), tls.server_name.clone())?;
+            let name = tls.name_of(endpoint)?;
+            let mut session = ClientConnection::new(tls.config.clone(), name).map_err(|error| protocol(&error))?;
             // What waits is bounded by the window of requests.
             session.set_buffer_limit(None);
-            Ok(Box::new(session))
+            Ok::<_, io::Error>(Box::new(session))
         });
-        let session = session.transpose().map_err(|error| protocol(&error))?;
+        let session = session.transpose()?;
         let plain = session.is_none() && delays.is_none();
         Ok(Self { socket, session, delays, plain, emptied: false })
     }

@@ -34,6 +34,7 @@ fn plan(open_loop: bool) -> ShardPlan {
             endpoints: Vec::new(),
             database: 0,
             authenticate: false,
+            tls: None,
         },
         workload: Workload {
             operations: vec![operation("a"), operation("b")],

@@ -42,6 +42,20 @@ pub fn refused_credentials(target: &str, credentials: Option<&Credentials>, trou
     failure(FailureReason::AuthenticationFailed, &message)
 }
 
+/// TLS is not possible: `problem` names the field, and the way out.
+pub fn insecure(target: &str, problem: &str) -> ShardFailure {
+    failure(FailureReason::TlsFailed, &format!("target {target}: {problem}"))
+}
+
+/// The server speaks TLS, which the plan does not.
+pub fn wants_tls(target: &str, endpoint: &str) -> ShardFailure {
+    let message = format!(
+        "target {target}: {endpoint} speaks TLS: set spec.targets[0].tls, or name its plain port in \
+         spec.targets[0].endpoints"
+    );
+    failure(FailureReason::TlsFailed, &message)
+}
+
 /// A connection of the engine was refused: `message` names the server and its words.
 pub fn refused_handshake(target: &str, message: &str) -> ShardFailure {
     let (reason, advice) = if ["WRONGPASS", "NOAUTH", "NOPERM"].iter().any(|code| message.contains(code)) {

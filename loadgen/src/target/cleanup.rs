@@ -1,6 +1,5 @@
 //! Deletes a shard's part of the keys: by name, so that nothing else can go with them.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::client::{Client, Trouble};
-use super::credentials::Credentials;
-use super::{FIRST_PAUSE, Finding, look_in_time};
+use super::{Access, FIRST_PAUSE, Finding, Mounts, look_in_time};
 use crate::cluster::{NodeAddress, slot_of};
 use crate::workload::OwnKeys;
 
@@ -23,12 +21,11 @@ const TRIES: u32 = 3;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Deletes the keys of the shard with `plan`, and tells how far that is until it is done or given up.
-pub async fn clean_up(plan: Arc<ShardPlan>, credentials: PathBuf, progress: mpsc::Sender<CleanupState>) {
+pub async fn clean_up(plan: Arc<ShardPlan>, mounts: Mounts, progress: mpsc::Sender<CleanupState>) {
     let mut state = CleanupState::default();
     match OwnKeys::of(&plan) {
         Ok(keys) => {
-            let mut sweep =
-                Sweep { plan: &plan, credentials: &credentials, progress: &progress, next: keys.numbers.start };
+            let mut sweep = Sweep { plan: &plan, mounts: &mounts, progress: &progress, next: keys.numbers.start };
             let mut failures = 0;
             while let Err(message) = sweep.run(&keys, &mut state, &mut failures).await {
                 failures += 1;
@@ -48,7 +45,7 @@ pub async fn clean_up(plan: Arc<ShardPlan>, credentials: PathBuf, progress: mpsc
 
 struct Sweep<'a> {
     plan: &'a ShardPlan,
-    credentials: &'a Path,
+    mounts: &'a Mounts,
     progress: &'a mpsc::Sender<CleanupState>,
     /// The first number that may be left.
     next: u64,
@@ -58,14 +55,15 @@ impl Sweep<'_> {
     /// From the first number that may be left to the end, unless a server does not do as it is asked: its slots may
     /// have moved, so that the target is to be looked at again.
     async fn run(&mut self, keys: &OwnKeys, state: &mut CleanupState, failures: &mut u32) -> Result<(), String> {
-        let topology = match look_in_time(self.plan, self.credentials, None).await {
+        let topology = match look_in_time(self.plan, self.mounts, None).await {
             Finding::Found(found) => found.topology,
             Finding::Waiting(reason) => return Err(reason),
             Finding::Obstacle(failure) | Finding::Failed(failure) => return Err(failure.message),
         };
+        let access = Access::read(self.plan, self.mounts).await.map_err(|failure| failure.message)?;
         let mut clients = Vec::with_capacity(topology.nodes.len());
         for node in &topology.nodes {
-            clients.push(self.connect(node).await.map_err(|trouble| said(node, &trouble))?);
+            clients.push(self.connect(node, &access).await.map_err(|trouble| said(node, &trouble))?);
         }
         while self.next < keys.numbers.end {
             let end = keys.numbers.end.min(self.next + BATCH);
@@ -93,10 +91,9 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    async fn connect(&self, node: &NodeAddress) -> Result<Client, Trouble> {
-        let mut client = Client::connect(node.address, CONNECT).await?;
-        if self.plan.target.authenticate {
-            let credentials = Credentials::read(self.credentials).await.map_err(Trouble::Silent)?;
+    async fn connect(&self, node: &NodeAddress, access: &Access) -> Result<Client, Trouble> {
+        let mut client = Client::connect(&node.label, node.address, access.security.as_ref(), CONNECT).await?;
+        if let Some(credentials) = &access.credentials {
             client.ask(&credentials.command()).await?;
         }
         if self.plan.target.database != 0 {

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, ProtocolVersion, RedisConnectionInfo, RedisError, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::tls::Security;
 use crate::resp::without_arguments;
 
 /// For a server to answer a question.
@@ -20,6 +22,10 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub enum Trouble {
     /// The server did not answer; the text says what happened.
     Silent(String),
+    /// Something is there, and speaks otherwise.
+    Foreign(String),
+    /// TLS was not agreed on, and will not be: the field that it is about, what is wrong, and the way out.
+    Insecure(String),
     /// The server answered with an error: its whole text.
     Refused(String),
 }
@@ -28,7 +34,7 @@ impl Trouble {
     /// The first word of the server's error; empty if it did not answer.
     pub fn code(&self) -> &str {
         match self {
-            Self::Silent(_) => "",
+            Self::Silent(_) | Self::Foreign(_) | Self::Insecure(_) => "",
             Self::Refused(text) => text.split(' ').next().unwrap_or_default(),
         }
     }
@@ -36,7 +42,7 @@ impl Trouble {
     /// What to tell people.
     pub fn text(&self) -> &str {
         match self {
-            Self::Silent(text) | Self::Refused(text) => text,
+            Self::Silent(text) | Self::Foreign(text) | Self::Insecure(text) | Self::Refused(text) => text,
         }
     }
 }
@@ -54,8 +60,14 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// Connects within `limit`.
-    pub async fn connect(address: SocketAddr, limit: Duration) -> Result<Self, Trouble> {
+    /// Connects to `endpoint` at its `address` within `limit`, and with as much time again agrees on TLS, if that is
+    /// wanted.
+    pub async fn connect(
+        endpoint: &str,
+        address: SocketAddr,
+        security: Option<&Security>,
+        limit: Duration,
+    ) -> Result<Self, Trouble> {
         let silent = |error: &io::Error| Trouble::Silent(name(error));
         let stream = match timeout(limit, TcpStream::connect(address)).await {
             Ok(stream) => stream.map_err(|error| silent(&error))?,
@@ -67,6 +79,13 @@ impl Client {
             }
         };
         stream.set_nodelay(true).map_err(|error| silent(&error))?;
+        match security {
+            None => Self::speak(stream).await,
+            Some(security) => Self::speak(security.connect(stream, endpoint, limit).await?).await,
+        }
+    }
+
+    async fn speak(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Self, Trouble> {
         let info = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP2).set_skip_set_lib_name();
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(ANSWER));
         let connected = timeout(ANSWER, MultiplexedConnection::new_with_config(&info, stream, config)).await;
@@ -104,10 +123,10 @@ fn trouble(error: &RedisError) -> Trouble {
         }
         None if error.is_timeout() => Trouble::Silent(format!("connected, but no answer within {ANSWER:?}")),
         None if error.is_connection_dropped() => {
-            Trouble::Silent("the connection was closed (is it a Redis port without TLS?)".to_owned())
+            Trouble::Foreign("the connection was closed (is it a Redis port without TLS?)".to_owned())
         }
         None if error.kind() == ErrorKind::Parse => {
-            Trouble::Silent("its answer is not Redis's protocol (is it a Redis port without TLS?)".to_owned())
+            Trouble::Foreign("its answer is not Redis's protocol (is it a Redis port without TLS?)".to_owned())
         }
         None => Trouble::Silent(error.to_string()),
     }

@@ -15,7 +15,7 @@ pub async fn check(client: &mut Client, workload: &Workload) -> Result<Option<St
     match client.ask(&question).await {
         Ok(answer) => Ok(judge(&workload.operations, &names, &answer)),
         Err(Trouble::Refused(_)) => Ok(None),
-        Err(silent @ Trouble::Silent(_)) => Err(silent),
+        Err(silent) => Err(silent),
     }
 }
 

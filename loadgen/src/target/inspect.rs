@@ -11,10 +11,9 @@ use redisbench_wire::plan::{ShardPlan, Target, Topology as Kind};
 use super::advice;
 use super::client::{self, Client, Trouble};
 use super::commands;
-use super::credentials::Credentials;
 use super::endpoint::Endpoint;
 use super::slots::SlotMap;
-use super::{Finding, Found};
+use super::{Access, Finding, Found, tls};
 use crate::cluster::{NodeAddress, Topology};
 use crate::engine::Handshake;
 
@@ -22,7 +21,7 @@ use crate::engine::Handshake;
 const CONNECT_AT_MOST: Duration = Duration::from_secs(5);
 
 /// Looks at the target. `known` are the nodes of an earlier look; they are asked if the endpoints do not answer.
-pub async fn look(plan: &ShardPlan, credentials: Option<&Credentials>, known: Option<&Topology>) -> Finding {
+pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>) -> Finding {
     let target = &plan.target;
     let mut endpoints = target.endpoints.iter().map(String::as_str).collect::<Vec<_>>();
     if target.topology == Kind::Standalone {
@@ -45,12 +44,18 @@ pub async fn look(plan: &ShardPlan, credentials: Option<&Credentials>, known: Op
             }
         };
         for address in addresses {
-            let look = Look { plan, credentials, endpoint: &endpoint, address };
+            let look = Look { plan, access, endpoint: &endpoint, address };
             match look.connect_and_inspect(connect_limit).await {
                 Ok(found) => return Finding::Found(found),
                 Err(End::Judged(finding)) => return finding,
                 Err(End::Trouble(Trouble::Refused(said))) => return look.refused(&Trouble::Refused(said)),
-                Err(End::Trouble(Trouble::Silent(what))) => {
+                Err(End::Trouble(Trouble::Insecure(problem))) => {
+                    return Finding::Failed(advice::insecure(&target.name, &format!("{text}: {problem}")));
+                }
+                Err(End::Trouble(Trouble::Foreign(_))) if target.tls.is_none() && tls::speaks_tls(address).await => {
+                    return Finding::Failed(advice::wants_tls(&target.name, text));
+                }
+                Err(End::Trouble(Trouble::Silent(what) | Trouble::Foreign(what))) => {
                     last = Some(advice::unreachable(&target.name, text, &what));
                 }
             }
@@ -81,15 +86,16 @@ impl From<Finding> for End {
 
 struct Look<'a> {
     plan: &'a ShardPlan,
-    credentials: Option<&'a Credentials>,
+    access: &'a Access,
     endpoint: &'a Endpoint,
     address: SocketAddr,
 }
 
 impl Look<'_> {
     async fn connect_and_inspect(&self, limit: Duration) -> Result<Found, End> {
-        let client = &mut Client::connect(self.address, limit).await?;
-        if let Some(credentials) = self.credentials {
+        let security = self.access.security.as_ref();
+        let client = &mut Client::connect(&self.endpoint.to_string(), self.address, security, limit).await?;
+        if let Some(credentials) = &self.access.credentials {
             client.ask(&credentials.command()).await?;
         }
         self.check_facts(&Facts::ask(client).await?)?;
@@ -102,7 +108,7 @@ impl Look<'_> {
             return Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message)).into());
         }
         let handshake = self.handshake(client).await?;
-        Ok(Found { topology, handshake })
+        Ok(Found { topology, handshake, tls: security.map(|security| security.engine.clone()) })
     }
 
     fn target(&self) -> &Target {
@@ -119,7 +125,7 @@ impl Look<'_> {
             _ if trouble.text().contains("max number of clients") => {
                 Finding::Obstacle(advice::refused_handshake(name, trouble.text()))
             }
-            _ => Finding::Failed(advice::refused_credentials(name, self.credentials, trouble)),
+            _ => Finding::Failed(advice::refused_credentials(name, self.access.credentials.as_ref(), trouble)),
         }
     }
 
@@ -208,7 +214,7 @@ impl Look<'_> {
             bytes.extend(command.get_packed_command());
             replies += 1;
         };
-        if let Some(credentials) = self.credentials {
+        if let Some(credentials) = &self.access.credentials {
             add(&credentials.command());
         }
         if self.target().database != 0 {

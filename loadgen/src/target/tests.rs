@@ -50,7 +50,7 @@ fn plan(topology: Kind, endpoints: &[&str]) -> ShardPlan {
 }
 
 async fn look_at(topology: Kind, endpoints: &[&str]) -> Finding {
-    look(&plan(topology, endpoints), None, None).await
+    look(&plan(topology, endpoints), &Access::default(), None).await
 }
 
 const INFO: &str = "$19\r\ncluster_enabled:0\r\n\r\n";
@@ -137,7 +137,7 @@ async fn known_nodes_are_asked_when_the_endpoints_are_gone() {
         label: server.endpoint.clone(),
     };
     let known = Topology { nodes: vec![node], slots: None };
-    let finding = look(&plan(Kind::Cluster, &[&closed]), None, Some(&known)).await;
+    let finding = look(&plan(Kind::Cluster, &[&closed]), &Access::default(), Some(&known)).await;
     let Finding::Found(found) = finding else { panic!("{finding:?}") };
     assert_eq!((found.topology.nodes[0].id.as_str(), found.topology.nodes[0].label.as_str()), ("a", "127.0.0.1:7"));
 }

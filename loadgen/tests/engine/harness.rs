@@ -33,6 +33,7 @@ pub fn plan() -> ShardPlan {
             endpoints: vec!["127.0.0.1:6379".into()],
             database: 0,
             authenticate: false,
+            tls: None,
         },
         workload: Workload {
             operations: vec![operation("get", 1, "GET __key__"), operation("set", 1, "SET __key__ __data__")],

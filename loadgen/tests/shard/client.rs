@@ -14,7 +14,7 @@ use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest,
-    Refusal, ShardPhase, ShardState, StartRequest, path,
+    Refusal, RefusalCode, ShardPhase, ShardState, StartRequest, path,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -51,6 +51,11 @@ pub type Called<T> = Result<Answer<T>, (StatusCode, Answer<Refusal>)>;
 impl Shard {
     /// Starts shard 0 with the target's user and password in its directory, if any.
     pub async fn start(credentials: Option<(&str, &str)>) -> Self {
+        Self::start_with(credentials, &[]).await
+    }
+
+    /// The same with more files in its directory.
+    pub async fn start_with(credentials: Option<(&str, &str)>, files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let pair = rcgen::generate_simple_self_signed(["shard".to_owned()]).unwrap();
         let write = |name: &str, text: &str| {
@@ -64,6 +69,9 @@ impl Shard {
         if let Some((username, password)) = credentials {
             write("target/username", username);
             write("target/password", password);
+        }
+        for (name, text) in files {
+            write(name, text);
         }
         let mut roots = RootCertStore::empty();
         roots.add(pair.cert.der().clone()).unwrap();
@@ -189,12 +197,23 @@ impl Shard {
         .await
     }
 
+    /// Names an instant in a moment; on a busy machine the moment may be over when the shard hears of it.
+    pub async fn begin(&self, attempt: u32) {
+        loop {
+            let begin = self.clock().await + 100_000_000;
+            match self.start_at(1, attempt, begin).await {
+                Ok(accepted) => {
+                    return assert_eq!(accepted.body, AcceptedStart { attempt, start_nanoseconds: begin });
+                }
+                Err((_, refused)) => assert_eq!(refused.body.code, RefusalCode::InstantPassed, "{refused:?}"),
+            }
+        }
+    }
+
     /// From Armed to the full snapshot.
     pub async fn run(&self, attempt: u32) -> Snapshot {
         self.phase(ShardPhase::Armed).await;
-        let begin = self.clock().await + 100_000_000;
-        let accepted = self.start_at(1, attempt, begin).await.unwrap().body;
-        assert_eq!(accepted, AcceptedStart { attempt, start_nanoseconds: begin });
+        self.begin(attempt).await;
         self.phase(ShardPhase::Finished).await;
         self.snapshot(Detail::Full).await.unwrap().body
     }
@@ -210,6 +229,8 @@ pub fn command(directory: &Path, listen: &str) -> Command {
         .arg(directory.join("identity"))
         .arg("--target-credentials")
         .arg(directory.join("target"))
+        .arg("--target-tls")
+        .arg(directory.join("target-tls"))
         .arg("--port-file")
         .arg(directory.join("port"))
         .stdin(Stdio::null())

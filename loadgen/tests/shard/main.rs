@@ -11,3 +11,4 @@ mod load;
 mod plans;
 mod protocol;
 mod refusals;
+mod tls;

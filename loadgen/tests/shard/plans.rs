@@ -32,6 +32,7 @@ pub fn plan(endpoint: &str) -> ShardPlan {
             endpoints: vec![endpoint.into()],
             database: 0,
             authenticate: false,
+            tls: None,
         },
         workload: Workload {
             operations: vec![operation("read", 3, "GET __key__"), operation("write", 1, "SET __key__ __data__")],

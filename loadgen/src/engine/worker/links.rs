@@ -154,11 +154,11 @@ impl Worker {
 
     fn begin(&mut self, index: usize) {
         let connection = &mut self.connections[index];
-        let address = self.nodes[connection.node as usize].address;
+        let node = &self.nodes[connection.node as usize];
         let deadline = self.now.saturating_add(self.common.plan.timeouts.connect_nanoseconds);
-        let stream = sys::connect(address).and_then(|stream| {
+        let stream = sys::connect(node.address).and_then(|stream| {
             self.poller.add(&stream, index as u64)?;
-            Stream::new(stream, self.common.tls.as_ref(), index.is_multiple_of(STAMPED))
+            Stream::new(stream, &node.label, self.common.tls.as_ref(), index.is_multiple_of(STAMPED))
         });
         match stream {
             Ok(stream) => {

@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
     Affinity, Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, KeyToPath, ObjectFieldSelector,
-    PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements,
-    SeccompProfile, SecretVolumeSource, SecurityContext, TopologySpreadConstraint, Volume, VolumeMount,
+    PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec, ProjectedVolumeSource,
+    ResourceRequirements, SeccompProfile, SecretProjection, SecretVolumeSource, SecurityContext,
+    TopologySpreadConstraint, Volume, VolumeMount, VolumeProjection,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
@@ -16,6 +17,8 @@ const IDENTITY_VOLUME: &str = "identity";
 const IDENTITY_PATH: &str = "/etc/redisbench/identity";
 const TARGET_VOLUME: &str = "target";
 const TARGET_PATH: &str = "/etc/redisbench/target";
+const TLS_VOLUME: &str = "target-tls";
+const TLS_PATH: &str = "/etc/redisbench/target-tls";
 const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
 /// Any user but root; the same number as the image's.
 const USER: i64 = 65532;
@@ -79,9 +82,13 @@ fn spec(input: &JobInput<'_>) -> PodSpec {
 fn container(input: &JobInput<'_>) -> Container {
     let mut args = vec!["shard", "--identity", IDENTITY_PATH];
     let mut mounts = vec![(IDENTITY_VOLUME, IDENTITY_PATH)];
-    if input.spec.credentials.is_some() {
+    if input.spec.secrets.credentials.is_some() {
         args.extend(["--target-credentials", TARGET_PATH]);
         mounts.push((TARGET_VOLUME, TARGET_PATH));
+    }
+    if !tls_secrets(input).is_empty() {
+        args.extend(["--target-tls", TLS_PATH]);
+        mounts.push((TLS_VOLUME, TLS_PATH));
     }
     Container {
         name: CONTAINER.into(),
@@ -196,13 +203,40 @@ fn selector(run: &Run) -> LabelSelector {
 
 fn volumes(input: &JobInput<'_>) -> Vec<Volume> {
     let mut volumes = vec![secret_volume(IDENTITY_VOLUME, input.run.child_name(), None)];
-    if let Some(secret_ref) = &input.spec.credentials {
-        let mut items = vec![(secret_ref.password_key.clone(), "password")];
-        items.extend(secret_ref.username_key.clone().map(|key| (key, "username")));
-        let items = items.into_iter().map(|(key, path)| KeyToPath { key, path: path.into(), mode: None }).collect();
+    if let Some(secret_ref) = &input.spec.secrets.credentials {
+        let mut items = vec![item(&secret_ref.password_key, "password")];
+        items.extend(secret_ref.username_key.as_ref().map(|key| item(key, "username")));
         volumes.push(secret_volume(TARGET_VOLUME, secret_ref.name.clone(), Some(items)));
     }
+    let sources = tls_secrets(input);
+    if !sources.is_empty() {
+        volumes.push(Volume {
+            name: TLS_VOLUME.into(),
+            projected: Some(ProjectedVolumeSource { default_mode: Some(SECRET_MODE), sources: Some(sources) }),
+            ..Volume::default()
+        });
+    }
     volumes
+}
+
+/// What the shard reads for TLS to the target. Authorities and certificate may stand in two Secrets, and in one folder.
+fn tls_secrets(input: &JobInput<'_>) -> Vec<VolumeProjection> {
+    let secrets = &input.spec.secrets;
+    let authorities =
+        secrets.authorities.as_ref().map(|secret| (secret.name.clone(), vec![item(&secret.key, "ca.crt")]));
+    let certificate = secrets
+        .certificate
+        .as_ref()
+        .map(|secret| (secret.name.clone(), ["tls.crt", "tls.key"].map(|key| item(key, key)).to_vec()));
+    let project = |(name, items)| VolumeProjection {
+        secret: Some(SecretProjection { name, items: Some(items), optional: None }),
+        ..VolumeProjection::default()
+    };
+    authorities.into_iter().chain(certificate).map(project).collect()
+}
+
+fn item(key: &str, path: &str) -> KeyToPath {
+    KeyToPath { key: key.to_owned(), path: path.to_owned(), mode: None }
 }
 
 fn secret_volume(name: &str, secret: String, items: Option<Vec<KeyToPath>>) -> Volume {

@@ -112,6 +112,26 @@ fn credentials_are_mounted_and_nowhere_else() {
 }
 
 #[test]
+fn certificates_are_mounted_in_one_folder() {
+    let target = |tls: Value| {
+        json!({"spec": {"targets": [
+        {"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"], "tls": tls}]}})
+    };
+    let job = job_of(target(json!({"caSecretRef": {"name": "ca"}, "clientCertificateSecretRef": {"name": "client"}})));
+    assert_eq!(
+        at(&job, "/volumes/1"),
+        &json!({"name": "target-tls", "projected": {"defaultMode": 0o440, "sources": [
+            {"secret": {"name": "ca", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"secret": {"name": "client", "items": [
+                {"key": "tls.crt", "path": "tls.crt"}, {"key": "tls.key", "path": "tls.key"}]}}]}})
+    );
+    assert_eq!(at(&job, "/containers/0/volumeMounts/1/mountPath"), "/etc/redisbench/target-tls");
+    assert_eq!(at(&job, "/containers/0/args/3"), "--target-tls");
+    let job = job_of(target(json!({"insecureSkipVerify": true})));
+    assert_eq!(at(&job, "/volumes").as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn the_secret_holds_what_the_shard_reads_and_the_job_nothing_of_it() {
     let credential = RunCredential::derive(&[7; 32], "u-1/r").unwrap();
     let secret = secret(&run(), &credential);

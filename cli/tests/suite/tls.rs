@@ -1,0 +1,86 @@
+//! TLS to the target with `local`: from the Secrets in the manifest to the verdict.
+
+use std::fs;
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::support::{Redis, Run, number};
+
+/// A redis-server that speaks TLS and wants to see its own certificate; its port, certificate and key.
+fn secure(directory: &std::path::Path) -> (Redis, u16, String, String) {
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
+    let [crt, pem] = ["tls.crt", "tls.key"].map(|name| directory.join(name));
+    fs::write(&crt, &certificate).unwrap();
+    fs::write(&pem, &key).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (crt, pem) = (crt.to_str().unwrap(), pem.to_str().unwrap());
+    let files = ["--tls-cert-file", crt, "--tls-key-file", pem, "--tls-ca-cert-file", crt];
+    let redis = Redis::start_with(None, &[&["--tls-port", &port.to_string()][..], &files].concat());
+    (redis, port, certificate, key)
+}
+
+/// A benchmark with the Secrets that it refers to.
+fn manifest(port: u16, tls: &Value, certificate: &str, key: &str) -> String {
+    let benchmark = json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": "secure"},
+        "spec": {
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": [format!("localhost:{port}")], "tls": tls}],
+            "workload": {"operations": [{"name": "get", "command": "GET __key__"}], "keys": {"count": 100}},
+            "load": {"type": "ClosedLoop", "connections": 2, "duration": "1s", "warmup": "0s"},
+        },
+    });
+    let secret = |name: &str, data: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
+    let documents = [
+        secret("ca", json!({"ca.crt": certificate})),
+        secret("client", json!({"tls.crt": certificate, "tls.key": key})),
+        benchmark,
+    ];
+    documents.map(|document| document.to_string()).join("\n---\n")
+}
+
+#[test]
+fn certificates_come_from_secrets_and_their_absence_of_trust_is_noted() {
+    let directory = tempfile::tempdir().unwrap();
+    let (redis, port, certificate, key) = secure(directory.path());
+    let client = json!({"name": "client"});
+    let trusted = json!({"caSecretRef": {"name": "ca"}, "clientCertificateSecretRef": client});
+    let anyone = json!({"insecureSkipVerify": true, "clientCertificateSecretRef": client});
+    for (tls, noted) in [(&trusted, false), (&anyone, true)] {
+        let finished = Run::local(&manifest(port, tls, &certificate, &key), &[]).finish();
+        finished.assert_balanced();
+        let status = &finished.object["status"];
+        assert_eq!(status["phase"], "Succeeded", "{}", finished.stderr);
+        assert_eq!(number(&status["result"]["requests"]["errors"]), 0);
+        let reasons = status["verdict"]["reasons"].as_array().cloned().unwrap_or_default();
+        let note = reasons.iter().find(|reason| reason["reason"] == "NotVerified");
+        assert_eq!(note.map(|note| &note["severity"]), noted.then_some(&json!("Valid")), "{status:#}");
+        let secret = key.lines().nth(1).unwrap();
+        assert!(!finished.object.to_string().contains(secret) && !finished.stderr.contains(secret));
+    }
+    assert!(redis.calls("get") > 0);
+    let baseline = Run::local(&manifest(port, &trusted, &certificate, &key), &["--baseline", "--shards", "1"]).finish();
+    assert_eq!(baseline.code, Some(0), "{}", baseline.stderr);
+    let throwaway = Run::local(&manifest(port, &trusted, &certificate, &key), &["--with-redis"]).finish();
+    assert_eq!(throwaway.object["status"]["phase"], "Succeeded", "{}", throwaway.stderr);
+    assert!(throwaway.stderr.contains("without TLS"), "{}", throwaway.stderr);
+}
+
+#[test]
+fn a_certificate_of_somebody_else_fails_the_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let (redis, port, _, key) = secure(directory.path());
+    let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
+    let tls = json!({"caSecretRef": {"name": "ca"}});
+    let finished = Run::local(&manifest(port, &tls, &stranger, &key), &[]).finish();
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    let conditions = finished.object["status"]["conditions"].as_array().unwrap();
+    let failed = conditions.iter().find(|condition| condition["type"] == "Failed").unwrap();
+    assert_eq!((&failed["status"], &failed["reason"]), (&json!("True"), &json!("TlsFailed")));
+    let message = failed["message"].as_str().unwrap();
+    assert!(message.contains("spec.targets[0].tls.caSecretRef") && message.contains("unknown issuer"), "{message}");
+    assert_eq!(redis.calls("get"), 0);
+}

@@ -1,0 +1,77 @@
+//! A target within TLS that wants to see a certificate and a user: Secrets reach the shards, and nobody else.
+
+use anyhow::{Result, ensure};
+use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use redisbench_e2e::accounts::{sent, served};
+use redisbench_e2e::benchmark::SOON;
+use redisbench_e2e::json::list;
+use redisbench_e2e::tools::kubectl_with_input;
+use redisbench_e2e::{Benchmark, redis, run};
+use serde_json::json;
+
+const CONF: &str = "tls-port 6380
+tls-cert-file /etc/redis/tls.crt
+tls-key-file /etc/redis/tls.key
+tls-ca-cert-file /etc/redis/ca.crt
+tls-auth-clients yes
+user default on nopass ~* &* +@all -get -set
+user bench on >secret ~* &* +@all
+";
+
+#[test]
+fn mutual_tls_and_a_user() {
+    run(|space| async move {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        let issue = |name: &str| -> Result<(String, String)> {
+            let key = KeyPair::generate()?;
+            let certificate = CertificateParams::new([name.to_owned()])?.signed_by(&key, &authority)?;
+            Ok((certificate.pem(), key.serialize_pem()))
+        };
+        let ((certificate, key), (client, client_key)) = (issue("redis-tls")?, issue("bench")?);
+        let ca = authority.pem();
+        for (name, data) in [
+            ("redis-conf", json!({"redis.conf": CONF, "ca.crt": ca, "tls.crt": certificate, "tls.key": key})),
+            ("redis-ca", json!({"ca.crt": ca})),
+            ("redis-client", json!({"tls.crt": client, "tls.key": client_key})),
+            ("redis-auth", json!({"username": "bench", "password": "secret"})),
+        ] {
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
+            kubectl_with_input(&["-n", &space.name, "create", "-f", "-"], &secret.to_string()).await?;
+        }
+        redis::secure(&space, "redis", "redis-conf").await?;
+        let target = json!([{
+            "name": "redis",
+            "type": "Standalone",
+            "endpoints": ["redis-tls:6380"],
+            "auth": {"secretRef": {"name": "redis-auth", "usernameKey": "username"}},
+            "tls": {
+                "caSecretRef": {"name": "redis-ca"},
+                "clientCertificateSecretRef": {"name": "redis-client"},
+                "minimumVersion": "TLS13",
+            },
+        }]);
+        let spec = json!({"targets": target, "cleanup": {"keys": "DeletePrefix"}});
+        let benchmark = Benchmark::create(&space, "secure", &spec).await?;
+        let object = benchmark.succeeded(SOON).await?;
+        let noted = list(&object, "/status/verdict/reasons").iter().any(|reason| reason["reason"] == "NotVerified");
+        ensure!(!noted, "the certificate was verified, and the verdict says otherwise: {object}");
+        let served = served(&benchmark.server_calls("deployment/redis").await?);
+        ensure!(served == sent(&object)?, "the server counted {served} requests: {object}");
+        let left = redis::cli(&space, "deployment/redis", &["dbsize"]).await?;
+        ensure!(left.trim() == "0", "{left} keys are left");
+
+        // Without its authority, nothing is asked of it.
+        let mut stranger = target;
+        stranger[0]["tls"]["caSecretRef"] = json!({"name": "redis-client", "key": "tls.crt"});
+        let benchmark = Benchmark::create(&space, "stranger", &json!({"targets": stranger})).await?;
+        let failed = benchmark.wait("Failed", SOON, |object| object["status"]["phase"] == "Failed").await?;
+        let told = list(&failed, "/status/conditions").iter().any(|condition| {
+            condition["reason"] == "TlsFailed"
+                && condition["message"].as_str().is_some_and(|text| text.contains("spec.targets[0].tls.caSecretRef"))
+        });
+        ensure!(told, "the conditions do not tell of the certificate: {failed}");
+        Ok(())
+    });
+}

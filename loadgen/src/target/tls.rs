@@ -1,0 +1,332 @@
+//! TLS to the target: settings from the plan and the mounted files, and what people are told when it fails.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redisbench_wire::plan;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::client::Trouble;
+use crate::engine::Tls;
+
+const AUTHORITY: &str = "spec.targets[0].tls.caSecretRef";
+const CERTIFICATE: &str = "spec.targets[0].tls.clientCertificateSecretRef";
+const SERVER_NAME: &str = "spec.targets[0].tls.serverName";
+const MINIMUM_VERSION: &str = "spec.targets[0].tls.minimumVersion";
+
+/// For a look at what a port speaks, after it did not speak what was expected.
+const PROBE: Duration = Duration::from_secs(1);
+/// Longer than what any server says to a PING.
+const GREETING: usize = 512;
+
+/// How to speak TLS to every server of the target.
+#[derive(Clone, Debug)]
+pub struct Security {
+    /// The same for the engine.
+    pub engine: Tls,
+    plan: plan::Tls,
+}
+
+impl Security {
+    /// Reads `ca.crt`, `tls.crt` and `tls.key` from `directory`, those that the plan asks for.
+    ///
+    /// # Errors
+    /// Says for people which field names a file that is missing or holds something else.
+    pub async fn read(plan: &plan::Tls, directory: &Path) -> Result<Self, String> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions: &[_] = match plan.minimum_version {
+            plan::TlsVersion::Tls12 => &[&rustls::version::TLS13, &rustls::version::TLS12],
+            plan::TlsVersion::Tls13 => &[&rustls::version::TLS13],
+        };
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(versions)
+            .map_err(|error| format!("{MINIMUM_VERSION}: {error}"))?;
+        let builder = match plan.trust {
+            plan::Trust::Mounted => builder.with_root_certificates(authorities(&directory.join("ca.crt")).await?),
+            plan::Trust::System => builder.with_root_certificates(system_authorities()?),
+            plan::Trust::Anyone => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone { provider })),
+        };
+        let config = if plan.client_certificate {
+            let certificates = certificates(&directory.join("tls.crt"), CERTIFICATE).await?;
+            let key = read(&directory.join("tls.key"), CERTIFICATE).await?;
+            let key = PrivateKeyDer::from_pem_slice(&key)
+                .map_err(|_| format!("{CERTIFICATE}: its tls.key holds no private key in PEM"))?;
+            builder
+                .with_client_auth_cert(certificates, key)
+                .map_err(|error| format!("{CERTIFICATE}: its certificate and key cannot be used: {error}"))?
+        } else {
+            builder.with_no_client_auth()
+        };
+        let server_name = plan.server_name.as_deref().map(|name| {
+            ServerName::try_from(name.to_owned()).map_err(|_| format!("{SERVER_NAME}: {name:?} is no name of a host"))
+        });
+        let engine = Tls { config: Arc::new(config), server_name: server_name.transpose()? };
+        Ok(Self { engine, plan: plan.clone() })
+    }
+
+    /// Agrees on TLS with the server at `endpoint`, and hears that it goes on speaking: one that does not accept our
+    /// certificate says so only after the agreement.
+    pub async fn connect(
+        &self,
+        stream: TcpStream,
+        endpoint: &str,
+        limit: Duration,
+    ) -> Result<TlsStream<TcpStream>, Trouble> {
+        let address = stream.peer_addr();
+        let name = self.engine.name_of(endpoint).map_err(|error| {
+            Trouble::Insecure(format!("{SERVER_NAME} is not set, and the endpoint's host cannot be one: {error}"))
+        })?;
+        let connector = TlsConnector::from(self.engine.config.clone());
+        let agreed = async {
+            let mut stream = connector.connect(name, stream).await?;
+            let greeting = greeting(&mut stream).await?;
+            Ok((stream, greeting))
+        };
+        match timeout(limit, agreed).await {
+            Ok(Ok((stream, greeting))) if !greeting.starts_with("-ERR max") => Ok(stream),
+            Ok(Ok((_, greeting))) => Err(Trouble::Refused(greeting.trim_start_matches('-').to_owned())),
+            Ok(Err(error)) => match explain(&error, &self.plan) {
+                Some(explained) => Err(Trouble::Insecure(explained)),
+                None => Err(self.no_tls(address, &format!("TLS: {error}")).await),
+            },
+            Err(_) => {
+                let what =
+                    format!("TLS: no answer within {} ms; does the server speak TLS on this port?", limit.as_millis());
+                Err(self.no_tls(address, &what).await)
+            }
+        }
+    }
+
+    /// What spoke no TLS may be a Redis in the clear.
+    async fn no_tls(&self, address: io::Result<SocketAddr>, what: &str) -> Trouble {
+        match address {
+            Ok(address) if speaks_redis(address).await => Trouble::Insecure(
+                "the server speaks no TLS on this port, but Redis in the clear: name its TLS port in \
+                 spec.targets[0].endpoints, or remove spec.targets[0].tls"
+                    .to_owned(),
+            ),
+            _ => Trouble::Silent(what.to_owned()),
+        }
+    }
+}
+
+async fn read(path: &Path, field: &str) -> Result<Vec<u8>, String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    tokio::fs::read(path).await.map_err(|error| format!("{field}: {name} could not be read: {}", error.kind()))
+}
+
+async fn certificates(path: &Path, field: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let bytes = read(path, field).await?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(format!("{field}: its {name} holds no certificate in PEM")),
+    }
+}
+
+async fn authorities(path: &Path) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path, AUTHORITY).await? {
+        roots.add(certificate).map_err(|error| format!("{AUTHORITY}: a certificate in it cannot be used: {error}"))?;
+    }
+    Ok(roots)
+}
+
+fn system_authorities() -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    // A system may trust authorities that rustls does not understand: the others count.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(format!("{AUTHORITY} is not set, and the shard's system knows no authorities: set it"));
+    }
+    Ok(roots)
+}
+
+/// Asks for a word, and gives its line.
+async fn greeting(stream: &mut TlsStream<TcpStream>) -> io::Result<String> {
+    // A server that refuses us may have closed already, and then its reason waits to be read.
+    let asked = async {
+        stream.write_all(b"*1\r\n$4\r\nPING\r\n").await?;
+        stream.flush().await
+    };
+    let _ = asked.await;
+    let mut line = Vec::new();
+    while line.len() < GREETING {
+        match stream.read_u8().await? {
+            b'\n' => break,
+            byte => line.push(byte),
+        }
+    }
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+/// What is wrong, which field it is about, and the way out. None if the server seems to speak no TLS at all.
+fn explain(error: &io::Error, plan: &plan::Tls) -> Option<String> {
+    let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) else {
+        let closed = matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof);
+        // The end of a handshake that both understood.
+        return (closed && error.to_string().contains("close_notify")).then(|| refused_certificate(plan));
+    };
+    Some(match error {
+        rustls::Error::InvalidMessage(_) => return None,
+        rustls::Error::InvalidCertificate(error) => bad_certificate(error, plan),
+        rustls::Error::PeerIncompatible(_) | rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => {
+            format!(
+                "{MINIMUM_VERSION}: the server speaks no version of TLS that is as new: lower it, or allow newer ones \
+                 at the server ({error})"
+            )
+        }
+        rustls::Error::AlertReceived(
+            AlertDescription::CertificateRequired
+            | AlertDescription::HandshakeFailure
+            | AlertDescription::UnknownCA
+            | AlertDescription::BadCertificate
+            | AlertDescription::DecryptError
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::AccessDenied,
+        ) => format!("{} ({error})", refused_certificate(plan)),
+        rustls::Error::AlertReceived(AlertDescription::UnrecognisedName) => {
+            format!("{SERVER_NAME}: the server does not know the name: set it to one that it has ({error})")
+        }
+        error => format!("spec.targets[0].tls: {error}"),
+    })
+}
+
+fn refused_certificate(plan: &plan::Tls) -> String {
+    if plan.client_certificate {
+        format!("{CERTIFICATE}: the server does not accept the certificate: take one of an authority that it trusts")
+    } else {
+        format!("{CERTIFICATE} is not set, and the server wants to see a certificate: set it")
+    }
+}
+
+fn bad_certificate(error: &CertificateError, plan: &plan::Tls) -> String {
+    match error {
+        CertificateError::UnknownIssuer if plan.trust == plan::Trust::System => format!(
+            "{AUTHORITY} is not set, and the server's certificate is from an unknown issuer: set it to the authority \
+             that signed it"
+        ),
+        CertificateError::UnknownIssuer => format!(
+            "{AUTHORITY}: the server's certificate is from an unknown issuer: name the authority that signed it"
+        ),
+        CertificateError::BadSignature => format!(
+            "{AUTHORITY}: the server's certificate is from an unknown issuer, which has the name of a known one and \
+             another key: name the authority that signed it"
+        ),
+        CertificateError::NotValidForName => format!("{SERVER_NAME}: the server's certificate is for another name"),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let presented: Vec<String> = presented.iter().take(3).map(|name| plain(name)).collect();
+            format!(
+                "{SERVER_NAME}: the server's certificate is not for {}: set it to a name in it: {}",
+                expected.to_str(),
+                if presented.is_empty() { "there is none".to_owned() } else { presented.join(", ") }
+            )
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "spec.targets[0].tls: the server's certificate has expired: renew it at the server".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "spec.targets[0].tls: the server's certificate is not valid yet: renew it, or set the clocks".to_owned()
+        }
+        error if error.to_string().contains("CaUsedAsEndEntity") => format!(
+            "{AUTHORITY}: the server shows the certificate of an authority itself (CA:TRUE): give the server one that \
+             the authority signed"
+        ),
+        error => format!("{AUTHORITY}: the server's certificate is not good: {error}"),
+    }
+}
+
+/// `DnsName("redis")` as people write it.
+fn plain(name: &str) -> String {
+    name.split('"').nth(1).unwrap_or(name).to_owned()
+}
+
+/// Whether whatever listens there answers as a Redis without TLS does.
+async fn speaks_redis(address: SocketAddr) -> bool {
+    let asked = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"*1\r\n$4\r\nPING\r\n").await?;
+        stream.read_u8().await
+    };
+    matches!(timeout(PROBE, asked).await, Ok(Ok(b'+' | b'-')))
+}
+
+/// Whether whatever listens there speaks TLS, trusted or not.
+pub async fn speaks_tls(address: SocketAddr) -> bool {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let Ok(builder) = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()
+    else {
+        return false;
+    };
+    let verifier = Arc::new(Anyone { provider });
+    let config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+    let asked = async {
+        let stream = TcpStream::connect(address).await?;
+        TlsConnector::from(Arc::new(config)).connect(ServerName::from(address.ip()), stream).await.map(drop)
+    };
+    match timeout(PROBE, asked).await {
+        Ok(Ok(())) => true,
+        // It understood us, and refused.
+        Ok(Err(error)) => error
+            .get_ref()
+            .and_then(|error| error.downcast_ref::<rustls::Error>())
+            .is_some_and(|error| matches!(error, rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_))),
+        Err(_) => false,
+    }
+}
+
+/// Takes any certificate. That the peer has its key is proven nevertheless.
+#[derive(Debug)]
+struct Anyone {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
