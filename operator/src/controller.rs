@@ -200,7 +200,8 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Re
     let step = async {
         context.reads.filled().await?;
         match &object.0 {
-            Ok(benchmark) => step(benchmark, &context).await,
+            // It holds a whole spec while it waits.
+            Ok(benchmark) => Box::pin(step(benchmark, &context)).await,
             Err(invalid) => unreadable::reject(&context.shared.client, invalid).await,
         }
     };
