@@ -8,6 +8,6 @@ mod slot;
 mod topology;
 
 pub use numbered::NumberedSlots;
-pub use redirect::Redirect;
+pub use redirect::{Redirect, is_transient};
 pub use slot::{SLOTS, hashed_part, slot_of};
 pub use topology::{NodeAddress, Topology, UNCOVERED};

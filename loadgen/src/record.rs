@@ -32,8 +32,8 @@ pub struct Completion {
     pub due: u64,
     /// When its outcome was known.
     pub now: u64,
-    /// How many redirects it took.
-    pub hops: u8,
+    /// Whether it took a redirect.
+    pub redirected: bool,
 }
 
 /// Why a request was never sent.
@@ -237,7 +237,7 @@ impl Recording {
         let record = self.operation(request.operation);
         record.tally.errors += 1;
         record.tally.unanswered += u64::from(!answered);
-        record.tally.redirected += u64::from(request.hops > 0);
+        record.tally.redirected += u64::from(request.redirected);
         if answered {
             let histogram = record.error_replies.get_or_insert_with(RequestCounts::new);
             histogram.record(request.now.saturating_sub(request.due), 1);
@@ -267,6 +267,12 @@ impl Recording {
         if let Some(nodes) = &mut self.nodes {
             nodes[node as usize].redirects += 1;
         }
+    }
+
+    /// A node answered that it cannot serve this now.
+    #[cold]
+    pub fn deferred(&mut self, operation: u16) {
+        self.operation(operation).tally.deferral_hops += 1;
     }
 }
 

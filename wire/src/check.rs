@@ -122,7 +122,7 @@ impl Snapshot {
 
 fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {
     // The other counts are parts of these.
-    for number in [tally.scheduled, tally.redirect_hops, tally.sent_bytes, tally.received_bytes] {
+    for number in [tally.scheduled, tally.redirect_hops, tally.deferral_hops, tally.sent_bytes, tally.received_bytes] {
         count(whose, number)?;
     }
     if !tally.balances() {

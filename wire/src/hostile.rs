@@ -81,7 +81,14 @@ fn snapshot(bytes: &[u8]) {
     let tallies = snapshot.operations.iter().map(|part| &part.tally).chain([&snapshot.total, &snapshot.warmup]);
     for tally in tallies {
         assert!(tally.balances());
-        let counts = [tally.scheduled, tally.sent_bytes, tally.received_bytes, tally.redirect_hops, tally.late];
+        let counts = [
+            tally.scheduled,
+            tally.sent_bytes,
+            tally.received_bytes,
+            tally.redirect_hops,
+            tally.deferral_hops,
+            tally.late,
+        ];
         assert!(counts.iter().all(|count| *count <= most));
     }
     let errors: u64 = snapshot.errors.iter().map(|error| error.count).sum();
@@ -183,6 +190,7 @@ fn tally(succeeded: u64, errors: u64) -> Tally {
         unsent_not_connected: 1,
         unsent_at_end: 1,
         redirect_hops: 3,
+        deferral_hops: 2,
         sent_bytes: 100,
         received_bytes: 200,
         ..Tally::default()

@@ -111,6 +111,8 @@ pub struct Tally {
     pub redirected: u64,
     /// Hops that a node answered with a redirect: commands the server rejected, one for each.
     pub redirect_hops: u64,
+    /// Hops that a node answered with TRYAGAIN, CLUSTERDOWN or LOADING.
+    pub deferral_hops: u64,
     /// Succeeded, but longer than the histogram's highest value.
     pub overflow: u64,
     /// The longest overflow, in nanoseconds.
@@ -136,6 +138,7 @@ impl Tally {
             (&mut self.late, other.late),
             (&mut self.redirected, other.redirected),
             (&mut self.redirect_hops, other.redirect_hops),
+            (&mut self.deferral_hops, other.deferral_hops),
             (&mut self.overflow, other.overflow),
             (&mut self.sent_bytes, other.sent_bytes),
             (&mut self.received_bytes, other.received_bytes),

@@ -280,6 +280,10 @@ pub struct Requests {
     /// Redirects that were answered: commands that a node refused and the next one got.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub redirect_hops: u64,
+    /// Answers that a server cannot serve this for now (TRYAGAIN, CLUSTERDOWN, LOADING), each followed by a pause and
+    /// another send. Where the pauses come to the request's timeout, it is an error of that kind.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deferral_hops: u64,
     /// Succeeded after more than 600 s, which no histogram holds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub overflow: u64,

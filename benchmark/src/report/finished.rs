@@ -259,6 +259,7 @@ fn requests(tally: &Tally, unknown: u64) -> Requests {
         late: tally.late,
         redirected: tally.redirected,
         redirect_hops: tally.redirect_hops,
+        deferral_hops: tally.deferral_hops,
         overflow: tally.overflow,
     }
 }

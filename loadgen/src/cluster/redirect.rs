@@ -32,9 +32,28 @@ impl<'a> Redirect<'a> {
     }
 }
 
+/// Whether an error reply's text says that the server cannot serve this now, and may soon: a slot's keys are on their
+/// way, the cluster has no owner for it, or the server still reads its keys from the disk.
+pub fn is_transient(error: &[u8]) -> bool {
+    let kind = error.split(|byte| *byte == b' ').next().unwrap_or_default();
+    matches!(kind, b"TRYAGAIN" | b"CLUSTERDOWN" | b"LOADING")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_pass_is_told_from_what_stays() {
+        for transient in
+            ["TRYAGAIN Multiple keys request", "CLUSTERDOWN The cluster is down", "LOADING Redis is", "LOADING"]
+        {
+            assert!(is_transient(transient.as_bytes()), "{transient}");
+        }
+        for lasting in ["", "ERR LOADING", "LOADINGS", "READONLY You can't write", "OOM command not allowed"] {
+            assert!(!is_transient(lasting.as_bytes()), "{lasting}");
+        }
+    }
 
     #[test]
     fn redirects_are_read() {

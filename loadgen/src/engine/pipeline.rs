@@ -41,20 +41,51 @@ pub(super) struct Request {
     pub operation: u16,
     /// What it counts as.
     pub class: Class,
-    /// Redirects so far.
-    pub hops: u8,
+    /// Its sends so far.
+    pub hops: Hops,
+}
+
+/// How often a request was sent before: the redirects that it followed, up to 15, and its deferrals, up to 15.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hops(u8);
+
+impl Hops {
+    /// The most of each.
+    pub(super) const MOST: u8 = 15;
+
+    /// None of either: this is its first send.
+    #[inline]
+    pub(super) fn is_first(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) fn redirects(self) -> u8 {
+        self.0 & Self::MOST
+    }
+
+    pub(super) fn deferrals(self) -> u8 {
+        self.0 >> 4
+    }
+
+    pub(super) fn redirect(&mut self) {
+        self.0 += u8::from(self.redirects() < Self::MOST);
+    }
+
+    pub(super) fn defer(&mut self) {
+        self.0 += u8::from(self.deferrals() < Self::MOST) << 4;
+    }
 }
 
 impl Request {
     /// A command that carries no request.
     pub(super) fn bare(class: Class) -> Self {
-        Self { k: 0, due: 0, operation: 0, class, hops: 0 }
+        Self { k: 0, due: 0, operation: 0, class, hops: Hops::default() }
     }
 
     /// A closed loop's, which is decided by its send.
     #[inline]
     pub(super) fn undecided(k: u64, operation: u16) -> Self {
-        Self { k, due: 0, operation, class: Class::Undecided, hops: 0 }
+        Self { k, due: 0, operation, class: Class::Undecided, hops: Hops::default() }
     }
 }
 
@@ -74,7 +105,7 @@ impl Flight {
     #[inline]
     pub(super) fn is_plain(&self, request: &Request) -> bool {
         let class = if request.class == Class::Undecided { self.class } else { request.class };
-        class == Class::Measured && request.hops == 0
+        class == Class::Measured && request.hops.is_first()
     }
 
     /// When a request of this send was due.
@@ -248,7 +279,7 @@ mod tests {
     #[test]
     fn a_send_decides_what_was_undecided() {
         let mut pipeline = Pipeline::of_window(4);
-        pipeline.stage(Request { k: 7, due: 50, operation: 1, class: Class::Measured, hops: 1 });
+        pipeline.stage(Request { k: 7, due: 50, operation: 1, class: Class::Measured, hops: Hops(1) });
         pipeline.stage(Request::undecided(8, 0));
         pipeline.sent(100, Class::Warmup);
         pipeline.stage(Request::undecided(9, 0));
@@ -266,7 +297,7 @@ mod tests {
     #[test]
     fn undecided_requests_are_dropped_from_the_end() {
         let mut pipeline = Pipeline::of_window(4);
-        pipeline.stage(Request { k: 1, due: 50, operation: 0, class: Class::Measured, hops: 1 });
+        pipeline.stage(Request { k: 1, due: 50, operation: 0, class: Class::Measured, hops: Hops(1) });
         (2..5).for_each(|k| pipeline.stage(Request::undecided(k, 0)));
         pipeline.keep_undecided(1);
         assert_eq!(pipeline.staged().iter().map(|request| request.k).collect::<Vec<_>>(), [1, 2]);

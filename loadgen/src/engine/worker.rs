@@ -5,6 +5,7 @@
 //! a coarse tick.
 
 mod commands;
+mod deferred;
 mod dispatch;
 mod introspect;
 mod links;
@@ -12,7 +13,7 @@ mod send;
 mod tokens;
 mod traffic;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::Receiver;
@@ -25,6 +26,7 @@ use tokio::sync::mpsc;
 use super::api::{EngineEvent, Handshake, Tls};
 use super::connection::{Connection, Node};
 use super::mailbox::Command;
+use super::pipeline::Request;
 use super::run::Run;
 use super::sys::{self, Event, Poller, Waker};
 use crate::cluster::{SLOTS, Topology};
@@ -77,6 +79,8 @@ pub(super) struct Worker {
     read_buffer: Vec<u8>,
     output: Output,
     whole_replies: WholeReplies,
+    /// Requests that pause before they are sent again, by the ends of their pauses and their numbers.
+    deferred: BTreeMap<(u64, u64), Request>,
     /// Connections with staged commands.
     dirty: Vec<u32>,
     /// Connections to read again, because one read did not empty them.
@@ -128,6 +132,7 @@ impl Worker {
             read_buffer: vec![0; READ_BYTES],
             output: Output::default(),
             whole_replies: WholeReplies::default(),
+            deferred: BTreeMap::new(),
             dirty: Vec::new(),
             again: Vec::new(),
             run: None,
@@ -221,6 +226,7 @@ impl Worker {
             self.ping(busy);
         }
         self.expire();
+        self.resume();
         self.pace();
         self.tell();
     }

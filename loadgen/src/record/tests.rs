@@ -102,7 +102,7 @@ fn merged(reports: Vec<WorkerReport>, detail: Detail) -> Snapshot {
 }
 
 fn completion(operation: u16, node: u32, latency: u64) -> Completion {
-    Completion { operation, node, due: 1000, now: 1000 + latency, hops: 0 }
+    Completion { operation, node, due: 1000, now: 1000 + latency, redirected: false }
 }
 
 /// A request that was sent half way between its due time and its reply.

@@ -12,6 +12,7 @@
 mod support;
 
 mod cluster;
+mod deferred;
 mod harness;
 mod hostile;
 mod identity;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -57,6 +57,17 @@ impl RedisServer {
         self.kill();
         let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
         self.child = spawn(self.port, &self.directory, &arguments).expect("the port was taken meanwhile");
+    }
+
+    /// Starts it again with more `arguments` and the keys that it saved. Returns as soon as it accepts connections: it may
+    /// still be reading them.
+    pub fn restart_loading(&mut self, arguments: &[&str]) {
+        self.kill();
+        let own = self.arguments.iter().map(String::as_str);
+        let arguments: Vec<_> = own.chain(arguments.iter().copied()).collect();
+        let mut command = command(self.port, &self.directory, &arguments);
+        self.child = command.stdout(Stdio::null()).spawn().expect("redis-server was there before");
+        wait_until("the server accepts connections", || TcpStream::connect(self.address()).is_ok());
     }
 
     /// Stops (`-STOP`) or continues (`-CONT`) the process: a stopped server accepts connections and answers nothing.
@@ -119,15 +130,17 @@ impl RedisServer {
     }
 }
 
+fn command(port: u16, directory: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new("redis-server");
+    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+    command.arg("--dir").arg(directory.path()).args(arguments).stderr(Stdio::null());
+    command
+}
+
 /// Starts a redis-server and waits until it is ready; none if it ends before.
 fn spawn(port: u16, directory: &TempDir, arguments: &[&str]) -> Option<Child> {
-    let mut child = Command::new("redis-server")
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .arg("--dir")
-        .arg(directory.path())
-        .args(arguments)
+    let mut child = command(port, directory, arguments)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
         .spawn()
         .expect("redis-server is not installed: apt-get install redis-server");
     let mut log = BufReader::new(child.stdout.take().unwrap());

@@ -96,6 +96,7 @@ impl Worker {
             node.waiting.clear();
             node.resends.clear();
         }
+        self.deferred.clear();
         for connection in &mut self.connections {
             connection.pipeline.orphan();
         }

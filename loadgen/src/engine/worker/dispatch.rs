@@ -5,7 +5,7 @@ use redisbench_wire::snapshot::Stage;
 use super::Worker;
 use crate::cluster::{SLOTS, UNCOVERED};
 use crate::engine::connection::{Link, Node, Resend, Waiting};
-use crate::engine::pipeline::{Class, Request};
+use crate::engine::pipeline::{Class, Hops, Request};
 use crate::engine::run::{Filling, Run, Source};
 use crate::engine::sys;
 use crate::record::Unsent;
@@ -30,6 +30,8 @@ impl Worker {
                 }
                 self.flush_dirty();
             }
+        } else {
+            self.resend_held();
         }
         let Some(run) = &mut self.run else { return };
         if run.is_active() && run.exhausted(self.now) {
@@ -175,7 +177,7 @@ impl Worker {
                 self.recording.scheduled(operation, 1);
             }
             staged += 1;
-            connection.pipeline.stage(Request { k, due, operation, class, hops: 0 });
+            connection.pipeline.stage(Request { k, due, operation, class, hops: Hops::default() });
         }
         run.outstanding += staged;
         self.recording.warmup.scheduled += staged - measured;
@@ -220,7 +222,7 @@ impl Worker {
         None
     }
 
-    fn node_of(&self, request: &Request) -> usize {
+    pub(super) fn node_of(&self, request: &Request) -> usize {
         let (Some(slots), Some(run)) = (&self.slots, &self.run) else { return 0 };
         owner(&run.workload, slots, &self.nodes, request.k, request.operation)
     }
@@ -232,7 +234,13 @@ impl Worker {
             (Source::Open(_), false) => Class::Measured,
             _ => Class::Undecided,
         };
-        Some(Request { k: waiting.k, due: waiting.due, operation: run.workload.operation(waiting.k), class, hops: 0 })
+        Some(Request {
+            k: waiting.k,
+            due: waiting.due,
+            operation: run.workload.operation(waiting.k),
+            class,
+            hops: Hops::default(),
+        })
     }
 
     fn is_too_late(&self, due: u64) -> bool {
@@ -304,7 +312,7 @@ impl Worker {
                     break;
                 }
                 self.nodes[node].resends.pop_front();
-                let why = "no connection to the server that a redirect named";
+                let why = "no connection to the server that it was to be sent to again";
                 self.fail(node as u32, &resend.request, "Timeout", why, false);
             }
         }

@@ -27,12 +27,12 @@ impl Worker {
             }
             return;
         }
-        while let Some(run) = &mut self.run {
+        while let Some(run) = &self.run {
             if !run.is_active() {
                 return;
             }
-            let connection = &mut self.connections[index];
-            let mut room = connection.room(run.window, run.batch);
+            let mut room = self.room_beside_held(self.connections[index].room(run.window, run.batch));
+            let (Some(run), connection) = (&mut self.run, &mut self.connections[index]) else { return };
             if run.filling == Filling::Batches {
                 room = connection.of_batch(room, run.window);
             }
@@ -195,8 +195,8 @@ fn lateness(pipeline: &Pipeline, sent: u64, recording: &mut Recording) {
     for request in pipeline.staged() {
         let late = sent.saturating_sub(request.due);
         match request.class {
-            Class::Measured if request.hops == 0 => recording.sent(request.operation, late),
-            Class::Warmup if request.hops == 0 => recording.warmup.late += u64::from(late > LATE_NANOSECONDS),
+            Class::Measured if request.hops.is_first() => recording.sent(request.operation, late),
+            Class::Warmup if request.hops.is_first() => recording.warmup.late += u64::from(late > LATE_NANOSECONDS),
             _ => {}
         }
     }

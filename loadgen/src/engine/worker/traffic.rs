@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
-use crate::cluster::Redirect;
+use crate::cluster::{Redirect, is_transient};
 use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Link, Resend, Sent};
 use crate::engine::pipeline::{Class, Flight, Request};
@@ -154,13 +154,13 @@ impl Worker {
                 self.recording.responded(operation, self.now.saturating_sub(request.due), 1);
                 self.recording.succeeded(operation, 1, u64::from(reply == Reply::Nil));
                 self.recording.served(operation, node, self.now.saturating_sub(sent), 1);
-                if request.hops > 0 {
+                if request.hops.redirects() > 0 {
                     self.recording.followed(operation);
                 }
             }
             Class::Warmup => {
                 self.recording.warmup.succeeded += 1;
-                self.recording.warmup.redirected += u64::from(request.hops > 0);
+                self.recording.warmup.redirected += u64::from(request.hops.redirects() > 0);
             }
             Class::Preload => {
                 self.preloaded_keys += 1;
@@ -195,11 +195,15 @@ impl Worker {
         {
             return self.redirected(index, request, redirect);
         }
+        let node = self.connections[index].node;
+        if is_transient(&text) && self.defer(request) {
+            return;
+        }
         let text = String::from_utf8_lossy(&text);
         let kind = text.split(' ').next().filter(|word| !word.is_empty()).unwrap_or("ERR");
         // Kinds are bounded in number, and so is their length.
         let kind: String = kind.chars().take(32).collect();
-        self.fail(self.connections[index].node, &request, &kind, &text, true);
+        self.fail(node, &request, &kind, &text, true);
     }
 
     /// Ends a request in an error.
@@ -215,7 +219,7 @@ impl Worker {
             Class::Warmup => {
                 self.recording.warmup.errors += 1;
                 self.recording.warmup.unanswered += u64::from(!answered);
-                self.recording.warmup.redirected += u64::from(request.hops > 0);
+                self.recording.warmup.redirected += u64::from(request.hops.redirects() > 0);
             }
             Class::Preload => {
                 self.finished(1);
@@ -244,8 +248,8 @@ impl Worker {
             Class::Warmup => self.recording.warmup.redirect_hops += 1,
             _ => {}
         }
-        request.hops += 1;
-        if request.hops > HOPS {
+        request.hops.redirect();
+        if request.hops.redirects() > HOPS {
             return self.fail(node, &request, "RedirectLimit", "redirected more than 5 times", true);
         }
         let (asking, slot, address) = match redirect {
@@ -348,7 +352,7 @@ fn count_plain(
 
 #[inline]
 fn completion(node: u32, request: &Request, now: u64) -> Completion {
-    Completion { operation: request.operation, node, due: request.due, now, hops: request.hops }
+    Completion { operation: request.operation, node, due: request.due, now, redirected: request.hops.redirects() > 0 }
 }
 
 /// The address of a redirect; its host may be missing, and then is the answering server's.

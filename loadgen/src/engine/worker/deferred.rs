@@ -1,0 +1,87 @@
+//! Requests that a server cannot serve now and may soon (TRYAGAIN, CLUSTERDOWN, LOADING): sent again after a pause.
+//!
+//! A request is held while it pauses: its caller waits, so a closed loop sends no other in its place.
+
+use super::Worker;
+use crate::engine::connection::Resend;
+use crate::engine::pipeline::{Class, Hops, Request};
+
+/// The first pause. Each one after it is twice as long.
+const FIRST_PAUSE: u64 = 10_000_000;
+
+impl Worker {
+    /// Holds a request for a pause. Not if its pauses would come to the time that it may take for a reply: then it has
+    /// failed.
+    #[cold]
+    pub(super) fn defer(&mut self, mut request: Request) -> bool {
+        let operation = request.operation;
+        match request.class {
+            Class::Measured => self.recording.deferred(operation),
+            Class::Warmup => self.recording.warmup.deferral_hops += 1,
+            _ => {}
+        }
+        let pause = FIRST_PAUSE << request.hops.deferrals();
+        let pauses = 2 * pause - FIRST_PAUSE;
+        if pauses > self.common.plan.timeouts.request_nanoseconds || request.hops.deferrals() == Hops::MOST {
+            return false;
+        }
+        request.hops.defer();
+        let ends = self.now + pause;
+        // A cluster that is down may have other owners when it is up again.
+        self.topology_stale |= self.slots.is_some();
+        self.deferred.insert((ends, request.k), request);
+        self.next_tick = self.next_tick.min(ends);
+        true
+    }
+
+    /// Hands the requests whose pauses are over to the nodes that own them now.
+    pub(super) fn resume(&mut self) {
+        while let Some(first) = self.deferred.first_entry() {
+            if first.key().0 > self.now {
+                self.next_tick = self.next_tick.min(first.key().0);
+                break;
+            }
+            let request = first.remove();
+            let node = self.node_of(&request);
+            self.nodes[node].resend(Resend { request, since: self.now, asking: false });
+        }
+    }
+
+    /// How many fresh requests a connection with so much room may take in a closed loop of one server.
+    #[inline]
+    pub(super) fn room_beside_held(&self, room: usize) -> usize {
+        if self.holds_none() { room } else { self.room_left(room) }
+    }
+
+    /// Sends again what is held, where a closed loop of one server has room for it.
+    #[inline]
+    pub(super) fn resend_held(&mut self) {
+        if !self.holds_none() {
+            self.stage_resends();
+            self.flush_dirty();
+        }
+    }
+
+    #[inline]
+    fn holds_none(&self) -> bool {
+        self.deferred.is_empty() && self.nodes.first().is_none_or(|node| node.resends.is_empty())
+    }
+
+    #[cold]
+    fn room_left(&self, room: usize) -> usize {
+        let Some(run) = &self.run else { return 0 };
+        let windows = (self.ready * run.window) as u64;
+        room.min(usize::try_from(windows.saturating_sub(run.outstanding)).unwrap_or(room))
+    }
+
+    #[cold]
+    fn stage_resends(&mut self) {
+        let Some((window, batch)) = self.run.as_ref().map(|run| (run.window, run.batch)) else { return };
+        for index in 0..self.connections.len() {
+            while self.connections[index].room(window, batch) > 0 {
+                let Some(resend) = self.nodes.first_mut().and_then(|node| node.resends.pop_front()) else { return };
+                self.stage(index as u32, resend.request);
+            }
+        }
+    }
+}

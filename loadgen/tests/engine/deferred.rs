@@ -1,0 +1,117 @@
+//! Servers that cannot serve a request for a while say so, and get it again after a pause.
+
+use redisbench_loadgen::cluster::slot_of;
+use redisbench_wire::plan::{Bound, Load, ShardPlan};
+use redisbench_wire::snapshot::Snapshot;
+
+use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, standalone, topology};
+use crate::support::{RedisCluster, RedisServer, wait_until};
+
+const REQUESTS: u64 = 400;
+
+fn patient(load: &Load) -> ShardPlan {
+    let mut plan = plan();
+    plan.load = load.clone();
+    plan.pipeline = 4;
+    plan.bound = Bound::Requests { count: REQUESTS, max_nanoseconds: 30 * SECOND };
+    plan.timeouts.request_nanoseconds = 20 * SECOND;
+    plan
+}
+
+fn assert_all_succeeded(snapshot: &Snapshot) {
+    assert_complete(snapshot);
+    assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (REQUESTS, REQUESTS), "{:?}", snapshot.errors);
+    assert!(snapshot.total.deferral_hops > 0);
+    assert_eq!((snapshot.total.redirected, snapshot.total.redirect_hops), (0, 0));
+}
+
+/// A server with keys on its disk, started again: it accepts connections while it still reads them.
+fn loading() -> RedisServer {
+    let mut server = RedisServer::start(&["--enable-debug-command", "local"]);
+    server.ask::<()>(&["DEBUG", "POPULATE", "2000", "other", "100"]);
+    server.ask::<()>(&["SAVE"]);
+    // It answers between two kilobytes, and takes 500 us for each key: a second for all.
+    server.restart_loading(&["--loading-process-events-interval-bytes", "1024", "--key-load-delay", "500"]);
+    server
+}
+
+#[tokio::test]
+async fn a_server_that_loads_its_keys_is_waited_for() {
+    for load in [Load::ClosedLoop, open_loop(2000)] {
+        let server = loading();
+        let mut bench = Bench::new(patient(&load), standalone(&server), 1);
+        let snapshot = bench.run().await;
+        assert_all_succeeded(&snapshot);
+        // Nothing else was sent in the place of those that waited.
+        let rejected = ["get", "set"].map(|command| server.command_statistic(command, "rejected_calls"));
+        assert_eq!(rejected.iter().sum::<u64>(), snapshot.total.deferral_hops);
+        if load == Load::ClosedLoop {
+            let windows = 2 * 4;
+            let pauses = snapshot.total.deferral_hops / windows;
+            assert!(pauses < 12, "{pauses} pauses, each twice as long as the one before");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_down_is_waited_for() {
+    let cluster = RedisCluster::start(3);
+    let slot = "7";
+    for load in [Load::ClosedLoop, open_loop(2000)] {
+        let mut plan = patient(&load);
+        plan.connections = 6;
+        let mut bench = Bench::new(plan, topology(&cluster), 1);
+        bench.connect().await;
+        // A primary that finds a slot without an owner serves nothing.
+        cluster.nodes[0].ask::<()>(&["CLUSTER", "DELSLOTS", slot]);
+        let down = || cluster.nodes[0].ask::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:fail");
+        wait_until("the cluster is down", down);
+        bench.start(1);
+        while bench.live().await.total.deferral_hops == 0 {}
+        cluster.nodes[0].ask::<()>(&["CLUSTER", "ADDSLOTS", slot]);
+        let snapshot = bench.finished(1).await;
+        assert_all_succeeded(&snapshot);
+        wait_until("the cluster is up", || !down());
+    }
+}
+
+#[tokio::test]
+async fn keys_on_their_way_are_waited_for() {
+    let cluster = RedisCluster::steady(3);
+    let mut plan = patient(&Load::ClosedLoop);
+    plan.workload.operations = vec![operation("mget", 1, "MGET {moving}:a {moving}:b")];
+    let slot = slot_of(b"moving");
+    let source = cluster.owner(slot);
+    let target = (source + 1) % 3;
+    // One of the two is still there, and one is not.
+    cluster.nodes[source].ask::<()>(&["SET", "{moving}:a", "1"]);
+    cluster.set_slot(target, slot, "IMPORTING", source);
+    cluster.set_slot(source, slot, "MIGRATING", target);
+    let mut bench = Bench::new(plan, topology(&cluster), 1);
+    bench.connect().await;
+    bench.start(1);
+    while bench.live().await.total.deferral_hops == 0 {}
+    cluster.nodes[source].ask::<()>(&["CLUSTER", "SETSLOT", &slot.to_string(), "STABLE"]);
+    let snapshot = bench.finished(1).await;
+    assert_all_succeeded(&snapshot);
+    assert_eq!(cluster.nodes[source].calls("mget"), REQUESTS);
+}
+
+#[tokio::test]
+async fn what_would_be_waited_for_too_long_is_an_error_of_its_kind() {
+    let cluster = RedisCluster::steady(3);
+    cluster.nodes[0].ask::<()>(&["CLUSTER", "DELSLOTS", "7"]);
+    let down = || cluster.nodes[0].ask::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:fail");
+    wait_until("the cluster is down", down);
+    let mut plan = patient(&open_loop(2000));
+    // All keys in a slot of the node that is down.
+    let tag = (0..1000_u32).find(|number| cluster.owner(slot_of(number.to_string().as_bytes())) == 0).unwrap();
+    plan.workload.keys.prefix = format!("{{{tag}}}:");
+    plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
+    let snapshot = Bench::new(plan, topology(&cluster), 1).run().await;
+    assert_eq!((snapshot.total.errors, snapshot.total.unanswered), (REQUESTS, 0));
+    let error = &snapshot.errors[0];
+    assert_eq!((error.kind.as_str(), error.count), ("CLUSTERDOWN", REQUESTS));
+    // Pauses of 10, 20 and 40 ms; the next would have gone beyond 100.
+    assert_eq!(snapshot.total.deferral_hops, 4 * REQUESTS);
+}
