@@ -39,7 +39,7 @@ fuzz: packages ## hostile input for MINUTES (10) to everything that decodes; FUZ
 	FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 / 5 )) cargo test --workspace --exclude redisbench-e2e --lib --bins -- \
 	  hostile_input --nocapture --test-threads 1
 
-# A real measurement wants a quiet machine, and takes about a quarter of an hour. LENGTH=0.02 PAIRS=1 shows whether it works;
+# A real measurement wants a quiet machine, and takes less than half an hour. LENGTH=0.02 PAIRS=1 shows whether it works;
 # WRITE= keeps docs/benchmarks.md as it is, and ONLY=text measures some rows.
 bench: packages ## the load generator's cost against its gates, in PAIRS (5) of runs; writes docs/benchmarks.md
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux openssl:openssl

@@ -1,4 +1,4 @@
-//! The two clients: ours (the example `drive`, which is the bare engine) and redis-benchmark.
+//! The clients: ours (the example `drive`, which is the bare engine), redis-benchmark, and the floor.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,6 +72,8 @@ pub struct Cost {
     pub client: f64,
     /// That of the servers.
     pub server: f64,
+    /// How many requests that was.
+    pub requests: u64,
     /// Requests per second, from the process's start to its end.
     pub rate: f64,
     /// What the client printed.
@@ -157,6 +159,34 @@ impl Bench {
         cost(servers, load, || process::run(&words, &self.client(), LIMIT))
     }
 
+    /// The command line of the floor.
+    pub fn floor_words(&self, servers: &Servers, load: &Load) -> anyhow::Result<Vec<String>> {
+        let mut words = vec![self.program("redisbench-floor")?];
+        words.extend(servers.addresses());
+        for key in servers.keys()? {
+            words.extend(["--key".to_owned(), key]);
+        }
+        let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        option("connections", load.connections.to_string());
+        option("pipeline", load.pipeline.to_string());
+        option("requests", load.requests.to_string());
+        option("operation", load.operation.name().to_owned());
+        if let Some((rate, grid)) = load.rate {
+            option("rate", rate.to_string());
+            option("grid", grid.to_string());
+        }
+        Ok(words)
+    }
+
+    /// Runs the bare system calls of the same load.
+    ///
+    /// # Errors
+    /// When they fail.
+    pub fn floor(&self, servers: &Servers, load: &Load) -> anyhow::Result<Cost> {
+        let words = self.floor_words(servers, load)?;
+        cost(servers, load, || process::run(&borrowed(&words), &self.client(), LIMIT))
+    }
+
     /// Has all keys be there.
     ///
     /// # Errors
@@ -201,6 +231,7 @@ fn cost(servers: &Servers, load: &Load, run: impl FnOnce() -> anyhow::Result<End
     Ok(Cost {
         client: per_request(ended.cpu),
         server: per_request(after.cpu.saturating_sub(before.cpu)),
+        requests,
         rate: requests as f64 / ended.wall.as_secs_f64(),
         output: ended.output,
     })

@@ -16,12 +16,28 @@ pub struct Machine {
     facts: Vec<(&'static str, String)>,
 }
 
+/// A program, and how it is asked for its version.
+pub type Tool = (&'static str, &'static [&'static str]);
+
+/// What was measured.
+pub const COMMIT: Tool = ("commit", &["git", "describe", "--always", "--abbrev=12", "--dirty"]);
+/// What it was built with.
+pub const COMPILER: Tool = ("compiler", &["rustc", "--version"]);
+/// The server.
+pub const REDIS_SERVER: Tool = ("redis-server", &["redis-server", "--version"]);
+/// The other client.
+pub const REDIS_BENCHMARK: Tool = ("redis-benchmark", &["redis-benchmark", "--version"]);
+/// Counts instructions.
+pub const CALLGRIND: Tool = ("callgrind", &["valgrind", "--version"]);
+/// Counts system calls.
+pub const STRACE: Tool = ("strace", &["strace", "--version"]);
+
 impl Machine {
-    /// Looks at this machine.
+    /// Looks at this machine, and at `tools`.
     ///
     /// # Errors
     /// When a program that the table needs is missing, or the processors that it is to be measured on.
-    pub fn look(bench: &Bench) -> anyhow::Result<Self> {
+    pub fn look(bench: &Bench, tools: &[Tool]) -> anyhow::Result<Self> {
         let processors = std::thread::available_parallelism().context("failed to count the processors")?.get();
         anyhow::ensure!(
             bench.client_cpu < processors && bench.server_cpu < processors,
@@ -39,20 +55,15 @@ impl Machine {
             memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
         let gib = kib.unwrap_or(0.0) / f64::from(1 << 20);
         let load = read("/proc/loadavg");
-        Ok(Self {
-            date: jiff::Timestamp::now().to_string().chars().take(10).collect(),
-            facts: vec![
-                ("machine", format!("{processors} x {model}{virtual_machine}, {gib:.0} GiB of memory")),
-                ("kernel", read("/proc/sys/kernel/osrelease").trim().to_owned()),
-                ("load before", load.split_whitespace().take(3).collect::<Vec<_>>().join(" ")),
-                ("commit", version(&["git", "describe", "--always", "--abbrev=12", "--dirty"])?),
-                ("compiler", version(&["rustc", "--version"])?),
-                ("redis-server", version(&["redis-server", "--version"])?),
-                ("redis-benchmark", version(&["redis-benchmark", "--version"])?),
-                ("callgrind", version(&["valgrind", "--version"])?),
-                ("strace", version(&["strace", "--version"])?),
-            ],
-        })
+        let mut facts = vec![
+            ("machine", format!("{processors} x {model}{virtual_machine}, {gib:.0} GiB of memory")),
+            ("kernel", read("/proc/sys/kernel/osrelease").trim().to_owned()),
+            ("load before", load.split_whitespace().take(3).collect::<Vec<_>>().join(" ")),
+        ];
+        for (name, words) in tools {
+            facts.push((name, version(words)?));
+        }
+        Ok(Self { date: jiff::Timestamp::now().to_string().chars().take(10).collect(), facts })
     }
 
     /// As a list in Markdown.

@@ -1,5 +1,5 @@
 //! `redisbench-bench`: what the load generator costs per request, beside what redis-benchmark costs, against the gates
-//! that it is built to. Everything is loopback and bounded in time.
+//! that it is built to, and beside what the bare system calls cost. Everything is loopback and bounded in time.
 //!
 //! Ratios are measured in pairs, ours and theirs in turn, because a machine's speed drifts: the median of the pairs'
 //! ratios is the figure.
@@ -19,6 +19,7 @@ use anyhow::Context as _;
 use clap::Parser;
 
 use clients::Bench;
+use machine::Machine;
 use table::Row;
 
 /// Measures the load generator against its gates, and writes what it found.
@@ -48,7 +49,7 @@ struct Arguments {
     /// The processor of the servers
     #[arg(long, value_name = "CPU", default_value_t = 1)]
     server_cpu: usize,
-    /// Where redisbench-loadgen and examples/drive are [default: beside this program]
+    /// Where redisbench-loadgen, redisbench-floor and examples/drive are [default: beside this program]
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
 }
@@ -83,21 +84,34 @@ fn bench(arguments: &Arguments) -> anyhow::Result<bool> {
         client_cpu: arguments.client_cpu,
         server_cpu: arguments.server_cpu,
     };
-    let machine = machine::Machine::look(&bench)?;
+    table(arguments, &bench)
+}
+
+/// The table of gates.
+fn table(arguments: &Arguments, bench: &Bench) -> anyhow::Result<bool> {
+    let tools = [
+        machine::COMMIT,
+        machine::COMPILER,
+        machine::REDIS_SERVER,
+        machine::REDIS_BENCHMARK,
+        machine::CALLGRIND,
+        machine::STRACE,
+    ];
+    let machine = Machine::look(bench, &tools)?;
     println!("{machine}");
     let mut rows: Vec<Row> = Vec::new();
     for plan in rows::all() {
         if !plan.name.contains(&arguments.only) || (arguments.exact && !plan.is_exact) {
             continue;
         }
-        let row = plan.perform(&bench);
+        let row = plan.perform(bench);
         println!("{}", report::line(&row));
         rows.push(row);
     }
     anyhow::ensure!(!rows.is_empty(), "--only {:?}: no row has that in its name", arguments.only);
-    println!("\n{}", report::table(&rows));
-    if let Some(path) = &arguments.write {
-        let text = report::document(&machine, &bench, &rows);
+    println!("\n{}{}", report::table(&rows), report::floor(&rows));
+    if let Some(path) = arguments.write.as_deref() {
+        let text = report::document(&machine, bench, &rows);
         std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))?;
         println!("written to {}", path.display());
     }

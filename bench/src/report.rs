@@ -1,10 +1,12 @@
 //! The table, for a terminal and for the documents.
 
+mod floor;
+
 use std::fmt::Write as _;
 
 use crate::clients::Bench;
 use crate::machine::Machine;
-use crate::table::Row;
+use crate::table::{Row, median};
 
 /// A row as it comes in.
 pub fn line(row: &Row) -> String {
@@ -31,6 +33,13 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
+/// What the floor says, for a terminal.
+pub fn floor(rows: &[Row]) -> String {
+    let over = |row: &Row| Some(format!("{}: {} of the floor\n", row.name, number(median(&row.floor()?.ratios)?)));
+    let missed = rows.iter().filter_map(floor::missed).map(|text| format!("\n{text}\n"));
+    std::iter::once("\n".to_owned()).chain(rows.iter().filter_map(over)).chain(missed).collect()
+}
+
 /// The document.
 pub fn document(machine: &Machine, bench: &Bench, rows: &[Row]) -> String {
     let markdown = |cells: [String; 6]| format!("| {} |\n", cells.join(" | "));
@@ -49,6 +58,7 @@ pub fn document(machine: &Machine, bench: &Bench, rows: &[Row]) -> String {
         "# What the load generator costs\n\n\
          `make bench` measured this on {date} and wrote it.{length}\n\n{machine}\n\
          {heads}{rule}{table}\n\
+         {floor}\
          ## How\n\n{HOW}\n\
          ## What each figure is made of\n\n\
          Medians; \"server\" is the server's own processor time per request. The samples stand in the order in which they \
@@ -56,6 +66,7 @@ pub fn document(machine: &Machine, bench: &Bench, rows: &[Row]) -> String {
         date = machine.date,
         machine = machine.list(),
         heads = markdown(HEADS.map(str::to_owned)),
+        floor = floor::section(rows),
     )
 }
 
@@ -72,8 +83,8 @@ const HOW: &str = "\
   ratios.
 - The null server (`redisbench-loadgen null-server`) answers at once and keeps no keys. Against it the client is the limit;
   against redis-server mostly the server is.
-- With TLS, redis-server has a self-signed certificate on a P-256 key, which both clients are told to trust. With 10,000 connections,
-  making them is in both clients' figures.
+- With TLS, redis-server has a self-signed certificate on a P-256 key, which both clients are told to trust.
+- With 10,000 connections, making them is taken off every client: what a run costs in which each connection makes one request.
 - System calls (`strace -f -c`) and instructions (callgrind) are those of the whole process, by the difference between two
   numbers of requests. The lowest of three counts holds, because a server that waits for its processor only adds to what a
   saturated worker does. The open loop is behind its schedule (1M/s), so that its batches are full too: at a lower rate they
@@ -85,11 +96,14 @@ const HOW: &str = "\
 fn cells(row: &Row) -> [String; 6] {
     let limit = |limit: Option<f64>| limit.map_or_else(String::new, |limit| with_unit(&limit.to_string(), row.unit));
     let samples = row.outcome.as_ref().map_or(&[][..], |measured| &measured.samples);
-    let spread = match (samples.iter().copied().reduce(f64::min), samples.iter().copied().reduce(f64::max)) {
+    [row.name.clone(), value(row), spread(samples), limit(row.gate), limit(row.aim), row.verdict().to_owned()]
+}
+
+fn spread(samples: &[f64]) -> String {
+    match (samples.iter().copied().reduce(f64::min), samples.iter().copied().reduce(f64::max)) {
         (Some(low), Some(high)) if samples.len() > 1 => format!("{} to {}", number(low), number(high)),
         _ => String::new(),
-    };
-    [row.name.clone(), value(row), spread, limit(row.gate), limit(row.aim), row.verdict().to_owned()]
+    }
 }
 
 fn value(row: &Row) -> String {

@@ -4,6 +4,7 @@ mod against;
 mod connections;
 mod exact;
 mod open;
+mod rounds;
 mod scaling;
 
 use crate::clients::Operation;

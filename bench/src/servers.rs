@@ -163,6 +163,28 @@ impl Servers {
         self.nodes.iter().map(|(_, port)| format!("127.0.0.1:{port}")).collect()
     }
 
+    /// For each a key that it owns, and that the load has written.
+    ///
+    /// # Errors
+    /// When one does not tell a key's slot.
+    pub fn keys(&self) -> anyhow::Result<Vec<String>> {
+        let count = self.nodes.len();
+        let key = |number: u32| format!("key:{number:012}");
+        if self.kind != Kind::Cluster {
+            return Ok((0..count).map(|_| key(12_345)).collect());
+        }
+        let mut keys = vec![String::new(); count];
+        for number in 0.. {
+            let Some(missing) = keys.iter().position(String::is_empty) else { break };
+            let slot: usize = ask(self.nodes[missing].1, &["CLUSTER", "KEYSLOT", &key(number)])?.trim().parse()?;
+            let owns = |node: &usize| slot < SLOTS * (node + 1) / count;
+            if let Some(owner) = (0..count).find(owns) {
+                keys[owner] = key(number);
+            }
+        }
+        Ok(keys)
+    }
+
     /// The port of the first, for the load.
     pub fn port(&self) -> String {
         if self.kind == Kind::Tls { self.tls_port.to_string() } else { self.nodes[0].1.to_string() }

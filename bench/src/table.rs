@@ -28,6 +28,17 @@ pub struct Measured {
     pub samples: Vec<f64>,
     /// What the figures are made of.
     pub detail: String,
+    /// The bare system calls in the same place; none where they make no sense.
+    pub floor: Option<Floor>,
+}
+
+/// What the bare system calls (`redisbench-floor`) cost, measured in the same rounds.
+#[derive(Clone, Debug, Default)]
+pub struct Floor {
+    /// Ours over the floor.
+    pub ratios: Vec<f64>,
+    /// What the row's figure would be, were the floor in our place.
+    pub instead: Vec<f64>,
 }
 
 /// A figure that was measured, or why it was not.
@@ -78,6 +89,11 @@ impl Row {
         }
     }
 
+    /// What the bare system calls cost in the same place.
+    pub fn floor(&self) -> Option<&Floor> {
+        self.outcome.as_ref().ok()?.floor.as_ref()
+    }
+
     /// Why it could not be measured, though it should have been.
     pub fn trouble(&self) -> Option<String> {
         self.outcome.as_ref().err().map(|error| format!("{}: {error}", self.name))
@@ -98,7 +114,7 @@ mod tests {
     use super::*;
 
     fn row(samples: &[f64]) -> Row {
-        let outcome = Ok(Measured { samples: samples.to_vec(), detail: String::new() });
+        let outcome = Ok(Measured { samples: samples.to_vec(), ..Measured::default() });
         Row { name: "r".into(), unit: "", gate: Some(0.5), aim: Some(0.4), outcome }
     }
 

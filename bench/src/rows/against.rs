@@ -1,66 +1,69 @@
-//! Ratios: the same load by two clients, or against two targets, in turn.
+//! Ratios: the same load by several clients, or against two targets, in turn.
 
-use crate::clients::{Bench, Cost, Load, Operation};
+use super::rounds::{Rounds, Turn};
+use crate::clients::{Bench, Load, Operation};
 use crate::servers::{Kind, Servers};
-use crate::table::{Measured, median};
+use crate::table::Measured;
 
-/// Ours against redis-benchmark.
+/// Ours against redis-benchmark, and the floor beside both.
 pub fn redis_benchmark(bench: &Bench, kind: Kind, operation: Operation, pipeline: u32) -> anyhow::Result<Measured> {
-    // About two seconds of ours, and four of theirs.
+    // About three seconds of ours, and four of theirs.
     let base = match (kind, pipeline) {
-        (Kind::Null(_), 1) => 600_000,
-        (Kind::Null(_), 16) => 6_000_000,
-        (Kind::Null(_), _) => 16_000_000,
-        (_, 1) => 400_000,
-        (_, 16) => 2_500_000,
-        (_, _) => 5_000_000,
+        (Kind::Null(_), 1) => 400_000,
+        (Kind::Null(_), 16) => 5_000_000,
+        (Kind::Null(_), _) => 12_000_000,
+        (_, 1) => 300_000,
+        (_, 16) => 2_000_000,
+        (_, _) => 4_000_000,
     };
     let load = Load::closed(operation, pipeline, bench.requests(base));
     let servers = Servers::start(bench, kind, &bench.server())?;
     if kind != Kind::Null(1) {
         bench.preload(&servers)?;
     }
-    let ours = || bench.ours(&servers, &load, &bench.client());
-    let theirs = || bench.theirs(&servers, &load);
-    pairs(bench, ["ours", "redis-benchmark"], ours, theirs)
+    clients(bench, &servers, &load)
+}
+
+/// The three clients with the same load.
+pub fn clients(bench: &Bench, servers: &Servers, load: &Load) -> anyhow::Result<Measured> {
+    let rounds = Rounds::run(bench, turns(bench, servers, load))?;
+    Ok(compared(&rounds))
+}
+
+/// Ours, theirs, and the floor, which has no TLS.
+pub fn turns<'a>(bench: &'a Bench, servers: &'a Servers, load: &'a Load) -> Vec<Turn<'a>> {
+    let mut turns: Vec<Turn<'a>> = vec![
+        ("ours", Box::new(|| bench.ours(servers, load, &bench.client()))),
+        ("redis-benchmark", Box::new(|| bench.theirs(servers, load))),
+    ];
+    if servers.kind() != Kind::Tls {
+        turns.push(("floor", Box::new(|| bench.floor(servers, load))));
+    }
+    turns
+}
+
+/// Of the rounds of [`turns`].
+pub fn compared(rounds: &Rounds) -> Measured {
+    let floor = (rounds.len() > 2).then(|| rounds.floor(0, 2, Some(1)));
+    Measured { samples: rounds.ratios(0, 1), detail: rounds.detail(), floor }
 }
 
 /// A cluster against one server, with as many connections and requests in flight in all.
 pub fn standalone(bench: &Bench) -> anyhow::Result<Measured> {
-    let load = Load::closed(Operation::Get, 16, bench.requests(2_500_000));
+    let load = Load::closed(Operation::Get, 16, bench.requests(2_000_000));
     let one = Servers::start(bench, Kind::Redis, &bench.server())?;
     let three = Servers::start(bench, Kind::Cluster, &bench.server())?;
     bench.preload(&one)?;
     bench.preload(&three)?;
-    let cluster = || bench.ours(&three, &load, &bench.client());
-    let standalone = || bench.ours(&one, &load, &bench.client());
-    pairs(bench, ["cluster", "standalone"], cluster, standalone)
-}
-
-/// A B A B: each pair's ratio is a sample.
-pub fn pairs(
-    bench: &Bench,
-    names: [&str; 2],
-    mut first: impl FnMut() -> anyhow::Result<Cost>,
-    mut second: impl FnMut() -> anyhow::Result<Cost>,
-) -> anyhow::Result<Measured> {
-    let mut costs: [Vec<Cost>; 2] = [Vec::new(), Vec::new()];
-    for _ in 0..bench.pairs {
-        costs[0].push(first()?);
-        costs[1].push(second()?);
-    }
-    let samples = costs[0].iter().zip(&costs[1]).map(|(first, second)| first.client / second.client).collect();
-    let detail = names.iter().zip(&costs).map(|(name, costs)| format!("{name} {}", absolute(costs)));
-    Ok(Measured { samples, detail: detail.collect::<Vec<_>>().join("; ") })
-}
-
-/// Medians in their own units.
-pub fn absolute(costs: &[Cost]) -> String {
-    let of = |field: fn(&Cost) -> f64| median(&costs.iter().map(field).collect::<Vec<_>>()).unwrap_or(0.0);
-    format!(
-        "{:.3} µs at {:.0}k/s (server {:.3} µs)",
-        of(|cost| cost.client),
-        of(|cost| cost.rate) / 1e3,
-        of(|cost| cost.server)
-    )
+    let rounds = Rounds::run(
+        bench,
+        vec![
+            ("cluster", Box::new(|| bench.ours(&three, &load, &bench.client()))),
+            ("standalone", Box::new(|| bench.ours(&one, &load, &bench.client()))),
+            ("floor, cluster", Box::new(|| bench.floor(&three, &load))),
+            ("floor, standalone", Box::new(|| bench.floor(&one, &load))),
+        ],
+    )?;
+    let floor = Some(rounds.floor(0, 2, Some(3)));
+    Ok(Measured { samples: rounds.ratios(0, 1), detail: rounds.detail(), floor })
 }

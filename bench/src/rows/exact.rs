@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use crate::clients::{Bench, Load, Operation, borrowed};
 use crate::process::run;
 use crate::servers::{Kind, Servers};
-use crate::table::Measured;
+use crate::table::{Floor, Measured};
 
 const LIMIT: Duration = Duration::from_secs(300);
 const PIPELINE: u32 = 16;
@@ -19,20 +19,30 @@ const PIPELINE: u32 = 16;
 const REQUESTS: [u64; 2] = [30_000, 90_000];
 const TIMES: usize = 3;
 
-/// System calls per 16 requests.
+/// System calls per 16 requests, and those of the floor.
 pub fn system_calls(bench: &Bench) -> anyhow::Result<Measured> {
     let closed = Load::closed(Operation::Get, PIPELINE, 0);
-    let per_request = marginals(bench, closed, |words| {
-        let file = tempfile::NamedTempFile::new().context("failed to make a file for strace")?;
-        let path = file.path().to_string_lossy().into_owned();
-        let words = [&["strace", "-f", "-c", "-o", &path], words].concat();
-        run(&words, &bench.client(), LIMIT)?;
-        let text = std::fs::read_to_string(file.path()).context("failed to read what strace wrote")?;
-        let total = text.lines().find(|line| line.ends_with(" total"));
-        // % time, seconds, microseconds per call, calls.
-        total.and_then(|line| line.split_whitespace().nth(3)?.parse().ok()).context("strace gave no total")
-    })?;
-    Ok(lowest(per_request.iter().map(|calls| calls * f64::from(PIPELINE)).collect()))
+    let calls = |words: &dyn Fn(&Servers, &Load) -> anyhow::Result<Vec<String>>| {
+        let per_request = marginals(bench, closed, words, |words| traced_calls(bench, words))?;
+        anyhow::Ok(lowest(per_request.iter().map(|calls| calls * f64::from(PIPELINE)).collect()))
+    };
+    let mut measured = calls(&|servers, load| bench.drive(servers, load))?;
+    let floor = calls(&|servers, load| bench.floor_words(servers, load))?;
+    measured.detail = format!("{}; floor {}", measured.detail, floor.detail);
+    let ratios = measured.samples.iter().zip(&floor.samples).map(|(ours, floor)| ours / floor).collect();
+    measured.floor = Some(Floor { ratios, instead: floor.samples });
+    Ok(measured)
+}
+
+fn traced_calls(bench: &Bench, words: &[&str]) -> anyhow::Result<u64> {
+    let file = tempfile::NamedTempFile::new().context("failed to make a file for strace")?;
+    let path = file.path().to_string_lossy().into_owned();
+    let words = [&["strace", "-f", "-c", "-o", &path], words].concat();
+    run(&words, &bench.client(), LIMIT)?;
+    let text = std::fs::read_to_string(file.path()).context("failed to read what strace wrote")?;
+    let total = text.lines().find(|line| line.ends_with(" total"));
+    // % time, seconds, microseconds per call, calls.
+    total.and_then(|line| line.split_whitespace().nth(3)?.parse().ok()).context("strace gave no total")
 }
 
 /// User instructions per request of a closed loop.
@@ -47,7 +57,8 @@ pub fn open_instructions(bench: &Bench) -> anyhow::Result<Measured> {
 }
 
 fn instructions(bench: &Bench, load: Load) -> anyhow::Result<Vec<f64>> {
-    marginals(bench, load, |words| {
+    let words = |servers: &Servers, load: &Load| bench.drive(servers, load);
+    marginals(bench, load, words, |words| {
         let words = [&["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"], words].concat();
         let output = run(&words, &bench.client(), LIMIT)?.output;
         let line = output.lines().find_map(|line| line.split("Collected : ").nth(1));
@@ -58,14 +69,19 @@ fn instructions(bench: &Bench, load: Load) -> anyhow::Result<Vec<f64>> {
 fn lowest(counts: Vec<f64>) -> Measured {
     let all: Vec<String> = counts.iter().map(|count| format!("{count:.3}")).collect();
     let detail = format!("the lowest of {}", all.join(", "));
-    Measured { samples: counts.into_iter().reduce(f64::min).into_iter().collect(), detail }
+    Measured { samples: counts.into_iter().reduce(f64::min).into_iter().collect(), detail, floor: None }
 }
 
 /// What `count` counts for each request more, several times.
-fn marginals(bench: &Bench, load: Load, count: impl Fn(&[&str]) -> anyhow::Result<u64>) -> anyhow::Result<Vec<f64>> {
+fn marginals(
+    bench: &Bench,
+    load: Load,
+    words: impl Fn(&Servers, &Load) -> anyhow::Result<Vec<String>>,
+    count: impl Fn(&[&str]) -> anyhow::Result<u64>,
+) -> anyhow::Result<Vec<f64>> {
     let servers = Servers::start(bench, Kind::Null(1), &bench.server())?;
     let counted = |requests| {
-        let words = bench.drive(&servers, &Load { requests, ..load })?;
+        let words = words(&servers, &Load { requests, ..load })?;
         count(&borrowed(&words))
     };
     let [fewer, more] = REQUESTS;

@@ -1,6 +1,6 @@
 //! The open loop, which sleeps between the instants of its grid.
 
-use super::against::absolute;
+use super::rounds::Rounds;
 use crate::clients::{Bench, Load, Operation};
 use crate::servers::{Kind, Servers};
 use crate::table::Measured;
@@ -13,8 +13,12 @@ pub fn at_a_rate(bench: &Bench, grid_microseconds: u64, pipeline: u32) -> anyhow
     let load = Load { rate: Some((RATE, grid_microseconds)), ..closed };
     let servers = Servers::start(bench, Kind::Redis, &bench.server())?;
     bench.preload(&servers)?;
-    let costs: anyhow::Result<Vec<_>> =
-        (0..bench.pairs).map(|_| bench.ours(&servers, &load, &bench.client())).collect();
-    let costs = costs?;
-    Ok(Measured { samples: costs.iter().map(|cost| cost.client).collect(), detail: absolute(&costs) })
+    let rounds = Rounds::run(
+        bench,
+        vec![
+            ("ours", Box::new(|| bench.ours(&servers, &load, &bench.client()))),
+            ("floor", Box::new(|| bench.floor(&servers, &load))),
+        ],
+    )?;
+    Ok(Measured { samples: rounds.client(0), detail: rounds.detail(), floor: Some(rounds.floor(0, 1, None)) })
 }

@@ -1,6 +1,6 @@
 //! Two workers share nothing, so that a request costs two of them what it costs one.
 
-use super::against::pairs;
+use super::rounds::Rounds;
 use crate::clients::{Bench, Load, Operation};
 use crate::servers::{Kind, Servers};
 use crate::table::Measured;
@@ -14,14 +14,19 @@ pub fn two(bench: &Bench) -> anyhow::Result<Measured> {
     let apart = processors >= 4;
     let [clients, cpus] = if apart { ["0-1".to_owned(), "2-3".to_owned()] } else { ["0-1".into(), "0-1".into()] };
     let servers = Servers::start(bench, Kind::Null(2), &cpus)?;
-    let both = || bench.ours(&servers, &load(2), &clients);
-    let one = || bench.ours(&servers, &load(1), &clients);
-    let mut measured = pairs(bench, ["two workers", "one worker"], both, one)?;
-    measured.detail.push_str(if apart {
+    let rounds = Rounds::run(
+        bench,
+        vec![
+            ("two workers", Box::new(|| bench.ours(&servers, &load(2), &clients))),
+            ("one worker", Box::new(|| bench.ours(&servers, &load(1), &clients))),
+        ],
+    )?;
+    let mut detail = rounds.detail();
+    detail.push_str(if apart {
         "; two processors for the workers, two for the server"
     } else {
         "; worker and server threads share two processors, so that the rates cannot show how two workers scale: only \
          that a request costs them no more"
     });
-    Ok(measured)
+    Ok(Measured { samples: rounds.ratios(0, 1), detail, floor: None })
 }

@@ -1,0 +1,147 @@
+//! Ours beside the bare system calls, and what that says of gates that were missed.
+
+use super::{number, spread, value, with_unit};
+use crate::table::{Row, median};
+
+/// The most that ours may cost over the floor, and what it should.
+const LIMIT: f64 = 1.15;
+const AIM: f64 = 1.05;
+
+const HEADS: [&str; 7] = [
+    "what",
+    "ours over the floor",
+    "lowest to highest",
+    "verdict",
+    "the figure, were it the floor's",
+    "lowest to highest",
+    "gate",
+];
+
+/// In Markdown; nothing if no row has a floor.
+pub fn section(rows: &[Row]) -> String {
+    let cells: Vec<String> = rows.iter().filter_map(cells).map(|cells| line(&cells)).collect();
+    if cells.is_empty() {
+        return String::new();
+    }
+    let (heads, rule) = (line(&HEADS.map(str::to_owned)), format!("|{}\n", " --- |".repeat(HEADS.len())));
+    let missed: String = rows.iter().filter_map(missed).map(|text| format!("- {text}\n")).collect();
+    let missed = if missed.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "\n### The gates that were missed\n\n{missed}\nWhat a gate leaves over the floor is for all that a load generator does beside the system calls.\n"
+        )
+    };
+    format!("## Against the bare system calls\n\n{INTRODUCTION}\n{heads}{rule}{}{missed}\n", cells.concat())
+}
+
+const INTRODUCTION: &str = "\
+The floor (`redisbench-floor`) does nothing but what no client can do without: per batch one receive and one send of bytes that
+were made before, always of the same key, and one wait for as many batches as are ready. It draws no keys, decodes no replies and
+measures no latency. In an open loop it sends at the same instants and receives replies as they come. It ran in the same rounds and in
+the place of ours. Ours should cost at most 1.15 of it, better 1.05: no gate of the build. A gate below the floor's figure cannot be
+met on this machine by any client that makes these system calls.
+";
+
+fn line(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn cells(row: &Row) -> Option<[String; 7]> {
+    let floor = row.floor()?;
+    let (over, instead) = (median(&floor.ratios)?, median(&floor.instead)?);
+    let verdict = match over {
+        over if over <= AIM => "at most 1.05",
+        over if over <= LIMIT => "at most 1.15",
+        _ => "above 1.15",
+    };
+    Some([
+        row.name.clone(),
+        number(over),
+        spread(&floor.ratios),
+        verdict.to_owned(),
+        with_unit(&number(instead), row.unit),
+        spread(&floor.instead),
+        row.gate.map_or_else(String::new, |gate| with_unit(&gate.to_string(), row.unit)),
+    ])
+}
+
+/// What is to be said of a gate that was missed.
+pub fn missed(row: &Row) -> Option<String> {
+    let (gate, measured) = (row.gate?, row.value()?);
+    if row.is_met() {
+        return None;
+    }
+    let head = format!(
+        "{}: {}, {:.0} % above its gate of {}.",
+        row.name,
+        value(row),
+        (measured / gate - 1.0) * 100.0,
+        with_unit(&gate.to_string(), row.unit)
+    );
+    let Some((floor, instead)) = row.floor().and_then(|floor| Some((floor, median(&floor.instead)?))) else {
+        return Some(format!("{head} No floor was measured for it."));
+    };
+    let (room, over) = (gate / instead, median(&floor.ratios)?);
+    let lowest = floor.instead.iter().copied().fold(f64::INFINITY, f64::min);
+    let leaves = format!("The gate leaves {} over the floor", percent(room));
+    let verdict = match room {
+        _ if gate < lowest => {
+            "The gate is below all of that: it cannot be met on this machine, whatever the load generator does"
+                .to_owned()
+        }
+        room if room < 1.0 => "The gate is below the middle of that: no load generator can be sure to meet it on this \
+                               machine"
+            .to_owned(),
+        room if room < AIM => format!("{leaves}: next to nothing, and ours takes {}", percent(over)),
+        _ => format!("{leaves}, and ours takes {}", percent(over)),
+    };
+    let spread = if floor.instead.len() > 1 { format!(" ({})", spread(&floor.instead)) } else { String::new() };
+    Some(format!(
+        "{head} The bare system calls in its place: {}{spread}. {verdict}.",
+        with_unit(&number(instead), row.unit)
+    ))
+}
+
+fn percent(over: f64) -> String {
+    format!("{:.0} %", (over - 1.0) * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Floor, Measured};
+
+    fn row(figure: f64, gate: f64, floor: Option<f64>) -> Row {
+        let floor = floor.map(|instead| Floor { ratios: vec![figure / instead], instead: vec![instead] });
+        let measured = Measured { samples: vec![figure], detail: String::new(), floor };
+        Row { name: "row".into(), unit: "", gate: Some(gate), aim: None, outcome: Ok(measured) }
+    }
+
+    #[test]
+    fn a_missed_gate_is_held_against_the_floor() {
+        assert_eq!(missed(&row(0.44, 0.45, Some(0.4))), None);
+        let mut straddled = row(0.50, 0.45, Some(0.47));
+        straddled.outcome.as_mut().unwrap().floor.as_mut().unwrap().instead = vec![0.44, 0.47, 0.48];
+        let straddled = missed(&straddled).unwrap();
+        assert!(straddled.contains("0.470 (0.440 to 0.480). The gate is below the middle of that"), "{straddled}");
+        let below = missed(&row(0.50, 0.45, Some(0.47))).unwrap();
+        assert!(
+            below.starts_with("row: 0.500, 11 % above its gate of 0.45. The bare system calls in its place: 0.470.")
+        );
+        assert!(below.contains("cannot be met on this machine"), "{below}");
+        let little = missed(&row(0.50, 0.45, Some(0.44))).unwrap();
+        assert!(little.contains("leaves 2 % over the floor: next to nothing, and ours takes 14 %"), "{little}");
+        let room = missed(&row(0.50, 0.45, Some(0.40))).unwrap();
+        assert!(room.contains("leaves 12 % over the floor, and ours takes 25 %"), "{room}");
+        assert!(missed(&row(0.50, 0.45, None)).unwrap().ends_with("No floor was measured for it."));
+    }
+
+    #[test]
+    fn rows_without_a_floor_are_not_in_the_table() {
+        assert_eq!(section(&[row(0.44, 0.45, None)]), "");
+        let text = section(&[row(0.44, 0.45, Some(0.4)), row(0.44, 0.45, None)]);
+        assert!(text.contains("| row | 1.100 |  | at most 1.15 | 0.400 |  | 0.45 |\n\n"), "{text}");
+        assert!(!text.contains("gates that were missed"));
+    }
+}
