@@ -10,9 +10,14 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOGS := $(TARGET)/test-logs
 
+# What measurements are made with beside our own programs.
+TOOLS := $(TARGET)/tools
+INFERNO := 0.12.8
+RESP_BENCHMARK := 0.2.5
+
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench test test-steps test-unit test-selfcheck test-cost test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall test test-steps test-unit test-selfcheck test-cost test-chart lint fmt deny crds images packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +51,23 @@ bench: packages ## the load generator's cost against its gates, in PAIRS (5) of 
 	cargo build --release -p redisbench-loadgen -p redisbench-bench --bins --example drive
 	$(TARGET)/release/redisbench-bench --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --only "$(ONLY)" \
 	  $(addprefix --write ,$(WRITE))
+
+# The flame graph is of ours at P=16, GET; inferno is no dependency of the workspace.
+profile: packages ## where the load generator's processor time goes, beside the bare system calls; writes docs/profile.md and docs/flame.svg
+	@$(E2E)/install.sh perf:linux-perf addr2line:binutils taskset:util-linux
+	[ -x $(TOOLS)/bin/inferno-flamegraph ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features cli,nameattr inferno@$(INFERNO)
+	cargo build --release -p redisbench-loadgen -p redisbench-bench --bins --example drive
+	$(TARGET)/release/redisbench-bench profile --length $(or $(LENGTH),1) --stacks $(TOOLS)/stacks.txt --write docs/profile.md
+	$(TOOLS)/bin/inferno-flamegraph --deterministic --colors rust --minwidth 0.5 --title 'One worker, 50 connections, P=16, GET, null server' \
+	  --countname samples $(TOOLS)/stacks.txt >docs/flame.svg
+
+bench-stall: packages ## what load generators report of a server that stops for half a second; writes docs/stall.md
+	@$(E2E)/install.sh taskset:util-linux python3:python3
+	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
+	[ -x $(TOOLS)/venv/bin/resp-benchmark ] || \
+	  { python3 -m venv $(TOOLS)/venv && $(TOOLS)/venv/bin/pip install --quiet resp-benchmark==$(RESP_BENCHMARK); }
+	cargo build --release -p redisbench-loadgen -p redisbench-bench --bins --example drive
+	$(TARGET)/release/redisbench-bench stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/stall.md
 
 # The closing line adds up what the runners of all steps said; a step that broke before its tests is one failure.
 test: ## every test there is, the last of them on a Kubernetes of three nodes that it builds and starts

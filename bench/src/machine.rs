@@ -31,6 +31,8 @@ pub const REDIS_BENCHMARK: Tool = ("redis-benchmark", &["redis-benchmark", "--ve
 pub const CALLGRIND: Tool = ("callgrind", &["valgrind", "--version"]);
 /// Counts system calls.
 pub const STRACE: Tool = ("strace", &["strace", "--version"]);
+/// Samples.
+pub const PERF: Tool = ("perf", &["perf", "--version"]);
 
 impl Machine {
     /// Looks at this machine, and at `tools`.

@@ -7,16 +7,18 @@
 mod clients;
 mod machine;
 mod process;
+mod profile;
 mod report;
 mod rows;
 mod servers;
+mod stall;
 mod table;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use clients::Bench;
 use machine::Machine;
@@ -28,11 +30,13 @@ use table::Row;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
+    #[command(subcommand)]
+    instead: Option<Instead>,
     /// Pairs of runs for each ratio, and runs for each figure
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
     /// How long the runs are: 1 is 2 to 5 s each; 0.02 is enough to see whether it works
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, global = true)]
     length: f64,
     /// Only rows with this in their name
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -41,17 +45,34 @@ struct Arguments {
     #[arg(long)]
     exact: bool,
     /// Write the table to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     write: Option<PathBuf>,
     /// The processor of the clients
-    #[arg(long, value_name = "CPU", default_value_t = 0)]
+    #[arg(long, value_name = "CPU", default_value_t = 0, global = true)]
     client_cpu: usize,
     /// The processor of the servers
-    #[arg(long, value_name = "CPU", default_value_t = 1)]
+    #[arg(long, value_name = "CPU", default_value_t = 1, global = true)]
     server_cpu: usize,
     /// Where redisbench-loadgen, redisbench-floor and examples/drive are [default: beside this program]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     programs: Option<PathBuf>,
+}
+
+/// What else there is to find out.
+#[derive(Debug, Subcommand)]
+enum Instead {
+    /// Where the processor time goes: samples by function group and system call, beside the floor's
+    Profile {
+        /// Write the stacks of one profile to this file, for a flame graph
+        #[arg(long, value_name = "FILE")]
+        stacks: Option<PathBuf>,
+    },
+    /// What generators report of a server that stops for half a second
+    Stall {
+        /// Where resp-benchmark is, to be measured too
+        #[arg(long, value_name = "FILE")]
+        resp_benchmark: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -84,6 +105,14 @@ fn bench(arguments: &Arguments) -> anyhow::Result<bool> {
         client_cpu: arguments.client_cpu,
         server_cpu: arguments.server_cpu,
     };
+    let write = arguments.write.as_deref();
+    match &arguments.instead {
+        Some(Instead::Profile { stacks }) => return profile::profile(&bench, write, stacks.as_deref()).map(|()| true),
+        Some(Instead::Stall { resp_benchmark }) => {
+            return stall::stall(&bench, write, resp_benchmark.as_deref()).map(|()| true);
+        }
+        None => {}
+    }
     table(arguments, &bench)
 }
 

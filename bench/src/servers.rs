@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::clients::Bench;
@@ -188,6 +189,15 @@ impl Servers {
     /// The port of the first, for the load.
     pub fn port(&self) -> String {
         if self.kind == Kind::Tls { self.tls_port.to_string() } else { self.nodes[0].1.to_string() }
+    }
+
+    /// Sends the first a signal.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        let id = i32::try_from(self.nodes[0].0.0.id()).ok().and_then(Pid::from_raw).context("a server has no id")?;
+        kill_process(id, signal).context("failed to send a server a signal")
     }
 
     /// What they have counted so far. The asking itself is no command of it.

@@ -102,6 +102,14 @@ async fn main() -> anyhow::Result<()> {
         latency.value_at_quantile(0.99) / 1000,
         snapshot.total.errors,
     );
+    println!(
+        "response time: mean {:.1} us, p50 {} us, p99 {} us, p99.9 {} us, max {} us",
+        latency.mean() / 1e3,
+        latency.value_at_quantile(0.5) / 1000,
+        latency.value_at_quantile(0.99) / 1000,
+        latency.value_at_quantile(0.999) / 1000,
+        latency.max() / 1000,
+    );
     println!("at most {} KiB resident", peak_resident_kib().context("failed to read /proc/self/status")?);
     if let Some(lateness) = &snapshot.latency.lateness {
         let lateness = lateness.decode(Kind::Request).context("failed to read our own histogram")?;

@@ -1,0 +1,95 @@
+//! The profiles as tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Pair, Profile};
+use crate::clients::Bench;
+use crate::machine::Machine;
+
+/// The document.
+pub fn document(machine: &Machine, bench: &Bench, pairs: &[Pair]) -> String {
+    let length = if (bench.length - 1.0).abs() < f64::EPSILON {
+        String::new()
+    } else {
+        format!(" The runs were shortened by the factor {}.", bench.length)
+    };
+    let sections: String = pairs.iter().map(section).collect();
+    format!(
+        "# Where the processor time goes\n\n`make profile` measured this on {} and wrote it.{length}\n\n{}\n{HOW}\n{sections}",
+        machine.date,
+        machine.list()
+    )
+}
+
+const HOW: &str = "\
+One worker and 50 connections against the null server, so that the client is the limit; the bare engine (`loadgen/examples/drive.rs`)
+with all histograms. The floor (`redisbench-floor`) does nothing but the system calls, in the same place.
+`perf record -e cpu-clock` took the samples, 4999 per second: shares. The microseconds are those shares of what a request cost in a
+run without perf, user and system time of the whole process. Inlined functions are told apart by the line tables; who called them is
+not needed. In a virtual machine without performance counters a sample that falls where the kernel has interrupts off is taken a
+little later, so that single functions of the kernel would be doubtful; its system calls are not.
+
+[flame.svg](flame.svg) is the flame graph of ours at P=16, GET; open it by itself to zoom.
+";
+
+/// One load.
+pub fn section(pair: &Pair) -> String {
+    let name = pair.load.operation.name().to_uppercase();
+    let (ours, floor) = (&pair.ours, &pair.floor);
+    let user = rows(&ours.user, &floor.user, pair);
+    let kernel = rows(&ours.kernel, &floor.kernel, pair);
+    let all = |groups: fn(&Profile) -> &BTreeMap<&'static str, u64>| {
+        [ours, floor].map(|profile| groups(profile).values().sum::<u64>())
+    };
+    format!(
+        "## {name}, P={}\n\n| | ours, µs per request | share | the floor, µs per request | share |\n\
+         | --- | --- | --- | --- | --- |\n{}{user}{}{kernel}{}\n{} and {} samples.\n\n",
+        pair.load.pipeline,
+        row("**user**", all(|profile| &profile.user), pair),
+        row("**kernel**", all(|profile| &profile.kernel), pair),
+        row("**all**", [ours.count(), floor.count()], pair),
+        ours.count(),
+        floor.count(),
+    )
+}
+
+/// The groups of either, the dearest of ours first.
+fn rows(ours: &BTreeMap<&'static str, u64>, floor: &BTreeMap<&'static str, u64>, pair: &Pair) -> String {
+    let count = |groups: &BTreeMap<&'static str, u64>, group: &str| groups.get(group).copied().unwrap_or(0);
+    let mut groups: Vec<&str> = ours.keys().chain(floor.keys()).copied().collect::<BTreeSet<_>>().into_iter().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse((count(ours, group), count(floor, group))));
+    groups.iter().map(|group| row(group, [count(ours, group), count(floor, group)], pair)).collect()
+}
+
+fn row(name: &str, counts: [u64; 2], pair: &Pair) -> String {
+    let cells = [&pair.ours, &pair.floor].into_iter().zip(counts).map(|(profile, count)| {
+        let share = count as f64 / profile.count().max(1) as f64;
+        if count == 0 { "| | ".to_owned() } else { format!("| {:.4} | {:.1} % ", share * profile.cost, 100.0 * share) }
+    });
+    format!("| {name} {}|\n", cells.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::{Load, Operation};
+
+    #[test]
+    fn shares_add_up_to_the_cost() {
+        let profile = |user: u64, cost| Profile {
+            cost,
+            user: BTreeMap::from([("recording", user)]),
+            kernel: BTreeMap::from([("recv", 30), ("send: the rest", 60)]),
+            stacks: BTreeMap::new(),
+        };
+        let pair = Pair { load: Load::closed(Operation::Get, 16, 1), ours: profile(10, 0.5), floor: profile(0, 0.4) };
+        let text = section(&pair);
+        assert!(text.starts_with("## GET, P=16\n"), "{text}");
+        assert!(text.contains("| **user** | 0.0500 | 10.0 % | | |\n| recording | 0.0500 | 10.0 % | | |\n"), "{text}");
+        assert!(
+            text.contains("| **kernel** | 0.4500 | 90.0 % | 0.4000 | 100.0 % |\n| send: the rest | 0.3000"),
+            "{text}"
+        );
+        assert!(text.contains("| **all** | 0.5000 | 100.0 % | 0.4000 | 100.0 % |"), "{text}");
+    }
+}

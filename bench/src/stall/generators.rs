@@ -1,0 +1,168 @@
+//! The generators at hand: how they are called, and what of their output is read.
+
+use std::path::Path;
+
+use super::{LENGTH, RATE};
+use crate::clients::{Bench, Load, Operation};
+use crate::servers::Servers;
+
+/// Latencies that a generator reports, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reported {
+    pub mean: Option<f64>,
+    pub p50: Option<f64>,
+    pub p99: Option<f64>,
+    pub p999: Option<f64>,
+    pub max: Option<f64>,
+}
+
+/// The command line of a run.
+pub type Words = Box<dyn Fn(&Bench, &Servers) -> anyhow::Result<Vec<String>>>;
+
+/// The command line that asks for a version.
+pub type Version = Box<dyn Fn(&Bench) -> anyhow::Result<Vec<String>>>;
+
+/// A generator.
+pub struct Generator {
+    pub name: &'static str,
+    pub words: Words,
+    pub version: Version,
+    pub read: fn(&str) -> Option<Reported>,
+    /// It was asked for a rate.
+    pub keeps_rate: bool,
+    pub note: &'static str,
+}
+
+/// All, ours first.
+pub fn all(resp_benchmark: Option<&Path>) -> Vec<Generator> {
+    let mut all = vec![Generator {
+        name: "redisbench",
+        words: Box::new(|bench, servers| {
+            let closed = Load::closed(Operation::Get, 1, RATE * LENGTH);
+            bench.drive(servers, &Load { rate: Some((RATE, 0)), ..closed })
+        }),
+        version: Box::new(|_| Ok(words(&["git", "describe", "--always", "--abbrev=12", "--dirty"]))),
+        read: ours,
+        keeps_rate: true,
+        note: "the bare engine; latency from the due time",
+    }];
+    if let Some(path) = resp_benchmark {
+        let path = path.to_owned();
+        let own = path.clone();
+        all.push(Generator {
+            name: "resp-benchmark",
+            words: Box::new(move |_, servers| Ok(resp_benchmark_words(&own, servers))),
+            version: Box::new(move |_| Ok(vec![path.to_string_lossy().into_owned(), "-v".into()])),
+            read: resp,
+            keeps_rate: true,
+            note: "limits the rate; latency from the send; prints average and p99 only",
+        });
+    }
+    all.push(Generator {
+        name: "redis-benchmark",
+        words: Box::new(|_, servers| {
+            let port = servers.port();
+            // So many take about ten seconds.
+            let words = words(&["redis-benchmark", "-p", &port, "-c", "50", "-n", "1000000"]);
+            Ok([words, self::words(&["-r", "100000", "-d", "100", "-t", "get"])].concat())
+        }),
+        version: Box::new(|_| Ok(words(&["redis-benchmark", "--version"]))),
+        read: redis_benchmark,
+        keeps_rate: false,
+        note: "has no option for a rate: a closed loop at full speed",
+    });
+    all
+}
+
+fn resp_benchmark_words(program: &Path, servers: &Servers) -> Vec<String> {
+    let (port, rate, seconds) = (servers.port(), RATE.to_string(), LENGTH.to_string());
+    let mut all = vec![program.to_string_lossy().into_owned()];
+    all.extend(words(&[
+        "-p",
+        &port,
+        "-c",
+        "50",
+        "-t",
+        &rate,
+        "-s",
+        &seconds,
+        "--cores",
+        "0",
+        "GET {key uniform 100000}",
+    ]));
+    all
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// The number after `name`, in a text like `p50 12 us, p99 34 us`.
+fn after(text: &str, name: &str) -> Option<f64> {
+    let rest = text.split(name).nth(1)?.trim_start_matches([' ', ':']);
+    let number: String = rest.chars().take_while(|letter| letter.is_ascii_digit() || *letter == '.').collect();
+    number.parse().ok()
+}
+
+fn ours(output: &str) -> Option<Reported> {
+    let line = output.lines().find_map(|line| line.strip_prefix("response time: "))?;
+    let milliseconds = |name: &str| Some(after(line, name)? / 1000.0);
+    Some(Reported {
+        mean: milliseconds("mean "),
+        p50: milliseconds("p50 "),
+        p99: milliseconds("p99 "),
+        p999: milliseconds("p99.9 "),
+        max: milliseconds("max "),
+    })
+}
+
+/// Its last line has the figures of the whole run.
+fn resp(output: &str) -> Option<Reported> {
+    let line = output.lines().rfind(|line| line.contains("p99:"))?;
+    Some(Reported { mean: after(line, "avg:"), p99: after(line, "p99:"), ..Reported::default() })
+}
+
+fn redis_benchmark(output: &str) -> Option<Reported> {
+    let mut lines = output.lines().skip_while(|line| !line.contains("latency summary (msec)")).skip(2);
+    let numbers: Vec<f64> = lines.next()?.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [mean, _, p50, _, p99, max] = numbers[..] else { return None };
+    // Its list of percentiles does not name this one: the first at or above it.
+    let percentile = |line: &str| {
+        let (percent, rest) = line.split_once("% <= ")?;
+        Some((percent.trim().parse::<f64>().ok()?, rest.split(' ').next()?.parse::<f64>().ok()?))
+    };
+    let at_least = output.split(['\n', '\r']).filter_map(percentile).find(|(percent, _)| *percent >= 99.9);
+    Some(Reported {
+        mean: Some(mean),
+        p50: Some(p50),
+        p99: Some(p99),
+        p999: at_least.map(|(_, milliseconds)| milliseconds),
+        max: Some(max),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_output_is_read() {
+        let text =
+            "1 requests\nresponse time: mean 13912.5 us, p50 104 us, p99 412000 us, p99.9 491000 us, max 500100 us\n";
+        let wanted = [13.9125, 0.104, 412.0, 491.0, 500.1].map(Some);
+        let [mean, p50, p99, p999, max] = wanted;
+        assert_eq!(ours(text), Some(Reported { mean, p50, p99, p999, max }));
+
+        let text = "\u{1b}[Fqps: 19887(overall 19991), conn: 50, cnt: 55920, avg: 0.41ms, p99: 4.3ms\n\
+                    qps: 19991, conn: 50, cnt: 60054, avg: 0.40ms, p99: 4.2ms\n";
+        assert_eq!(resp(text), Some(Reported { mean: Some(0.4), p99: Some(4.2), ..Reported::default() }));
+
+        let text = "====== GET ======\nLatency by percentile distribution:\n99.871% <= 18.111 milliseconds (cumulative count 9)\n\
+                    99.902% <= 19.103 milliseconds (cumulative count 9)\n99.943% <= 20.111 milliseconds\n\nSummary:\n  \
+                    throughput summary: 44964.03 requests per second\n  latency summary (msec):\n          avg       min\n\
+                    \x20       0.745     0.120     0.575     1.031     5.175    23.263\n";
+        let [mean, p50, p99, p999, max] = [0.745, 0.575, 5.175, 19.103, 23.263].map(Some);
+        assert_eq!(redis_benchmark(text), Some(Reported { mean, p50, p99, p999, max }));
+        assert_eq!((ours(""), resp(""), redis_benchmark("")), (None, None, None));
+    }
+}
