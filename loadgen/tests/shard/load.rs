@@ -15,7 +15,7 @@ fn endless(plan: ShardPlan) -> ShardPlan {
 }
 
 /// Every request has one outcome, and the parts add up to the whole.
-fn assert_balanced(snapshot: &Snapshot) {
+pub fn assert_balanced(snapshot: &Snapshot) {
     assert!(snapshot.total.balances(), "{:?}", snapshot.total);
     let operations = snapshot.operations.iter();
     assert!(operations.clone().all(|operation| operation.tally.balances()));

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod changes;
 mod cleanup;
 mod client;
 mod load;

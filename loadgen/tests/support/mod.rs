@@ -219,6 +219,18 @@ impl RedisCluster {
         });
     }
 
+    /// Adds a primary without slots, and waits until all know it and it may take some.
+    pub fn add_primary(&mut self) {
+        let added = RedisServer::start(STEADY);
+        let _: () = added.ask(&["CLUSTER", "MEET", "127.0.0.1", &self.nodes[0].port.to_string()]);
+        self.nodes.push(added);
+        let known = format!("cluster_known_nodes:{}", self.nodes.len());
+        wait_until("all nodes know each other", || {
+            let info = |node: &RedisServer| node.ask::<String>(&["CLUSTER", "INFO"]);
+            self.nodes.iter().map(info).all(|info| info.contains(&known) && info.contains("cluster_state:ok"))
+        });
+    }
+
     /// How often all nodes together have executed `command`.
     pub fn calls(&self, command: &str) -> u64 {
         self.nodes.iter().map(|node| node.calls(command)).sum()

@@ -1,0 +1,138 @@
+//! A cluster that changes under an open loop: the run goes on, and every request has one outcome.
+
+use std::process::Command;
+
+use redisbench_wire::plan::{Arrival, Bound, Load, ShardPlan};
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{Detail, ShardPhase};
+
+use crate::client::{Shard, eventually};
+use crate::load::assert_balanced;
+use crate::plans::{SECOND, clustered};
+use crate::support::{RedisCluster, wait_until};
+
+const RATE: u64 = 2000;
+const LENGTH: u64 = 10;
+
+/// Long enough for a failover with its time-out of half a second.
+fn open_loop(cluster: &RedisCluster) -> ShardPlan {
+    let mut plan = clustered(&cluster.nodes[1].endpoint());
+    plan.load = Load::OpenLoop {
+        rate_per_second: RATE,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 10 * SECOND,
+    };
+    plan.bound = Bound::Duration { nanoseconds: LENGTH * SECOND };
+    plan.warmup_nanoseconds = 0;
+    plan.connections = 12;
+    plan.timeouts.request_nanoseconds = 2 * SECOND;
+    plan
+}
+
+/// Runs an open loop and `change` in the middle of it.
+async fn under_load(what: &str, cluster: &mut RedisCluster, change: impl FnOnce(&mut RedisCluster)) -> Snapshot {
+    let shard = Shard::start(None).await;
+    shard.plan(1, &open_loop(cluster)).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let begin = shard.clock().await + SECOND / 10;
+    shard.start_at(1, 1, begin).await.unwrap();
+    eventually("the load runs", async || (cluster.nodes[0].calls("get") > 0).then_some(())).await;
+    tokio::task::block_in_place(|| change(cluster));
+    shard.phase(ShardPhase::Finished).await;
+    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    assert_balanced(&snapshot);
+    let total = &snapshot.total;
+    let kinds: Vec<_> = snapshot.errors.iter().map(|error| format!("{} {}", error.count, error.kind)).collect();
+    println!(
+        "| {what} | {} | {} | {} | {} | {} | {} |",
+        total.scheduled,
+        total.succeeded,
+        if kinds.is_empty() { "-".to_owned() } else { kinds.join(", ") },
+        total.unsent,
+        total.redirected,
+        total.deferral_hops,
+    );
+    assert_eq!((total.scheduled, total.in_flight), (RATE * LENGTH, 0));
+    assert_eq!(total.scheduled, total.succeeded + total.errors + total.unsent);
+    assert_eq!(snapshot.errors.iter().map(|error| error.count).sum::<u64>(), total.errors);
+    snapshot
+}
+
+/// The tail of the series, in which the change is over: nearly all of the rate succeeds.
+fn assert_recovered(snapshot: &Snapshot) {
+    let per_second = 1_000_000_000 / snapshot.series.interval_nanoseconds;
+    let last = (LENGTH - 1) * per_second..LENGTH * per_second;
+    let completed: u64 = last.filter_map(|point| snapshot.series.completed.get(usize::try_from(point).ok()?)).sum();
+    assert!(completed >= RATE * 9 / 10, "{completed} of {RATE} in the last second: {:?}", snapshot.series.completed);
+}
+
+fn manage(arguments: &[&str]) {
+    let output = Command::new("redis-cli").arg("--cluster").args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+fn id(cluster: &RedisCluster, node: usize) -> String {
+    cluster.nodes[node].ask(&["CLUSTER", "MYID"])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_is_killed_and_its_replica_takes_over() {
+    let mut cluster = RedisCluster::start(3);
+    cluster.add_replica(0);
+    let snapshot = under_load("a primary is killed, its replica takes over", &mut cluster, |cluster| {
+        cluster.nodes[0].kill();
+        wait_until("the replica is under load", || cluster.nodes[3].calls("get") > 0);
+    })
+    .await;
+    assert_recovered(&snapshot);
+    let kinds = ["ConnectionReset", "ConnectionClosed", "Timeout", "CLUSTERDOWN"];
+    assert!(snapshot.errors.iter().all(|error| kinds.contains(&error.kind.as_str())), "{:?}", snapshot.errors);
+    let heir = snapshot.nodes.iter().find(|node| node.id == id(&cluster, 3)).unwrap();
+    assert!(heir.requests > 0 && heir.slots > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_restarted() {
+    let mut cluster = RedisCluster::steady(3);
+    let snapshot = under_load("a node is restarted", &mut cluster, |cluster| {
+        cluster.nodes[0].restart();
+        wait_until("it is under load again", || cluster.nodes[0].calls("get") > 0);
+    })
+    .await;
+    assert_recovered(&snapshot);
+    let kinds = ["ConnectionReset", "ConnectionClosed", "CLUSTERDOWN"];
+    assert!(snapshot.errors.iter().all(|error| kinds.contains(&error.kind.as_str())), "{:?}", snapshot.errors);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_slots_move_to_another_primary() {
+    let mut cluster = RedisCluster::steady(3);
+    let snapshot = under_load("1,000 slots move to another primary", &mut cluster, |cluster| {
+        let (from, to) = (id(cluster, 0), id(cluster, 1));
+        let words = ["--cluster-from", &from, "--cluster-to", &to, "--cluster-slots", "1000", "--cluster-yes"];
+        manage(&[["reshard", &cluster.nodes[0].endpoint()].as_slice(), &words].concat());
+    })
+    .await;
+    assert_eq!((snapshot.total.errors, snapshot.total.unsent), (0, 0), "{:?}", snapshot.errors);
+    assert!(snapshot.total.redirected > 0);
+    assert_recovered(&snapshot);
+    let slots = |node| snapshot.nodes.iter().find(|known| known.id == id(&cluster, node)).unwrap().slots;
+    assert_eq!((slots(0), slots(1)), (4461, 6461));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fourth_primary_gets_its_part_of_the_slots() {
+    let mut cluster = RedisCluster::steady(3);
+    let snapshot = under_load("a fourth primary is added and gets its part", &mut cluster, |cluster| {
+        cluster.add_primary();
+        manage(&["rebalance", &cluster.nodes[0].endpoint(), "--cluster-use-empty-masters"]);
+    })
+    .await;
+    assert_eq!((snapshot.total.errors, snapshot.total.unsent), (0, 0), "{:?}", snapshot.errors);
+    assert!(snapshot.total.redirected > 0);
+    assert_recovered(&snapshot);
+    let added = snapshot.nodes.iter().find(|node| node.id == id(&cluster, 3)).unwrap();
+    assert!(added.requests > 0 && added.slots == 4096, "{added:?}");
+}
