@@ -57,7 +57,7 @@ profile: packages ## where the load generator's processor time goes, beside the 
 	@$(E2E)/install.sh perf:linux-perf addr2line:binutils taskset:util-linux
 	[ -x $(TOOLS)/bin/inferno-flamegraph ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features cli,nameattr inferno@$(INFERNO)
 	cargo build --release -p redisbench-loadgen -p redisbench-bench --bins --example drive
-	$(TARGET)/release/redisbench-bench profile --length $(or $(LENGTH),1) --stacks $(TOOLS)/stacks.txt --write docs/profile.md
+	$(TARGET)/release/redisbench-bench profile --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --stacks $(TOOLS)/stacks.txt --write docs/profile.md
 	$(TOOLS)/bin/inferno-flamegraph --deterministic --colors rust --minwidth 0.5 --title 'One worker, 50 connections, P=16, GET, null server' \
 	  --countname samples $(TOOLS)/stacks.txt >docs/flame.svg
 

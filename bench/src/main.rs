@@ -33,7 +33,7 @@ struct Arguments {
     #[command(subcommand)]
     instead: Option<Instead>,
     /// Pairs of runs for each ratio, and runs for each figure
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5, global = true, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
     /// How long the runs are: 1 is 2 to 5 s each; 0.02 is enough to see whether it works
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, global = true)]

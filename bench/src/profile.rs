@@ -17,7 +17,9 @@ use anyhow::Context as _;
 use crate::clients::{Bench, Load, Operation, borrowed};
 use crate::machine::{self, Machine};
 use crate::process::run;
+use crate::rows::{Rounds, Turn};
 use crate::servers::{Kind, Servers};
+use crate::table::median;
 use samples::Frame;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -52,16 +54,24 @@ pub fn profile(bench: &Bench, write: Option<&Path>, stacks: Option<&Path>) -> an
     let machine = Machine::look(bench, &[machine::COMMIT, machine::COMPILER, machine::PERF])?;
     println!("{machine}");
     // About three seconds of ours.
-    let loads = [(1, Operation::Get, 400_000), (16, Operation::Get, 6_000_000), (64, Operation::Get, 20_000_000)];
-    let loads = loads.into_iter().chain([(16, Operation::Set, 6_000_000)]);
+    let loads = [
+        (1, Operation::Get, 400_000),
+        (16, Operation::Get, 6_000_000),
+        (64, Operation::Get, 20_000_000),
+        (16, Operation::Set, 6_000_000),
+    ];
     let mut pairs = Vec::new();
     for (pipeline, operation, requests) in loads {
         let load = Load::closed(operation, pipeline, bench.requests(requests));
         let servers = Servers::start(bench, Kind::Null(1), &bench.server())?;
-        let ours = bench.drive(&servers, &load)?;
-        let ours = sampled(bench, &ours, bench.ours(&servers, &load, &bench.client())?.client)?;
-        let floor = bench.floor_words(&servers, &load)?;
-        let floor = sampled(bench, &floor, bench.floor(&servers, &load)?.client)?;
+        let turns: Vec<Turn<'_>> = vec![
+            ("ours", Box::new(|| bench.ours(&servers, &load, &bench.client()))),
+            ("floor", Box::new(|| bench.floor(&servers, &load))),
+        ];
+        let rounds = Rounds::run(bench, turns)?;
+        let cost = |index| median(&rounds.client(index)).unwrap_or(0.0);
+        let ours = sampled(bench, &bench.drive(&servers, &load)?, cost(0))?;
+        let floor = sampled(bench, &bench.floor_words(&servers, &load)?, cost(1))?;
         let pair = Pair { load, ours, floor };
         println!("{}", report::section(&pair));
         pairs.push(pair);

@@ -7,6 +7,8 @@ mod open;
 mod rounds;
 mod scaling;
 
+pub use rounds::{Rounds, Turn};
+
 use crate::clients::Operation;
 use crate::servers::Kind;
 use crate::table::{Measure, Plan};

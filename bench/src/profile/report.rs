@@ -24,8 +24,8 @@ pub fn document(machine: &Machine, bench: &Bench, pairs: &[Pair]) -> String {
 const HOW: &str = "\
 One worker and 50 connections against the null server, so that the client is the limit; the bare engine (`loadgen/examples/drive.rs`)
 with all histograms. The floor (`redisbench-floor`) does nothing but the system calls, in the same place.
-`perf record -e cpu-clock` took the samples, 4999 per second: shares. The microseconds are those shares of what a request cost in a
-run without perf, user and system time of the whole process. Inlined functions are told apart by the line tables; who called them is
+`perf record -e cpu-clock` took the samples, 4999 per second: shares. The microseconds are those shares of what a request cost without
+perf, user and system time of the whole process, the median of runs in turn. Inlined functions are told apart by the line tables; who called them is
 not needed. In a virtual machine without performance counters a sample that falls where the kernel has interrupts off is taken a
 little later, so that single functions of the kernel would be doubtful; its system calls are not.
 
@@ -43,11 +43,28 @@ pub fn section(pair: &Pair) -> String {
     };
     format!(
         "## {name}, P={}\n\n| | ours, µs per request | share | the floor, µs per request | share |\n\
-         | --- | --- | --- | --- | --- |\n{}{user}{}{kernel}{}\n{} and {} samples.\n\n",
+         | --- | --- | --- | --- | --- |\n{}{user}{}{kernel}{}\n{}\n\n",
         pair.load.pipeline,
         row("**user**", all(|profile| &profile.user), pair),
         row("**kernel**", all(|profile| &profile.kernel), pair),
         row("**all**", [ours.count(), floor.count()], pair),
+        summary(pair),
+    )
+}
+
+/// What ours costs more, and where.
+fn summary(pair: &Pair) -> String {
+    let (ours, floor) = (&pair.ours, &pair.floor);
+    let part = |profile: &Profile, groups: &BTreeMap<&'static str, u64>| {
+        profile.cost * groups.values().sum::<u64>() as f64 / profile.count().max(1) as f64
+    };
+    format!(
+        "Ours costs {:+.1} % against the floor, {:+.4} µs per request: {:+.4} of its own code, {:+.4} of the kernel. \
+         {} and {} samples.",
+        100.0 * (ours.cost / floor.cost - 1.0),
+        ours.cost - floor.cost,
+        part(ours, &ours.user) - part(floor, &floor.user),
+        part(ours, &ours.kernel) - part(floor, &floor.kernel),
         ours.count(),
         floor.count(),
     )
@@ -90,6 +107,9 @@ mod tests {
             text.contains("| **kernel** | 0.4500 | 90.0 % | 0.4000 | 100.0 % |\n| send: the rest | 0.3000"),
             "{text}"
         );
+        let summary =
+            "+25.0 % against the floor, +0.1000 µs per request: +0.0500 of its own code, +0.0500 of the kernel.";
+        assert!(text.contains(summary), "{text}");
         assert!(text.contains("| **all** | 0.5000 | 100.0 % | 0.4000 | 100.0 % |"), "{text}");
     }
 }
