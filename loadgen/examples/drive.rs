@@ -187,6 +187,7 @@ fn plan(options: &Options) -> ShardPlan {
             endpoints: options.addresses.iter().map(ToString::to_string).collect(),
             database: 0,
             authenticate: false,
+            protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
         },
         workload: Workload {

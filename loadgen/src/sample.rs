@@ -21,6 +21,7 @@ pub fn plan() -> ShardPlan {
             endpoints: vec!["redis:6379".into()],
             database: 0,
             authenticate: false,
+            protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
         },
         workload: Workload {

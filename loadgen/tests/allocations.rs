@@ -102,6 +102,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
             endpoints: vec!["127.0.0.1:6379".into()],
             database: 0,
             authenticate: false,
+            protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
         },
         workload: Workload {

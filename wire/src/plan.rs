@@ -65,12 +65,23 @@ pub struct Target {
     pub topology: Topology,
     /// `host:port`, at least one. Of a standalone server the first is used; of a cluster, any that answers.
     pub endpoints: Vec<String>,
+    /// The language that the load speaks.
+    pub protocol: Protocol,
     /// The database to select; 0 for a cluster.
     pub database: u32,
     /// Whether to authenticate, with the credentials mounted beside the shard. They are never in the plan.
     pub authenticate: bool,
     /// How to speak TLS to every server; none is in the clear.
     pub tls: Option<Tls>,
+}
+
+/// A version of Redis's protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Protocol {
+    /// What every server speaks at first.
+    Resp2,
+    /// From Redis 6 on: agreed on with HELLO.
+    Resp3,
 }
 
 /// TLS to the target. What is secret of it is mounted beside the shard, and never in the plan.
@@ -348,6 +359,7 @@ pub(crate) mod tests {
                 endpoints: vec!["redis:6379".into()],
                 database: 0,
                 authenticate: false,
+                protocol: Protocol::Resp2,
                 tls: None,
             },
             workload: Workload {

@@ -34,6 +34,9 @@ pub struct TargetSpec {
         extend("x-kubernetes-list-type" = "set")
     )]
     pub endpoints: Vec<String>,
+    /// The language of the load, `RESP2` or `RESP3`, which servers from Redis 6 on speak. Default `RESP2`.
+    #[serde(default)]
+    pub protocol: Protocol,
     /// The number of the database to select, 0 to 65535. Default 0; a Cluster has only 0.
     #[serde(default)]
     #[schemars(range(min = 0, max = 65535))]
@@ -54,6 +57,16 @@ pub enum TargetType {
     Standalone,
     /// Redis Cluster.
     Cluster,
+}
+
+/// A version of Redis's protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Protocol {
+    /// The one that every server speaks.
+    #[default]
+    RESP2,
+    /// With types of its own for maps, sets, null and pushed messages. Agreed on with HELLO.
+    RESP3,
 }
 
 /// How to authenticate.
@@ -178,6 +191,10 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
         name: target.name.clone(),
         topology: if cluster { plan::Topology::Cluster } else { plan::Topology::Standalone },
         endpoints: target.endpoints.clone(),
+        protocol: match target.protocol {
+            Protocol::RESP2 => plan::Protocol::Resp2,
+            Protocol::RESP3 => plan::Protocol::Resp3,
+        },
         database: target.database,
         authenticate: target.auth.is_some(),
         tls: target.tls.as_ref().map(|tls| check_tls(tls, problems)),

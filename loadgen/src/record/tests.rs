@@ -34,6 +34,7 @@ fn plan(open_loop: bool) -> ShardPlan {
             endpoints: Vec::new(),
             database: 0,
             authenticate: false,
+            protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
         },
         workload: Workload {

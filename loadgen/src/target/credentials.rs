@@ -58,6 +58,16 @@ impl Credentials {
     }
 }
 
+/// `HELLO 3`, which asks for RESP3, with `credentials` if there are some. Keep it out of every log.
+pub fn hello(credentials: Option<&Credentials>) -> redis::Cmd {
+    let mut command = redis::cmd("HELLO");
+    command.arg(3);
+    if let Some(credentials) = credentials {
+        command.arg("AUTH").arg(credentials.user()).arg(&credentials.password);
+    }
+    command
+}
+
 async fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = tokio::fs::read(path).await?;
     if bytes.last() == Some(&b'\n') {

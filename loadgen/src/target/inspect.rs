@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use redis::Value;
 use redisbench_wire::FailureReason;
-use redisbench_wire::plan::{ShardPlan, Target, Topology as Kind};
+use redisbench_wire::plan::{Protocol, ShardPlan, Target, Topology as Kind};
 
 use super::advice;
 use super::client::{self, Client, Trouble};
 use super::commands;
 use super::endpoint::Endpoint;
 use super::slots::SlotMap;
-use super::{Access, Finding, Found, tls};
+use super::{Access, Finding, Found, credentials, tls};
 use crate::cluster::{NodeAddress, Topology};
 use crate::engine::Handshake;
 
@@ -108,6 +108,9 @@ impl Look<'_> {
             return Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message)).into());
         }
         let handshake = self.handshake(client).await?;
+        if self.target().protocol == Protocol::Resp3 {
+            self.agree_on_resp3(client).await?;
+        }
         Ok(Found { topology, handshake, tls: security.map(|security| security.engine.clone()) })
     }
 
@@ -198,6 +201,21 @@ impl Look<'_> {
         Ok(Topology { nodes, slots: Some(map.slots) })
     }
 
+    /// The last question: it changes how the answers are written.
+    async fn agree_on_resp3(&self, client: &mut Client) -> Result<(), End> {
+        match client.ask(&credentials::hello(self.access.credentials.as_ref())).await {
+            Err(trouble) if matches!(trouble.code(), "ERR" | "NOPROTO") => {
+                let message = format!(
+                    "target {} speaks no RESP3: set spec.targets[0].protocol to RESP2 (it said: {})",
+                    self.target().name,
+                    trouble.text()
+                );
+                Err(wrong_topology(&message).into())
+            }
+            answer => Ok(answer.map(drop)?),
+        }
+    }
+
     fn not_a_cluster(&self) -> Finding {
         wrong_topology(&format!(
             "target {} ({}) is not a cluster: set spec.targets[0].type: Standalone",
@@ -214,8 +232,10 @@ impl Look<'_> {
             bytes.extend(command.get_packed_command());
             replies += 1;
         };
-        if let Some(credentials) = &self.access.credentials {
-            add(&credentials.command());
+        let credentials = self.access.credentials.as_ref();
+        match self.target().protocol {
+            Protocol::Resp3 => add(&credentials::hello(credentials)),
+            Protocol::Resp2 => credentials.into_iter().for_each(|credentials| add(&credentials.command())),
         }
         if self.target().database != 0 {
             add(redis::cmd("SELECT").arg(self.target().database));

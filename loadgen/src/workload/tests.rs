@@ -22,6 +22,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
             endpoints: Vec::new(),
             database: 0,
             authenticate: false,
+            protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
         },
         workload: PlanWorkload { operations, keys, value_bytes: 5, seed: 42 },

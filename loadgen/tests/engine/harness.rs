@@ -33,6 +33,7 @@ pub fn plan() -> ShardPlan {
             endpoints: vec!["127.0.0.1:6379".into()],
             database: 0,
             authenticate: false,
+            protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
         },
         workload: Workload {

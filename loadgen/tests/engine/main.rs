@@ -21,6 +21,7 @@ mod isolation;
 mod null_server;
 mod peer;
 mod rate;
+mod resp3;
 mod rooms;
 mod standalone;
 mod tls;

@@ -11,5 +11,6 @@ mod client;
 mod load;
 mod plans;
 mod protocol;
+mod protocol3;
 mod refusals;
 mod tls;

@@ -32,6 +32,7 @@ pub fn plan(endpoint: &str) -> ShardPlan {
             endpoints: vec![endpoint.into()],
             database: 0,
             authenticate: false,
+            protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
         },
         workload: Workload {

@@ -45,6 +45,7 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
             endpoints: vec!["redis:6379".into()],
             database: 0,
             authenticate: false,
+            protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
         },
         workload: Workload {

@@ -1,0 +1,30 @@
+//! RESP3 with a real server that pushes messages of its own between the replies.
+
+use redisbench_loadgen::engine::Handshake;
+use redisbench_loadgen::resp::append_command;
+use redisbench_wire::plan::{Bound, Load};
+
+use crate::harness::{Bench, SECOND, open_loop, plan, standalone};
+use crate::support::RedisServer;
+
+#[tokio::test]
+async fn invalidations_are_no_replies() {
+    for (load, pipeline) in [(Load::ClosedLoop, 1), (Load::ClosedLoop, 16), (open_loop(20_000), 16)] {
+        let server = RedisServer::start(&[]);
+        let mut plan = plan();
+        (plan.load, plan.pipeline, plan.connections) = (load, pipeline, 4);
+        // Few keys: almost every SET makes somebody's tracked key invalid.
+        plan.workload.keys.count = 20;
+        plan.bound = Bound::Requests { count: 10_000, max_nanoseconds: 60 * SECOND };
+        let mut bytes = Vec::new();
+        append_command(&mut bytes, &[b"HELLO", b"3"]);
+        append_command(&mut bytes, &[b"CLIENT", b"TRACKING", b"ON"]);
+        let mut bench = Bench::with_handshake(plan, standalone(&server), 2, Handshake::new(bytes, 2));
+        let snapshot = bench.run().await;
+        assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (10_000, 0), "{:?}", snapshot.errors);
+        assert_eq!(server.calls("get") + server.calls("set"), 10_000 + snapshot.warmup.succeeded);
+        // More came in than replies: 100 bytes or "OK" each, and the pushed messages.
+        let replies = server.calls("get") * 108 + server.calls("set") * 5;
+        assert!(snapshot.total.received_bytes > replies, "no message was pushed: {:?}", snapshot.total);
+    }
+}
