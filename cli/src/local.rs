@@ -103,7 +103,7 @@ async fn perform(
 /// Starts a server of the target's kind, and makes the target mean it.
 async fn start_throwaway(order: &mut Order, display: &Display) -> Result<Throwaway, ThrowawayError> {
     let shape = match order.validated.target.topology {
-        Topology::Standalone => Shape::Standalone,
+        Topology::Standalone | Topology::Sentinel => Shape::Standalone,
         Topology::Cluster => Shape::Cluster,
     };
     let throwaway = Throwaway::start(shape, order.credentials.as_ref()).await?;

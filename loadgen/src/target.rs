@@ -8,6 +8,7 @@ mod commands;
 mod credentials;
 mod endpoint;
 mod inspect;
+mod sentinel;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -15,11 +16,12 @@ mod tls;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::{ShardPlan, Target, Topology as Kind};
 use redisbench_wire::{FailureReason, ShardFailure};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -28,6 +30,7 @@ pub use self::advice::refused_handshake;
 pub use self::cleanup::clean_up;
 use self::credentials::Credentials;
 use self::inspect::look;
+pub use self::sentinel::watch;
 use self::tls::Security;
 use crate::cluster::Topology;
 use crate::engine::{Handshake, Tls};
@@ -50,7 +53,7 @@ pub enum Finding {
     Found(Found),
 }
 
-/// Why a cluster's map is looked at again.
+/// Why a target is looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
     /// A node said that a slot is elsewhere.
@@ -62,8 +65,10 @@ pub enum Again {
 impl Again {
     /// How long to wait before. Random, because all shards of a benchmark notice at once; and longer while a node is
     /// gone, because each look that finds the old map is followed by another.
-    fn pause(self) -> Duration {
+    fn pause(self, target: &Target) -> Duration {
         match self {
+            // The map is one address, and the primary may be another within a second.
+            _ if target.topology == Kind::Sentinel => jitter(Duration::from_millis(200)),
             Self::Moved => jitter(Duration::from_secs(1)),
             Self::NodeGone => Duration::from_secs(1) + jitter(Duration::from_secs(2)),
         }
@@ -130,7 +135,16 @@ pub async fn search(plan: Arc<ShardPlan>, mounts: Mounts, findings: mpsc::Sender
     }
 }
 
-/// Looks at a cluster whose map has changed until it answers. A running load is not ended by what is found: it counts
+/// Whether the target can be elsewhere at another time, so that it is worth looking again.
+pub fn may_move(target: &Target) -> bool {
+    match target.topology {
+        Kind::Cluster | Kind::Sentinel => true,
+        // A name may come to mean another address.
+        Kind::Standalone => target.endpoints.first().is_some_and(|endpoint| endpoint.parse::<SocketAddr>().is_err()),
+    }
+}
+
+/// Looks at a target that may have moved until it answers. A running load is not ended by what is found: it counts
 /// its errors itself.
 pub async fn search_again(
     plan: Arc<ShardPlan>,
@@ -140,7 +154,8 @@ pub async fn search_again(
     findings: mpsc::Sender<Finding>,
 ) {
     let mut pause = FIRST_PAUSE;
-    sleep(why.pause()).await;
+    let longest = if plan.target.topology == Kind::Sentinel { FIRST_PAUSE } else { LONGEST_PAUSE };
+    sleep(why.pause(&plan.target)).await;
     loop {
         let finding = look_in_time(&plan, &mounts, Some(&known)).await;
         if matches!(finding, Finding::Found(_)) {
@@ -149,7 +164,7 @@ pub async fn search_again(
             return;
         }
         sleep(pause + jitter(pause)).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(longest);
     }
 }
 

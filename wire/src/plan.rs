@@ -63,8 +63,11 @@ pub struct Target {
     pub name: String,
     /// What it must be.
     pub topology: Topology,
-    /// `host:port`, at least one. Of a standalone server the first is used; of a cluster, any that answers.
+    /// `host:port`, at least one. Of a standalone server the first is used; of a cluster or of sentinels, any that
+    /// answers.
     pub endpoints: Vec<String>,
+    /// By what name sentinels know the primary; none without sentinels.
+    pub master_name: Option<String>,
     /// The language that the load speaks.
     pub protocol: Protocol,
     /// The database to select; 0 for a cluster.
@@ -126,6 +129,8 @@ pub enum Topology {
     Standalone,
     /// Redis Cluster.
     Cluster,
+    /// The server that sentinels say is the primary, as long as they say so.
+    Sentinel,
 }
 
 /// What is asked of the target.
@@ -358,6 +363,7 @@ pub(crate) mod tests {
                 topology: Topology::Standalone,
                 endpoints: vec!["redis:6379".into()],
                 database: 0,
+                master_name: None,
                 authenticate: false,
                 protocol: Protocol::Resp2,
                 tls: None,

@@ -90,6 +90,20 @@ pub(super) const RULES: &[Rule] = &[
         field: Some(".endpoints"),
     },
     Rule {
+        at: "spec.targets.[]",
+        condition: "self.type != 'Sentinel' || has(self.sentinel)",
+        message: "sentinel must be set for type Sentinel, such as sentinel: {masterName: mymaster}",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec.targets.[]",
+        condition: "self.type == 'Sentinel' || !has(self.sentinel)",
+        message: "sentinel goes with type Sentinel only: remove it, or set type to Sentinel",
+        expression: None,
+        field: Some(".sentinel"),
+    },
+    Rule {
         at: "spec.targets.[].tls",
         condition: "!self.insecureSkipVerify || !has(self.caSecretRef)",
         message: "caSecretRef must not be set with insecureSkipVerify, which takes any certificate: remove one of them",

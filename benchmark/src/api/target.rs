@@ -23,17 +23,22 @@ pub struct TargetSpec {
     /// Names the target in results and metrics: lower-case letters, digits and `-`, at most 32.
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
     pub name: String,
-    /// `Standalone` is one server, `Cluster` is Redis Cluster. A target that is something else fails the run.
+    /// `Standalone` is one server, `Cluster` is Redis Cluster, `Sentinel` is the primary that Redis Sentinel names, also
+    /// after a failover. A target that is something else fails the run.
     #[serde(rename = "type")]
     pub kind: TargetType,
     /// Where it listens, as `host:port`; IPv6 in brackets. One for a Standalone; up to 32 for a Cluster, of which any that
-    /// answers tells about the others.
+    /// answers tells about the others. For type Sentinel up to 32 sentinels, of which any that answers names the primary.
+    /// Names are resolved again when connections break.
     #[schemars(
         length(min = 1, max = 32),
         inner(length(min = 3, max = 262), pattern(ENDPOINT_PATTERN)),
         extend("x-kubernetes-list-type" = "set")
     )]
     pub endpoints: Vec<String>,
+    /// For type `Sentinel`, and required then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentinel: Option<SentinelSpec>,
     /// The language of the load, `RESP2` or `RESP3`, which servers from Redis 6 on speak. Default `RESP2`.
     #[serde(default)]
     pub protocol: Protocol,
@@ -57,6 +62,17 @@ pub enum TargetType {
     Standalone,
     /// Redis Cluster.
     Cluster,
+    /// The primary that Redis Sentinel names.
+    Sentinel,
+}
+
+/// What sentinels are asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SentinelSpec {
+    /// The name by which sentinels know the primary: letters, digits, `.`, `-` and `_`, as in `sentinel monitor`.
+    #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
+    pub master_name: String,
 }
 
 /// A version of Redis's protocol.
@@ -183,14 +199,30 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
         let message = "must be 0 for type Cluster, which has no other";
         problems.push(Problem::new("spec.targets[0].database", target.database, message));
     }
-    if !cluster && target.endpoints.len() > 1 {
+    if target.kind == TargetType::Standalone && target.endpoints.len() > 1 {
         let message = "must have exactly one entry for type Standalone: of several, only one could be loaded";
         problems.push(Problem::new("spec.targets[0].endpoints", target.endpoints.join(", "), message));
     }
+    match (&target.sentinel, target.kind) {
+        (None, TargetType::Sentinel) => {
+            let message = "must be set for type Sentinel, such as sentinel: {masterName: mymaster}";
+            problems.push(Problem::new("spec.targets[0].sentinel", "", message));
+        }
+        (Some(sentinel), TargetType::Standalone | TargetType::Cluster) => {
+            let message = "goes with type Sentinel only: remove it, or set type to Sentinel";
+            problems.push(Problem::new("spec.targets[0].sentinel", &sentinel.master_name, message));
+        }
+        _ => {}
+    }
     plan::Target {
         name: target.name.clone(),
-        topology: if cluster { plan::Topology::Cluster } else { plan::Topology::Standalone },
+        topology: match target.kind {
+            TargetType::Standalone => plan::Topology::Standalone,
+            TargetType::Cluster => plan::Topology::Cluster,
+            TargetType::Sentinel => plan::Topology::Sentinel,
+        },
         endpoints: target.endpoints.clone(),
+        master_name: target.sentinel.as_ref().map(|sentinel| sentinel.master_name.clone()),
         protocol: match target.protocol {
             Protocol::RESP2 => plan::Protocol::Resp2,
             Protocol::RESP3 => plan::Protocol::Resp3,

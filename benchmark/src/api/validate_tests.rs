@@ -69,6 +69,23 @@ fn defaults_are_those_of_the_schema() {
 }
 
 #[test]
+fn sentinels_have_a_name_for_the_primary() {
+    let target = |kind: &str, sentinel: Value| json!({"targets": [{"name": "r", "type": kind, "endpoints": ["r:1", "s:1"], "sentinel": sentinel}]});
+    let named = json!({"masterName": "mymaster"});
+    let validated = validate(&with(&target("Sentinel", named.clone())).spec, "cart").unwrap();
+    assert_eq!(validated.target.master_name.as_deref(), Some("mymaster"));
+    assert_eq!(validated.target.topology, plan::Topology::Sentinel);
+    assert_eq!(
+        problems(&target("Sentinel", Value::Null)),
+        ["spec.targets[0].sentinel: must be set for type Sentinel, such as sentinel: {masterName: mymaster}"]
+    );
+    assert_eq!(
+        problems(&target("Cluster", named)),
+        ["spec.targets[0].sentinel: mymaster: goes with type Sentinel only: remove it, or set type to Sentinel"]
+    );
+}
+
+#[test]
 fn problems_of_tls() {
     for (tls, problem) in [
         (

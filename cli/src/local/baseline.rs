@@ -131,7 +131,7 @@ fn shape(order: &Order) -> Shape {
     let workers = order.workers() as usize * order.validated.shards.count as usize;
     Shape {
         nodes: match order.validated.target.topology {
-            Topology::Standalone => 0,
+            Topology::Standalone | Topology::Sentinel => 0,
             Topology::Cluster => PRIMARIES,
         },
         value_bytes: order.validated.workload.value_bytes,

@@ -5,9 +5,11 @@ use std::num::NonZero;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use redisbench_benchmark::api::spec::OnLost;
+use redisbench_benchmark::api::target::TargetType;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated};
 use redisbench_benchmark::conductor::{self, ConductorLimits};
 use redisbench_benchmark::report::Subject;
+use redisbench_wire::plan::Topology;
 
 use super::GENERATION;
 use super::secrets::Secrets;
@@ -72,14 +74,21 @@ impl Order {
         Ok(edited)
     }
 
-    /// Makes the target mean the servers at `endpoints`, which are of our own and speak no TLS.
+    /// Makes the target mean the servers at `endpoints`, which are of our own: they speak no TLS and have no sentinels.
     pub fn redirect(&mut self, endpoints: Vec<String>) {
+        if self.validated.target.topology == Topology::Sentinel {
+            self.validated.target.topology = Topology::Standalone;
+            self.validated.target.master_name = None;
+        }
         self.validated.target.endpoints.clone_from(&endpoints);
         self.validated.target.tls = None;
         self.certificates = Certificates::default();
         if let Some(target) = self.benchmark.spec.targets.first_mut() {
             target.endpoints = endpoints;
             target.tls = None;
+            if target.sentinel.take().is_some() {
+                target.kind = TargetType::Standalone;
+            }
         }
     }
 

@@ -15,7 +15,10 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     require(plan.pipeline > 0, || "pipeline is 0: a connection needs one request in flight at least".into())?;
     require(plan.concurrency != Some(0), || "concurrency is 0: a shard needs one caller at least".into())?;
     require(!target.endpoints.is_empty(), || "target.endpoints is empty".into())?;
-    require(target.topology == Topology::Standalone || target.database == 0, || {
+    require(target.master_name.is_some() == (target.topology == Topology::Sentinel), || {
+        format!("target.masterName goes with topology Sentinel, not with {:?}", target.topology)
+    })?;
+    require(target.topology != Topology::Cluster || target.database == 0, || {
         format!("target.database is {}, but a cluster has only database 0", target.database)
     })?;
     check_keys("workload", &plan.workload.keys)?;
@@ -123,7 +126,7 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut ShardPlan);
-        let faults: [(Spoil, &str); 23] = [
+        let faults: [(Spoil, &str); 24] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shard = 3, "shard 3 of 3 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
@@ -131,6 +134,7 @@ mod tests {
             (|plan| plan.concurrency = Some(0), "concurrency is 0"),
             (|plan| plan.target.endpoints.clear(), "target.endpoints is empty"),
             (|plan| (plan.target.topology, plan.target.database) = (Topology::Cluster, 1), "target.database is 1"),
+            (|plan| plan.target.topology = Topology::Sentinel, "target.masterName"),
             (|plan| plan.workload.keys.count = 0, "workload.keys.count is 0"),
             (|plan| plan.workload.keys.start = u64::MAX, "beyond 64 bits"),
             (

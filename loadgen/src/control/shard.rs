@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::{ShardPlan, Topology as Kind};
 use redisbench_wire::{
     AbortRequest, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode,
     ShardFailure, ShardPhase, ShardState, StartRequest, limits,
@@ -83,6 +83,8 @@ pub struct Shard {
     /// Looks at the target until it is found to be what the plan says, or again when its map is stale.
     search: Option<Search>,
     cleanup: Option<Cleanup>,
+    /// Hears of a failover that breaks no connection.
+    watch: Option<Watch>,
     topology: Option<Arc<Topology>>,
     /// The phase that the log told last.
     logged: ShardPhase,
@@ -126,6 +128,19 @@ impl Drop for Cleanup {
     }
 }
 
+/// The watch of a target's sentinels. Dropping it ends it.
+#[derive(Debug)]
+struct Watch {
+    moved: mpsc::Receiver<()>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 impl Shard {
     /// A shard without a plan.
     pub fn new(settings: Settings) -> Self {
@@ -137,6 +152,7 @@ impl Shard {
             engine_events: None,
             search: None,
             cleanup: None,
+            watch: None,
             topology: None,
             logged: ShardPhase::Idle,
             exit: None,
@@ -165,6 +181,7 @@ impl Shard {
                     }
                     self.observe(Event::Cleanup(state));
                 }
+                Some(()) = next(self.watch.as_mut().map(|watch| &mut watch.moved)) => self.search_again(Again::Moved),
                 () = until(deadline) => {
                     let actions = self.trial.tick(monotonic_nanoseconds());
                     self.perform(actions);
@@ -233,7 +250,14 @@ impl Shard {
                 self.search_again(Again::NodeGone);
                 Event::Obstacle(failure::of_connecting(reason, &message, &self.target_name()))
             }
-            EngineEvent::ConnectionLost { message } => return info!(message, "a connection broke"),
+            EngineEvent::ConnectionLost { message } => {
+                info!(message, "a connection broke");
+                // A primary that becomes a replica closes them all, and would serve reads as if nothing were.
+                if self.trial.plan_in_use().is_some_and(|plan| plan.target.topology == Kind::Sentinel) {
+                    self.search_again(Again::Moved);
+                }
+                return;
+            }
             EngineEvent::PreloadProgress { keys } => Event::Preloading { keys },
             EngineEvent::Preloaded { .. } => Event::Preloaded,
             EngineEvent::PreloadFailed { message } => {
@@ -276,6 +300,12 @@ impl Shard {
             return;
         }
         info!(nodes = topology.nodes.len(), "the target is as expected");
+        if plan.target.topology == Kind::Sentinel {
+            let (sender, moved) = mpsc::channel(1);
+            let known = topology.nodes.first().map(|node| node.label.clone()).unwrap_or_default();
+            let task = tokio::spawn(target::watch(plan.clone(), self.settings.mounts.clone(), known, sender));
+            self.watch = Some(Watch { moved, task });
+        }
         let (sender, events) = mpsc::channel(EVENTS);
         let config = EngineConfig {
             plan,
@@ -365,7 +395,7 @@ impl Shard {
             return;
         }
         if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone())
-            && known.slots.is_some()
+            && target::may_move(&plan.target)
         {
             let mounts = self.settings.mounts.clone();
             let look = |sender| target::search_again(plan.clone(), mounts, known, why, sender);
@@ -377,6 +407,7 @@ impl Shard {
     fn discard(&mut self) {
         self.search = None;
         self.cleanup = None;
+        self.watch = None;
         self.topology = None;
         self.engine_events = None;
         if let Some(engine) = self.engine.take() {

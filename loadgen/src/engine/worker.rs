@@ -71,6 +71,8 @@ pub(super) struct Worker {
     poller: Poller,
     mail: Receiver<Command>,
     nodes: Vec<Node>,
+    /// The node that has all keys where there are no slots.
+    sole: usize,
     /// Indices into `nodes`; none if standalone.
     slots: Option<Box<[u16; SLOTS]>>,
     connections: Vec<Connection>,
@@ -126,6 +128,7 @@ impl Worker {
             poller,
             mail,
             nodes: Vec::new(),
+            sole: 0,
             slots: topology.slots.clone(),
             connections: Vec::new(),
             ready: 0,

@@ -13,7 +13,7 @@ use super::client::{self, Client, Trouble};
 use super::commands;
 use super::endpoint::Endpoint;
 use super::slots::SlotMap;
-use super::{Access, Finding, Found, credentials, tls};
+use super::{Access, Finding, Found, credentials, sentinel, tls};
 use crate::cluster::{NodeAddress, Topology};
 use crate::engine::Handshake;
 
@@ -24,11 +24,21 @@ const CONNECT_AT_MOST: Duration = Duration::from_secs(5);
 pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>) -> Finding {
     let target = &plan.target;
     let mut endpoints = target.endpoints.iter().map(String::as_str).collect::<Vec<_>>();
-    if target.topology == Kind::Standalone {
-        endpoints.truncate(1);
-    }
-    endpoints.extend(known.iter().flat_map(|known| &known.nodes).map(|node| node.label.as_str()));
     let connect_limit = Duration::from_nanos(plan.timeouts.connect_nanoseconds).min(CONNECT_AT_MOST);
+    let named;
+    match target.topology {
+        Kind::Standalone => endpoints.truncate(1),
+        Kind::Cluster => {
+            endpoints.extend(known.iter().flat_map(|known| &known.nodes).map(|node| node.label.as_str()));
+        }
+        Kind::Sentinel => match sentinel::primary(plan, access, connect_limit).await {
+            Ok(endpoint) => {
+                named = endpoint.to_string();
+                endpoints = vec![&named];
+            }
+            Err(finding) => return finding,
+        },
+    }
     let mut last = None;
     for text in endpoints {
         let Ok(endpoint) = text.parse::<Endpoint>() else {
@@ -36,7 +46,7 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>) -
             return Finding::Failed(advice::failure(FailureReason::BadPlan, &message));
         };
         let addresses = match endpoint.resolve().await {
-            Ok(addresses) => addresses,
+            Ok(addresses) => known_first(addresses, known),
             Err(error) => {
                 // An endpoint that does not answer says more than one that has no address.
                 last.get_or_insert(advice::not_resolved(&target.name, text, &client::name(&error)));
@@ -64,8 +74,16 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>) -
     Finding::Obstacle(last.unwrap_or_else(|| advice::unreachable(&target.name, "none", "the list is empty")))
 }
 
+/// Of several addresses behind a name, the one that is in use stays so while it answers.
+fn known_first(mut addresses: Vec<SocketAddr>, known: Option<&Topology>) -> Vec<SocketAddr> {
+    let in_use =
+        |address: &SocketAddr| known.is_some_and(|known| known.nodes.iter().any(|node| node.address == *address));
+    addresses.sort_by_key(|address| !in_use(address));
+    addresses
+}
+
 /// Why a look at one address ended early.
-enum End {
+pub(super) enum End {
     /// A question was not answered, or refused.
     Trouble(Trouble),
     /// An answer decided.
@@ -101,6 +119,10 @@ impl Look<'_> {
         self.check_facts(&Facts::ask(client).await?)?;
         let topology = match self.target().topology {
             Kind::Standalone => self.standalone(client).await?,
+            Kind::Sentinel => {
+                sentinel::check_role(self.target(), self.endpoint, client).await?;
+                self.standalone(client).await?
+            }
             Kind::Cluster => self.cluster(client).await?,
         };
         if let Some(problem) = commands::check(client, &self.plan.workload).await? {
@@ -141,6 +163,10 @@ impl Look<'_> {
         match self.target().topology {
             Kind::Standalone if facts.is("cluster_enabled", "1") => Err(wrong_topology(&format!(
                 "target {name} ({}) is a node of a cluster: set spec.targets[0].type: Cluster",
+                self.endpoint
+            ))),
+            Kind::Standalone | Kind::Cluster if facts.is("redis_mode", "sentinel") => Err(wrong_topology(&format!(
+                "target {name} ({}) is a sentinel: set spec.targets[0].type: Sentinel",
                 self.endpoint
             ))),
             Kind::Cluster if facts.is("cluster_enabled", "0") => Err(self.not_a_cluster()),

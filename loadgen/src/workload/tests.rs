@@ -21,6 +21,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
             topology: Topology::Cluster,
             endpoints: Vec::new(),
             database: 0,
+            master_name: None,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,

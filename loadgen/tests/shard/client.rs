@@ -56,6 +56,15 @@ impl Shard {
 
     /// The same with more files in its directory.
     pub async fn start_with(credentials: Option<(&str, &str)>, files: &[(&str, &str)]) -> Self {
+        Self::start_by(credentials, files, |directory| command(directory, "127.0.0.1:0")).await
+    }
+
+    /// The same by another command.
+    pub async fn start_by(
+        credentials: Option<(&str, &str)>,
+        files: &[(&str, &str)],
+        command: impl FnOnce(&Path) -> Command,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let pair = rcgen::generate_simple_self_signed(["shard".to_owned()]).unwrap();
         let write = |name: &str, text: &str| {
@@ -78,7 +87,7 @@ impl Shard {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let tls = Arc::new(tls.with_root_certificates(roots).with_no_client_auth());
-        let child = command(directory.path(), "127.0.0.1:0").spawn().unwrap();
+        let child = command(directory.path()).spawn().unwrap();
         let port_file = directory.path().join("port");
         let address = eventually("the shard listens", async || std::fs::read_to_string(&port_file).ok()).await;
         Self { child, directory, address: address.trim().to_owned(), tls, token: TOKEN.to_owned(), trial: 0 }

@@ -66,7 +66,8 @@ async fn every_type_of_reply_counts_once() {
     let nulls = &snapshot.operations[0];
     assert_eq!(nulls.nil_replies, nulls.tally.succeeded);
     assert!(snapshot.operations[1..].iter().all(|operation| operation.nil_replies == 0));
-    let asked = ["hgetall", "smembers", "zscore", "xinfo|stream", "get"].map(|name| redis.calls(name)).iter().sum::<u64>();
+    let asked =
+        ["hgetall", "smembers", "zscore", "xinfo|stream", "get"].map(|name| redis.calls(name)).iter().sum::<u64>();
     assert_eq!(asked, snapshot.total.succeeded + snapshot.warmup.succeeded);
 }
 

@@ -143,10 +143,10 @@ impl Worker {
         while let Some(slot) = self.next_slot(self.now) {
             if self.is_too_late(slot.due) {
                 self.take_slot();
-                self.give_up(slot, self.why_too_late(0));
+                self.give_up(slot, self.why_too_late(self.sole));
                 continue;
             }
-            let Some(index) = self.connection_of(0) else { return };
+            let Some(index) = self.connection_of(self.sole) else { return };
             self.stage_due(index);
         }
     }
@@ -223,7 +223,7 @@ impl Worker {
     }
 
     pub(super) fn node_of(&self, request: &Request) -> usize {
-        let (Some(slots), Some(run)) = (&self.slots, &self.run) else { return 0 };
+        let (Some(slots), Some(run)) = (&self.slots, &self.run) else { return self.sole };
         owner(&run.workload, slots, &self.nodes, request.k, request.operation)
     }
 

@@ -117,8 +117,27 @@ impl Worker {
             let mut mapped = slots.clone();
             mapped.iter_mut().for_each(|slot| *slot = map(*slot));
             self.slots = Some(mapped);
+        } else if let Some(sole) = indices.first() {
+            self.sole = usize::from(*sole);
+            self.leave_retired();
         }
         self.reroute();
+    }
+
+    /// The one server is another now. What is in flight at the old one fails with its connections: it may not answer
+    /// any more, and if it does, then as a replica.
+    fn leave_retired(&mut self) {
+        for index in 0..self.connections.len() {
+            let connection = &mut self.connections[index];
+            if !self.nodes[connection.node as usize].retired {
+                continue;
+            }
+            if connection.link.is_in_the_making() {
+                connection.close(Link::Down { retry: self.now });
+            } else {
+                self.lost(index, "ConnectionClosed", "the target is another server now");
+            }
+        }
     }
 
     /// Begins as many connections as may be in the making.

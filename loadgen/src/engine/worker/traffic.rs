@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
+use redisbench_wire::plan::Topology;
 use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
@@ -201,6 +202,10 @@ impl Worker {
         }
         let text = String::from_utf8_lossy(&text);
         let kind = text.split(' ').next().filter(|word| !word.is_empty()).unwrap_or("ERR");
+        // A replica that was the primary: sentinels know who is now.
+        if kind == "READONLY" && self.common.plan.target.topology == Topology::Sentinel {
+            self.topology_stale = true;
+        }
         // Kinds are bounded in number, and so is their length.
         let kind: String = kind.chars().take(32).collect();
         self.fail(node, &request, &kind, &text, true);

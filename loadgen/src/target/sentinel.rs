@@ -1,0 +1,203 @@
+//! Asking sentinels who the primary is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Value;
+use redisbench_wire::FailureReason;
+use redisbench_wire::plan::{ShardPlan, Target};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::client::{self, Client, Trouble};
+use super::endpoint::Endpoint;
+use super::inspect::End;
+use super::{Access, Finding, Mounts, advice};
+
+/// Names in a message.
+const NAMED: usize = 8;
+
+/// Between two questions of a watch. Sentinels let a primary that they replaced on purpose be one for seconds more: it
+/// closes no connection and refuses nothing, so that only they know.
+const WATCH: Duration = Duration::from_secs(1);
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Asks every second who the primary is, over a connection that is kept, and tells whenever it is another than before.
+/// `known` is the first: `host:port`.
+pub async fn watch(plan: Arc<ShardPlan>, mounts: Mounts, mut known: String, moved: mpsc::Sender<()>) {
+    loop {
+        if let Ok(access) = Access::read(&plan, &mounts).await {
+            for sentinel in &plan.target.endpoints {
+                let Some(mut client) = reach(sentinel, &access).await else { continue };
+                while let Ok(primary) = ask(&plan.target, sentinel, &access, &mut client).await {
+                    let primary = primary.to_string();
+                    if primary != known {
+                        known = primary;
+                        if moved.send(()).await.is_err() {
+                            return;
+                        }
+                    }
+                    sleep(WATCH).await;
+                }
+            }
+        }
+        sleep(WATCH).await;
+    }
+}
+
+async fn reach(sentinel: &str, access: &Access) -> Option<Client> {
+    for address in sentinel.parse::<Endpoint>().ok()?.resolve().await.ok()? {
+        if let Ok(client) = Client::connect(sentinel, address, access.security.as_ref(), CONNECT).await {
+            return Some(client);
+        }
+    }
+    None
+}
+
+/// Where the first sentinel that answers says the primary is.
+pub async fn primary(plan: &ShardPlan, access: &Access, limit: Duration) -> Result<Endpoint, Finding> {
+    let target = &plan.target;
+    let mut last = None;
+    for text in &target.endpoints {
+        let Ok(endpoint) = text.parse::<Endpoint>() else {
+            let message = format!("spec.targets[0].endpoints: {text} is not of the form host:port");
+            return Err(Finding::Failed(advice::failure(FailureReason::BadPlan, &message)));
+        };
+        let addresses = match endpoint.resolve().await {
+            Ok(addresses) => addresses,
+            Err(error) => {
+                last.get_or_insert(advice::not_resolved(&target.name, text, &client::name(&error)));
+                continue;
+            }
+        };
+        for address in addresses {
+            let connected = Client::connect(text, address, access.security.as_ref(), limit).await;
+            let asked = match connected {
+                Ok(mut client) => ask(target, text, access, &mut client).await,
+                Err(trouble) => Err(trouble.into()),
+            };
+            match asked {
+                Ok(primary) => return Ok(primary),
+                Err(End::Judged(finding)) => return Err(finding),
+                Err(End::Trouble(Trouble::Insecure(problem))) => {
+                    return Err(Finding::Failed(advice::insecure(&target.name, &format!("{text}: {problem}"))));
+                }
+                Err(End::Trouble(Trouble::Foreign(_)))
+                    if target.tls.is_none() && super::tls::speaks_tls(address).await =>
+                {
+                    return Err(Finding::Failed(advice::wants_tls(&target.name, text)));
+                }
+                // Another sentinel may know.
+                Err(End::Trouble(trouble)) => last = Some(advice::unreachable(&target.name, text, trouble.text())),
+            }
+        }
+    }
+    Err(Finding::Obstacle(last.unwrap_or_else(|| advice::unreachable(&target.name, "none", "the list is empty"))))
+}
+
+async fn ask(target: &Target, sentinel: &str, access: &Access, client: &mut Client) -> Result<Endpoint, End> {
+    let name = target.master_name.as_deref().unwrap_or_default();
+    let mut question = redis::cmd("SENTINEL");
+    question.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
+    let mut answer = client.ask(&question).await;
+    // Sentinels may have a password of their own; only one that asks for it gets the target's.
+    if let (Err(trouble), Some(credentials)) = (&answer, &access.credentials)
+        && trouble.code() == "NOAUTH"
+    {
+        answer = match client.ask(&credentials.command()).await {
+            Ok(_) => client.ask(&question).await,
+            Err(trouble) => Err(trouble),
+        };
+    }
+    match answer {
+        Ok(answer) => match read(&answer) {
+            Some(primary) => Ok(primary),
+            None => Err(unknown(target, sentinel, client).await?.into()),
+        },
+        Err(trouble) if trouble.text().contains("unknown command") => {
+            let message = format!(
+                "target {}: {sentinel} is no sentinel: name sentinels in spec.targets[0].endpoints, or set \
+                 spec.targets[0].type: Standalone",
+                target.name
+            );
+            Err(Finding::Failed(advice::wrong_topology(&message)).into())
+        }
+        Err(trouble) if ["NOAUTH", "WRONGPASS", "NOPERM"].contains(&trouble.code()) => {
+            Err(Finding::Failed(advice::refused_credentials(&target.name, access.credentials.as_ref(), &trouble))
+                .into())
+        }
+        Err(trouble) => Err(trouble.into()),
+    }
+}
+
+/// Host and port, as two texts.
+fn read(answer: &Value) -> Option<Endpoint> {
+    let Value::Array(fields) = answer else { return None };
+    let [host, port] = fields.as_slice() else { return None };
+    Some(Endpoint::new(&text(host)?, text(port)?.parse().ok()?))
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
+        _ => None,
+    }
+}
+
+/// The sentinel watches no primary of that name: tells which it does.
+async fn unknown(target: &Target, sentinel: &str, client: &mut Client) -> Result<Finding, Trouble> {
+    let answer = client.ask(redis::cmd("SENTINEL").arg("MASTERS")).await?;
+    let known: Vec<String> = match &answer {
+        // Each is a list of fields and values, of which the first is the name.
+        Value::Array(primaries) => {
+            let name = |primary: &Value| match primary {
+                Value::Array(fields) => fields.get(1).and_then(text),
+                _ => None,
+            };
+            primaries.iter().filter_map(name).take(NAMED).collect()
+        }
+        _ => Vec::new(),
+    };
+    let message = format!(
+        "target {}: sentinel {sentinel} knows no {:?}: set spec.targets[0].sentinel.masterName to one that it knows: {}",
+        target.name,
+        target.master_name.as_deref().unwrap_or_default(),
+        if known.is_empty() { "there is none".to_owned() } else { known.join(", ") }
+    );
+    Ok(Finding::Failed(advice::wrong_topology(&message)))
+}
+
+/// Whether the server that sentinels name is a primary: until a failover is over, they may disagree.
+pub async fn check_role(target: &Target, endpoint: &Endpoint, client: &mut Client) -> Result<(), End> {
+    match client.ask(&redis::cmd("ROLE")).await {
+        Ok(Value::Array(fields)) => match fields.first().and_then(text) {
+            Some(role) if role != "master" => {
+                let message = format!(
+                    "target {}: sentinels name {endpoint}, which is a {role}: wait for the end of the failover, or look \
+                     at SENTINEL MASTERS",
+                    target.name
+                );
+                Err(Finding::Obstacle(advice::wrong_topology(&message)).into())
+            }
+            _ => Ok(()),
+        },
+        // A user that may not ask is let in by what sentinels say.
+        Ok(_) | Err(Trouble::Refused(_)) => Ok(()),
+        Err(trouble) => Err(trouble.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_host_and_port() {
+        let bulk = |text: &str| Value::BulkString(text.into());
+        let answer = Value::Array(vec![bulk("10.0.0.1"), bulk("6379")]);
+        assert_eq!(read(&answer), Some(Endpoint::new("10.0.0.1", 6379)));
+        for answer in [Value::Nil, Value::Array(vec![]), Value::Array(vec![bulk("h"), bulk("x")])] {
+            assert_eq!(read(&answer), None, "{answer:?}");
+        }
+    }
+}

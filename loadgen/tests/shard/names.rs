@@ -1,0 +1,75 @@
+//! Names of targets that come to mean other addresses, for a shard with an `/etc/hosts` of its own.
+
+use std::path::Path;
+
+use redisbench_wire::plan::{Arrival, Bound, Load, ShardPlan};
+use redisbench_wire::{Detail, ShardPhase};
+use tokio::process::Command;
+
+use crate::client::{Shard, command, eventually};
+use crate::plans::{SECOND, plan};
+use crate::support::RedisServer;
+
+const RATE: u64 = 2000;
+const SECONDS: u64 = 6;
+
+/// A shard for which `hosts` is `/etc/hosts`. What is written to the file later, it reads too.
+async fn shard_with(hosts: &Path) -> Shard {
+    let own_hosts = |directory: &Path| {
+        let plain = command(directory, "127.0.0.1:0");
+        let plain = plain.as_std();
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", "mount --bind \"$0\" /etc/hosts && exec \"$@\""]).arg(hosts);
+        command.arg(plain.get_program()).args(plain.get_args());
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        command.stderr(std::fs::File::create(directory.join("log")).unwrap()).kill_on_drop(true);
+        command
+    };
+    Shard::start_by(None, &[], own_hosts).await
+}
+
+fn steady(endpoint: &str) -> ShardPlan {
+    let mut plan = plan(endpoint);
+    plan.timeouts.request_nanoseconds = SECOND;
+    plan.load = Load::OpenLoop {
+        rate_per_second: RATE,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 10 * SECOND,
+    };
+    plan.bound = Bound::Duration { nanoseconds: SECONDS * SECOND };
+    plan
+}
+
+#[tokio::test]
+#[ignore = "gives a process names of its own, which needs root: make test-selfcheck"]
+async fn a_name_that_moves_is_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let hosts = directory.path().join("hosts");
+    let mut first = RedisServer::start(&[]);
+    let port = first.address().port().to_string();
+    // Two addresses, of which only the second has a server.
+    std::fs::write(&hosts, "127.0.0.9 redis.test\n127.0.0.1 redis.test\n").unwrap();
+    let shard = shard_with(&hosts).await;
+    shard.plan(1, &steady(&format!("redis.test:{port}"))).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let second = RedisServer::try_start(&["--bind", "127.0.0.2", "--port", &port]).expect("the port is taken");
+    let mut other = redis::Client::open(format!("redis://127.0.0.2:{port}")).unwrap().get_connection().unwrap();
+    let before = first.calls("get");
+    shard.begin(1).await;
+    eventually("the first is loaded", async || (first.calls("get") > before + 1000).then_some(())).await;
+    std::fs::write(&hosts, "127.0.0.2 redis.test\n").unwrap();
+    first.kill();
+    shard.phase(ShardPhase::Finished).await;
+    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let total = snapshot.total;
+    assert_eq!(total.scheduled, RATE * SECONDS);
+    assert!(total.balances() && total.in_flight == 0, "{total:?}");
+    assert!(total.unsent == 0 && total.errors < total.scheduled / 10, "{total:?} {:?}", snapshot.errors);
+    let served: u64 = snapshot.nodes[1].requests - snapshot.nodes[1].errors;
+    assert!(served > 0 && snapshot.nodes.len() == 2, "{:?}", snapshot.nodes);
+    let keys: u64 = redis::cmd("DBSIZE").query(&mut other).unwrap();
+    assert!(keys > 0, "nothing was written to the second server");
+    drop(second);
+}

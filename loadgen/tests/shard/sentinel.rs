@@ -1,0 +1,173 @@
+//! A primary that sentinels name, with real sentinels: what they are asked, and failovers under load.
+
+use std::fmt::Write as _;
+use std::process::{Child, Command, Stdio};
+
+use redisbench_wire::plan::{Arrival, Bound, Load, ShardPlan, Topology};
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{Detail, FailureReason, ShardPhase};
+use tempfile::TempDir;
+
+use crate::client::{Shard, eventually};
+use crate::plans::{SECOND, plan};
+use crate::support::{RedisServer, free_port, wait_until};
+
+const RATE: u64 = 2000;
+const SECONDS: u64 = 8;
+
+/// A sentinel, ended with the test.
+struct Sentinel {
+    child: Child,
+    port: u16,
+    _directory: TempDir,
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Sentinel {
+    fn start(primary: &RedisServer) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("sentinel.conf");
+        let port = free_port();
+        let mut text = format!("port {port}\nbind 127.0.0.1\ndir {}\n", directory.path().display());
+        writeln!(text, "sentinel monitor mymaster 127.0.0.1 {} 2", primary.address().port()).unwrap();
+        for setting in ["down-after-milliseconds mymaster 500", "failover-timeout mymaster 2000"] {
+            writeln!(text, "sentinel {setting}").unwrap();
+        }
+        std::fs::write(&file, text).unwrap();
+        let mut command = Command::new("redis-server");
+        command.arg(&file).arg("--sentinel").stdout(Stdio::null()).stderr(Stdio::null());
+        Self { child: command.spawn().unwrap(), port, _directory: directory }
+    }
+
+    fn endpoint(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    fn ask(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
+        let client = redis::Client::open(format!("redis://{}", self.endpoint()))?;
+        redis::cmd(words[0]).arg(&words[1..]).query(&mut client.get_connection()?)
+    }
+
+    /// Whether it knows the others, the replica, and that a failover can be.
+    fn is_ready(&self) -> bool {
+        let quorum = self.ask(&["SENTINEL", "CKQUORUM", "mymaster"]);
+        let told = format!("{:?}", self.ask(&["SENTINEL", "MASTER", "mymaster"]));
+        let field =
+            |name: &str, value: &str| told.contains(&format!("bulk-string('\"{name}\"'), bulk-string('\"{value}\"')"));
+        quorum.is_ok() && field("num-other-sentinels", "2") && field("num-slaves", "1") && field("flags", "master")
+    }
+}
+
+/// A primary, its replica, and three sentinels that watch them.
+struct Group {
+    primary: RedisServer,
+    replica: RedisServer,
+    sentinels: Vec<Sentinel>,
+}
+
+impl Group {
+    fn start() -> Self {
+        let primary = RedisServer::start(&[]);
+        let port = primary.address().port().to_string();
+        let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"]);
+        let in_step = || replica.ask::<String>(&["INFO", "replication"]).contains("master_link_status:up");
+        wait_until("the replica is in step", in_step);
+        let sentinels: Vec<_> = (0..3).map(|_| Sentinel::start(&primary)).collect();
+        wait_until("the sentinels know all", || sentinels.iter().all(Sentinel::is_ready));
+        Self { primary, replica, sentinels }
+    }
+
+    fn plan(&self) -> ShardPlan {
+        let mut plan = plan(&self.sentinels[0].endpoint());
+        plan.target.endpoints = self.sentinels.iter().map(Sentinel::endpoint).collect();
+        plan.target.topology = Topology::Sentinel;
+        plan.target.master_name = Some("mymaster".into());
+        plan.timeouts.request_nanoseconds = SECOND;
+        plan.load = Load::OpenLoop {
+            rate_per_second: RATE,
+            stages: Vec::new(),
+            arrival: Arrival::Constant,
+            pacing_grid_nanoseconds: 0,
+            unsent_after_nanoseconds: 10 * SECOND,
+        };
+        plan.bound = Bound::Duration { nanoseconds: SECONDS * SECOND };
+        plan
+    }
+}
+
+/// Starts the load, breaks something once the primary has some of it, and waits for the end.
+async fn run_and_break(group: &mut Group, breaking: impl FnOnce(&mut Group)) -> Snapshot {
+    let shard = Shard::start(None).await;
+    shard.plan(1, &group.plan()).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let before = group.primary.calls("get");
+    shard.begin(1).await;
+    eventually("the primary is loaded", async || (group.primary.calls("get") > before + 1000).then_some(())).await;
+    breaking(group);
+    shard.phase(ShardPhase::Finished).await;
+    shard.snapshot(Detail::Full).await.unwrap().body
+}
+
+/// Every request is accounted for, and both servers had some of them.
+fn assert_followed(group: &Group, snapshot: &Snapshot) {
+    let total = snapshot.total;
+    assert_eq!(total.scheduled, RATE * SECONDS);
+    assert!(total.balances() && total.in_flight == 0, "{total:?}");
+    assert_eq!(total.unsent, 0, "all of them could wait: {total:?}");
+    // What was in flight when a connection broke failed, if something was; what was due later waited.
+    assert!(total.errors < total.scheduled / 10, "{total:?} {:?}", snapshot.errors);
+    let labels: Vec<_> = snapshot.nodes.iter().map(|node| node.address.as_str()).collect();
+    assert_eq!(labels, [group.primary.endpoint(), group.replica.endpoint()]);
+    assert!(snapshot.nodes.iter().all(|node| node.requests > node.errors), "{:?}", snapshot.nodes);
+    // Replication brought it the writes of the old one, but reads are its own. Some may have had no reply in time.
+    let reads = group.replica.calls("get");
+    assert!(reads > 0 && reads <= snapshot.nodes[1].requests, "{reads} reads, {:?}", snapshot.nodes[1]);
+    assert!(group.replica.ask::<String>(&["INFO", "replication"]).contains("role:master"));
+}
+
+#[tokio::test]
+async fn a_primary_that_dies_is_followed() {
+    let mut group = Group::start();
+    let snapshot = run_and_break(&mut group, |group| group.primary.kill()).await;
+    assert_followed(&group, &snapshot);
+}
+
+#[tokio::test]
+async fn a_primary_that_becomes_a_replica_is_followed() {
+    let mut group = Group::start();
+    let failover = |group: &mut Group| {
+        group.sentinels[0].ask(&["SENTINEL", "FAILOVER", "mymaster"]).unwrap();
+    };
+    let snapshot = run_and_break(&mut group, failover).await;
+    assert_followed(&group, &snapshot);
+}
+
+#[tokio::test]
+async fn what_is_no_sentinel_or_knows_no_such_primary_is_told() {
+    let redis = RedisServer::start(&[]);
+    let sentinel = Sentinel::start(&redis);
+    wait_until("the sentinel answers", || sentinel.ask(&["PING"]).is_ok());
+    let sentinel_plan = |endpoint: String, name: &str| {
+        let mut plan = plan(&endpoint);
+        plan.target.topology = Topology::Sentinel;
+        plan.target.master_name = Some(name.into());
+        plan
+    };
+    for (plan, parts) in [
+        (sentinel_plan(redis.endpoint(), "mymaster"), ["is no sentinel", "spec.targets[0].type: Standalone"]),
+        (sentinel_plan(sentinel.endpoint(), "other"), ["knows no \"other\"", "that it knows: mymaster"]),
+        (plan(&sentinel.endpoint()), ["is a sentinel", "spec.targets[0].type: Sentinel"]),
+    ] {
+        let shard = Shard::start(None).await;
+        shard.plan(1, &plan).await.unwrap();
+        let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
+        assert_eq!(failure.reason, FailureReason::WrongTopology, "{failure:?}");
+        assert!(parts.iter().all(|part| failure.message.contains(part)), "{failure:?}");
+    }
+}
