@@ -29,6 +29,7 @@ pub fn plans(spec: &Validated, run: &str) -> Vec<ShardPlan> {
             preload: spec.preload,
             load: spec.load.clone(),
             connections: part_u32(spec.connections, shard, shards),
+            connect_rate: spec.connect_rate,
             pipeline: spec.pipeline,
             pipeline_mode: spec.pipeline_mode,
             concurrency: spec.concurrency.map(|callers| part_u32(callers, shard, shards)),

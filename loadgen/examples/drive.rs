@@ -201,6 +201,7 @@ fn plan(options: &Options) -> ShardPlan {
         load,
         connections: options.connections,
         pipeline: options.pipeline,
+        connect_rate: None,
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

@@ -11,6 +11,7 @@ mod cpus;
 mod handle;
 mod integral;
 mod mailbox;
+mod pace;
 mod pipeline;
 mod queue;
 mod run;

@@ -40,6 +40,7 @@ pub fn plan() -> ShardPlan {
         load: Load::ClosedLoop,
         connections: 4,
         pipeline: 1,
+        connect_rate: None,
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

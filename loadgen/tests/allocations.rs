@@ -119,6 +119,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
         load,
         connections: 10,
         pipeline: 16,
+        connect_rate: None,
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

@@ -27,6 +27,9 @@ pub struct ShardPlan {
     pub load: Load,
     /// Connections of this shard, at least 1.
     pub connections: u32,
+    /// How many connections the whole benchmark begins in a second at most, at least 1; none without a limit. Each worker
+    /// begins its own evenly, at its part of the rate.
+    pub connect_rate: Option<u32>,
     /// The most requests in flight per connection, at least 1.
     pub pipeline: u32,
     /// How a connection of a closed loop goes on after a reply.
@@ -389,6 +392,7 @@ pub(crate) mod tests {
             },
             connections: 1,
             pipeline: 1,
+            connect_rate: None,
             pipeline_mode: PipelineMode::Window,
             concurrency: None,
             warmup_nanoseconds: 0,

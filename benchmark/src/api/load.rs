@@ -89,6 +89,22 @@ pub(super) fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option
     })
 }
 
+/// Whether all connections can be made in the time that preparing may take.
+pub(super) fn check_connect_rate(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
+    let Some(rate) = spec.load.connect_rate.filter(|rate| *rate > 0) else { return };
+    let Ok(prepare_timeout) = spec.shards.prepare_timeout.parse() else { return };
+    let connections = spec.load.connections;
+    let needed = Duration::from_secs(u64::from(connections.div_ceil(rate)));
+    if needed > prepare_timeout {
+        let message = format!(
+            "takes {} for {connections} connections, longer than shards.prepareTimeout, which is {}: raise one of the two",
+            GoDuration::from(needed),
+            GoDuration::from(prepare_timeout)
+        );
+        problems.push(Problem::new("spec.load.connectRate", rate, message));
+    }
+}
+
 /// Whether the callers of a closed loop can be what the rest of the spec says.
 pub(super) fn check_callers(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
     let (load, shards) = (&spec.load, spec.shards.count);

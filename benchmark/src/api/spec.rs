@@ -125,6 +125,12 @@ pub struct LoadSpec {
     #[serde(default = "default_connections")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections: u32,
+    /// How many connections the whole benchmark begins in a second at most, 1 to 1000000: for servers that limit it, as
+    /// managed ones do. It holds for connections that are made again too. Not set by default: without a limit, at most 64 at
+    /// a time in each worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub connect_rate: Option<u32>,
     /// The most requests in flight per connection, 1 to 10000. Default 1.
     #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 10_000))]

@@ -63,6 +63,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         cleanup: spec.cleanup.keys == CleanupKeys::DeletePrefix,
         load,
         connections: spec.load.connections,
+        connect_rate: spec.load.connect_rate,
         pipeline: spec.load.pipeline,
         pipeline_mode: match spec.load.pipeline_mode {
             PipelineMode::Window => plan::PipelineMode::Window,
@@ -170,6 +171,7 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
     };
     problems.extend(per_shard("load.connections", spec.load.connections.into()));
     load::check_callers(spec, problems);
+    load::check_connect_rate(spec, problems);
     problems.extend(spec.load.requests.and_then(|requests| per_shard("load.requests", requests)));
     for (field, keys) in all_keys(&spec.workload) {
         if keys.pattern.kind == KeyPatternType::Partitioned {

@@ -268,6 +268,11 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
             "spec.load.closedLoop: must not be set for type OpenLoop: remove it, or set type to ClosedLoop",
         ),
         (
+            json!({"load": {"connections": 601, "connectRate": 10}, "shards": {"prepareTimeout": "1m"}}),
+            "spec.load.connectRate: 10: takes 1m1s for 601 connections, longer than shards.prepareTimeout, which is 1m: \
+             raise one of the two",
+        ),
+        (
             json!({"load": {"pipelineMode": "Batch"}}),
             "spec.load.pipelineMode: Batch: goes with type ClosedLoop only: in an open loop requests go out when they are \
              due; or set Window",

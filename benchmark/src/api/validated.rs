@@ -23,6 +23,8 @@ pub struct Validated {
     pub load: plan::Load,
     /// Connections of the whole benchmark: at least one for each shard.
     pub connections: u32,
+    /// How many connections the whole benchmark begins in a second at most.
+    pub connect_rate: Option<u32>,
     /// The most requests in flight per connection.
     pub pipeline: u32,
     /// How a connection of a closed loop goes on after a reply.

@@ -26,6 +26,7 @@ use tokio::sync::mpsc;
 use super::api::{EngineEvent, Handshake, Tls};
 use super::connection::{Connection, Node};
 use super::mailbox::Command;
+use super::pace::Pace;
 use super::pipeline::Request;
 use super::run::Run;
 use super::sys::{self, Event, Poller, Waker};
@@ -99,6 +100,7 @@ pub(super) struct Worker {
     next_tick: u64,
     next_ping: u64,
     connecting: bool,
+    pace_of_connecting: Pace,
     /// A connection may be begun before the next tick.
     connect_soon: bool,
     topology_stale: bool,
@@ -122,6 +124,7 @@ impl Worker {
         let poller = Poller::new()?;
         poller.add(waker, MAIL)?;
         let recording = Recording::new(&common.plan);
+        let pace_of_connecting = Pace::of(common.plan.connect_rate, seat);
         let mut worker = Self {
             common,
             seat,
@@ -148,6 +151,7 @@ impl Worker {
             next_tick: 0,
             next_ping: 0,
             connecting: false,
+            pace_of_connecting,
             connect_soon: false,
             topology_stale: false,
             told_stale: false,

@@ -48,6 +48,7 @@ fn plan(open_loop: bool) -> ShardPlan {
         load: if open_loop { open } else { Load::ClosedLoop },
         connections: 1,
         pipeline: 1,
+        connect_rate: None,
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

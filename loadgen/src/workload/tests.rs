@@ -31,6 +31,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
         load: Load::ClosedLoop,
         connections: 1,
         pipeline: 1,
+        connect_rate: None,
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

@@ -47,6 +47,7 @@ pub fn plan() -> ShardPlan {
         load: Load::ClosedLoop,
         connections: 2,
         pipeline: 1,
+        connect_rate: None,
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use redisbench_loadgen::engine::{ConnectFailure, EngineEvent, Handshake};
 use redisbench_loadgen::resp::append_command;
 use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, RateStage};
@@ -451,4 +453,16 @@ async fn connections_at_rest_are_pinged_and_the_trial_does_not_count_it() {
     let snapshot = bench.finished(1).await;
     assert_complete(&snapshot);
     assert_reconciled(&server, &snapshot);
+}
+
+#[tokio::test]
+async fn connections_are_begun_no_faster_than_they_may() {
+    let server = RedisServer::start(&[]);
+    let mut plan = plan();
+    (plan.connections, plan.connect_rate) = (12, Some(40));
+    let mut bench = Bench::new(plan, standalone(&server), 2);
+    let began = std::time::Instant::now();
+    bench.connect().await;
+    // The last is the twelfth of 40 in a second, whatever the machine does.
+    assert!(began.elapsed() >= Duration::from_secs(1) * 11 / 40, "{:?}", began.elapsed());
 }

@@ -46,6 +46,7 @@ pub fn plan(endpoint: &str) -> ShardPlan {
         load: Load::ClosedLoop,
         connections: 4,
         pipeline: 4,
+        connect_rate: None,
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: SECOND / 10,

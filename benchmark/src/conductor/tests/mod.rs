@@ -64,6 +64,7 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
         load: Load::ClosedLoop,
         connections: 1,
         pipeline: 1,
+        connect_rate: None,
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: nanoseconds(WARMUP),

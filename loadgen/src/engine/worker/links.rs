@@ -156,6 +156,10 @@ impl Worker {
                 Link::Ready if retired && self.connections[index].pipeline.is_empty() => self.retire(index),
                 Link::Down { .. } if retired => self.connections[index].link = Link::Retired,
                 Link::Down { retry } if retry <= self.now => {
+                    if let Err(next) = self.pace_of_connecting.take(self.now) {
+                        self.next_tick = self.next_tick.min(next);
+                        break;
+                    }
                     free -= 1;
                     self.begin(index);
                 }
