@@ -14,7 +14,7 @@ use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, T
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan,
-    Target, Timeouts, Workload,
+    Target, Timeouts, Values, Workload,
 };
 use redisbench_wire::{Detail, plan as wire_plan};
 
@@ -194,7 +194,7 @@ fn plan(options: &Options) -> ShardPlan {
         workload: Workload {
             operations: operations.into_iter().filter(|operation| operation.weight > 0).collect(),
             keys: Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform },
-            value_bytes: 100,
+            values: Values::fixed(100),
             seed: 1,
         },
         preload: if options.preload { Preload::Always } else { Preload::None },

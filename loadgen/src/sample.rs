@@ -2,7 +2,7 @@
 
 use redisbench_wire::plan::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan, Target,
-    Timeouts, Topology, Workload,
+    Timeouts, Topology, Values, Workload,
 };
 
 /// One second in nanoseconds.
@@ -33,7 +33,7 @@ pub fn plan() -> ShardPlan {
                 keys: None,
             }],
             keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
-            value_bytes: 100,
+            values: Values::fixed(100),
             seed: 1,
         },
         preload: Preload::Always,

@@ -54,6 +54,17 @@ pub enum WorkloadError {
     /// A distribution that is none.
     #[error("workload.keys.pattern: {0}")]
     Pattern(&'static str),
+    /// Lengths of values that are none.
+    #[error("workload.values.size has no length with a weight above 0, or one that ends before it begins")]
+    Sizes,
+    /// A range of numbers that is none.
+    #[error("workload.operations: numbers from {least} to {most} are none, more than 2^64, or wider than their width")]
+    Integer {
+        /// As in the plan.
+        least: i64,
+        /// As in the plan.
+        most: i64,
+    },
 }
 
 /// A request's operation, and the number of its key.
@@ -101,7 +112,7 @@ impl OwnKeys {
         let mut spaces = Vec::with_capacity(all.len());
         let mut end = 0_u64;
         for keys in all {
-            let space = KeySpace::new(keys, Pattern::Sequential, Stream::new(plan.workload.seed, rng::KEYS))?;
+            let space = KeySpace::new(keys, Pattern::Sequential, 1, Stream::new(plan.workload.seed, rng::KEYS))?;
             let part = part_of(keys.count, plan.shard.into(), plan.shards.into());
             end = end.saturating_add(part.end - part.start);
             spaces.push((space, part));
@@ -157,7 +168,7 @@ impl Workload {
         pattern: impl Fn(&Keys, Stream) -> Result<Pattern, WorkloadError>,
     ) -> Result<Self, WorkloadError> {
         let workload = &plan.workload;
-        let values = Values::new(workload.value_bytes as usize, workload.seed);
+        let values = Values::new(&workload.values, workload.seed)?;
         let templates = operations
             .iter()
             .map(|operation| {
@@ -167,11 +178,12 @@ impl Workload {
                 // One stream for all: a request is of one operation only.
                 let stream = Stream::new(workload.seed, rng::KEYS);
                 let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
-                let keys = KeySpace::new(keys, pattern(keys, stream)?, stream)?;
-                Ok(Template::new(&operation.arguments, keys, values.length()))
+                let per_request = template::keys_of(&operation.arguments);
+                let keys = KeySpace::new(keys, pattern(keys, stream)?, per_request, stream)?;
+                Template::new(&operation.arguments, keys, &values, workload.seed)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let longest = templates.iter().map(Template::length).max().unwrap_or_default();
+        let longest = templates.iter().map(Template::longest).max().unwrap_or_default();
         let weights = operations.iter().map(|operation| operation.weight);
         let mix = Mix::new(weights, Stream::new(workload.seed, rng::MIX)).ok_or(WorkloadError::NoOperations)?;
         Ok(Self { mix, values, templates, longest, slots: Stream::new(workload.seed, rng::SLOTS) })
@@ -202,7 +214,7 @@ impl Workload {
     #[inline]
     pub fn encode(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
         let template = &self.templates[usize::from(operation)];
-        template.encode(k, || self.values.of(k), room)
+        template.encode(k, &self.values, room)
     }
 
     /// The bytes of the longest command.

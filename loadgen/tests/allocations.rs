@@ -14,8 +14,8 @@ use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
-    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan,
-    Target, Timeouts, Workload,
+    Arrival, Bound, Breakdown, HotKeys, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload,
+    ShardPlan, Target, Timeouts, ValueContent, ValueSize, Values, WeightedSize, Workload,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -112,7 +112,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
                 operation("set", 1, vec![Part::Literal("SET".into()), Part::Key, Part::Data]),
             ],
             keys: Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform },
-            value_bytes: 100,
+            values: Values::fixed(100),
             seed: 1,
         },
         preload: Preload::None,
@@ -130,14 +130,51 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
     }
 }
 
+/// Everything that is drawn in other ways than by a multiplication, and commands whose length differs.
+fn vary(workload: &mut Workload) {
+    let text = |text: &str| vec![Part::Literal(text.into())];
+    let number = |least, most| vec![Part::Integer { least, most, width: 0 }];
+    let patterns = [
+        KeyPattern::Sequential,
+        KeyPattern::Partitioned,
+        KeyPattern::Gaussian { mean: 50_000, standard_deviation: 1000 },
+        KeyPattern::Zipf { exponent_millionths: 990_000, hot_keys: HotKeys::Scattered },
+        KeyPattern::HotSet { keys: 10, percent_millionths: 90_000_000, hot_keys: HotKeys::First },
+    ];
+    let commands = [
+        vec![text("SET"), vec![Part::Key], vec![Part::Data], text("EX"), number(1, 5000)],
+        vec![text("MSET"), vec![Part::Key], vec![Part::Data], vec![Part::NthKey(2)], vec![Part::Sequence, Part::Score]],
+    ];
+    workload.operations = patterns
+        .iter()
+        .flat_map(|pattern| commands.iter().map(move |arguments| (*pattern, arguments.clone())))
+        .enumerate()
+        .map(|(index, (pattern, arguments))| Operation {
+            name: format!("o{index}"),
+            weight: 1,
+            arguments,
+            keys: Some(Keys { prefix: "own:".into(), pattern, ..workload.keys.clone() }),
+        })
+        .collect();
+    let lengths = [(10, 9), (2000, 1)].map(|(bytes, weight)| WeightedSize { bytes, weight });
+    workload.values = Values {
+        size: ValueSize::Weighted(lengths.to_vec()),
+        content: ValueContent::Random { compressibility_percent: 50 },
+    };
+}
+
 /// Allocations from the start of the load to its end.
-fn allocations(cluster: bool, load: Load, requests: u64) -> u64 {
+fn allocations(cluster: bool, load: Load, varied: bool, requests: u64) -> u64 {
+    let mut plan = plan(load, requests);
+    if varied {
+        vary(&mut plan.workload);
+    }
     let server = NullServer::start(cluster);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (sender, mut events) = tokio::sync::mpsc::channel(64);
         let config = EngineConfig {
-            plan: Arc::new(plan(load, requests)),
+            plan: Arc::new(plan),
             workers: 1,
             topology: Arc::new(server.topology()),
             handshake: Handshake::default(),
@@ -175,11 +212,19 @@ fn requests_take_no_allocations() {
         pacing_grid_nanoseconds: 250_000,
         unsent_after_nanoseconds: 60 * SECOND,
     };
-    let loads = [(false, Load::ClosedLoop, 220_000), (false, open, 120_000), (true, Load::ClosedLoop, 120_000)];
-    for (cluster, load, many) in loads {
+    let loads = [
+        (false, Load::ClosedLoop, false, 220_000),
+        (false, open, false, 120_000),
+        (true, Load::ClosedLoop, false, 120_000),
+        (false, Load::ClosedLoop, true, 120_000),
+        (true, Load::ClosedLoop, true, 120_000),
+    ];
+    for (cluster, load, varied, many) in loads {
         let few = 20_000;
-        let [fewer, more] = [few, many].map(|requests| allocations(cluster, load.clone(), requests));
-        let found = format!("{load:?}, cluster {cluster}: {fewer} allocations for {few} requests, {more} for {many}");
+        let [fewer, more] = [few, many].map(|requests| allocations(cluster, load.clone(), varied, requests));
+        let found = format!(
+            "{load:?}, cluster {cluster}, varied {varied}: {fewer} allocations for {few} requests, {more} for {many}"
+        );
         println!("{found}");
         // What goes by time, such as waking the thread that listens, is none of a request's.
         let per_request = (more as f64 - fewer as f64) / (many - few) as f64;

@@ -144,8 +144,8 @@ pub struct Workload {
     pub operations: Vec<Operation>,
     /// The keys.
     pub keys: Keys,
-    /// Bytes of each value.
-    pub value_bytes: u32,
+    /// The values.
+    pub values: Values,
     /// Operation, key and value of request k are a function of (seed, k).
     pub seed: u64,
 }
@@ -166,14 +166,113 @@ pub struct Operation {
 
 /// A part of an argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Part {
     /// As it stands.
     Literal(String),
     /// The request's key, prefix and all.
     Key,
+    /// Another key of the request: the second, the third and so on, from 2.
+    NthKey(u32),
     /// The request's value.
     Data,
+    /// A random number, another one wherever it stands.
+    Integer {
+        /// The lowest.
+        least: i64,
+        /// The highest, no lower than the lowest.
+        most: i64,
+        /// Digits that it is padded to with zeros; 0 writes it as it is. Only where none is below 0.
+        width: u32,
+    },
+    /// The request's number, k.
+    Sequence,
+    /// A random number from 0 to 1, with nine decimals.
+    Score,
+}
+
+/// The values that commands write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Values {
+    /// How long they are.
+    pub size: ValueSize,
+    /// What is in them.
+    pub content: ValueContent,
+}
+
+impl Values {
+    /// Random values of so many bytes.
+    pub fn fixed(bytes: u32) -> Self {
+        Self { size: ValueSize::Fixed { bytes }, content: ValueContent::Random { compressibility_percent: 0 } }
+    }
+}
+
+/// How long values are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all_fields = "camelCase")]
+pub enum ValueSize {
+    /// All alike.
+    Fixed {
+        /// The length.
+        bytes: u32,
+    },
+    /// Each length with the same probability.
+    Range {
+        /// The shortest.
+        least_bytes: u32,
+        /// The longest, no shorter than the shortest.
+        most_bytes: u32,
+    },
+    /// Each of these with a probability in proportion to its weight, which is above 0.
+    Weighted(Vec<WeightedSize>),
+}
+
+/// One length of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WeightedSize {
+    /// The length.
+    pub bytes: u32,
+    /// Its share is weight over the sum of all weights.
+    pub weight: u32,
+}
+
+impl ValueSize {
+    /// The most bytes that a value has.
+    pub fn longest(&self) -> u32 {
+        match self {
+            Self::Fixed { bytes } => *bytes,
+            Self::Range { most_bytes, .. } => *most_bytes,
+            Self::Weighted(sizes) => sizes.iter().map(|size| size.bytes).max().unwrap_or(0),
+        }
+    }
+
+    /// The mean number of bytes, rounded down.
+    pub fn mean(&self) -> u64 {
+        match self {
+            Self::Fixed { bytes } => (*bytes).into(),
+            Self::Range { least_bytes, most_bytes } => u64::midpoint((*least_bytes).into(), (*most_bytes).into()),
+            Self::Weighted(sizes) => {
+                let weights: u128 = sizes.iter().map(|size| u128::from(size.weight)).sum();
+                let bytes: u128 = sizes.iter().map(|size| u128::from(size.bytes) * u128::from(size.weight)).sum();
+                u64::try_from(bytes / weights.max(1)).unwrap_or(u64::MAX)
+            }
+        }
+    }
+}
+
+/// What is in values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all_fields = "camelCase")]
+pub enum ValueContent {
+    /// Random bytes.
+    Random {
+        /// The share of them that is zeros, which a compressor makes nothing of.
+        compressibility_percent: u32,
+    },
+    /// Zeros.
+    Zero,
 }
 
 /// The key space: `prefix` followed by a decimal number.
@@ -379,7 +478,7 @@ pub(crate) mod tests {
                     keys: None,
                 }],
                 keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
-                value_bytes: 100,
+                values: Values::fixed(100),
                 seed: 1,
             },
             preload: Preload::Always,

@@ -1,6 +1,8 @@
-//! Reads `spec.workload.operations[].command`: arguments with quotes, and what stands for the key and the value.
+//! Reads `spec.workload.operations[].command`: arguments with quotes, and what stands for keys, values and numbers.
 
 use redisbench_wire::plan::Part;
+
+use super::placeholder;
 
 /// Commands that change what a connection is, or have another number of replies than one. After one of them, replies
 /// could no more be told apart.
@@ -46,8 +48,14 @@ pub enum CommandError {
     #[error("has an unknown \\{0} in double quotes: there are \\\" \\\\ \\n \\r \\t")]
     UnknownEscape(char),
     /// Two underscores around a word that is no placeholder.
-    #[error("has the unknown placeholder {0}: there are __key__ and __data__")]
+    #[error("has the unknown placeholder {0}: there are {known}", known = placeholder::KNOWN)]
     UnknownPlaceholder(String),
+    /// A placeholder with something wrong behind its name.
+    #[error("has {0}, which must be {1}")]
+    BadPlaceholder(String, &'static str),
+    /// A time to live that nobody gave a range.
+    #[error("has __ttl__, but workload.values.ttl is not set: set it, such as ttl: {{min: 60s, max: 1h}}")]
+    NoTtl,
     /// The first argument is not plain text.
     #[error("does not begin with the name of a command: placeholders come after it")]
     NameNotPlain,
@@ -56,13 +64,13 @@ pub enum CommandError {
     OfTheConnection(String),
 }
 
-/// The arguments of a command, the first being its name.
+/// The arguments of a command, the first being its name. `ttl` is the range of `__ttl__` in seconds.
 ///
 /// # Errors
 /// When it is none, or one that cannot be part of a load.
-pub fn parse(text: &str) -> Result<Vec<Vec<Part>>, CommandError> {
+pub fn parse(text: &str, ttl: Option<(i64, i64)>) -> Result<Vec<Vec<Part>>, CommandError> {
     let arguments: Vec<Vec<Part>> =
-        split(text)?.iter().map(|argument| placeholders(argument)).collect::<Result<_, _>>()?;
+        split(text)?.iter().map(|argument| placeholder::parts(argument, ttl)).collect::<Result<_, _>>()?;
     let name = match arguments.first().map(Vec::as_slice) {
         None => return Err(CommandError::Empty),
         Some([Part::Literal(name)]) if !name.is_empty() => name.to_ascii_uppercase(),
@@ -118,43 +126,15 @@ fn quoted(quote: char, text: &str) -> Result<(String, &str), CommandError> {
     Err(CommandError::OpenQuote(quote))
 }
 
-fn placeholders(argument: &str) -> Result<Vec<Part>, CommandError> {
-    let mut parts = Vec::new();
-    let mut literal = String::new();
-    let mut rest = argument;
-    while let Some(at) = rest.find("__") {
-        let word = &rest[at + 2..];
-        let letters = word.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(word.len());
-        let part = match (&word[..letters], word[letters..].starts_with("__")) {
-            (_, false) | ("", _) => None,
-            ("key", true) => Some(Part::Key),
-            ("data", true) => Some(Part::Data),
-            (other, true) => return Err(CommandError::UnknownPlaceholder(format!("__{other}__"))),
-        };
-        let Some(part) = part else {
-            // One character further: of three underscores the last two may begin a placeholder.
-            literal.push_str(&rest[..=at]);
-            rest = &rest[at + 1..];
-            continue;
-        };
-        literal.push_str(&rest[..at]);
-        if !literal.is_empty() {
-            parts.push(Part::Literal(std::mem::take(&mut literal)));
-        }
-        parts.push(part);
-        rest = &word[letters + 2..];
-    }
-    literal.push_str(rest);
-    if !literal.is_empty() || parts.is_empty() {
-        parts.push(Part::Literal(literal));
-    }
-    Ok(parts)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Vec<Vec<Part>>, CommandError> {
+        super::parse(text, None)
+    }
 
     fn text(text: &str) -> Part {
         Part::Literal(text.into())
@@ -183,17 +163,6 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_within_arguments() {
-        assert_eq!(parse("GET a:__key__:b").unwrap()[1], [text("a:"), Part::Key, text(":b")]);
-        assert_eq!(parse("GET ___key___").unwrap()[1], [text("_"), Part::Key, text("_")]);
-        assert_eq!(parse("GET __key____data__").unwrap()[1], [Part::Key, Part::Data]);
-        for plain in ["__", "____", "_key_", "__init", "a__b c__".split(' ').next().unwrap_or(""), "__KEY__"] {
-            assert_eq!(parse(&format!("GET {plain}")).unwrap()[1], [text(plain)]);
-        }
-        assert_eq!(parse("GET __field__"), Err(CommandError::UnknownPlaceholder("__field__".into())));
-    }
-
-    #[test]
     fn what_cannot_be_part_of_a_load() {
         assert_eq!(parse("  "), Err(CommandError::Empty));
         assert_eq!(parse("'' a"), Err(CommandError::NameNotPlain));
@@ -205,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_panics(command in r#"[\PC"'\\_ keydat]{0,40}"#) {
+        fn never_panics(command in r#"[\PC"'\\_ keydatinger:019-]{0,40}"#) {
             let _ = parse(&command);
         }
 

@@ -8,6 +8,7 @@ mod endpoint;
 pub mod keys;
 mod labels;
 mod load;
+mod placeholder;
 mod problem;
 mod rules;
 mod schema;
@@ -17,6 +18,7 @@ pub mod target;
 mod template;
 mod validate;
 mod validated;
+pub mod values;
 pub mod workload;
 
 pub use crd::{chart_crd_template, crd_yaml, custom_resource_definition};

@@ -11,13 +11,15 @@ use super::crd;
 use super::duration::GoDuration;
 use super::keys::{self, KeyPatternType, KeysSpec};
 use super::load;
+use super::placeholder;
 use super::problem::Problem;
 use super::rules::NAME_LENGTH;
 use super::schema;
 use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec};
 use super::target::{self, TargetSecrets, TargetType};
 use super::validated::{Bound, Shards, Validated};
-use super::workload::{OperationSpec, PreloadMode, ValueSizeSpec, WorkloadSpec};
+use super::values;
+use super::workload::{OperationSpec, PreloadMode, WorkloadSpec};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
@@ -94,50 +96,56 @@ fn check_name(name: &str, problems: &mut Vec<Problem>) {
 
 fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> plan::Workload {
     let WorkloadSpec { operations, keys, values, seed } = &spec.workload;
-    let cluster = spec.targets.iter().any(|target| target.kind == TargetType::Cluster);
+    let ttl = values.ttl.as_ref().map(|ttl| values::check_ttl(ttl, problems));
+    if let Some(ttl) = &values.ttl
+        && !operations.iter().any(|operation| operation.command.contains("__ttl__"))
+    {
+        let message = "is in no command: write __ttl__ where the seconds go, such as SET __key__ __data__ EX __ttl__";
+        problems.push(Problem::new("spec.workload.values.ttl", format!("{} to {}", ttl.min, ttl.max), message));
+    }
+    let context =
+        OperationContext { keys, ttl, cluster: spec.targets.iter().any(|target| target.kind == TargetType::Cluster) };
     plan::Workload {
         operations: operations
             .iter()
             .enumerate()
-            .map(|(index, operation)| check_operation(operation, index, keys, cluster, problems))
+            .map(|(index, operation)| check_operation(operation, index, &context, problems))
             .collect(),
         keys: keys::check(keys, "spec.workload.keys", problems),
-        value_bytes: check_value_size(&values.size, problems),
+        values: values::check(values, problems),
         seed: *seed,
     }
+}
+
+/// What an operation is judged by beside itself.
+struct OperationContext<'a> {
+    keys: &'a KeysSpec,
+    ttl: Option<(i64, i64)>,
+    cluster: bool,
 }
 
 fn check_operation(
     operation: &OperationSpec,
     index: usize,
-    keys: &KeysSpec,
-    cluster: bool,
+    context: &OperationContext<'_>,
     problems: &mut Vec<Problem>,
 ) -> plan::Operation {
     let field = format!("spec.workload.operations[{index}].command");
-    let arguments = command::parse(&operation.command).unwrap_or_else(|error| {
+    let arguments = command::parse(&operation.command, context.ttl).unwrap_or_else(|error| {
         problems.push(Problem::new(&field, &operation.command, error.to_string()));
         Vec::new()
     });
-    let with_key = arguments.iter().filter(|argument| argument.contains(&plan::Part::Key)).count();
-    if cluster && with_key > 1 {
-        let message = format!("has __key__ in {with_key} arguments, and may have it in one only for type Cluster");
+    let own_prefix = operation.keys.as_ref().and_then(|keys| keys.prefix.as_ref());
+    if context.cluster && !placeholder::share_a_slot(&arguments, own_prefix.unwrap_or(&context.keys.prefix)) {
+        let message = "has keys that may lie in different slots of a Cluster, which refuses such commands: give keys.prefix \
+                       a hash tag, such as {rb}:, or put what they share in braces, such as {__key__}:a {__key__}:b";
         problems.push(Problem::new(field, &operation.command, message));
     }
     let own = operation.keys.as_ref().map(|own| {
         let field = format!("spec.workload.operations[{index}].keys");
-        keys::check(&own.over(keys), &field, problems)
+        keys::check(&own.over(context.keys), &field, problems)
     });
     plan::Operation { name: operation.name.clone(), weight: operation.weight, arguments, keys: own }
-}
-
-fn check_value_size(size: &ValueSizeSpec, problems: &mut Vec<Problem>) -> u32 {
-    if let Some(fixed) = &size.fixed {
-        return fixed.bytes;
-    }
-    let message = "must be set for type Fixed, such as fixed: {bytes: 100}";
-    problems.push(Problem::new("spec.workload.values.size.fixed", "", message));
-    0
 }
 
 fn check_shards(shards: &ShardsSpec, problems: &mut Vec<Problem>) -> Shards {

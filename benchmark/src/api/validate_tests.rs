@@ -51,7 +51,7 @@ fn defaults_are_those_of_the_schema() {
     assert_eq!(validated.pipeline, 1);
     assert_eq!(validated.warmup, Duration::from_secs(5));
     assert_eq!(validated.workload.keys.count, 1_000_000);
-    assert_eq!(validated.workload.value_bytes, 100);
+    assert_eq!(validated.workload.values, plan::Values::fixed(100));
     assert_eq!(validated.shards.count, 1);
     assert_eq!(validated.shards.max_start_skew, Duration::from_millis(20));
     assert_eq!(
@@ -231,8 +231,9 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (
             json!({"workload": {"operations": [{"name": "get", "command": "GET __kye__"}]}}),
-            "spec.workload.operations[0].command: GET __kye__: has the unknown placeholder __kye__: there are __key__ and \
-             __data__",
+            "spec.workload.operations[0].command: GET __kye__: has the unknown placeholder __kye__: there are __key__, \
+             __key:2__, __data__, __integer:0:99__, __sequence__, __score__ and __ttl__; for the __rand_int__ of \
+             redis-benchmark write __key__ or __integer:0:999999__",
         ),
         (json!({"targets": []}), "spec.targets: 0: must have at least 1 entries"),
         (
@@ -360,15 +361,45 @@ fn all_problems_come_at_once() {
 }
 
 #[test]
-fn one_key_per_command_of_a_cluster() {
-    let several = json!([{"name": "copy", "command": "COPY __key__ {x}__key__"}]);
-    assert!(problems(&json!({"workload": {"operations": several}})).is_empty());
+fn keys_of_one_command_share_a_slot_in_a_cluster() {
+    let operations = |command: &str| json!({"operations": [{"name": "copy", "command": command}]});
+    assert!(problems(&json!({"workload": operations("COPY __key__ {x}__key__")})).is_empty());
     let target = json!([{"name": "r", "type": "Cluster", "endpoints": ["r:1"]}]);
+    let of_cluster = |workload: Value| problems(&json!({"workload": workload, "targets": target}));
     assert_eq!(
-        problems(&json!({"workload": {"operations": several}, "targets": target})),
+        of_cluster(operations("COPY __key__ {x}__key__")),
         [
-            "spec.workload.operations[0].command: COPY __key__ {x}__key__: has __key__ in 2 arguments, and may have it in \
-             one only for type Cluster"
+            "spec.workload.operations[0].command: COPY __key__ {x}__key__: has keys that may lie in different slots of a \
+             Cluster, which refuses such commands: give keys.prefix a hash tag, such as {rb}:, or put what they share in \
+             braces, such as {__key__}:a {__key__}:b"
+        ]
+    );
+    assert!(of_cluster(operations("COPY {__key__}:a {__key__}:b")).is_empty());
+    let mut several = operations("MGET __key__ __key:2__");
+    several["keys"] = json!({"prefix": "{rb}:"});
+    assert!(of_cluster(several.clone()).is_empty());
+    several["operations"][0]["keys"] = json!({"prefix": "other:"});
+    assert_eq!(of_cluster(several).len(), 1);
+}
+
+#[test]
+fn a_time_to_live_is_given_and_used() {
+    let workload = |command: &str, ttl: Value| json!({"workload": {"operations": [{"name": "set", "command": command}], "values": {"ttl": ttl}}});
+    let range = json!({"min": "10s", "max": "1m"});
+    let command = "SET __key__ __data__ EX __ttl__";
+    assert!(problems(&workload(command, range.clone())).is_empty());
+    assert_eq!(
+        problems(&workload(command, Value::Null)),
+        [
+            "spec.workload.operations[0].command: SET __key__ __data__ EX __ttl__: has __ttl__, but workload.values.ttl is \
+             not set: set it, such as ttl: {min: 60s, max: 1h}"
+        ]
+    );
+    assert_eq!(
+        problems(&workload("SET __key__ __data__", range)),
+        [
+            "spec.workload.values.ttl: 10s to 1m: is in no command: write __ttl__ where the seconds go, such as SET __key__ \
+             __data__ EX __ttl__"
         ]
     );
 }
@@ -475,7 +506,7 @@ fn any_of(schema: &Value) -> BoxedStrategy<Value> {
             "[0-9]{1,18}(ns|us|ms|s|m|h)",
             "[a-z0-9-]{0,12}",
             "[a-z.]{1,8}:[0-9]{1,5}",
-            "[A-Z]{1,6} __(key|data|x)__ ?['\"]?[ -~]{0,9}",
+            "[A-Z]{1,6} __(key|data|x|key:[0-9]{1,3}|integer:-?[0-9]{1,20}:[0-9]{1,9}|ttl|score|sequence)__ ?['\"]?[ -~]{0,9}",
             "\\PC{0,12}"
         ]
         .prop_map(Value::from)

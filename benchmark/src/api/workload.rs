@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{KeysSpec, OperationKeysSpec};
 use super::spec::NAME_PATTERN;
+use super::values::ValuesSpec;
 
 /// What is asked of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,52 +42,18 @@ pub struct OperationSpec {
     #[serde(default = "default_weight")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub weight: u32,
-    /// The command with its arguments, at most 4096 characters. `__key__` becomes the request's key and `__data__` its
-    /// value. Arguments with spaces go in quotes: `"` with \" \\ \n \r \t, or `'` where all stands for itself.
+    /// The command with its arguments, at most 4096 characters. Arguments with spaces go in quotes: `"` with \" \\ \n \r \t,
+    /// or `'` where all stands for itself but placeholders. Those are: `__key__`, the request's key; `__key:2__` to
+    /// `__key:100__`, further keys of it, each the same wherever it stands, which in a Cluster must share a slot, as with
+    /// a hash tag in `keys.prefix`; `__data__`, its value; `__integer:1:1000__`, a random number from the first to the last,
+    /// another one wherever it stands, and with `__integer:0001:1000__` of four digits; `__sequence__`, the request's number, which no other has; `__score__`, a random number
+    /// from 0 to 1 with nine decimals; `__ttl__`, seconds of the range of `values.ttl`.
     #[schemars(length(min = 1, max = 4096))]
     pub command: String,
     /// Keys of its own. What is not set is as in `workload.keys`. The preload does not write them; `cleanup` deletes them
     /// too. Not set by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<OperationKeysSpec>,
-}
-
-/// The values that commands write.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ValuesSpec {
-    /// How long they are.
-    #[serde(default)]
-    pub size: ValueSizeSpec,
-}
-
-/// How long values are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ValueSizeSpec {
-    /// `Fixed` makes all values as long as `fixed` says. Default `Fixed`.
-    #[serde(default, rename = "type")]
-    pub kind: ValueSizeType,
-    /// For type `Fixed`, and required then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fixed: Option<FixedSizeSpec>,
-}
-
-/// How the length of values is chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ValueSizeType {
-    /// All values have one length.
-    #[default]
-    Fixed,
-}
-
-/// One length for all values.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FixedSizeSpec {
-    /// The length in bytes, 1 to 16777216 (16 MiB).
-    #[schemars(range(min = 1, max = 16_777_216))]
-    pub bytes: u32,
 }
 
 /// What is written before the measurement.
@@ -109,12 +76,6 @@ pub enum PreloadMode {
     Always,
     /// Every key that does not exist.
     FillMissing,
-}
-
-impl Default for ValueSizeSpec {
-    fn default() -> Self {
-        Self { kind: ValueSizeType::Fixed, fixed: Some(FixedSizeSpec { bytes: 100 }) }
-    }
 }
 
 fn default_seed() -> u64 {

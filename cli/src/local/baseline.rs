@@ -134,7 +134,8 @@ fn shape(order: &Order) -> Shape {
             Topology::Standalone | Topology::Sentinel => 0,
             Topology::Cluster => PRIMARIES,
         },
-        value_bytes: order.validated.workload.value_bytes,
+        // Replies have one length.
+        value_bytes: u32::try_from(order.validated.workload.values.size.mean()).unwrap_or(u32::MAX),
         threads: processors.saturating_sub(workers).max(1),
     }
 }

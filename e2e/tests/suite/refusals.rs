@@ -45,6 +45,11 @@ fn bad_specs_are_refused_at_apply() {
             (json!({"targets": []}), "targets", "1"),
             (json!({"targets": two}), "targets", "1"),
             (json!({"workload": {"keys": {"count": 0}}}), "keys.count", "1"),
+            (json!({"workload": {"keys": {"pattern": {"type": "Zipf"}}}}), "keys.pattern", "exponent"),
+            (json!({"workload": {"keys": {"pattern": {"zipf": {"exponent": "0"}}}}}), "zipf.exponent", "should match"),
+            (json!({"workload": {"keys": {"pattern": {"gaussian": {"mean": 5_000_000}}}}}), "keys.pattern", "Gaussian"),
+            (json!({"workload": {"values": {"size": {"type": "Range"}}}}), "values.size", "minBytes"),
+            (json!({"workload": {"values": {"size": {"type": "Weighted"}}}}), "values.size", "weight"),
         ];
         for (patch, field, hint) in cases {
             let refusal = refused(&space, &manifest("bad", &patch)).await.with_context(|| format!("with {patch}"))?;

@@ -2,10 +2,13 @@
 //! crashing the shard.
 
 use redisbench_wire::limits;
-use redisbench_wire::plan::{Bound, Keys, Load, Operation, Part, ShardPlan, Topology};
+use redisbench_wire::plan::{Bound, Keys, Load, Operation, Part, ShardPlan, Topology, ValueSize, Values};
 
 /// The largest value that Redis takes.
 const VALUE_BYTES: u32 = 512 << 20;
+
+/// The most lengths of values with weights.
+const SIZES: usize = 64;
 
 /// Says what is wrong with `plan`, naming the field.
 pub fn check(plan: &ShardPlan) -> Result<(), String> {
@@ -22,9 +25,7 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
         format!("target.database is {}, but a cluster has only database 0", target.database)
     })?;
     check_keys("workload", &plan.workload.keys)?;
-    require(plan.workload.value_bytes <= VALUE_BYTES, || {
-        format!("workload.valueBytes is {}, more than the {VALUE_BYTES} that Redis takes", plan.workload.value_bytes)
-    })?;
+    check_values(&plan.workload.values)?;
     let operations = &plan.workload.operations;
     require(!operations.is_empty() && operations.len() <= limits::OPERATIONS, || {
         format!("workload.operations has {} entries, not 1 to {}", operations.len(), limits::OPERATIONS)
@@ -86,6 +87,17 @@ fn check_operation(operation: &Operation) -> Result<(), String> {
     keys.iter().try_for_each(|keys| check_keys(&format!("operation {name}"), keys))
 }
 
+fn check_values(values: &Values) -> Result<(), String> {
+    let longest = values.size.longest();
+    require(longest <= VALUE_BYTES, || {
+        format!("workload.values: one has {longest} bytes, more than the {VALUE_BYTES} that Redis takes")
+    })?;
+    let ValueSize::Weighted(sizes) = &values.size else { return Ok(()) };
+    require((1..=SIZES).contains(&sizes.len()), || {
+        format!("workload.values.size has {} entries, not 1 to {SIZES}", sizes.len())
+    })
+}
+
 /// What a pattern asks for is checked where it is made.
 fn check_keys(of: &str, keys: &Keys) -> Result<(), String> {
     require(keys.count > 0, || format!("{of}.keys.count is 0"))?;
@@ -126,7 +138,7 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut ShardPlan);
-        let faults: [(Spoil, &str); 24] = [
+        let faults: [(Spoil, &str); 25] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shard = 3, "shard 3 of 3 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
@@ -141,7 +153,8 @@ mod tests {
                 |plan| plan.workload.operations[0].keys = Some(Keys { count: 0, ..plan.workload.keys.clone() }),
                 "operation get.keys.count is 0",
             ),
-            (|plan| plan.workload.value_bytes = u32::MAX, "workload.valueBytes is 4294967295"),
+            (|plan| plan.workload.values = Values::fixed(u32::MAX), "workload.values: one has 4294967295 bytes"),
+            (|plan| plan.workload.values.size = ValueSize::Weighted(Vec::new()), "workload.values.size has 0 entries"),
             (|plan| plan.workload.operations.clear(), "has 0 entries"),
             (|plan| plan.workload.operations[0].weight = 0, "operation get has weight 0"),
             (|plan| plan.workload.operations[0].arguments[0] = vec![Part::Key], "the name of a command"),

@@ -3,7 +3,7 @@ use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, PipelineMode, Preload, Target, Timeouts,
-    Topology, Workload,
+    Topology, Values, Workload,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage, Window};
 
@@ -41,7 +41,7 @@ fn plan(open_loop: bool) -> ShardPlan {
         workload: Workload {
             operations: vec![operation("a"), operation("b")],
             keys: Keys { prefix: String::new(), start: 0, count: 1, width: 0, pattern: KeyPattern::Uniform },
-            value_bytes: 1,
+            values: Values::fixed(1),
             seed: 1,
         },
         preload: Preload::None,

@@ -13,6 +13,8 @@ pub(super) struct KeySpace {
     count: u64,
     width: usize,
     pattern: Pattern,
+    /// Keys that one request takes, for patterns that walk.
+    per_request: u64,
     stream: Stream,
 }
 
@@ -23,7 +25,7 @@ pub fn part_of(count: u64, part: u64, parts: u64) -> std::ops::Range<u64> {
 }
 
 impl KeySpace {
-    pub(super) fn new(keys: &Keys, pattern: Pattern, stream: Stream) -> Result<Self, WorkloadError> {
+    pub(super) fn new(keys: &Keys, pattern: Pattern, per_request: u64, stream: Stream) -> Result<Self, WorkloadError> {
         let last = keys.count.checked_sub(1).and_then(|above| keys.start.checked_add(above));
         let last = last.ok_or(WorkloadError::Keys { start: keys.start, count: keys.count })?;
         // All keys have one length, so that their numbers can be written in place.
@@ -32,34 +34,36 @@ impl KeySpace {
             return Err(WorkloadError::Width(keys.width));
         }
         let prefix = keys.prefix.clone().into_bytes();
-        Ok(Self { prefix, start: keys.start, count: keys.count, width, pattern, stream })
+        Ok(Self { prefix, start: keys.start, count: keys.count, width, pattern, per_request, stream })
     }
 
-    /// The number in the key of request `k`.
+    /// The number in the first key of request `k`.
     #[inline]
     pub(super) fn draw(&self, k: u64) -> u64 {
-        self.start
-            + match &self.pattern {
-                Pattern::Uniform => self.stream.below(k, self.count),
-                Pattern::Sequential => k % self.count,
-                rare => self.draw_rare(k, rare),
-            }
+        match &self.pattern {
+            Pattern::Uniform => self.start + self.stream.below(k, self.count),
+            _ => self.draw_nth(k, 0, self.stream),
+        }
     }
 
-    // Out of line: it is long, and would cost the others their registers.
+    /// The number in key `nth` of request `k`, from 0, which has a stream of its own.
+    // Out of line: it is long, and would cost Uniform its registers.
     #[inline(never)]
-    fn draw_rare(&self, k: u64, pattern: &Pattern) -> u64 {
-        match pattern {
-            Pattern::Partitioned { shards } => {
-                let part = part_of(self.count, k % shards, *shards);
-                // A shard without a part, because there are more shards than keys, walks all of them.
-                let (first, length) =
-                    if part.is_empty() { (0, self.count) } else { (part.start, part.end - part.start) };
-                first + k / shards % length
+    pub(super) fn draw_nth(&self, k: u64, nth: u64, stream: Stream) -> u64 {
+        let walked = |k: u64| k.wrapping_mul(self.per_request).wrapping_add(nth);
+        self.start
+            + match &self.pattern {
+                Pattern::Uniform => stream.below(k, self.count),
+                Pattern::Sequential => walked(k) % self.count,
+                Pattern::Partitioned { shards } => {
+                    let part = part_of(self.count, k % shards, *shards);
+                    // A shard without a part, because there are more shards than keys, walks all of them.
+                    let (first, length) =
+                        if part.is_empty() { (0, self.count) } else { (part.start, part.end - part.start) };
+                    first + walked(k / shards) % length
+                }
+                Pattern::Drawn(drawn) => drawn.draw(stream.own(k)),
             }
-            Pattern::Drawn(drawn) => drawn.draw(self.stream.own(k)),
-            Pattern::Uniform | Pattern::Sequential => 0,
-        }
     }
 
     /// Key `index` of the key space, from 0.

@@ -6,6 +6,11 @@ pub(crate) const VALUES: u64 = 3;
 pub(crate) const SLOTS: u64 = 4;
 pub(crate) const POOL: u64 = 5;
 pub(crate) const ARRIVALS: u64 = 6;
+pub(crate) const LENGTHS: u64 = 7;
+/// From here on one for each place of a number in a command.
+pub(crate) const FIELDS: u64 = 1 << 32;
+/// From here on one for each further key of a command.
+pub(crate) const NTH_KEYS: u64 = 2 << 32;
 
 /// The step of `SplitMix64`: 2^64 over the golden ratio, odd.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;

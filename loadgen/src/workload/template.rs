@@ -1,17 +1,26 @@
 //! Commands encoded once, with the places where a request's key and value go.
 
+mod field;
+mod slot;
+mod steps;
+
 use redisbench_wire::plan::Part;
 
+use super::WorkloadError;
 use super::keys::KeySpace;
-use crate::cluster::{NumberedSlots, hashed_part, slot_of};
-use crate::resp;
+use super::values::Values;
+use field::{Field, Item};
+use slot::SlotRule;
+use steps::{Step, Steps};
 
 #[derive(Debug)]
 pub(super) struct Template {
     keys: KeySpace,
     /// What nearly all commands are.
     short: Option<Short>,
-    pieces: Box<[Piece]>,
+    /// What all are.
+    steps: Steps,
+    /// The bytes of the longest of its commands.
     length: usize,
     slot: SlotRule,
 }
@@ -22,7 +31,7 @@ pub(super) const SHORT: usize = 64;
 /// The bytes behind the value of such a command: mostly the end of its line.
 const TAIL: usize = 16;
 
-/// A command of one key, and of one value or none: `GET key`, `SET key value`.
+/// A command of one key, and of one value of a fixed length or none: `GET key`, `SET key value`.
 #[derive(Debug)]
 struct Short {
     /// The bytes before the value, with zeros behind them.
@@ -36,14 +45,20 @@ struct Short {
 
 impl Short {
     /// None if that is not all of it.
-    fn of(pieces: &[Piece]) -> Option<Self> {
-        let (head, tail) = match pieces {
-            [head] => (head, None),
-            [head, tail] if tail.digits.is_empty() => (head, Some(padded(&tail.bytes)?)),
+    fn of(steps: &[Step], width: usize, values: &Values) -> Option<Self> {
+        let (before, after, tail) = match steps {
+            [Step::Bytes(before), Step::Field(Field::Key), Step::Bytes(after)] => (before, after, None),
+            [
+                Step::Bytes(before),
+                Step::Field(Field::Key),
+                Step::Bytes(after),
+                Step::Field(Field::Value),
+                Step::Bytes(tail),
+            ] if values.fixed_length().is_some() => (before, after, Some(padded(tail)?)),
             _ => return None,
         };
-        let [digits] = head.digits.as_slice() else { return None };
-        Some(Self { head: padded(&head.bytes)?, head_length: head.bytes.len(), digits: *digits, tail })
+        let head = [before, vec![b'0'; width].as_slice(), after].concat();
+        Some(Self { head: padded(&head)?, head_length: head.len(), digits: before.len(), tail })
     }
 
     // Out of line, so that a command without a value does not draw one.
@@ -65,57 +80,26 @@ fn padded<const LENGTH: usize>(bytes: &[u8]) -> Option<[u8; LENGTH]> {
     Some(padded)
 }
 
-/// Encoded bytes up to the next value, or to the end: only the last piece has no value behind it.
-#[derive(Debug, Default)]
-struct Piece {
-    bytes: Vec<u8>,
-    /// Where the digits of a key's number begin.
-    digits: Vec<usize>,
-    /// Whether a value follows.
-    value: bool,
-}
-
-/// How the slot of a command follows from its key.
-#[derive(Debug)]
-enum SlotRule {
-    /// No argument looks like a key.
-    Any,
-    /// A hash tag or a fixed key decides.
-    Fixed(u16),
-    /// The number counts.
-    Number(NumberedSlots),
+/// How many keys a command takes: each place of one number is the same key.
+pub(super) fn keys_of(arguments: &[Vec<Part>]) -> u64 {
+    let nth = |part: &Part| if let Part::NthKey(nth) = part { u64::from(*nth) } else { 1 };
+    arguments.iter().flatten().map(nth).max().unwrap_or(1).max(1)
 }
 
 impl Template {
-    pub(super) fn new(arguments: &[Vec<Part>], keys: KeySpace, value_length: usize) -> Self {
-        let mut pieces = Vec::new();
-        let mut values = 0;
-        let mut open = Piece::default();
-        resp::append_header(&mut open.bytes, arguments.len());
-        for argument in arguments {
-            let length: usize = argument.iter().map(|part| part_length(part, &keys, value_length)).sum();
-            open.bytes.extend_from_slice(format!("${length}\r\n").as_bytes());
-            for part in argument {
-                match part {
-                    Part::Literal(text) => open.bytes.extend_from_slice(text.as_bytes()),
-                    Part::Key => {
-                        open.bytes.extend_from_slice(keys.prefix());
-                        open.digits.push(open.bytes.len());
-                        open.bytes.resize(open.bytes.len() + keys.width(), b'0');
-                    }
-                    Part::Data => {
-                        open.value = true;
-                        values += 1;
-                        pieces.push(std::mem::take(&mut open));
-                    }
-                }
-            }
-            open.bytes.extend_from_slice(b"\r\n");
-        }
-        pieces.push(open);
-        let length = pieces.iter().map(|piece| piece.bytes.len()).sum::<usize>() + values * value_length;
-        let slot = SlotRule::new(arguments, &keys);
-        Self { keys, short: Short::of(&pieces), pieces: pieces.into(), length, slot }
+    pub(super) fn new(
+        arguments: &[Vec<Part>],
+        keys: KeySpace,
+        values: &Values,
+        seed: u64,
+    ) -> Result<Self, WorkloadError> {
+        let mut fields = 0;
+        let arguments: Vec<Vec<Item>> =
+            arguments.iter().map(|parts| field::items(parts, &keys, seed, &mut fields)).collect::<Result<_, _>>()?;
+        let slot = SlotRule::new(&arguments, &keys);
+        let steps = Steps::new(arguments, &keys, values);
+        let short = Short::of(steps.all(), keys.width(), values);
+        Ok(Self { length: steps.longest(&keys, values), short, steps, slot, keys })
     }
 
     /// The number in the key of request `k`.
@@ -127,35 +111,18 @@ impl Template {
     /// Writes the command of request `k` to the beginning of `room`, which has [`SHORT`] bytes more than it needs, and
     /// returns its length.
     #[inline]
-    pub(super) fn encode<'v>(&self, k: u64, value: impl FnOnce() -> &'v [u8], room: &mut [u8]) -> usize {
-        let number = self.keys.draw(k);
+    pub(super) fn encode(&self, k: u64, values: &Values, room: &mut [u8]) -> usize {
         if let Some(short) = &self.short
             && let Some(head) = room.first_chunk_mut::<SHORT>()
         {
             *head = short.head;
-            self.keys.write_into(number, head, short.digits);
+            self.keys.write_into(self.keys.draw(k), head, short.digits);
             if let Some(tail) = &short.tail {
-                short.append_value(tail, value, room);
+                short.append_value(tail, || values.of(k), room);
             }
+            self.length
         } else {
-            self.encode_pieces(number, value, room);
-        }
-        self.length
-    }
-
-    #[inline(never)]
-    fn encode_pieces<'v>(&self, number: u64, value: impl FnOnce() -> &'v [u8], mut room: &mut [u8]) {
-        let value = if self.pieces.len() > 1 { value() } else { &[] };
-        for piece in &self.pieces {
-            room[..piece.bytes.len()].copy_from_slice(&piece.bytes);
-            for digits in &piece.digits {
-                self.keys.write_into(number, room, *digits);
-            }
-            if piece.value {
-                room = &mut room[piece.bytes.len()..];
-                room[..value.len()].copy_from_slice(value);
-                room = &mut room[value.len()..];
-            }
+            self.steps.encode(k, &self.keys, values, room)
         }
     }
 
@@ -166,51 +133,12 @@ impl Template {
             SlotRule::Any => None,
             SlotRule::Fixed(slot) => Some(*slot),
             SlotRule::Number(slots) => Some(slots.of(self.keys.draw(k))),
+            SlotRule::Items(items) => Some(slot::of_items(items, k, &self.keys)),
         }
     }
 
-    pub(super) fn length(&self) -> usize {
+    /// The most bytes that its commands have.
+    pub(super) fn longest(&self) -> usize {
         self.length
-    }
-}
-
-fn part_length(part: &Part, keys: &KeySpace, value_length: usize) -> usize {
-    match part {
-        Part::Literal(text) => text.len(),
-        Part::Key => keys.prefix().len() + keys.width(),
-        Part::Data => value_length,
-    }
-}
-
-impl SlotRule {
-    /// By the first argument with the key in it. A command without one is taken to name its key in its first argument,
-    /// as nearly all do; where that is wrong the cluster's redirect says so.
-    fn new(arguments: &[Vec<Part>], keys: &KeySpace) -> Self {
-        let Some(argument) = arguments.iter().find(|argument| argument.contains(&Part::Key)) else {
-            return match arguments.get(1).map(Vec::as_slice) {
-                Some([Part::Literal(key)]) => Self::Fixed(slot_of(key.as_bytes())),
-                _ => Self::Any,
-            };
-        };
-        let mut bytes = Vec::new();
-        let mut digits = Vec::new();
-        for part in argument {
-            match part {
-                Part::Literal(text) => bytes.extend_from_slice(text.as_bytes()),
-                Part::Key => {
-                    bytes.extend_from_slice(keys.prefix());
-                    digits.push(bytes.len());
-                    bytes.resize(bytes.len() + keys.width(), b'0');
-                }
-                Part::Data => return Self::Any,
-            }
-        }
-        let (start, end) = hashed_part(&bytes);
-        match digits.iter().filter(|at| (start..end).contains(at)).collect::<Vec<_>>().as_slice() {
-            [] => Self::Fixed(slot_of(&bytes)),
-            [at] => Self::Number(NumberedSlots::new(&bytes[start..end], *at - start, keys.width())),
-            // A key named twice in one argument: left to the cluster's redirects.
-            _ => Self::Any,
-        }
     }
 }

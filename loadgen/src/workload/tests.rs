@@ -2,7 +2,8 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Limits, Load, PipelineMode, Target, Timeouts, Topology, Workload as PlanWorkload,
+    self, Bound, Breakdown, KeyPattern, Limits, Load, PipelineMode, Target, Timeouts, Topology,
+    Workload as PlanWorkload,
 };
 
 use super::*;
@@ -23,10 +24,10 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
             database: 0,
             master_name: None,
             authenticate: false,
-            protocol: redisbench_wire::plan::Protocol::Resp2,
+            protocol: plan::Protocol::Resp2,
             tls: None,
         },
-        workload: PlanWorkload { operations, keys, value_bytes: 5, seed: 42 },
+        workload: PlanWorkload { operations, keys, values: plan::Values::fixed(5), seed: 42 },
         preload: Preload::FillMissing,
         load: Load::ClosedLoop,
         connections: 1,
@@ -83,6 +84,110 @@ fn commands_are_patched_in_place() {
         assert_eq!(workload.longest(), expected.len());
     }
     assert_ne!(workload.values.of(1), workload.values.of(2));
+}
+
+/// What the arguments of a single command are in the first requests.
+fn drawn(command: Vec<Vec<Part>>, keys: Keys, requests: u64) -> Vec<Vec<String>> {
+    let workload = Workload::of_trial(&plan(vec![operation(1, command)], keys)).unwrap();
+    let mut all = Vec::new();
+    for k in 0..requests {
+        let command = encoded(&workload, k);
+        assert!(command.len() <= workload.longest());
+        let arguments = arguments(&command);
+        // What the headers say is so.
+        let mut again = Vec::new();
+        append_command(&mut again, &arguments.iter().map(String::as_bytes).collect::<Vec<_>>());
+        assert_eq!(String::from_utf8_lossy(&command), String::from_utf8_lossy(&again));
+        all.push(arguments);
+    }
+    all
+}
+
+#[test]
+fn numbers_are_drawn_where_they_stand() {
+    let integer = |least, most| Part::Integer { least, most, width: 0 };
+    let command = vec![
+        vec![literal("X")],
+        vec![integer(-5, 5)],
+        vec![literal("a"), integer(0, 999), literal(":"), integer(0, 999)],
+        vec![Part::Score],
+        vec![literal("n"), Part::Sequence],
+        vec![integer(i64::MIN + 1, i64::MAX)],
+        vec![integer(7, 7)],
+        vec![literal("e:"), Part::Integer { least: 0, most: 999_999, width: 12 }],
+    ];
+    let mut first = [0_u32; 11];
+    let mut alike = 0;
+    let mut sum = 0.0;
+    for (k, arguments) in drawn(command, keys("", 0, 1, KeyPattern::Uniform), 22_000).iter().enumerate() {
+        first[usize::try_from(arguments[1].parse::<i64>().unwrap() + 5).unwrap()] += 1;
+        let (a, b) = arguments[2].strip_prefix('a').unwrap().split_once(':').unwrap();
+        let [a, b] = [a, b].map(|number| number.parse::<u32>().unwrap());
+        assert!(a < 1000 && b < 1000);
+        alike += u32::from(a == b);
+        let score: f64 = arguments[3].parse().unwrap();
+        assert!((0.0..1.0).contains(&score) && arguments[3].len() == 11);
+        sum += score;
+        assert_eq!(arguments[4], format!("n{k}"));
+        arguments[5].parse::<i64>().unwrap();
+        assert_eq!(arguments[6], "7");
+        assert!(arguments[7].starts_with("e:000000") && arguments[7].len() == 14, "{}", arguments[7]);
+    }
+    let chi_square: f64 = first.iter().map(|count| (f64::from(*count) - 2000.0).powi(2) / 2000.0).sum();
+    // The 99.9 % quantile with 10 degrees of freedom.
+    assert!(chi_square < 29.6, "{first:?}");
+    // Two that stand side by side are drawn apart: 22 of these are expected.
+    assert!(alike < 60, "{alike}");
+    assert!((sum / 22_000.0 - 0.5).abs() < 0.01, "{sum}");
+}
+
+#[test]
+fn a_command_may_take_several_keys() {
+    let command = || {
+        vec![
+            vec![literal("MSET")],
+            vec![Part::Key],
+            vec![Part::NthKey(1)],
+            vec![Part::NthKey(2)],
+            vec![literal("x"), Part::NthKey(3)],
+        ]
+    };
+    let all = drawn(command(), keys("p:", 100, 7, KeyPattern::Sequential), 21);
+    let numbers: Vec<u64> = (0..63).map(|at| 100 + at % 7).collect();
+    for (k, arguments) in all.iter().enumerate() {
+        let expected = &numbers[3 * k..3 * k + 3];
+        let key = |nth: usize| format!("p:{}", expected[nth]);
+        assert_eq!(arguments[1..], [key(0), key(0), key(1), format!("x{}", key(2))]);
+    }
+    // Drawn ones are independent of each other.
+    let mut pairs = HashSet::new();
+    for arguments in drawn(command(), keys("", 0, 10, KeyPattern::Uniform), 2000) {
+        pairs.insert((arguments[1].clone(), arguments[3].clone()));
+    }
+    assert_eq!(pairs.len(), 100);
+}
+
+#[test]
+fn values_of_different_lengths_have_headers_of_their_own() {
+    let size = plan::ValueSize::Range { least_bytes: 8, most_bytes: 12 };
+    let command = vec![vec![literal("SET")], vec![Part::Key], vec![literal("v"), Part::Data]];
+    let mut plan = plan(vec![operation(1, command)], keys("p:", 0, 10, KeyPattern::Uniform));
+    plan.workload.values.size = size;
+    let workload = Workload::of_trial(&plan).unwrap();
+    let mut lengths = HashSet::new();
+    for k in 0..200 {
+        let key = format!("p:{}", workload.draw(k).key);
+        let value = [b"v", workload.values.any_of(k)].concat();
+        let mut expected = Vec::new();
+        append_command(&mut expected, &[b"SET", key.as_bytes(), &value]);
+        assert_eq!(encoded(&workload, k), expected);
+        lengths.insert(value.len());
+    }
+    assert_eq!(lengths, (9..=13).collect());
+    assert_eq!(
+        workload.longest(),
+        encoded(&workload, (0..1000).find(|k| workload.values.length_of(*k) == 12).unwrap()).len()
+    );
 }
 
 #[test]
@@ -152,10 +257,20 @@ fn preload_writes_the_key_of_its_number() {
 #[test]
 fn slots_are_those_of_the_keys() {
     let tagged = operation(1, vec![vec![literal("GET")], vec![literal("a{"), Part::Key, literal("}b")]]);
-    let twice = operation(1, vec![vec![literal("GET")], vec![literal("{x}"), Part::Key, Part::Key]]);
-    for (prefix, operation) in
-        [("key:", get()), ("{tag}:", get()), ("half{", get()), ("{}", get()), ("k", tagged), ("k", twice)]
-    {
+    let of = |argument: Vec<Part>| operation(1, vec![vec![literal("GET")], argument]);
+    let number = Part::Integer { least: -20, most: 2000, width: 0 };
+    let others = [
+        ("{tag}:", get()),
+        ("half{", get()),
+        ("{}", get()),
+        ("k", tagged),
+        ("k", of(vec![literal("{x}"), Part::Key, Part::Key])),
+        ("k", of(vec![Part::Key, literal(":"), Part::Key])),
+        ("k", of(vec![literal("{"), Part::NthKey(2), literal("}")])),
+        ("k", of(vec![literal("u"), number.clone()])),
+        ("k", of(vec![Part::Sequence, literal("{"), number, literal("-"), Part::Score, literal("}"), Part::Key])),
+    ];
+    for (prefix, operation) in [("key:", get())].into_iter().chain(others) {
         let workload = Workload::of_trial(&plan(vec![operation], keys(prefix, 0, 500, KeyPattern::Uniform))).unwrap();
         for k in 0..200 {
             let key = &arguments(&encoded(&workload, k))[1];

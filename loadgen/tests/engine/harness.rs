@@ -9,7 +9,7 @@ use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan,
-    Target, Timeouts, Workload,
+    Target, Timeouts, Values, Workload,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use tokio::sync::mpsc;
@@ -40,7 +40,7 @@ pub fn plan() -> ShardPlan {
         workload: Workload {
             operations: vec![operation("get", 1, "GET __key__"), operation("set", 1, "SET __key__ __data__")],
             keys: Keys { prefix: "key:".into(), start: 0, count: 1000, width: 0, pattern: KeyPattern::Uniform },
-            value_bytes: 100,
+            values: Values::fixed(100),
             seed: 7,
         },
         preload: Preload::None,

@@ -12,6 +12,7 @@
 mod support;
 
 mod cluster;
+mod commands;
 mod deferred;
 mod harness;
 mod hostile;

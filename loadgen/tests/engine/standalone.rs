@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use redisbench_loadgen::engine::{ConnectFailure, EngineEvent, Handshake};
 use redisbench_loadgen::resp::append_command;
-use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, RateStage};
+use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, RateStage, Values};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone};
@@ -215,7 +215,7 @@ async fn errors_of_the_server_are_counted_by_kind() {
 async fn large_replies_and_values_pass() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
-    plan.workload.value_bytes = 300_000;
+    plan.workload.values = Values::fixed(300_000);
     plan.workload.keys.count = 4;
     plan.pipeline = 8;
     plan.preload = Preload::Always;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{ConnectFailure, EngineEvent, Handshake, Tls};
-use redisbench_wire::plan::Bound;
+use redisbench_wire::plan::{Bound, Values};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -63,7 +63,7 @@ async fn counts_are_the_servers_whatever_the_size() {
         let secure = Secure::start();
         let mut plan = plan();
         (plan.pipeline, plan.connections) = (pipeline, 4);
-        plan.workload.value_bytes = value_bytes;
+        plan.workload.values = Values::fixed(value_bytes);
         plan.bound = Bound::Requests { count: requests, max_nanoseconds: 60 * SECOND };
         let mut bench = Bench::with(plan, secure.topology(), 2, Handshake::default(), Some(secure.tls.clone()));
         let snapshot = bench.run().await;

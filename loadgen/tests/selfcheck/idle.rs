@@ -1,5 +1,6 @@
 //! A closed loop that does not keep in flight what it was told to.
 
+use redisbench_wire::plan::Values;
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{operation, plan, run, topology};
@@ -17,7 +18,7 @@ async fn time_that_the_client_takes_before_a_send_shows_as_idle() {
     // Making up a request of 4 MiB takes time, in which nothing is in flight on the only connection.
     let mut plan = lasting(plan(), 500);
     plan.connections = 1;
-    plan.workload.value_bytes = 4 << 20;
+    plan.workload.values = Values::fixed(4 << 20);
     plan.workload.operations = vec![operation("set", 1, "SET key __data__")];
     let mut bench = ready(plan, &server).await;
     bench.start(1);

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_wire::plan::Values;
 use redisbench_wire::snapshot::{Sending, Snapshot};
 
 use crate::harness::{Bench, MILLISECOND, operation, plan};
@@ -35,7 +36,7 @@ async fn a_peer_that_does_not_read_shows_as_the_limit_of_sending() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let mut plan = lasting(plan(), 500);
     plan.pipeline = 4;
-    plan.workload.value_bytes = 4 << 20;
+    plan.workload.values = Values::fixed(4 << 20);
     plan.workload.operations = vec![operation("set", 1, "SET key __data__")];
     plan.timeouts.request_nanoseconds = 1000 * MILLISECOND;
     let mut bench = Bench::new(plan, at(listener.local_addr().unwrap()), 1);
@@ -68,7 +69,7 @@ async fn a_shaped_uplink_shows_as_time_on_the_network() {
         return;
     };
     let mut plan = lasting(plan(), 1500);
-    plan.workload.value_bytes = 1 << 16;
+    plan.workload.values = Values::fixed(1 << 16);
     plan.workload.operations = vec![operation("set", 1, "SET key __data__")];
     let snapshot = run(plan, server).await;
     let sending = sending(&snapshot);
@@ -89,7 +90,7 @@ async fn a_shaped_downlink_shows_as_a_rate_that_never_rises() {
     let mut plan = lasting(plan(), 1500);
     plan.preload = redisbench_wire::plan::Preload::Always;
     plan.workload.keys.count = 4;
-    plan.workload.value_bytes = 1 << 16;
+    plan.workload.values = Values::fixed(1 << 16);
     plan.workload.operations = vec![operation("get", 1, "GET __key__")];
     let snapshot = run(plan, server).await;
     let interface = snapshot.generator.interface.unwrap();

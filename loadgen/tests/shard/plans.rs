@@ -2,7 +2,7 @@
 
 use redisbench_wire::plan::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan, Target,
-    Timeouts, Topology, Workload,
+    Timeouts, Topology, Values, Workload,
 };
 
 use crate::client::RUN;
@@ -39,7 +39,7 @@ pub fn plan(endpoint: &str) -> ShardPlan {
         workload: Workload {
             operations: vec![operation("read", 3, "GET __key__"), operation("write", 1, "SET __key__ __data__")],
             keys: Keys { prefix: "rb:".into(), start: 0, count: 1000, width: 0, pattern: KeyPattern::Uniform },
-            value_bytes: 32,
+            values: Values::fixed(32),
             seed: 7,
         },
         preload: Preload::Always,

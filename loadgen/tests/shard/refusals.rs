@@ -1,6 +1,6 @@
 //! What a target can have wrong, and how it is told: the reason, the way out, and exit code 64.
 
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::{ShardPlan, Values};
 use redisbench_wire::{FailureReason, ShardFailure, ShardPhase};
 
 use crate::client::Shard;
@@ -186,7 +186,7 @@ async fn node_that_announces_a_closed_port() {
 async fn server_without_room_for_the_keys() {
     let redis = RedisServer::start(&["--maxmemory", "1mb"]);
     let mut plan = plan(&redis.endpoint());
-    plan.workload.value_bytes = 10_000;
+    plan.workload.values = Values::fixed(10_000);
     let failure = failure_of(&plan, None).await;
     assert_told(&failure, FailureReason::PreloadFailed, &["cart", "OOM", "maxmemory"]);
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use redisbench_wire::plan::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan, Target,
-    Timeouts, Topology, Workload,
+    Timeouts, Topology, Values, Workload,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -57,7 +57,7 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
                 keys: None,
             }],
             keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
-            value_bytes: 100,
+            values: Values::fixed(100),
             seed: 1,
         },
         preload: Preload::None,

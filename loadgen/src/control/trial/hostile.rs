@@ -57,11 +57,14 @@ fn requests(bytes: &[u8]) {
     // What was accepted can be run, or is refused with a reason. A value may have 512 MiB, which is too much for a test.
     if let Some(plan) = trial.plan_in_use()
         && trial.state().phase != ShardPhase::Failed
-        && plan.workload.value_bytes <= 1 << 20
+        && plan.workload.values.size.longest() <= 1 << 20
         && let Ok(workload) = Workload::of_trial(&plan)
     {
         for k in [0, 1, u64::from(u32::MAX)] {
-            workload.draw(k);
+            let draw = workload.draw(k);
+            workload.slot(k, draw.operation);
+            let mut room = vec![0; workload.longest() + Workload::SLACK];
+            assert!(workload.encode(k, draw.operation, &mut room) <= workload.longest());
         }
         let _ = Workload::of_preload(&plan);
     }

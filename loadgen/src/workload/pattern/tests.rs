@@ -18,7 +18,7 @@ fn hot_set(keys: u64, percent: u32, hot_keys: HotKeys) -> KeyPattern {
 fn space(count: u64, pattern: KeyPattern, seed: u64) -> KeySpace {
     let keys = Keys { prefix: String::new(), start: 0, count, width: 0, pattern };
     let stream = Stream::new(seed, KEYS);
-    KeySpace::new(&keys, Pattern::of(&keys, 1, stream).unwrap(), stream).unwrap()
+    KeySpace::new(&keys, Pattern::of(&keys, 1, stream).unwrap(), 1, stream).unwrap()
 }
 
 /// The requests of 3 shards with 2 workers each, of which some got much further than others.
@@ -162,7 +162,7 @@ fn hot_keys_lie_on_all_nodes_of_a_cluster() {
         let keys =
             Keys { prefix: "rb:".into(), start: 0, count: 1_000_000, width: 0, pattern: hot_set(1000, 90, hot_keys) };
         let stream = Stream::new(1, KEYS);
-        let space = KeySpace::new(&keys, Pattern::of(&keys, 1, stream).unwrap(), stream).unwrap();
+        let space = KeySpace::new(&keys, Pattern::of(&keys, 1, stream).unwrap(), 1, stream).unwrap();
         let mut nodes = [0_u32; 3];
         for k in 0..30_000 {
             let slot = usize::from(crate::cluster::slot_of(&space.key(space.draw(k))));

@@ -1,0 +1,132 @@
+//! What stands for keys, values and numbers in the arguments of a command.
+
+use redisbench_wire::plan::Part;
+
+use super::command::CommandError;
+
+/// All of them, for people.
+pub(super) const KNOWN: &str = "__key__, __key:2__, __data__, __integer:0:99__, __sequence__, __score__ and __ttl__; for the __rand_int__ of \
+     redis-benchmark write __key__ or __integer:0:999999__";
+
+/// The most different keys that one command may take.
+const KEYS: u32 = 100;
+
+/// The most digits that a number is padded to.
+const WIDEST: u32 = 20;
+
+/// The parts of an argument. `ttl` is the range of `__ttl__` in seconds.
+///
+/// # Errors
+/// When two underscores enclose a word in lower case that is no placeholder, or not used as it is meant.
+pub(super) fn parts(argument: &str, ttl: Option<(i64, i64)>) -> Result<Vec<Part>, CommandError> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut rest = argument;
+    while let Some(at) = rest.find("__") {
+        let behind = &rest[at + 2..];
+        let word = behind.find("__").map(|end| &behind[..end]).filter(|word| is_word(word));
+        let Some(word) = word else {
+            // One character further: of three underscores the last two may begin a placeholder.
+            literal.push_str(&rest[..=at]);
+            rest = &rest[at + 1..];
+            continue;
+        };
+        let part = part(word, ttl)?;
+        literal.push_str(&rest[..at]);
+        if !literal.is_empty() {
+            parts.push(Part::Literal(std::mem::take(&mut literal)));
+        }
+        parts.push(part);
+        rest = &behind[word.len() + 2..];
+    }
+    literal.push_str(rest);
+    if !literal.is_empty() || parts.is_empty() {
+        parts.push(Part::Literal(literal));
+    }
+    Ok(parts)
+}
+
+/// Whether it looks like a placeholder, also if there is none of that name.
+fn is_word(word: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_:-".contains(&byte);
+    word.starts_with(|first: char| first.is_ascii_lowercase()) && word.bytes().all(letter)
+}
+
+fn part(word: &str, ttl: Option<(i64, i64)>) -> Result<Part, CommandError> {
+    let bad = |wanted| CommandError::BadPlaceholder(format!("__{word}__"), wanted);
+    let (name, arguments) = word.split_once(':').map_or((word, None), |(name, arguments)| (name, Some(arguments)));
+    Ok(match (name, arguments) {
+        ("key", None) => Part::Key,
+        ("key", Some(number)) => match number.parse() {
+            Ok(1) => Part::Key,
+            Ok(number @ 2..=KEYS) => Part::NthKey(number),
+            _ => return Err(bad("__key:1__ to __key:100__")),
+        },
+        ("data", None) => Part::Data,
+        ("sequence", None) => Part::Sequence,
+        ("score", None) => Part::Score,
+        ("ttl", None) => ttl.map(|(least, most)| Part::Integer { least, most, width: 0 }).ok_or(CommandError::NoTtl)?,
+        ("integer", range) => {
+            let range = range.and_then(|range| range.split_once(':')).and_then(|(first, last)| integer(first, last));
+            range.ok_or_else(|| bad("__integer:FIRST:LAST__ with two whole numbers, such as __integer:1:1000__"))?
+        }
+        ("data" | "sequence" | "score" | "ttl", Some(_)) => return Err(bad("without a colon and what follows it")),
+        _ => return Err(CommandError::UnknownPlaceholder(format!("__{word}__"))),
+    })
+}
+
+/// A random number from one to the other, as wide as the first if that begins with a zero.
+fn integer(from: &str, to: &str) -> Option<Part> {
+    let least = from.parse::<i64>().ok()?;
+    let most = to.parse::<i64>().ok()?;
+    let is_padded = from.len() > 1 && from.starts_with('0');
+    let width = if is_padded { u32::try_from(from.len()).ok()? } else { 0 };
+    let fits = !is_padded || (width <= WIDEST && most.checked_ilog10().unwrap_or(0) < width);
+    // All 2^64 of them are one more than can be counted.
+    let is_range = least <= most && (least, most) != (i64::MIN, i64::MAX);
+    (is_range && fits).then_some(Part::Integer { least, most, width })
+}
+
+/// Whether all keys of a command are in one slot of a cluster, whatever their numbers.
+pub(super) fn share_a_slot(arguments: &[Vec<Part>], prefix: &str) -> bool {
+    let mut hashed = arguments.iter().filter(|parts| has_key(parts)).map(|parts| hashed_part(parts, prefix));
+    let Some(first) = hashed.next() else { return true };
+    // These are others wherever they stand.
+    let drawn = |token: &Token| matches!(token, Token::Part(Part::Integer { .. } | Part::Score | Part::Data));
+    hashed.all(|other| other == first && !other.iter().any(drawn))
+}
+
+fn has_key(parts: &[Part]) -> bool {
+    parts.iter().any(|part| matches!(part, Part::Key | Part::NthKey(_)))
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token<'a> {
+    Byte(u8),
+    Part(&'a Part),
+}
+
+/// What decides the slot: what stands between the first `{` and the next `}` if that is not empty, else everything.
+fn hashed_part<'a>(parts: &'a [Part], prefix: &str) -> Vec<Token<'a>> {
+    let mut tokens: Vec<Token> = Vec::new();
+    for part in parts {
+        let text = match part {
+            Part::Literal(text) => text,
+            Part::Key | Part::NthKey(_) => prefix,
+            _ => "",
+        };
+        tokens.extend(text.bytes().map(Token::Byte));
+        if !matches!(part, Part::Literal(_)) {
+            tokens.push(Token::Part(part));
+        }
+    }
+    let tag = tokens.iter().position(|token| *token == Token::Byte(b'{')).and_then(|open| {
+        let length = tokens[open + 1..].iter().position(|token| *token == Token::Byte(b'}'))?;
+        (length > 0).then_some(open + 1..open + 1 + length)
+    });
+    tag.map_or(tokens.clone(), |tag| tokens[tag].to_vec())
+}
+
+#[cfg(test)]
+#[path = "placeholder_tests.rs"]
+mod tests;

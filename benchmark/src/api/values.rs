@@ -1,0 +1,229 @@
+//! `workload.values`: what commands write. The doc comments are the text of `kubectl explain`.
+
+use std::time::Duration;
+
+use redisbench_wire::plan;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::duration::GoDuration;
+use super::problem::Problem;
+use super::validate::{Durations, SECOND};
+
+/// The longest time to live: ten years.
+const LONGEST_TTL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// The values that commands write.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ValuesSpec {
+    /// How long they are.
+    #[serde(default)]
+    pub size: ValueSizeSpec,
+    /// What is in them.
+    #[serde(default)]
+    pub content: ValueContentSpec,
+    /// The range of `__ttl__` in commands, such as `SET __key__ __data__ EX __ttl__`. Not set by default, and required
+    /// with `__ttl__`. What the preload writes does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<TtlSpec>,
+}
+
+/// How long values are. The member of its type's name says it, and no other may be set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ValueSizeSpec {
+    /// `Fixed` makes all values as long as `fixed` says. `Range` draws each length of `range` with the same probability.
+    /// `Weighted` draws one of the lengths of `weighted`, by their weights. Default `Fixed`.
+    #[serde(default, rename = "type")]
+    pub kind: ValueSizeType,
+    /// For type `Fixed`, and required then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<FixedSizeSpec>,
+    /// For type `Range`, and required then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<SizeRangeSpec>,
+    /// For type `Weighted`, and required then: 1 to 64 lengths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub weighted: Vec<WeightedSizeSpec>,
+}
+
+/// How the length of values is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ValueSizeType {
+    /// All values have one length.
+    #[default]
+    Fixed,
+    /// Any length of a range.
+    Range,
+    /// One of several lengths.
+    Weighted,
+}
+
+/// One length for all values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FixedSizeSpec {
+    /// The length in bytes, 1 to 16777216 (16 MiB).
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub bytes: u32,
+}
+
+/// A range of lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SizeRangeSpec {
+    /// The shortest length in bytes, 1 to 16777216 (16 MiB).
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub min_bytes: u32,
+    /// The longest length in bytes, at least `minBytes`, at most 16777216 (16 MiB).
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub max_bytes: u32,
+}
+
+/// One length of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WeightedSizeSpec {
+    /// The length in bytes, 1 to 16777216 (16 MiB).
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub bytes: u32,
+    /// Its share of the values is this over the sum of all weights; 1 to 1000000. Default 1.
+    #[serde(default = "default_weight")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub weight: u32,
+}
+
+/// What is in values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ValueContentSpec {
+    /// `Random` fills values with random bytes, `Zero` with zeros. Default `Random`.
+    #[serde(default, rename = "type")]
+    pub kind: ValueContentType,
+    /// How much of a value of type `Random` a compressor takes away, in percent, 0 to 100: that share is zeros, in pieces
+    /// of up to 4096 bytes. Values much shorter than the mean have it on average only. Default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 100))]
+    pub compressibility_percent: u32,
+}
+
+/// What is in values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ValueContentType {
+    /// Random bytes.
+    #[default]
+    Random,
+    /// Zeros.
+    Zero,
+}
+
+/// How long what is written lives: a number of whole seconds, each of the range with the same probability.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TtlSpec {
+    /// The shortest, in whole seconds: 1s to 87600h.
+    pub min: GoDuration,
+    /// The longest, in whole seconds: `min` to 87600h.
+    pub max: GoDuration,
+}
+
+impl Default for ValueSizeSpec {
+    fn default() -> Self {
+        Self {
+            kind: ValueSizeType::Fixed,
+            fixed: Some(FixedSizeSpec { bytes: 100 }),
+            range: None,
+            weighted: Vec::new(),
+        }
+    }
+}
+
+fn default_weight() -> u32 {
+    1
+}
+
+const FIELD: &str = "spec.workload.values";
+
+/// Checks the values.
+pub(super) fn check(values: &ValuesSpec, problems: &mut Vec<Problem>) -> plan::Values {
+    let ValueContentSpec { kind, compressibility_percent } = values.content;
+    if kind == ValueContentType::Zero && compressibility_percent != 0 {
+        let message = "goes with type Random only: remove it, or set type to Random";
+        let field = format!("{FIELD}.content.compressibilityPercent");
+        problems.push(Problem::new(field, compressibility_percent, message));
+    }
+    plan::Values {
+        size: check_size(&values.size, problems),
+        content: match kind {
+            ValueContentType::Random => plan::ValueContent::Random { compressibility_percent },
+            ValueContentType::Zero => plan::ValueContent::Zero,
+        },
+    }
+}
+
+fn check_size(size: &ValueSizeSpec, problems: &mut Vec<Problem>) -> plan::ValueSize {
+    let ValueSizeSpec { kind, fixed, range, weighted } = size;
+    let own = format!("{kind:?}");
+    let members = [
+        ("fixed", "Fixed", fixed.is_some()),
+        ("range", "Range", range.is_some()),
+        ("weighted", "Weighted", !weighted.is_empty()),
+    ];
+    for (member, of, _) in members.into_iter().filter(|(_, of, is_set)| *is_set && *of != own) {
+        let message = format!("must not be set for type {own}: remove it, or set type to {of}");
+        problems.push(Problem::new(format!("{FIELD}.size.{member}"), "", message));
+    }
+    let mut required = |member: &str, example: &str| {
+        let message = format!("must be set for type {own}, such as {member}: {example}");
+        problems.push(Problem::new(format!("{FIELD}.size.{member}"), "", message));
+        plan::ValueSize::Fixed { bytes: 0 }
+    };
+    match (kind, fixed, range) {
+        (ValueSizeType::Fixed, Some(FixedSizeSpec { bytes }), _) => plan::ValueSize::Fixed { bytes: *bytes },
+        (ValueSizeType::Fixed, None, _) => required("fixed", "{bytes: 100}"),
+        (ValueSizeType::Range, _, Some(SizeRangeSpec { min_bytes, max_bytes })) => {
+            if min_bytes > max_bytes {
+                let message = format!("must be at least minBytes, which is {min_bytes}");
+                problems.push(Problem::new(format!("{FIELD}.size.range.maxBytes"), max_bytes, message));
+            }
+            plan::ValueSize::Range { least_bytes: *min_bytes, most_bytes: *max_bytes }
+        }
+        (ValueSizeType::Range, _, None) => required("range", "{minBytes: 10, maxBytes: 1000}"),
+        (ValueSizeType::Weighted, ..) if weighted.is_empty() => {
+            required("weighted", "[{bytes: 100, weight: 9}, {bytes: 10000, weight: 1}]")
+        }
+        (ValueSizeType::Weighted, ..) => {
+            let size = |size: &WeightedSizeSpec| plan::WeightedSize { bytes: size.bytes, weight: size.weight };
+            plan::ValueSize::Weighted(weighted.iter().map(size).collect())
+        }
+    }
+}
+
+/// The seconds of `__ttl__`: the least and the most.
+pub(super) fn check_ttl(ttl: &TtlSpec, problems: &mut Vec<Problem>) -> (i64, i64) {
+    let field = format!("{FIELD}.ttl");
+    let before = problems.len();
+    let mut durations = Durations { problems, within: &field };
+    let [min, max] =
+        [("min", &ttl.min), ("max", &ttl.max)].map(|(name, text)| durations.between(name, text, SECOND, LONGEST_TTL));
+    for (name, text, duration) in [("min", &ttl.min, min), ("max", &ttl.max, max)] {
+        if duration.subsec_nanos() != 0 {
+            problems.push(Problem::new(format!("{field}.{name}"), text, "must be in whole seconds"));
+        }
+    }
+    if min > max && problems.len() == before {
+        problems.push(Problem::new(
+            format!("{field}.max"),
+            &ttl.max,
+            format!("must be at least min, which is {}", ttl.min),
+        ));
+    }
+    let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    (seconds(min), seconds(max))
+}
+
+#[cfg(test)]
+#[path = "values_tests.rs"]
+mod tests;

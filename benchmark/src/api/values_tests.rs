@@ -1,0 +1,80 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn checked(values: Value) -> (plan::Values, Vec<String>) {
+    let mut problems = Vec::new();
+    let values: ValuesSpec = serde_json::from_value(values).unwrap();
+    let plan = check(&values, &mut problems);
+    if let Some(ttl) = &values.ttl {
+        check_ttl(ttl, &mut problems);
+    }
+    (plan, problems.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn sizes_and_contents_are_read() {
+    use plan::{ValueContent, ValueSize, WeightedSize};
+    let size = |size: Value| checked(json!({"size": size})).0.size;
+    assert_eq!(checked(json!({})).0, plan::Values::fixed(100));
+    assert_eq!(size(json!({"fixed": {"bytes": 7}})), ValueSize::Fixed { bytes: 7 });
+    assert_eq!(
+        size(json!({"type": "Range", "range": {"minBytes": 1, "maxBytes": 9}})),
+        ValueSize::Range { least_bytes: 1, most_bytes: 9 }
+    );
+    assert_eq!(
+        size(json!({"type": "Weighted", "weighted": [{"bytes": 1, "weight": 3}, {"bytes": 9}]})),
+        ValueSize::Weighted(vec![WeightedSize { bytes: 1, weight: 3 }, WeightedSize { bytes: 9, weight: 1 }])
+    );
+    assert_eq!(checked(json!({"content": {"type": "Zero"}})).0.content, ValueContent::Zero);
+    assert_eq!(
+        checked(json!({"content": {"compressibilityPercent": 40}})).0.content,
+        ValueContent::Random { compressibility_percent: 40 }
+    );
+}
+
+#[test]
+fn each_problem_names_field_value_and_way_out() {
+    let cases = [
+        (
+            json!({"size": {"type": "Range", "fixed": {"bytes": 1}, "range": {"minBytes": 1, "maxBytes": 2}}}),
+            "spec.workload.values.size.fixed: must not be set for type Range: remove it, or set type to Fixed",
+        ),
+        (
+            json!({"size": {"type": "Range"}}),
+            "spec.workload.values.size.range: must be set for type Range, such as range: {minBytes: 10, maxBytes: 1000}",
+        ),
+        (
+            json!({"size": {"type": "Weighted"}}),
+            "spec.workload.values.size.weighted: must be set for type Weighted, such as weighted: [{bytes: 100, weight: \
+             9}, {bytes: 10000, weight: 1}]",
+        ),
+        (
+            json!({"size": {"type": "Range", "range": {"minBytes": 3, "maxBytes": 2}}}),
+            "spec.workload.values.size.range.maxBytes: 2: must be at least minBytes, which is 3",
+        ),
+        (
+            json!({"content": {"type": "Zero", "compressibilityPercent": 1}}),
+            "spec.workload.values.content.compressibilityPercent: 1: goes with type Random only: remove it, or set type to \
+             Random",
+        ),
+        (
+            json!({"ttl": {"min": "2s", "max": "1s"}}),
+            "spec.workload.values.ttl.max: 1s: must be at least min, which is 2s",
+        ),
+        (
+            json!({"ttl": {"min": "1500ms", "max": "2s"}}),
+            "spec.workload.values.ttl.min: 1500ms: must be in whole seconds",
+        ),
+        (json!({"ttl": {"min": "0s", "max": "2s"}}), "spec.workload.values.ttl.min: 0s: must be from 1s to 87600h"),
+    ];
+    for (values, expected) in cases {
+        assert_eq!(checked(values).1, [expected]);
+    }
+}
+
+#[test]
+fn times_to_live_are_seconds() {
+    let ttl = TtlSpec { min: GoDuration::new("1m"), max: GoDuration::new("24h") };
+    assert_eq!(check_ttl(&ttl, &mut Vec::new()), (60, 86_400));
+}
