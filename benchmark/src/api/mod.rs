@@ -9,6 +9,7 @@ pub mod keys;
 mod labels;
 mod load;
 mod placeholder;
+pub mod preset;
 mod problem;
 mod rules;
 mod schema;
