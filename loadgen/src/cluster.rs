@@ -10,4 +10,4 @@ mod topology;
 pub use numbered::NumberedSlots;
 pub use redirect::{Redirect, is_transient};
 pub use slot::{SLOTS, crc16, hashed_part, slot_of};
-pub use topology::{NodeAddress, Topology, UNCOVERED};
+pub use topology::{NodeAddress, Topology, UNCOVERED, UNIX};

@@ -32,7 +32,7 @@ use self::credentials::Credentials;
 use self::inspect::look;
 pub use self::sentinel::watch;
 use self::tls::Security;
-use crate::cluster::Topology;
+use crate::cluster::{Topology, UNIX};
 use crate::engine::{Handshake, Tls};
 
 /// For one look at all endpoints.
@@ -140,7 +140,10 @@ pub fn may_move(target: &Target) -> bool {
     match target.topology {
         Kind::Cluster | Kind::Sentinel => true,
         // A name may come to mean another address.
-        Kind::Standalone => target.endpoints.first().is_some_and(|endpoint| endpoint.parse::<SocketAddr>().is_err()),
+        Kind::Standalone => target
+            .endpoints
+            .first()
+            .is_some_and(|endpoint| endpoint.parse::<SocketAddr>().is_err() && !endpoint.starts_with(UNIX)),
     }
 }
 

@@ -14,6 +14,12 @@ pub(super) fn split(text: &str) -> Option<(&str, u16)> {
     known.then_some((host, port))
 }
 
+/// Whether it is `unix:` and an absolute path. The API server lets none through: a path is of one machine, so that only
+/// a local run can have one.
+pub(super) fn is_file(text: &str) -> bool {
+    text.strip_prefix("unix:").is_some_and(|path| path.starts_with('/') && !path.contains('\0'))
+}
+
 /// A DNS name or an IPv4 address. Underscores are in use, though no standard allows them.
 pub(super) fn is_host_name(host: &str) -> bool {
     let label = |label: &str| {

@@ -185,7 +185,7 @@ fn pattern(pattern: &str) -> Option<Pattern> {
         ),
         HOST_PATTERN => (super::endpoint::is_host_name, "must be a DNS name or an IPv4 address, such as redis.example"),
         ENDPOINT_PATTERN => (
-            |text| super::endpoint::split(text).is_some(),
+            |text| super::endpoint::split(text).is_some() || super::endpoint::is_file(text),
             "must be host:port, with an IPv6 address in brackets, such as redis:6379 or [fd00::1]:6379",
         ),
         _ => return None,

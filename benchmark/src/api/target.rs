@@ -4,6 +4,7 @@ use redisbench_wire::plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::endpoint;
 use super::problem::Problem;
 use super::spec::NAME_PATTERN;
 
@@ -29,7 +30,8 @@ pub struct TargetSpec {
     pub kind: TargetType,
     /// Where it listens, as `host:port`; IPv6 in brackets. One for a Standalone; up to 32 for a Cluster, of which any that
     /// answers tells about the others. For type Sentinel up to 32 sentinels, of which any that answers names the primary.
-    /// Names are resolved again when connections break.
+    /// Names are resolved again when connections break. `kubectl redisbench local` takes `unix:/path` too, for a
+    /// Standalone.
     #[schemars(
         length(min = 1, max = 32),
         inner(length(min = 3, max = 262), pattern(ENDPOINT_PATTERN)),
@@ -202,6 +204,11 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
     if target.kind == TargetType::Standalone && target.endpoints.len() > 1 {
         let message = "must have exactly one entry for type Standalone: of several, only one could be loaded";
         problems.push(Problem::new("spec.targets[0].endpoints", target.endpoints.join(", "), message));
+    }
+    let file = target.endpoints.iter().find(|endpoint| endpoint::is_file(endpoint));
+    if let Some(file) = file.filter(|_| target.kind != TargetType::Standalone || target.tls.is_some()) {
+        let message = "a UNIX socket goes with type Standalone only, and without tls: name host:port";
+        problems.push(Problem::new("spec.targets[0].endpoints", file, message));
     }
     match (&target.sentinel, target.kind) {
         (None, TargetType::Sentinel) => {

@@ -86,6 +86,17 @@ fn sentinels_have_a_name_for_the_primary() {
 }
 
 #[test]
+fn a_unix_socket_is_for_one_server_in_the_clear() {
+    let target = |kind: &str, tls: Value| json!({"targets": [{"name": "r", "type": kind, "endpoints": ["unix:/run/redis.sock"], "tls": tls}]});
+    assert_eq!(problems(&target("Standalone", Value::Null)), Vec::<String>::new());
+    let problem = "spec.targets[0].endpoints: unix:/run/redis.sock: a UNIX socket goes with type Standalone only, and \
+                   without tls: name host:port";
+    for refused in [target("Standalone", json!({})), target("Cluster", Value::Null)] {
+        assert_eq!(problems(&refused), [problem]);
+    }
+}
+
+#[test]
 fn problems_of_tls() {
     for (tls, problem) in [
         (

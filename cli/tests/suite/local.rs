@@ -57,6 +57,26 @@ fn closed_loop_counts_what_the_server_counts() {
 }
 
 #[test]
+fn a_unix_socket_is_as_good_as_a_port() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("redis.sock");
+    let redis = Redis::start_with(None, &["--unixsocket", socket.to_str().unwrap()]);
+    let target = format!("type: Standalone, endpoints: ['unix:{}']", socket.display());
+    for load in [CLOSED, "type: OpenLoop, openLoop: {rate: 1000}, duration: 1s, warmup: 200ms, pipeline: 4"] {
+        redis.ask::<()>(&["CONFIG", "RESETSTAT"]);
+        let manifest = manifest(&target, load).replace("  load:", "  cleanup: {keys: DeletePrefix}\n  load:");
+        let finished = Run::local(&manifest, &[]).finish();
+        finished.assert_balanced();
+        let result = finished.result();
+        assert_eq!(number(&result["requests"]["errors"]), 0);
+        let asked = redis.calls("get") + redis.calls("set");
+        let warmup = number(&result["warmup"]["succeeded"]);
+        assert_eq!(asked, number(&result["requests"]["succeeded"]) + warmup + number(&result["preload"]["commands"]));
+        assert_eq!(redis.ask::<u64>(&["DBSIZE"]), 0, "{}", finished.stderr);
+    }
+}
+
+#[test]
 fn keys_are_deleted_and_no_others() {
     let redis = Redis::start(None);
     let kept = ["rb:500", "rb:0", "rb:0001", "other:001"];

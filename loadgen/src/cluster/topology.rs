@@ -5,6 +5,9 @@ use super::SLOTS;
 /// The mark of a slot that no node covers, in [`Topology::slots`].
 pub const UNCOVERED: u16 = u16::MAX;
 
+/// Begins the label of a server that listens on a UNIX socket.
+pub const UNIX: &str = "unix:";
+
 /// The servers of a target and what each is responsible for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
@@ -21,6 +24,6 @@ pub struct NodeAddress {
     pub id: String,
     /// Where to connect.
     pub address: SocketAddr,
-    /// `host:port` for people.
+    /// `host:port` for people. After [`UNIX`] the path of a socket, which then is where to connect.
     pub label: String,
 }

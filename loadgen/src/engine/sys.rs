@@ -110,6 +110,28 @@ pub(crate) fn send_times(socket: &TcpStream) -> Option<SendTimes> {
     whole.then_some(SendTimes { busy, peer_limited, buffer_limited })
 }
 
+/// Begins to connect to the socket at `path`. What is returned is no TCP, but reads, writes and closes as if it were.
+pub(crate) fn connect_to_file(path: &str) -> io::Result<TcpStream> {
+    // SAFETY: all members are numbers, of which zero is one.
+    let mut raw: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    raw.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    // The last one stays zero: it ends the path.
+    if path.len() >= raw.sun_path.len() {
+        let message = format!("the path of a UNIX socket has at most {} bytes", raw.sun_path.len() - 1);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    for (to, from) in raw.sun_path.iter_mut().zip(path.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: takes numbers and touches no memory.
+    let socket =
+        owned(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    let length = size_of_val(&raw) as libc::socklen_t;
+    // SAFETY: `raw` is an address of the socket's family, valid for `length` bytes.
+    checked(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length) })?;
+    Ok(TcpStream::from(socket))
+}
+
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, ProtocolVersion, RedisConnectionInfo, RedisError, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::tls::Security;
+use crate::cluster::UNIX;
 use crate::resp::without_arguments;
 
 /// For a server to answer a question.
@@ -69,6 +70,9 @@ impl Client {
         limit: Duration,
     ) -> Result<Self, Trouble> {
         let silent = |error: &io::Error| Trouble::Silent(name(error));
+        if let Some(path) = endpoint.strip_prefix(UNIX) {
+            return Self::speak(UnixStream::connect(path).await.map_err(|error| silent(&error))?).await;
+        }
         let stream = match timeout(limit, TcpStream::connect(address)).await {
             Ok(stream) => stream.map_err(|error| silent(&error))?,
             Err(_) => {

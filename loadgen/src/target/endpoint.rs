@@ -1,18 +1,20 @@
-//! `host:port`, and the addresses behind it.
+//! `host:port`, and the addresses behind it; or `unix:/path`.
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 
+use crate::cluster::UNIX;
+
 /// Resolvers try several servers with 5 s each; a look at the target should not wait for all of them.
 const RESOLVE: Duration = Duration::from_secs(5);
 
-/// One endpoint of a target.
+/// One endpoint of a target. A UNIX socket is a host `unix:/path` without a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     host: String,
@@ -25,16 +27,24 @@ impl Endpoint {
         Self { host: host.to_owned(), port }
     }
 
+    /// Whether it is a UNIX socket.
+    fn is_file(&self) -> bool {
+        self.port == 0
+    }
+
     /// The host, without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The addresses behind the name, in the resolver's order.
+    /// The addresses behind the name, in the resolver's order. A UNIX socket has one that means nothing.
     ///
     /// # Errors
     /// When the name cannot be resolved in time.
     pub async fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
+        if self.is_file() {
+            return Ok(vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))]);
+        }
         let addresses = match timeout(RESOLVE, lookup_host((self.host.as_str(), self.port))).await {
             Ok(addresses) => addresses?.collect::<Vec<_>>(),
             Err(_) => return Err(io::ErrorKind::TimedOut.into()),
@@ -45,7 +55,9 @@ impl Endpoint {
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
+        if self.is_file() {
+            formatter.write_str(&self.host)
+        } else if self.host.contains(':') {
             write!(formatter, "[{}]:{}", self.host, self.port)
         } else {
             write!(formatter, "{}:{}", self.host, self.port)
@@ -62,6 +74,9 @@ impl FromStr for Endpoint {
     type Err = EndpointError;
 
     fn from_str(text: &str) -> Result<Self, EndpointError> {
+        if text.strip_prefix(UNIX).is_some_and(|path| path.starts_with('/')) {
+            return Ok(Self::new(text, 0));
+        }
         let (host, port) = text.rsplit_once(':').ok_or(EndpointError)?;
         let port = port.parse().map_err(|_| EndpointError)?;
         let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -79,14 +94,17 @@ mod tests {
 
     #[test]
     fn reads_what_it_writes() {
-        for text in ["redis:6379", "redis-cluster.cache.svc:1", "127.0.0.1:65535", "[::1]:6379"] {
+        for text in ["redis:6379", "redis-cluster.cache.svc:1", "127.0.0.1:65535", "[::1]:6379", "unix:/run/redis.sock"]
+        {
             assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn refuses_what_has_no_host_or_port() {
-        for text in ["", "redis", ":6379", "redis:", "redis:0", "redis:65536", "redis:x", "::1:6379", "[]:1"] {
+        for text in
+            ["", "redis", ":6379", "redis:", "redis:0", "redis:65536", "redis:x", "::1:6379", "[]:1", "unix:redis"]
+        {
             assert_eq!(text.parse::<Endpoint>(), Err(EndpointError), "{text}");
         }
     }

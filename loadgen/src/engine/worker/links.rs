@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use redisbench_wire::limits;
 
 use super::Worker;
-use crate::cluster::Topology;
+use crate::cluster::{Topology, UNIX};
 use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Connection, Link, Node};
 use crate::engine::pipeline::{Class, Request};
@@ -179,7 +179,11 @@ impl Worker {
         let connection = &mut self.connections[index];
         let node = &self.nodes[connection.node as usize];
         let deadline = self.now.saturating_add(self.common.plan.timeouts.connect_nanoseconds);
-        let stream = sys::connect(node.address).and_then(|stream| {
+        let stream = match node.label.strip_prefix(UNIX) {
+            None => sys::connect(node.address),
+            Some(path) => sys::connect_to_file(path),
+        };
+        let stream = stream.and_then(|stream| {
             self.poller.add(&stream, index as u64)?;
             Stream::new(stream, &node.label, self.common.tls.as_ref(), index.is_multiple_of(STAMPED))
         });
