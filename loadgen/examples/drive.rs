@@ -186,6 +186,7 @@ fn plan(options: &Options) -> ShardPlan {
             },
             endpoints: options.addresses.iter().map(ToString::to_string).collect(),
             database: 0,
+            address_map: Vec::new(),
             master_name: None,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,

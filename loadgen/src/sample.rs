@@ -20,6 +20,7 @@ pub fn plan() -> ShardPlan {
             topology: Topology::Standalone,
             endpoints: vec!["redis:6379".into()],
             database: 0,
+            address_map: Vec::new(),
             master_name: None,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,

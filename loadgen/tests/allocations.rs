@@ -101,6 +101,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
             topology: redisbench_wire::plan::Topology::Standalone,
             endpoints: vec!["127.0.0.1:6379".into()],
             database: 0,
+            address_map: Vec::new(),
             master_name: None,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,

@@ -69,6 +69,8 @@ pub struct Target {
     /// `host:port`, at least one. Of a standalone server the first is used; of a cluster or of sentinels, any that
     /// answers.
     pub endpoints: Vec<String>,
+    /// Addresses that nodes of a cluster announce, and where they can be reached instead.
+    pub address_map: Vec<AddressMapping>,
     /// By what name sentinels know the primary; none without sentinels.
     pub master_name: Option<String>,
     /// The language that the load speaks.
@@ -79,6 +81,24 @@ pub struct Target {
     pub authenticate: bool,
     /// How to speak TLS to every server; none is in the clear.
     pub tls: Option<Tls>,
+}
+
+/// Where a node of a cluster is reached that announces an address which cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AddressMapping {
+    /// `host:port` as the cluster has it.
+    pub announced: String,
+    /// `host:port` to connect to.
+    pub reachable: String,
+}
+
+impl Target {
+    /// Where to connect to instead of what a cluster announces, if anywhere.
+    pub fn reachable(&self, announced: &str) -> Option<&str> {
+        let mapping = self.address_map.iter().find(|mapping| mapping.announced == announced)?;
+        Some(&mapping.reachable)
+    }
 }
 
 /// A version of Redis's protocol.
@@ -465,6 +485,7 @@ pub(crate) mod tests {
                 topology: Topology::Standalone,
                 endpoints: vec!["redis:6379".into()],
                 database: 0,
+                address_map: Vec::new(),
                 master_name: None,
                 authenticate: false,
                 protocol: Protocol::Resp2,

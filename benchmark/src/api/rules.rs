@@ -91,6 +91,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "spec.targets.[]",
+        condition: "self.type == 'Cluster' || !has(self.cluster)",
+        message: "cluster goes with type Cluster only: remove it, or set type to Cluster",
+        expression: None,
+        field: Some(".cluster"),
+    },
+    Rule {
+        at: "spec.targets.[]",
         condition: "self.type != 'Sentinel' || has(self.sentinel)",
         message: "sentinel must be set for type Sentinel, such as sentinel: {masterName: mymaster}",
         expression: None,

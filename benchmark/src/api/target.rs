@@ -38,6 +38,9 @@ pub struct TargetSpec {
         extend("x-kubernetes-list-type" = "set")
     )]
     pub endpoints: Vec<String>,
+    /// For type `Cluster`. Not set by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterSpec>,
     /// For type `Sentinel`, and required then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<SentinelSpec>,
@@ -66,6 +69,32 @@ pub enum TargetType {
     Cluster,
     /// The primary that Redis Sentinel names.
     Sentinel,
+}
+
+/// How nodes of a Redis Cluster are reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSpec {
+    /// Where nodes are reached whose announced addresses cannot be, as behind a NAT or a proxy for each node; up to 128.
+    /// Nodes that are not in it are reached where they say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 128),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["announced"])
+    )]
+    pub address_map: Vec<AddressMappingSpec>,
+}
+
+/// Where a node is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddressMappingSpec {
+    /// `host:port` of a node as `CLUSTER SLOTS` and redirects have it.
+    #[schemars(length(min = 3, max = 262), pattern(ENDPOINT_PATTERN))]
+    pub announced: String,
+    /// `host:port` to connect to.
+    #[schemars(length(min = 3, max = 262), pattern(ENDPOINT_PATTERN))]
+    pub reachable: String,
 }
 
 /// What sentinels are asked.
@@ -210,6 +239,10 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
         let message = "a UNIX socket goes with type Standalone only, and without tls: name host:port";
         problems.push(Problem::new("spec.targets[0].endpoints", file, message));
     }
+    if target.cluster.is_some() && !cluster {
+        let message = "goes with type Cluster only: remove it, or set type to Cluster";
+        problems.push(Problem::new("spec.targets[0].cluster", "", message));
+    }
     match (&target.sentinel, target.kind) {
         (None, TargetType::Sentinel) => {
             let message = "must be set for type Sentinel, such as sentinel: {masterName: mymaster}";
@@ -229,6 +262,12 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
             TargetType::Sentinel => plan::Topology::Sentinel,
         },
         endpoints: target.endpoints.clone(),
+        address_map: (target.cluster.iter().flat_map(|cluster| &cluster.address_map))
+            .map(|mapping| plan::AddressMapping {
+                announced: mapping.announced.clone(),
+                reachable: mapping.reachable.clone(),
+            })
+            .collect(),
         master_name: target.sentinel.as_ref().map(|sentinel| sentinel.master_name.clone()),
         protocol: match target.protocol {
             Protocol::RESP2 => plan::Protocol::Resp2,

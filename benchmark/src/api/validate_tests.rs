@@ -69,6 +69,19 @@ fn defaults_are_those_of_the_schema() {
 }
 
 #[test]
+fn announced_addresses_are_of_a_cluster() {
+    let map = json!({"addressMap": [{"announced": "10.0.0.1:6379", "reachable": "localhost:7001"}]});
+    let target = |kind: &str| json!({"targets": [{"name": "r", "type": kind, "endpoints": ["r:1"], "cluster": map}]});
+    let validated = validate(&with(&target("Cluster")).spec, "cart").unwrap();
+    assert_eq!(validated.target.reachable("10.0.0.1:6379"), Some("localhost:7001"));
+    assert_eq!(validated.target.reachable("10.0.0.2:6379"), None);
+    assert_eq!(
+        problems(&target("Standalone")),
+        ["spec.targets[0].cluster: goes with type Cluster only: remove it, or set type to Cluster"]
+    );
+}
+
+#[test]
 fn sentinels_have_a_name_for_the_primary() {
     let target = |kind: &str, sentinel: Value| json!({"targets": [{"name": "r", "type": kind, "endpoints": ["r:1", "s:1"], "sentinel": sentinel}]});
     let named = json!({"masterName": "mymaster"});

@@ -82,10 +82,12 @@ impl Order {
         }
         self.validated.target.endpoints.clone_from(&endpoints);
         self.validated.target.tls = None;
+        self.validated.target.address_map.clear();
         self.certificates = Certificates::default();
         if let Some(target) = self.benchmark.spec.targets.first_mut() {
             target.endpoints = endpoints;
             target.tls = None;
+            target.cluster = None;
             if target.sentinel.take().is_some() {
                 target.kind = TargetType::Standalone;
             }

@@ -33,6 +33,7 @@ fn plan(open_loop: bool) -> ShardPlan {
             topology: Topology::Cluster,
             endpoints: Vec::new(),
             database: 0,
+            address_map: Vec::new(),
             master_name: None,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,

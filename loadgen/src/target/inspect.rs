@@ -215,9 +215,13 @@ impl Look<'_> {
         }
         let mut nodes = Vec::with_capacity(map.primaries.len());
         for primary in map.primaries {
-            let label = primary.endpoint.to_string();
-            let addresses = primary
-                .endpoint
+            let announced = primary.endpoint.to_string();
+            let label = self.target().reachable(&announced).map_or(announced, str::to_owned);
+            let Ok(endpoint) = label.parse::<Endpoint>() else {
+                let message = format!("target {name}: a node is at {label}, which is not of the form host:port");
+                return Err(wrong_topology(&message).into());
+            };
+            let addresses = endpoint
                 .resolve()
                 .await
                 .map_err(|error| Finding::Obstacle(advice::not_resolved(name, &label, &client::name(&error))))?;

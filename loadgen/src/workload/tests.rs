@@ -22,6 +22,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
             topology: Topology::Cluster,
             endpoints: Vec::new(),
             database: 0,
+            address_map: Vec::new(),
             master_name: None,
             authenticate: false,
             protocol: plan::Protocol::Resp2,

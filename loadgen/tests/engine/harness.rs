@@ -32,6 +32,7 @@ pub fn plan() -> ShardPlan {
             topology: redisbench_wire::plan::Topology::Standalone,
             endpoints: vec!["127.0.0.1:6379".into()],
             database: 0,
+            address_map: Vec::new(),
             master_name: None,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,

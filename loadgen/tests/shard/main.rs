@@ -9,6 +9,7 @@ mod changes;
 mod cleanup;
 mod client;
 mod load;
+mod mapping;
 mod names;
 mod plans;
 mod protocol;

@@ -31,6 +31,7 @@ pub fn plan(endpoint: &str) -> ShardPlan {
             topology: Topology::Standalone,
             endpoints: vec![endpoint.into()],
             database: 0,
+            address_map: Vec::new(),
             master_name: None,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,

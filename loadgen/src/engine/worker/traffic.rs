@@ -262,7 +262,13 @@ impl Worker {
             Redirect::Ask { slot, address } => (true, slot, address),
         };
         let answered_by = self.nodes[node as usize].address;
-        let target = resolve(address, answered_by).and_then(|address| self.node_at(address));
+        let target = match self.common.plan.target.reachable(address) {
+            None => resolve(address, answered_by).and_then(|address| self.node_at(address)),
+            // One that is not known yet comes with the next topology.
+            Some(reachable) => {
+                self.nodes.iter().position(|node| !node.retired && node.label == reachable).map(|node| node as u16)
+            }
+        };
         if !asking {
             self.topology_stale = true;
             if let (Some(target), Some(slots)) = (target, &mut self.slots) {
