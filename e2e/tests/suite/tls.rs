@@ -1,8 +1,8 @@
 //! A target within TLS that wants to see a certificate and a user: Secrets reach the shards, and nobody else.
 
 use anyhow::{Result, ensure};
-use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use redisbench_e2e::accounts::{sent, served};
+use rcgen::{CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use redisbench_e2e::accounts::sent;
 use redisbench_e2e::benchmark::SOON;
 use redisbench_e2e::json::list;
 use redisbench_e2e::tools::kubectl_with_input;
@@ -23,6 +23,8 @@ fn mutual_tls_and_a_user() {
     run(|space| async move {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        // A name of its own: a certificate with its issuer's name passes for one that signed itself.
+        params.distinguished_name.push(DnType::CommonName, "authority of a test");
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         let issue = |name: &str| -> Result<(String, String)> {
             let key = KeyPair::generate()?;
@@ -57,8 +59,10 @@ fn mutual_tls_and_a_user() {
         let object = benchmark.succeeded(SOON).await?;
         let noted = list(&object, "/status/verdict/reasons").iter().any(|reason| reason["reason"] == "NotVerified");
         ensure!(!noted, "the certificate was verified, and the verdict says otherwise: {object}");
-        let served = served(&benchmark.server_calls("deployment/redis").await?);
-        ensure!(served == sent(&object)?, "the server counted {served} requests: {object}");
+        // The deletion of the keys is counted apart.
+        let calls = benchmark.server_calls("deployment/redis").await?;
+        let served: u64 = ["get", "set"].iter().filter_map(|command| calls.get(*command)).sum();
+        ensure!(served == sent(&object)?, "the server counted {calls:?}: {object}");
         let left = redis::cli(&space, "deployment/redis", &["dbsize"]).await?;
         ensure!(left.trim() == "0", "{left} keys are left");
 
