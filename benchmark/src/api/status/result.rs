@@ -1,0 +1,293 @@
+//! What a trial measured.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ShardResult, is_zero};
+use crate::api::spec::{Arrival, LoadType, PipelineMode};
+
+/// What a trial measured, merged over all shards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialResult {
+    /// How requests came about. Latencies of loads that differ here are not to be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadResult>,
+    /// Where the measured requests went.
+    pub requests: Requests,
+    /// Successful requests over time, in the common window.
+    pub throughput: Throughput,
+    /// Bytes over time.
+    pub bandwidth: Bandwidth,
+    /// From when a request was due (open loop) or sent (closed loop) until its reply was complete, over all scheduled
+    /// requests: one without an answer counts as longer than any that was answered.
+    pub response_time: Latencies,
+    /// The same over successful requests alone. Only where some failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_time_of_succeeded: Option<Latencies>,
+    /// From when a request was sent until its reply was complete, over successful requests. Only in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_time: Option<Latencies>,
+    /// From when a request was due until it was sent, over all that were sent. Only in an open loop. It is the part of the
+    /// response time that the target has not seen: waiting for the load generator, or for room in a connection's pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_lateness: Option<Latencies>,
+    /// The whole distribution of response time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<EncodedHistogramStatus>,
+    /// Per operation of the mix.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub operations: Vec<OperationResult>,
+    /// Per Redis node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub nodes: Vec<NodeResult>,
+    /// Errors by kind, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub errors: Vec<ErrorResult>,
+    /// Per shard.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub shards: Vec<ShardResult>,
+    /// How many entries each of the lists above leaves out. All of them are in the artifacts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<Truncated>,
+    /// Requests of the warm-up. They are in no other number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<Requests>,
+    /// What the preload wrote. It is in no other number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preload: Option<PreloadResult>,
+}
+
+/// How requests came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadResult {
+    /// At a rate, or the next when one was answered.
+    #[serde(rename = "type")]
+    pub kind: LoadType,
+    /// How requests were spread in time. Only in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<Arrival>,
+    /// The grid that due times were rounded up to; 0 is exact. Only in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing_grid_nanoseconds: Option<u64>,
+    /// How a connection went on after a reply. Only in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline_mode: Option<PipelineMode>,
+    /// The most requests in flight in the whole benchmark. Only in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u64>,
+}
+
+/// Where requests went: scheduled = succeeded + errors + unsent (+ inFlight + unknown).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Requests {
+    /// Requests whose slot in the schedule came.
+    pub scheduled: u64,
+    /// Answered without an error.
+    pub succeeded: u64,
+    /// Ended in an error of any kind.
+    pub errors: u64,
+    /// Never sent. Those that the next two do not count waited longer than `unsentAfter` for room in a connection's
+    /// pipeline.
+    pub unsent: u64,
+    /// Of the unsent, those that waited longer than `unsentAfter` while there was no connection to their server.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unsent_not_connected: u64,
+    /// Of the unsent, those that had waited for less than `unsentAfter` when the load ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unsent_at_end: u64,
+    /// Waited for a reply when the run was aborted, or when a lost shard was last heard.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_flight: u64,
+    /// What a lost shard would have sent after it was last heard.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+    /// Of the errors, those without a reply: timeouts and broken connections.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unanswered: u64,
+    /// Sent more than a millisecond after they were due.
+    pub late: u64,
+    /// Took one redirect of the cluster or more.
+    pub redirected: u64,
+    /// Redirects that were answered: commands that a node refused and the next one got.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub redirect_hops: u64,
+    /// Answers that a server cannot serve this for now (TRYAGAIN, CLUSTERDOWN, LOADING), each followed by a pause and
+    /// another send. Where the pauses come to the request's timeout, it is an error of that kind.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deferral_hops: u64,
+    /// Succeeded after more than 600 s, which no histogram holds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub overflow: u64,
+}
+
+/// Successful requests over time, in the common window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Throughput {
+    /// The rate asked for: its mean over the common window. Only in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_per_second: Option<u64>,
+    /// The mean over the common window.
+    pub achieved_per_second: u64,
+    /// The slowest whole second.
+    pub min_per_second: u64,
+    /// The fastest whole second.
+    pub max_per_second: u64,
+}
+
+/// Bytes over time, in the common window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Bandwidth {
+    /// Bytes per second written to the target.
+    pub sent_bytes_per_second: u64,
+    /// Bytes per second read from the target.
+    pub received_bytes_per_second: u64,
+}
+
+/// Quantiles of a latency, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Latencies {
+    /// The mean of those that were answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_nanoseconds: Option<u64>,
+    /// Half were at most this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_nanoseconds: Option<u64>,
+    /// 90 % were at most this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90_nanoseconds: Option<u64>,
+    /// 99 % were at most this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_nanoseconds: Option<u64>,
+    /// 99.9 % were at most this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_nanoseconds: Option<u64>,
+    /// 99.99 % were at most this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999_nanoseconds: Option<u64>,
+    /// The longest of those that were answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_nanoseconds: Option<u64>,
+    /// Quantiles that cannot be told, because too many requests had no answer: all that is known is a bound.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5))]
+    pub beyond: Vec<Beyond>,
+}
+
+/// A quantile of which only a bound is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Beyond {
+    /// Which: `p50`, `p90`, `p99`, `p999` or `p9999`.
+    #[schemars(length(max = 8))]
+    pub quantile: String,
+    /// It is longer than this.
+    pub more_than_nanoseconds: u64,
+}
+
+/// A whole distribution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EncodedHistogramStatus {
+    /// `HdrV2DeflateBase64`: any `HdrHistogram` tool reads it. In nanoseconds, of the successful requests.
+    #[schemars(length(max = 32))]
+    pub encoding: String,
+    /// The data.
+    #[schemars(length(max = 65536))]
+    pub data: String,
+}
+
+/// What one operation of the mix measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationResult {
+    /// Its name in the spec.
+    #[schemars(length(max = 32))]
+    pub name: String,
+    /// Where its requests went.
+    pub requests: Requests,
+    /// Replies that held something. Together with the misses they are `succeeded`.
+    pub hits: u64,
+    /// Replies that were nil.
+    pub misses: u64,
+    /// As in the total.
+    pub response_time: Latencies,
+    /// As in the total.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_time: Option<Latencies>,
+}
+
+/// What one Redis node answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeResult {
+    /// Its id in the cluster, or its address.
+    #[schemars(length(max = 256))]
+    pub id: String,
+    /// `host:port`.
+    #[schemars(length(max = 262))]
+    pub address: String,
+    /// Slots it owned at the end; 0 if standalone.
+    pub slots: u32,
+    /// Requests whose last answer it gave, or that ended while it held them. Over all nodes they sum to the total
+    /// without the unsent.
+    pub requests: u64,
+    /// Of these, errors.
+    pub errors: u64,
+    /// Redirects it answered with.
+    pub redirects: u64,
+    /// Service time of successful requests.
+    pub service_time: Latencies,
+    /// Its requests over the mean of all nodes, in hundredths: 100 is even.
+    pub imbalance_percent: u64,
+}
+
+/// Errors of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorResult {
+    /// `Timeout`, `ConnectionReset`, or the first word of the server's error, such as `WRONGTYPE`.
+    #[schemars(length(max = 64))]
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+    /// The first message of this kind.
+    #[schemars(length(max = 256))]
+    pub first_message: String,
+}
+
+/// How many entries lists leave out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Truncated {
+    /// Of the operations.
+    pub operations: u64,
+    /// Of the nodes.
+    pub nodes: u64,
+    /// Of the kinds of error.
+    pub errors: u64,
+    /// Of the shards.
+    pub shards: u64,
+    /// Whether the distribution of response time was left out, because it would not have fitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub histogram: bool,
+}
+
+/// What the preload wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreloadResult {
+    /// Keys written or found.
+    pub keys: u64,
+    /// Commands sent for it and answered, as the target's own count has them.
+    pub commands: u64,
+}
