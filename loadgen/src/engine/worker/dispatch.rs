@@ -163,6 +163,7 @@ impl Worker {
         if connection.pipeline.staged_count() == 0 {
             self.dirty.push(index);
         }
+        let only = self.recording.only_operation();
         let (mut staged, mut measured) = (0, 0);
         for _ in 0..room {
             let Slot { k, due } = schedule.peek();
@@ -174,12 +175,17 @@ impl Worker {
             let operation = run.workload.operation(k);
             if class == Class::Measured {
                 measured += 1;
-                self.recording.scheduled(operation, 1);
+                if only.is_none() {
+                    self.recording.scheduled(operation, 1);
+                }
             }
             staged += 1;
             connection.pipeline.stage(Request { k, due, operation, class, hops: Hops::default() });
         }
         run.outstanding += staged;
+        if let Some(only) = only {
+            self.recording.scheduled(only, measured);
+        }
         self.recording.warmup.scheduled += staged - measured;
         run.spend(measured, self.now);
     }
