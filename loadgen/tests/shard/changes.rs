@@ -2,28 +2,22 @@
 
 use std::process::Command;
 
-use redisbench_wire::plan::{Arrival, Bound, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{Detail, ShardPhase};
 
 use crate::client::{Shard, eventually};
 use crate::load::assert_balanced;
-use crate::plans::{SECOND, clustered};
+use crate::plans::{SECOND, clustered, open_loop};
 use crate::support::{RedisCluster, wait_until};
 
 const RATE: u64 = 2000;
 const LENGTH: u64 = 10;
 
 /// Long enough for a failover with its time-out of half a second.
-fn open_loop(cluster: &RedisCluster) -> ShardPlan {
+fn plan_of(cluster: &RedisCluster) -> ShardPlan {
     let mut plan = clustered(&cluster.nodes[1].endpoint());
-    plan.load = Load::OpenLoop {
-        rate_per_second: RATE,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: 10 * SECOND,
-    };
+    plan.load = open_loop(RATE);
     plan.bound = Bound::Duration { nanoseconds: LENGTH * SECOND };
     plan.warmup_nanoseconds = 0;
     plan.connections = 12;
@@ -34,7 +28,7 @@ fn open_loop(cluster: &RedisCluster) -> ShardPlan {
 /// Runs an open loop and `change` in the middle of it.
 async fn under_load(what: &str, cluster: &mut RedisCluster, change: impl FnOnce(&mut RedisCluster)) -> Snapshot {
     let shard = Shard::start(None).await;
-    shard.plan(1, &open_loop(cluster)).await.unwrap();
+    shard.plan(1, &plan_of(cluster)).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     let begin = shard.clock().await + SECOND / 10;
     shard.start_at(1, 1, begin).await.unwrap();

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use redisbench_wire::plan::{Arrival, Bound, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::{Detail, ShardPhase};
 use tokio::process::Command;
 
 use crate::client::{Shard, command, eventually};
-use crate::plans::{SECOND, plan};
+use crate::plans::{SECOND, open_loop, plan};
 use crate::support::RedisServer;
 
 const RATE: u64 = 2000;
@@ -31,13 +31,7 @@ async fn shard_with(hosts: &Path) -> Shard {
 fn steady(endpoint: &str) -> ShardPlan {
     let mut plan = plan(endpoint);
     plan.timeouts.request_nanoseconds = SECOND;
-    plan.load = Load::OpenLoop {
-        rate_per_second: RATE,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: 10 * SECOND,
-    };
+    plan.load = open_loop(RATE);
     plan.bound = Bound::Duration { nanoseconds: SECONDS * SECOND };
     plan
 }

@@ -1,8 +1,8 @@
 //! Plans of a single shard.
 
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan, Target,
-    Timeouts, Topology, Values, Workload,
+    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan,
+    Target, Timeouts, Topology, Values, Workload,
 };
 
 use crate::client::RUN;
@@ -74,4 +74,15 @@ pub fn clustered(endpoint: &str) -> ShardPlan {
     let mut plan = plan(endpoint);
     plan.target.topology = Topology::Cluster;
     plan
+}
+
+/// Requests at an even rate.
+pub fn open_loop(rate_per_second: u64) -> Load {
+    Load::OpenLoop {
+        rate_per_second,
+        stages: Vec::new(),
+        arrival: Arrival::Constant,
+        pacing_grid_nanoseconds: 0,
+        unsent_after_nanoseconds: 10 * SECOND,
+    }
 }

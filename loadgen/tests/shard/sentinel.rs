@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::process::{Child, Command, Stdio};
 
-use redisbench_wire::plan::{Arrival, Bound, Load, ShardPlan, Topology};
+use redisbench_wire::plan::{Bound, ShardPlan, Topology};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{Detail, FailureReason, ShardPhase};
 use tempfile::TempDir;
 
 use crate::client::{Shard, eventually};
-use crate::plans::{SECOND, plan};
+use crate::plans::{SECOND, open_loop, plan};
 use crate::support::{RedisServer, free_port, wait_until};
 
 const RATE: u64 = 2000;
@@ -89,13 +89,7 @@ impl Group {
         plan.target.topology = Topology::Sentinel;
         plan.target.master_name = Some("mymaster".into());
         plan.timeouts.request_nanoseconds = SECOND;
-        plan.load = Load::OpenLoop {
-            rate_per_second: RATE,
-            stages: Vec::new(),
-            arrival: Arrival::Constant,
-            pacing_grid_nanoseconds: 0,
-            unsent_after_nanoseconds: 10 * SECOND,
-        };
+        plan.load = open_loop(RATE);
         plan.bound = Bound::Duration { nanoseconds: SECONDS * SECOND };
         plan
     }
