@@ -53,6 +53,20 @@ async fn a_server_that_loads_its_keys_is_waited_for() {
     }
 }
 
+/// As after a failover that sentinels tell of.
+#[tokio::test]
+async fn a_server_that_took_over_and_loads_its_keys_is_waited_for() {
+    let before = RedisServer::start(&[]);
+    let mut bench = Bench::new(patient(&Load::ClosedLoop), standalone(&before), 1);
+    bench.connect().await;
+    let server = loading();
+    bench.engine.update_topology(&standalone(&server).into()).unwrap();
+    bench.start(1);
+    let snapshot = bench.finished(1).await;
+    assert_all_succeeded(&snapshot);
+    assert_eq!(before.calls("get") + before.calls("set"), 0);
+}
+
 #[tokio::test]
 async fn a_cluster_that_is_down_is_waited_for() {
     let cluster = RedisCluster::start(3);

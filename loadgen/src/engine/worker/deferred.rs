@@ -64,7 +64,7 @@ impl Worker {
 
     #[inline]
     fn holds_none(&self) -> bool {
-        self.deferred.is_empty() && self.nodes.first().is_none_or(|node| node.resends.is_empty())
+        self.deferred.is_empty() && self.nodes.get(self.sole).is_none_or(|node| node.resends.is_empty())
     }
 
     #[cold]
@@ -79,7 +79,9 @@ impl Worker {
         let Some((window, batch)) = self.run.as_ref().map(|run| (run.window, run.batch)) else { return };
         for index in 0..self.connections.len() {
             while self.connections[index].room(window, batch) > 0 {
-                let Some(resend) = self.nodes.first_mut().and_then(|node| node.resends.pop_front()) else { return };
+                let Some(resend) = self.nodes.get_mut(self.sole).and_then(|node| node.resends.pop_front()) else {
+                    return;
+                };
                 self.stage(index as u32, resend.request);
             }
         }
