@@ -60,6 +60,8 @@ pub enum Again {
     Moved,
     /// A node cannot be reached.
     NodeGone,
+    /// The map was another than before, and may be changing still.
+    Settling,
 }
 
 impl Again {
@@ -70,7 +72,7 @@ impl Again {
             // The map is one address, and the primary may be another within a second.
             _ if target.topology == Kind::Sentinel => jitter(Duration::from_millis(200)),
             Self::Moved => jitter(Duration::from_secs(1)),
-            Self::NodeGone => Duration::from_secs(1) + jitter(Duration::from_secs(2)),
+            Self::NodeGone | Self::Settling => Duration::from_secs(1) + jitter(Duration::from_secs(2)),
         }
     }
 }

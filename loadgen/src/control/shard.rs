@@ -95,17 +95,19 @@ pub struct Shard {
 #[derive(Debug)]
 struct Search {
     plan: Arc<ShardPlan>,
+    /// None: it is the first one.
+    why: Option<Again>,
     findings: mpsc::Receiver<Finding>,
     task: JoinHandle<()>,
 }
 
 impl Search {
-    fn begin<F>(plan: &Arc<ShardPlan>, look: impl FnOnce(mpsc::Sender<Finding>) -> F) -> Self
+    fn begin<F>(plan: &Arc<ShardPlan>, why: Option<Again>, look: impl FnOnce(mpsc::Sender<Finding>) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let (sender, findings) = mpsc::channel(FINDINGS);
-        Self { plan: plan.clone(), findings, task: tokio::spawn(look(sender)) }
+        Self { plan: plan.clone(), why, findings, task: tokio::spawn(look(sender)) }
     }
 }
 
@@ -291,10 +293,13 @@ impl Shard {
         let topology = Arc::new(found.topology);
         let before = self.topology.replace(topology.clone());
         if let Some(engine) = &self.engine {
+            let done = engine.update_topology(&topology);
             if before.as_ref() != Some(&topology) {
                 info!(nodes = topology.nodes.len(), "the target's map has changed");
+                // Slots move one by one, and of those that no request meets any more nobody tells.
+                self.search_again(Again::Settling);
             }
-            if let Err(error) = engine.update_topology(&topology) {
+            if let Err(error) = done {
                 self.observe(Event::Failed(failure::of_engine(&error)));
             }
             return;
@@ -386,12 +391,14 @@ impl Shard {
             return self.observe(Event::Failed(ShardFailure { reason: FailureReason::Resources, message }));
         }
         let mounts = self.settings.mounts.clone();
-        self.search = Some(Search::begin(plan, |sender| target::search(plan.clone(), mounts, sender)));
+        self.search = Some(Search::begin(plan, None, |sender| target::search(plan.clone(), mounts, sender)));
     }
 
-    /// One look at a time: a stale map that is being replaced already is not looked at again.
+    /// One look at a time: a stale map that is being replaced already is not looked at again. Only a look that nothing
+    /// hurries gives way.
     fn search_again(&mut self, why: Again) {
-        if self.search.is_some() || !self.trial.wants_target() {
+        let hurried = self.search.as_ref().is_some_and(|search| search.why != Some(Again::Settling));
+        if hurried || !self.trial.wants_target() {
             return;
         }
         if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone())
@@ -399,7 +406,7 @@ impl Shard {
         {
             let mounts = self.settings.mounts.clone();
             let look = |sender| target::search_again(plan.clone(), mounts, known, why, sender);
-            self.search = Some(Search::begin(&plan, look));
+            self.search = Some(Search::begin(&plan, Some(why), look));
         }
     }
 
