@@ -36,12 +36,6 @@ fn clock(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Asks for timers that are not rounded: the default may be late by 50 us.
-pub(crate) fn exact_timers() {
-    // SAFETY: this option takes one number and touches no memory. A refusal costs accuracy, which is measured.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
-}
-
 /// Has the kernel note when bytes arrive on this socket, for [`receive_stamped`].
 pub(crate) fn stamp_arrivals(socket: &TcpStream) -> io::Result<()> {
     let on: libc::c_int = 1;
@@ -144,60 +138,78 @@ fn owned(result: libc::c_int) -> io::Result<OwnedFd> {
 
 /// An epoll instance.
 #[derive(Debug)]
-pub(crate) struct Poller {
-    descriptor: OwnedFd,
-    /// The kernel knows `epoll_pwait2` (5.11).
-    nanoseconds: bool,
-}
+pub(crate) struct Poller(OwnedFd);
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: takes a flag and touches no memory.
-        Ok(Self { descriptor: owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?, nanoseconds: true })
+        owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(Self)
     }
 
     /// Watches `file`, edge-triggered, for everything. Closing the file ends it.
     pub(crate) fn add(&self, file: &impl AsRawFd, token: u64) -> io::Result<()> {
         let events = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
         let mut event = Event { events, u64: token };
-        let (poller, file): (RawFd, RawFd) = (self.descriptor.as_raw_fd(), file.as_raw_fd());
+        let (poller, file): (RawFd, RawFd) = (self.0.as_raw_fd(), file.as_raw_fd());
         // SAFETY: both descriptors are open, and `event` is valid for the call.
         checked(unsafe { libc::epoll_ctl(poller, libc::EPOLL_CTL_ADD, file, &raw mut event) }).map(drop)
     }
 
-    /// Waits until something happens or `timeout` has passed. An interruption is no event.
-    pub(crate) fn wait<'a>(&mut self, events: &'a mut [Event], timeout: Duration) -> io::Result<&'a [Event]> {
-        let count = self.wait_once(events, timeout);
-        match count {
+    /// Waits until something happens or `timeout` has passed, in whole milliseconds rounded up; without one until
+    /// something happens. An interruption is no event.
+    pub(crate) fn wait<'a>(&self, events: &'a mut [Event], timeout: Option<Duration>) -> io::Result<&'a [Event]> {
+        let capacity = events.len() as libc::c_int;
+        let milliseconds = timeout
+            .map_or(-1, |timeout| timeout.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as libc::c_int);
+        // SAFETY: `events` is valid for `capacity` events.
+        let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), capacity, milliseconds) };
+        match checked(count) {
             Ok(count) => Ok(&events[..count as usize]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(&[]),
-            Err(error) if self.nanoseconds && error.raw_os_error() == Some(libc::ENOSYS) => {
-                self.nanoseconds = false;
-                Ok(&[])
-            }
             Err(error) => Err(error),
         }
     }
+}
 
-    fn wait_once(&self, events: &mut [Event], timeout: Duration) -> io::Result<libc::c_int> {
-        let poller = self.descriptor.as_raw_fd();
-        let capacity = events.len() as libc::c_int;
-        if !self.nanoseconds {
-            let milliseconds = timeout.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as libc::c_int;
-            // SAFETY: `events` is valid for `capacity` events.
-            return checked(unsafe { libc::epoll_wait(poller, events.as_mut_ptr(), capacity, milliseconds) });
+/// Wakes a poller at an instant of the monotonic clock, to the nanosecond as far as the kernel can. Unlike the timeout of
+/// a wait it stays set while replies come in between, so that the kernel programs its timer once per instant.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    timer: OwnedFd,
+    set: u64,
+}
+
+impl Alarm {
+    pub(crate) fn new() -> io::Result<Self> {
+        let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+        // SAFETY: takes numbers and touches no memory.
+        let timer = owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
+        Ok(Self { timer, set: 0 })
+    }
+
+    /// Goes off at `instant`, in nanoseconds, and no more at the one before. Each time is an edge of its own, so it need
+    /// not be read.
+    #[inline]
+    pub(crate) fn set(&mut self, instant: u64) -> io::Result<()> {
+        if self.set == instant {
+            return Ok(());
         }
-        let timeout = libc::timespec {
-            tv_sec: timeout.as_secs() as libc::time_t,
-            tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
+        let at = libc::timespec {
+            tv_sec: (instant / 1_000_000_000) as libc::time_t,
+            tv_nsec: (instant % 1_000_000_000) as libc::c_long,
         };
-        let no_mask = std::ptr::null::<libc::sigset_t>();
-        // SAFETY: `events` is valid for `capacity` events, `timeout` for the call; no signal mask is given, so its size
-        // is not looked at. By number, because the C library's wrapper is younger than the kernel's call.
-        let count = unsafe {
-            libc::syscall(libc::SYS_epoll_pwait2, poller, events.as_mut_ptr(), capacity, &raw const timeout, no_mask, 8)
-        };
-        checked(count as libc::c_int)
+        let once = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
+        let (timer, before) = (self.timer.as_raw_fd(), std::ptr::null_mut());
+        // SAFETY: `once` is valid for the call, and what was set before is not asked for.
+        checked(unsafe { libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &raw const once, before) })?;
+        self.set = instant;
+        Ok(())
+    }
+}
+
+impl AsRawFd for Alarm {
+    fn as_raw_fd(&self) -> RawFd {
+        self.timer.as_raw_fd()
     }
 }
 

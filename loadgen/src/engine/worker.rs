@@ -29,7 +29,7 @@ use super::mailbox::Command;
 use super::pace::Pace;
 use super::pipeline::Request;
 use super::run::Run;
-use super::sys::{self, Event, Poller, Waker};
+use super::sys::{self, Alarm, Event, Poller, Waker};
 use crate::cluster::{SLOTS, Topology};
 use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
@@ -39,6 +39,9 @@ use crate::workload::Workload;
 
 /// The mark of the eventfd among the events.
 const MAIL: u64 = u64::MAX;
+
+/// The mark of the alarm.
+const ALARM: u64 = u64::MAX - 1;
 
 /// Events taken in one turn.
 const EVENTS: usize = 256;
@@ -70,6 +73,7 @@ pub(super) struct Worker {
     common: Arc<Common>,
     seat: Seat,
     poller: Poller,
+    alarm: Alarm,
     mail: Receiver<Command>,
     nodes: Vec<Node>,
     /// The node that has all keys where there are no slots.
@@ -123,12 +127,15 @@ impl Worker {
     ) -> std::io::Result<Self> {
         let poller = Poller::new()?;
         poller.add(waker, MAIL)?;
+        let alarm = Alarm::new()?;
+        poller.add(&alarm, ALARM)?;
         let recording = Recording::new(&common.plan);
         let pace_of_connecting = Pace::of(common.plan.connect_rate, seat);
         let mut worker = Self {
             common,
             seat,
             poller,
+            alarm,
             mail,
             nodes: Vec::new(),
             sole: 0,
@@ -168,7 +175,6 @@ impl Worker {
 
     /// Works until stopped.
     pub(super) fn run(mut self) {
-        sys::exact_timers();
         self.run_queue = RunQueue::of_this_thread();
         let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
         while !self.stopped {
@@ -182,7 +188,7 @@ impl Worker {
     }
 
     fn turn(&mut self, events: &mut [Event]) -> std::io::Result<()> {
-        let timeout = self.until_next();
+        let timeout = self.until_next()?;
         let happened = self.poller.wait(events, timeout)?;
         self.now = sys::monotonic_nanoseconds();
         if let Some(run) = &mut self.run {
@@ -191,6 +197,8 @@ impl Worker {
         for event in happened {
             match event.u64 {
                 MAIL => self.read_mail(),
+                // There is something to do of our own accord, as after every other event.
+                ALARM => {}
                 connection => self.happened(connection as usize, event.events),
             }
         }
@@ -204,8 +212,9 @@ impl Worker {
         Ok(())
     }
 
-    /// How long there is nothing to do of our own accord.
-    fn until_next(&mut self) -> Duration {
+    /// Sets the alarm to when there is something to do of our own accord. Says how long to wait: not at all if that is
+    /// now, else until something happens.
+    fn until_next(&mut self) -> std::io::Result<Option<Duration>> {
         let mut next = self.next_tick;
         if let Some(run) = &mut self.run {
             next = next.min(match run.stage {
@@ -215,9 +224,10 @@ impl Worker {
             });
         }
         if next <= self.now || !self.again.is_empty() {
-            return Duration::ZERO;
+            return Ok(Some(Duration::ZERO));
         }
-        Duration::from_nanos(next.saturating_sub(sys::monotonic_nanoseconds()))
+        self.alarm.set(next)?;
+        Ok(None)
     }
 
     /// What happens rarely and need not be punctual.

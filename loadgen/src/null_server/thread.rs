@@ -145,7 +145,7 @@ impl Thread {
                 (true, true) => ACCEPT_AGAIN,
                 (true, false) => IDLE,
             };
-            let happened = match self.poller.wait(&mut events, timeout) {
+            let happened = match self.poller.wait(&mut events, Some(timeout)) {
                 Ok(happened) => happened,
                 Err(error) => {
                     eprintln!("null server: failed to wait for events: {error}");
