@@ -21,6 +21,12 @@ impl LoadSpec {
         self.closed_loop.and_then(|closed| closed.concurrency)
     }
 
+    /// The number of requests that the measurement is of, if it is of one.
+    pub fn requests_in_all(&self) -> Option<u64> {
+        let by_connection = self.requests_per_connection.map(|each| each.saturating_mul(self.connections.into()));
+        self.requests.or(by_connection)
+    }
+
     /// The mean rate that the measurement asks for; none in a closed loop. That of a spec that was not checked may be
     /// anything.
     pub fn mean_rate(&self) -> Option<u64> {
@@ -160,39 +166,50 @@ fn check_stages(load: &LoadSpec, problems: &mut Vec<Problem>) -> Vec<plan::RateS
 }
 
 pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<Bound> {
-    if load.max_duration.is_some() && load.requests.is_none() {
-        let message = "goes with requests only: remove it, or set requests instead of duration";
-        problems.push(Problem::new("spec.load.maxDuration", load.max_duration.as_ref()?, message));
+    let count = load.requests_in_all();
+    if let (Some(limit), None) = (&load.max_duration, count) {
+        let message =
+            "goes with requests or requestsPerConnection only: remove it, or set requests instead of duration";
+        problems.push(Problem::new("spec.load.maxDuration", limit, message));
     }
     // What is wrong with a stage by itself is said already.
     let stages = check_stages(load, &mut Vec::new());
-    let mut durations = Durations { problems, within: "spec.load" };
-    match (&load.duration, load.requests, stages.is_empty()) {
-        (Some(duration), None, true) => Some(Bound::Duration(durations.between("duration", duration, SECOND, LONGEST))),
-        (None, Some(count), true) => {
-            let limit = load.max_duration.as_ref();
-            let at_most = limit.map_or(HOUR, |limit| durations.between("maxDuration", limit, SECOND, LONGEST));
-            Some(Bound::Requests { count, at_most })
-        }
-        (None, None, false) => {
-            let nanoseconds = stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(stage.nanoseconds));
-            let length = Duration::from_nanos(nanoseconds);
-            if !(SECOND..=LONGEST).contains(&length) {
-                let (least, most) = (GoDuration::from(SECOND), GoDuration::from(LONGEST));
-                let message = format!("must take {least} to {most} together: change their durations");
-                problems.push(Problem::new("spec.load.stages", GoDuration::from(length), message));
-            }
-            Some(Bound::Duration(length))
-        }
-        (duration, requests, no_stages) => {
-            let set = [(duration.is_some(), "duration"), (requests.is_some(), "requests"), (!no_stages, "stages")];
-            let set: Vec<&str> = set.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
-            let found = if set.is_empty() { "none is".to_owned() } else { format!("{} are", set.join(" and ")) };
-            let message = format!("exactly one of duration, requests and stages must be set; {found} set");
-            problems.push(Problem::new("spec.load", "", message));
-            None
-        }
+    let set: Vec<&str> = [
+        (load.duration.is_some(), "duration"),
+        (load.requests.is_some(), "requests"),
+        (load.requests_per_connection.is_some(), "requestsPerConnection"),
+        (!stages.is_empty(), "stages"),
+    ]
+    .into_iter()
+    .filter_map(|(is_set, name)| is_set.then_some(name))
+    .collect();
+    if set.len() > 1 {
+        let message = format!(
+            "at most one of duration, requests, requestsPerConnection and stages may be set; {} are set",
+            set.join(" and ")
+        );
+        problems.push(Problem::new("spec.load", "", message));
+        return None;
     }
+    let mut durations = Durations { problems, within: "spec.load" };
+    if let Some(count) = count {
+        let limit = load.max_duration.as_ref();
+        let at_most = limit.map_or(HOUR, |limit| durations.between("maxDuration", limit, SECOND, LONGEST));
+        return Some(Bound::Requests { count, at_most });
+    }
+    if let Some(duration) = &load.duration {
+        return Some(Bound::Duration(durations.between("duration", duration, SECOND, LONGEST)));
+    }
+    if stages.is_empty() {
+        return Some(Bound::Duration(LONGEST));
+    }
+    let length = Duration::from_nanos(stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(stage.nanoseconds)));
+    if !(SECOND..=LONGEST).contains(&length) {
+        let (least, most) = (GoDuration::from(SECOND), GoDuration::from(LONGEST));
+        let message = format!("must take {least} to {most} together: change their durations");
+        problems.push(Problem::new("spec.load.stages", GoDuration::from(length), message));
+    }
+    Some(Bound::Duration(length))
 }
 
 pub(super) fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Duration, plan::Timeouts) {
@@ -237,7 +254,11 @@ pub(super) fn check_amount(load: &LoadSpec, bound: Bound, shards: u64, problems:
                 u128::from(count) / rate,
                 GoDuration::from(longest)
             );
-            problems.push(Problem::new("spec.load.requests", count, message));
+            let (field, value) = match load.requests_per_connection {
+                Some(each) => ("spec.load.requestsPerConnection", each),
+                None => ("spec.load.requests", count),
+            };
+            problems.push(Problem::new(field, value, message));
         }
         _ => {}
     }

@@ -221,8 +221,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.load",
         condition: "(has(self.duration) ? 1 : 0) + (has(self.requests) ? 1 : 0) + \
-                    (has(self.stages) && self.stages.size() > 0 ? 1 : 0) == 1",
-        message: "exactly one of duration, requests and stages must be set: stages are as long as their durations together",
+                    (has(self.requestsPerConnection) ? 1 : 0) + \
+                    (has(self.stages) && self.stages.size() > 0 ? 1 : 0) <= 1",
+        message: "at most one of duration, requests, requestsPerConnection and stages may be set: stages are as long as \
+                  their durations together",
         expression: None,
         field: None,
     },
@@ -249,8 +251,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "spec.load",
-        condition: "!has(self.maxDuration) || has(self.requests)",
-        message: "maxDuration goes with requests only: remove it, or set requests instead of duration",
+        condition: "!has(self.maxDuration) || has(self.requests) || has(self.requestsPerConnection)",
+        message: "maxDuration goes with requests or requestsPerConnection only: remove it, or set requests instead of duration",
         expression: None,
         field: Some(".maxDuration"),
     },

@@ -140,7 +140,8 @@ pub struct LoadSpec {
     /// Cluster, and not with `closedLoop.concurrency`. Default `Window`.
     #[serde(default)]
     pub pipeline_mode: PipelineMode,
-    /// How long the measurement is, after the warm-up: 1s to 48h.
+    /// How long the measurement is, after the warm-up: 1s to 48h. If neither it nor `requests`, `requestsPerConnection` or
+    /// `stages` is set, the load goes on until it is aborted, at most 48h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<GoDuration>,
     /// How many requests are measured, after the warm-up, by the whole benchmark: at least one for each shard, at most
@@ -148,8 +149,13 @@ pub struct LoadSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub requests: Option<u64>,
-    /// The longest that `requests` may take, 1s to 48h: what is not sent by then is not sent. Only with `requests`;
-    /// 1h if not set.
+    /// The same by connection, 1 to 1000000: `connections` times as many requests are measured, as with `memtier_benchmark
+    /// -n`. Which connection makes how many of them is left to the load: a slow one does not hold the others up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub requests_per_connection: Option<u64>,
+    /// The longest that `requests` or `requestsPerConnection` may take, 1s to 48h: what is not sent by then is not sent.
+    /// Only with one of these; 1h if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_duration: Option<GoDuration>,
     /// Load before the measurement, which counts apart: 0s to 1h. Default 5s.

@@ -186,6 +186,14 @@ fn stages_are_rate_and_duration() {
 }
 
 #[test]
+fn a_load_without_an_end_is_as_long_as_any_may_be() {
+    let bound = |load: Value| validate(&with(&json!({ "load": load })).spec, "cart").unwrap().bound;
+    assert_eq!(bound(json!({"duration": null})), Bound::Duration(Duration::from_secs(48 * 3600)));
+    let by_connection = json!({"duration": null, "requestsPerConnection": 30, "connections": 40});
+    assert_eq!(bound(by_connection), Bound::Requests { count: 1200, at_most: HOUR });
+}
+
+#[test]
 fn each_problem_names_field_value_and_way_out() {
     let cases = [
         (json!({"shards": {"count": 0}}), "spec.shards.count: 0: must be at least 1"),
@@ -215,15 +223,23 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (
             json!({"load": {"requests": 9}}),
-            "spec.load: exactly one of duration, requests and stages must be set; duration and requests are set",
+            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set; \
+             duration and requests are set",
         ),
         (
-            json!({"load": {"duration": null}}),
-            "spec.load: exactly one of duration, requests and stages must be set; none is set",
+            json!({"load": {"requestsPerConnection": 9, "requests": 9, "duration": null}}),
+            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set; \
+             requests and requestsPerConnection are set",
+        ),
+        (
+            json!({"load": {"requestsPerConnection": 1_000_000, "duration": null}}),
+            "spec.load.requestsPerConnection: 1000000: would take 50000 s at 1000 requests per second, longer than \
+             maxDuration, which is 1h: raise that",
         ),
         (
             json!({"load": {"maxDuration": "1h"}}),
-            "spec.load.maxDuration: 1h: goes with requests only: remove it, or set requests instead of duration",
+            "spec.load.maxDuration: 1h: goes with requests or requestsPerConnection only: remove it, or set requests \
+             instead of duration",
         ),
         (json!({"load": {"duration": "999h"}}), "spec.load.duration: 999h: must be from 1s to 48h"),
         (json!({"load": {"duration": "9999999999999h"}}), "spec.load.duration: 9999999999999h: must be from 1s to 48h"),
@@ -329,7 +345,8 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
         ),
         (
             json!({"load": {"stages": [stage("9s", 1, 9)], "openLoop": null}}),
-            "spec.load: exactly one of duration, requests and stages must be set; duration and stages are set",
+            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set; \
+             duration and stages are set",
         ),
         (
             json!({"load": {"stages": [stage("9s", 1, 9)], "duration": null}}),

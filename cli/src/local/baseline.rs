@@ -146,6 +146,7 @@ fn shortened(spec: &mut RedisBenchmarkSpec) {
     let written = load.duration.as_ref().and_then(|duration| duration.parse().ok()).unwrap_or(LONGEST);
     load.duration = Some(GoDuration::from(written.min(LONGEST)));
     load.requests = None;
+    load.requests_per_connection = None;
     load.max_duration = None;
     // Of stages the highest rate, throughout.
     let rates = std::mem::take(&mut load.stages).into_iter().flat_map(|stage| [stage.rate.from, stage.rate.to]);

@@ -95,10 +95,10 @@ fn load(load: &LoadSpec) -> String {
             let _ = write!(loop_, ", on a grid of {}", open.pacing_grid.as_str());
         }
     }
-    let bound = match (&load.duration, load.requests, load.stages.len()) {
+    let bound = match (&load.duration, load.requests_in_all(), load.stages.len()) {
         (Some(duration), _, _) => format!(" for {}", duration.as_str()),
         (None, Some(requests), _) => format!(" of {} requests", count(requests)),
-        (None, None, 0) => String::new(),
+        (None, None, 0) => " until aborted".to_owned(),
         (None, None, _) => format!(", {}", stages(load)),
     };
     let mut connections = format!("{} connections x {} in flight", count(load.connections.into()), load.pipeline);

@@ -159,8 +159,8 @@ impl Poller {
     /// something happens. An interruption is no event.
     pub(crate) fn wait<'a>(&self, events: &'a mut [Event], timeout: Option<Duration>) -> io::Result<&'a [Event]> {
         let capacity = events.len() as libc::c_int;
-        let milliseconds = timeout
-            .map_or(-1, |timeout| timeout.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as libc::c_int);
+        let milliseconds =
+            timeout.map_or(-1, |timeout| timeout.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as libc::c_int);
         // SAFETY: `events` is valid for `capacity` events.
         let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), capacity, milliseconds) };
         match checked(count) {
