@@ -98,6 +98,7 @@ test-steps:
 
 # Building first, because tests start the programs of other crates.
 test-unit: packages ## the tests that need no Kubernetes
+	@$(E2E)/install.sh haproxy:haproxy
 	cargo build --workspace --exclude redisbench-e2e --bins --tests
 	cargo test --workspace --exclude redisbench-e2e
 

@@ -14,6 +14,7 @@ mod names;
 mod plans;
 mod protocol;
 mod protocol3;
+mod proxy;
 mod refusals;
 mod sentinel;
 mod tls;

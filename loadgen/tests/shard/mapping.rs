@@ -1,41 +1,20 @@
-//! A cluster whose nodes announce addresses that are not for us: each is reached through a forwarder of its own.
-
-use std::io::copy;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::thread;
+//! A cluster whose nodes announce addresses that are not for us: each is reached through a proxy of its own.
 
 use redisbench_wire::ShardPhase;
 use redisbench_wire::plan::AddressMapping;
 
 use crate::client::Shard;
 use crate::plans::clustered;
+use crate::proxy::HaProxy;
 use crate::support::RedisCluster;
-
-/// Passes on everything, both ways, until the test ends.
-fn forward(to: SocketAddr) -> String {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    thread::spawn(move || {
-        for near in listener.incoming().flatten() {
-            let far = TcpStream::connect(to).unwrap();
-            for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
-                thread::spawn(move || {
-                    let _ = copy(&mut from, &mut to);
-                    let _ = to.shutdown(std::net::Shutdown::Write);
-                });
-            }
-        }
-    });
-    address
-}
 
 #[tokio::test]
 async fn announced_addresses_are_mapped_in_maps_and_redirects() {
     let cluster = RedisCluster::steady(3);
-    let map: Vec<_> = cluster
-        .nodes
-        .iter()
-        .map(|node| AddressMapping { announced: node.endpoint(), reachable: forward(node.address()) })
+    let servers: Vec<_> = cluster.nodes.iter().map(|node| [node.endpoint()]).collect();
+    let proxy = HaProxy::start(&servers.iter().map(<[String; 1]>::as_slice).collect::<Vec<_>>());
+    let map: Vec<_> = std::iter::zip(&cluster.nodes, proxy.endpoints())
+        .map(|(node, reachable)| AddressMapping { announced: node.endpoint(), reachable })
         .collect();
     let mut plan = clustered(&map[0].reachable);
     plan.target.address_map.clone_from(&map);
