@@ -30,6 +30,7 @@ pub fn plans(spec: &Validated, run: &str) -> Vec<ShardPlan> {
             load: spec.load.clone(),
             connections: part_u32(spec.connections, shard, shards),
             connect_rate: spec.connect_rate,
+            preload_pace: spec.preload_pace,
             pipeline: spec.pipeline,
             pipeline_mode: spec.pipeline_mode,
             concurrency: spec.concurrency.map(|callers| part_u32(callers, shard, shards)),

@@ -13,8 +13,8 @@ use redisbench_loadgen::cluster::{NodeAddress, SLOTS, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{
-    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan,
-    Target, Timeouts, Values, Workload,
+    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
+    ShardPlan, Target, Timeouts, Values, Workload,
 };
 use redisbench_wire::{Detail, plan as wire_plan};
 
@@ -203,6 +203,7 @@ fn plan(options: &Options) -> ShardPlan {
         connections: options.connections,
         pipeline: options.pipeline,
         connect_rate: None,
+        preload_pace: PreloadPace::default(),
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

@@ -1,8 +1,8 @@
 //! A plan for unit tests to start from.
 
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan, Target,
-    Timeouts, Topology, Values, Workload,
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
+    Target, Timeouts, Topology, Values, Workload,
 };
 
 /// One second in nanoseconds.
@@ -42,6 +42,7 @@ pub fn plan() -> ShardPlan {
         connections: 4,
         pipeline: 1,
         connect_rate: None,
+        preload_pace: PreloadPace::default(),
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

@@ -15,7 +15,7 @@ use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, m
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, HotKeys, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload,
-    ShardPlan, Target, Timeouts, ValueContent, ValueSize, Values, WeightedSize, Workload,
+    PreloadPace, ShardPlan, Target, Timeouts, ValueContent, ValueSize, Values, WeightedSize, Workload,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -121,6 +121,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
         connections: 10,
         pipeline: 16,
         connect_rate: None,
+        preload_pace: PreloadPace::default(),
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

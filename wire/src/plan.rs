@@ -40,6 +40,9 @@ pub struct ShardPlan {
     /// How many connections the whole benchmark begins in a second at most, at least 1; none without a limit. Each worker
     /// begins its own evenly, at its part of the rate.
     pub connect_rate: Option<u32>,
+    /// How fast the preload is.
+    #[serde(default)]
+    pub preload_pace: PreloadPace,
     /// The most requests in flight per connection, at least 1.
     pub pipeline: u32,
     /// How a connection of a closed loop goes on after a reply.
@@ -77,6 +80,16 @@ pub enum Preload {
     Always,
     /// `SET .. NX` for every key.
     FillMissing,
+}
+
+/// How fast the preload is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreloadPace {
+    /// Keys per second of the whole benchmark, at least 1; none without a limit. Each worker keeps its part of it.
+    pub rate_per_second: Option<u64>,
+    /// Commands in flight per connection, at least 1; none for the trial's own, but at least 16.
+    pub pipeline: Option<u32>,
 }
 
 /// Time limits of single steps.
@@ -155,6 +168,7 @@ pub(crate) mod tests {
             connections: 1,
             pipeline: 1,
             connect_rate: None,
+            preload_pace: PreloadPace::default(),
             pipeline_mode: PipelineMode::Window,
             concurrency: None,
             warmup_nanoseconds: 0,

@@ -11,9 +11,13 @@ use super::spec::{Arrival, LoadSpec, LoadType, OpenLoopSpec, PipelineMode, Redis
 use super::target::TargetType;
 use super::validate::{Durations, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
 use super::validated::Bound;
+use super::workload::PreloadMode;
 
 /// The longest measurement: a series of throughput holds no more.
 const LONGEST: Duration = Duration::from_secs(48 * 3600);
+
+/// The longest preload. A Job that takes a day longer than planned is ended.
+const LONGEST_PRELOAD: Duration = Duration::from_secs(24 * 3600);
 
 impl LoadSpec {
     /// Callers that share the connections.
@@ -108,6 +112,18 @@ pub(super) fn check_connect_rate(spec: &RedisBenchmarkSpec, problems: &mut Vec<P
             GoDuration::from(prepare_timeout)
         );
         problems.push(Problem::new("spec.load.connectRate", rate, message));
+    }
+}
+
+/// Whether a preload ends, at its rate, before its pods are given up.
+pub(super) fn check_preload_rate(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
+    let (preload, keys) = (&spec.preload, spec.workload.keys.count);
+    let Some(rate) = preload.rate.filter(|rate| *rate > 0 && preload.mode != PreloadMode::None) else { return };
+    let needed = Duration::from_secs(keys.div_ceil(rate));
+    if needed > LONGEST_PRELOAD {
+        let (needed, most) = (GoDuration::from(needed), GoDuration::from(LONGEST_PRELOAD));
+        let message = format!("takes {needed} for {keys} keys, longer than {most}: raise it, or have fewer keys");
+        problems.push(Problem::new("spec.preload.rate", rate, message));
     }
 }
 

@@ -62,6 +62,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             PreloadMode::Always => plan::Preload::Always,
             PreloadMode::FillMissing => plan::Preload::FillMissing,
         },
+        preload_pace: plan::PreloadPace { rate_per_second: spec.preload.rate, pipeline: spec.preload.pipeline },
         cleanup: spec.cleanup.keys == CleanupKeys::DeletePrefix,
         load,
         connections: spec.load.connections,
@@ -180,6 +181,7 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
     problems.extend(per_shard("load.connections", spec.load.connections.into()));
     load::check_callers(spec, problems);
     load::check_connect_rate(spec, problems);
+    load::check_preload_rate(spec, problems);
     problems.extend(spec.load.requests.and_then(|requests| per_shard("load.requests", requests)));
     for (field, keys) in all_keys(&spec.workload) {
         if keys.pattern.kind == KeyPatternType::Partitioned {

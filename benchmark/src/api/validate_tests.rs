@@ -205,6 +205,10 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (json!({"load": {"connections": 0}}), "spec.load.connections: 0: must be at least 1"),
         (
+            json!({"preload": {"mode": "Always", "rate": 10}}),
+            "spec.preload.rate: 10: takes 27h46m40s for 1000000 keys, longer than 24h: raise it, or have fewer keys",
+        ),
+        (
             json!({"load": {"connections": 3}, "shards": {"count": 4}}),
             "spec.load.connections: 3: must be at least shards.count, which is 4: every shard needs one",
         ),

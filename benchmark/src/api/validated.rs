@@ -17,6 +17,8 @@ pub struct Validated {
     pub workload: plan::Workload,
     /// What is written before.
     pub preload: plan::Preload,
+    /// How fast.
+    pub preload_pace: plan::PreloadPace,
     /// Whether the keys are deleted when the load is over.
     pub cleanup: bool,
     /// How requests come about.

@@ -64,6 +64,15 @@ pub struct PreloadSpec {
     /// Default `None`.
     #[serde(default)]
     pub mode: PreloadMode,
+    /// How many keys the whole benchmark writes in a second at most, 1 to 1000000000. Not set by default: as fast as its
+    /// connections can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub rate: Option<u64>,
+    /// The most commands in flight per connection, 1 to 10000. Not set by default: `load.pipeline`, but at least 16.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub pipeline: Option<u32>,
 }
 
 /// What is written before the measurement.

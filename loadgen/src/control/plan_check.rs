@@ -16,6 +16,10 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     require(plan.shard < plan.shards, || format!("shard {} of {} shards", plan.shard, plan.shards))?;
     require(plan.connections > 0, || "connections is 0: a shard needs one at least".into())?;
     require(plan.pipeline > 0, || "pipeline is 0: a connection needs one request in flight at least".into())?;
+    let pace = plan.preload_pace;
+    require(pace.pipeline != Some(0) && pace.rate_per_second != Some(0), || {
+        "preloadPace has a 0: it needs one key per second and one command in flight at least".into()
+    })?;
     require(plan.concurrency != Some(0), || "concurrency is 0: a shard needs one caller at least".into())?;
     require(!target.endpoints.is_empty(), || "target.endpoints is empty".into())?;
     require(target.master_name.is_some() == (target.topology == Topology::Sentinel), || {
@@ -138,10 +142,12 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut ShardPlan);
-        let faults: [(Spoil, &str); 25] = [
+        let faults: [(Spoil, &str); 27] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shard = 3, "shard 3 of 3 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
+            (|plan| plan.preload_pace.pipeline = Some(0), "preloadPace has a 0"),
+            (|plan| plan.preload_pace.rate_per_second = Some(0), "preloadPace has a 0"),
             (|plan| plan.pipeline = 0, "pipeline is 0"),
             (|plan| plan.concurrency = Some(0), "concurrency is 0"),
             (|plan| plan.target.endpoints.clear(), "target.endpoints is empty"),

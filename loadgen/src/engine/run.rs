@@ -68,6 +68,8 @@ pub(super) struct Run {
     pub attempt: u32,
     /// Keys whose write got no reply: the preload writes them again.
     pub redo: Vec<u64>,
+    /// How many more commands a preload may draw by its rate; none without one.
+    pub allowance: Option<Allowance>,
     /// The most commands in flight per connection.
     pub window: usize,
     /// The most commands in one send.
@@ -134,6 +136,45 @@ pub(super) struct Found {
 /// Enough for one send: more would only wait in the socket.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// What a worker may draw of a preload's rate. What was missed may be made up for: the rate is that of the whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    /// Per second, of all workers of all shards.
+    rate: u64,
+    /// How many these are.
+    seats: u64,
+    since: u64,
+    drawn: u64,
+    left: u64,
+}
+
+impl Allowance {
+    /// Adds what has come by `now`. Says whether there is something.
+    pub(super) fn come(&mut self, now: u64) -> bool {
+        let time = u128::from(now.saturating_sub(self.since));
+        let come = time * u128::from(self.rate) / (SECOND * u128::from(self.seats));
+        self.left = u64::try_from(come).unwrap_or(u64::MAX).saturating_sub(self.drawn);
+        self.left > 0
+    }
+
+    fn take(&mut self) {
+        self.drawn += 1;
+        self.left -= 1;
+    }
+
+    /// When the next comes, if none is left; looked at once a millisecond at most.
+    fn next(&self) -> u64 {
+        if self.left > 0 {
+            return u64::MAX;
+        }
+        let time = (u128::from(self.drawn) + 1) * SECOND * u128::from(self.seats) / u128::from(self.rate.max(1));
+        let next = self.since.saturating_add(u64::try_from(time).unwrap_or(u64::MAX).saturating_add(1));
+        next.next_multiple_of(1_000_000)
+    }
+}
+
+const SECOND: u128 = 1_000_000_000;
+
 /// A preload keeps at least this many commands in flight per connection.
 const PRELOAD_WINDOW: usize = 16;
 
@@ -147,6 +188,7 @@ impl Run {
             preload: false,
             attempt: 0,
             redo: Vec::new(),
+            allowance: None,
             window,
             batch,
             filling: Filling::Windows,
@@ -231,8 +273,12 @@ impl Run {
         let part = part_of(plan.workload.keys.count, plan.shard.into(), plan.shards.into());
         let step = u64::from(seat.workers);
         let source = Source::Walk { k: part.start + u64::from(seat.worker), step, end: part.end };
-        let mut run = Self::new(workload, source, (plan.pipeline as usize).max(PRELOAD_WINDOW), together);
+        let pace = plan.preload_pace;
+        let window = pace.pipeline.map_or((plan.pipeline as usize).max(PRELOAD_WINDOW), |pipeline| pipeline as usize);
+        let mut run = Self::new(workload, source, window, together);
         run.preload = true;
+        run.allowance =
+            pace.rate_per_second.map(|rate| Allowance { rate, seats: seat.step(), since: now, drawn: 0, left: 0 });
         run.start = now;
         run.measure_from = now;
         run
@@ -262,14 +308,20 @@ impl Run {
                 Some(drawn)
             }
             Source::Walk { k, step, end } => {
-                if let Some(again) = self.redo.pop() {
-                    return Some(again);
-                }
-                let drawn = *k;
-                if drawn >= *end {
+                if self.allowance.is_some_and(|allowance| allowance.left == 0) {
                     return None;
                 }
-                *k += *step;
+                let drawn = match self.redo.pop() {
+                    Some(again) => again,
+                    None if *k >= *end => return None,
+                    None => {
+                        *k += *step;
+                        *k - *step
+                    }
+                };
+                if let Some(allowance) = &mut self.allowance {
+                    allowance.take();
+                }
                 Some(drawn)
             }
             Source::Open(_) => None,
@@ -323,6 +375,9 @@ impl Run {
     /// When the load next needs attention of its own accord.
     pub(super) fn next(&mut self, now: u64) -> u64 {
         let border = if now < self.measure_from { self.measure_from } else { self.ends };
+        if let Some(allowance) = &self.allowance {
+            return border.min(allowance.next());
+        }
         let Source::Open(schedule) = &self.source else { return border };
         match schedule.peek().due {
             // Waits for room, of which a reply will tell.
@@ -370,4 +425,30 @@ fn warmup_of_shard(plan: &ShardPlan, seat: Seat, start: u64) -> u64 {
     let Load::OpenLoop { arrival: Arrival::Constant, .. } = plan.load else { return 0 };
     let schedule = Schedule::of(plan, Seat { worker: 0, workers: 1, ..seat }, start);
     schedule.map_or(0, |schedule| schedule.due_before(start.saturating_add(plan.warmup_nanoseconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_seats_together_keep_the_rate_of_a_preload() {
+        const START: u64 = 77_000_000_000;
+        let mut seats = [Allowance { rate: 1000, seats: 3, since: START, drawn: 0, left: 0 }; 3];
+        let mut drawn = 0;
+        for millisecond in 0..=3000 {
+            for seat in &mut seats {
+                while seat.come(START + millisecond * 1_000_000) {
+                    seat.take();
+                    drawn += 1;
+                }
+                let wait = seat.next() - START;
+                assert!(
+                    wait > millisecond * 1_000_000 && wait <= (millisecond + 4) * 1_000_000,
+                    "{millisecond} {wait}"
+                );
+            }
+            assert!((drawn..drawn + 3).contains(&millisecond), "{millisecond}: {drawn}");
+        }
+    }
 }

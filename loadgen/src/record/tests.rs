@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
-    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, PipelineMode, Preload, Target, Timeouts,
-    Topology, Values, Workload,
+    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, PipelineMode, Preload, PreloadPace, Target,
+    Timeouts, Topology, Values, Workload,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage, Window};
 
@@ -50,6 +50,7 @@ fn plan(open_loop: bool) -> ShardPlan {
         connections: 1,
         pipeline: 1,
         connect_rate: None,
+        preload_pace: PreloadPace::default(),
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use redisbench_wire::plan::{
-    self, Bound, Breakdown, KeyPattern, Limits, Load, PipelineMode, Target, Timeouts, Topology,
+    self, Bound, Breakdown, KeyPattern, Limits, Load, PipelineMode, PreloadPace, Target, Timeouts, Topology,
     Workload as PlanWorkload,
 };
 
@@ -34,6 +34,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
         connections: 1,
         pipeline: 1,
         connect_rate: None,
+        preload_pace: PreloadPace::default(),
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,

@@ -2,11 +2,13 @@ use std::time::Duration;
 
 use redisbench_loadgen::engine::{ConnectFailure, EngineEvent, Handshake};
 use redisbench_loadgen::resp::append_command;
-use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, RateStage, Values};
+use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, PreloadPace, RateStage, Topology, Values};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 
-use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone};
-use crate::support::{RedisServer, wait_until};
+use crate::harness::{
+    Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
+};
+use crate::support::{RedisCluster, RedisServer, wait_until};
 
 /// The server ran every request that the snapshot has.
 fn assert_reconciled(server: &RedisServer, snapshot: &Snapshot) {
@@ -465,4 +467,23 @@ async fn connections_are_begun_no_faster_than_they_may() {
     bench.connect().await;
     // The last is the twelfth of 40 in a second, whatever the machine does.
     assert!(began.elapsed() >= Duration::from_secs(1) * 11 / 40, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn keys_are_preloaded_no_faster_than_they_may() {
+    let (server, cluster) = (RedisServer::start(&[]), RedisCluster::steady(3));
+    for (kind, servers) in [(Topology::Standalone, standalone(&server)), (Topology::Cluster, topology(&cluster))] {
+        let mut plan = plan();
+        plan.target.topology = kind;
+        plan.workload.keys.count = 300;
+        plan.preload = Preload::Always;
+        plan.preload_pace = PreloadPace { rate_per_second: Some(400), pipeline: Some(2) };
+        let mut bench = Bench::new(plan, servers, 2);
+        bench.connect().await;
+        let began = std::time::Instant::now();
+        assert_eq!(bench.preload().await, 300);
+        // The last is the three-hundredth of 400 in a second, whatever the machine does.
+        assert!(began.elapsed() >= Duration::from_secs(1) * 299 / 400, "{:?}", began.elapsed());
+    }
+    assert_eq!(server.calls("set") + cluster.calls("set"), 600);
 }

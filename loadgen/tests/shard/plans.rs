@@ -1,8 +1,8 @@
 //! Plans of a single shard.
 
 use redisbench_wire::plan::{
-    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan,
-    Target, Timeouts, Topology, Values, Workload,
+    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
+    ShardPlan, Target, Timeouts, Topology, Values, Workload,
 };
 
 use crate::client::RUN;
@@ -48,6 +48,7 @@ pub fn plan(endpoint: &str) -> ShardPlan {
         connections: 4,
         pipeline: 4,
         connect_rate: None,
+        preload_pace: PreloadPace::default(),
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: SECOND / 10,

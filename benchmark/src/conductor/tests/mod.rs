@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, ShardPlan, Target,
-    Timeouts, Topology, Values, Workload,
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
+    Target, Timeouts, Topology, Values, Workload,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -66,6 +66,7 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
         connections: 1,
         pipeline: 1,
         connect_rate: None,
+        preload_pace: PreloadPace::default(),
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: nanoseconds(WARMUP),

@@ -22,6 +22,11 @@ impl Worker {
             Stage::Warmup if self.now >= run.measure_from => run.stage = Stage::Measuring,
             Stage::Warmup | Stage::Measuring | Stage::Draining => {}
         }
+        let now = self.now;
+        let allowance = self.run.as_mut().and_then(|run| run.allowance.as_mut());
+        if allowance.is_some_and(|allowance| allowance.come(now)) {
+            self.fill_all();
+        }
         if self.uses_queues() {
             loop {
                 self.dispatch();
