@@ -8,6 +8,7 @@ mod commands;
 mod credentials;
 mod endpoint;
 mod inspect;
+mod same_slot;
 mod sentinel;
 mod slots;
 #[cfg(test)]

@@ -15,7 +15,7 @@ use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, m
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, HotKeys, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload,
-    PreloadPace, ShardPlan, Target, Timeouts, ValueContent, ValueSize, Values, WeightedSize, Workload,
+    PreloadPace, ShardPlan, Target, Timeouts, ValueContent, ValueSize, Values, WeightedSize, Workload, WorkloadOptions,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -115,6 +115,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
             keys: Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform },
             values: Values::fixed(100),
             seed: 1,
+            options: WorkloadOptions::default(),
         },
         preload: Preload::None,
         load,

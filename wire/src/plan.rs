@@ -2,6 +2,7 @@
 //! by `benchmark`, checked there, and run here without further questions.
 
 mod load;
+mod options;
 mod target;
 mod workload;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use load::{Arrival, Bound, Load, PipelineMode, RateStage};
+pub use options::WorkloadOptions;
 pub use target::{AddressMapping, Protocol, Target, Tls, TlsVersion, Topology, Trust};
 pub use workload::{
     HotKeys, KeyPattern, Keys, Operation, Part, ValueContent, ValueSize, Values, WeightedSize, Workload,
@@ -156,6 +158,7 @@ pub(crate) mod tests {
                 keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
                 values: Values::fixed(100),
                 seed: 1,
+                options: WorkloadOptions::default(),
             },
             preload: Preload::Always,
             load: Load::OpenLoop {

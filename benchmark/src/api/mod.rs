@@ -12,6 +12,7 @@ mod placeholder;
 pub mod preset;
 mod problem;
 mod rules;
+pub mod safety;
 mod schema;
 pub mod spec;
 pub mod status;

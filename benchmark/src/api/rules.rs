@@ -149,6 +149,35 @@ pub(super) const RULES: &[Rule] = &[
         field: Some(".workload"),
     },
     Rule {
+        at: "spec",
+        condition: "self.safety.allowDestructive || !self.workload.operations.exists(operation, operation.command.matches(\
+                    r'(?i)^\\s*[\\x22\\x27]?(flush(all|db)|swapdb|keys|migrate|restore(-asking)?|shutdown|debug|(bg)?save|\
+                    bgrewriteaof|(replica|slave)of|failover|module|pf(debug|selftest))([\\s\\x22\\x27]|$)'))",
+        message: "workload.operations: a command deletes what others keep on the server, changes it or holds it up: remove \
+                  it, or set safety.allowDestructive to true",
+        expression: None,
+        field: Some(".workload"),
+    },
+    Rule {
+        at: "spec",
+        condition: "self.safety.allowDestructive || !self.workload.operations.exists(operation, operation.command.matches(\
+                    r'(?i)^\\s*[\\x22\\x27]?(config[\\x22\\x27]?\\s+[\\x22\\x27]?(set|rewrite|resetstat)|(script|function)[\\x22\\x27]?\\s+\
+                    [\\x22\\x27]?(flush|kill|debug|delete|restore)|client[\\x22\\x27]?\\s+[\\x22\\x27]?(kill|pause))'))",
+        message: "workload.operations: a command deletes what others keep on the server, changes it or holds it up: remove \
+                  it, or set safety.allowDestructive to true",
+        expression: None,
+        field: Some(".workload"),
+    },
+    Rule {
+        at: "spec",
+        condition: "self.load.pipeline == 1 || !self.workload.operations.exists(operation, operation.command.matches(\
+                    r'(?i)^\\s*[\\x22\\x27]?(b[lr]pop|bl(move|mpop)|brpoplpush|bzpop(min|max)|bzmpop|wait(aof)?)([\\s\\x22\\x27]|$)'))",
+        message: "workload.operations: a command waits on the server, and so do the requests behind it on its connection: \
+                  set load.pipeline to 1",
+        expression: None,
+        field: Some(".workload"),
+    },
+    Rule {
         at: "spec.workload.values.size",
         condition: "self.type != 'Fixed' || has(self.fixed)",
         message: "fixed must be set for type Fixed, such as fixed: {bytes: 100}",

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
+use super::safety::SafetySpec;
 use super::status::RedisBenchmarkStatus;
 use super::target::TargetSpec;
 use super::template::ShardTemplate;
@@ -71,6 +72,9 @@ pub struct RedisBenchmarkSpec {
     /// What is measured beside the total.
     #[serde(default)]
     pub measurement: MeasurementSpec,
+    /// What the load may do to others on the target. Default: no harm.
+    #[serde(default)]
+    pub safety: SafetySpec,
     /// Deletes the benchmark and all it made this many seconds after it finished; 0 at once, at most 2147483647. Not set
     /// by default: kept until someone deletes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,6 +14,7 @@ use super::load;
 use super::placeholder;
 use super::problem::Problem;
 use super::rules::NAME_LENGTH;
+use super::safety;
 use super::schema;
 use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec};
 use super::target::{self, TargetSecrets, TargetType};
@@ -104,8 +105,13 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
         let message = "is in no command: write __ttl__ where the seconds go, such as SET __key__ __data__ EX __ttl__";
         problems.push(Problem::new("spec.workload.values.ttl", format!("{} to {}", ttl.min, ttl.max), message));
     }
-    let context =
-        OperationContext { keys, ttl, cluster: spec.targets.iter().any(|target| target.kind == TargetType::Cluster) };
+    let context = OperationContext {
+        keys,
+        ttl,
+        cluster: spec.targets.iter().any(|target| target.kind == TargetType::Cluster),
+        allow_destructive: spec.safety.allow_destructive,
+        pipeline: spec.load.pipeline,
+    };
     plan::Workload {
         operations: operations
             .iter()
@@ -115,6 +121,7 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
         keys: keys::check(keys, "spec.workload.keys", problems),
         values: values::check(values, problems),
         seed: *seed,
+        options: plan::WorkloadOptions { allow_destructive: spec.safety.allow_destructive },
     }
 }
 
@@ -123,6 +130,8 @@ struct OperationContext<'a> {
     keys: &'a KeysSpec,
     ttl: Option<(i64, i64)>,
     cluster: bool,
+    allow_destructive: bool,
+    pipeline: u32,
 }
 
 fn check_operation(
@@ -136,6 +145,21 @@ fn check_operation(
         problems.push(Problem::new(&field, &operation.command, error.to_string()));
         Vec::new()
     });
+    if let Some((name, what)) = safety::harm(&arguments).filter(|_| !context.allow_destructive) {
+        let message = format!(
+            "{name} {what}, and is refused: remove it, or set spec.safety.allowDestructive to true if the server is \
+             there for that"
+        );
+        problems.push(Problem::new(&field, &operation.command, message));
+    }
+    if context.pipeline > 1 && safety::blocks(&arguments) {
+        let message = format!(
+            "waits on the server, and with load.pipeline {} the requests behind it on its connection wait too: set \
+             load.pipeline to 1",
+            context.pipeline
+        );
+        problems.push(Problem::new(&field, &operation.command, message));
+    }
     let own_prefix = operation.keys.as_ref().and_then(|keys| keys.prefix.as_ref());
     if context.cluster && !placeholder::share_a_slot(&arguments, own_prefix.unwrap_or(&context.keys.prefix)) {
         let message = "has keys that may lie in different slots of a Cluster, which refuses such commands: give keys.prefix \

@@ -570,3 +570,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_harms_others_is_refused_unless_it_is_meant() {
+    let operations = |command: &str| json!({"operations": [{"name": "get", "command": "GET __key__"}, {"name": "odd", "command": command}]});
+    let with_safety = |command: &str, allowed: bool| {
+        problems(&json!({"workload": operations(command), "safety": {"allowDestructive": allowed}}))
+    };
+    for command in ["FLUSHALL", "script flush", "CONFIG SET maxmemory 1", "KEYS *"] {
+        let problems = with_safety(command, false);
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        assert!(problem.starts_with(&format!("spec.workload.operations[1].command: {command}: ")), "{problem}");
+        assert!(problem.contains("spec.safety.allowDestructive to true"), "{problem}");
+        assert_eq!(with_safety(command, true), [""; 0]);
+    }
+}
+
+#[test]
+fn what_waits_needs_a_connection_for_itself() {
+    let deep = |pipeline: u32| {
+        let workload = json!({"operations": [{"name": "pop", "command": "BLPOP __key__ 1"}]});
+        let load = json!({"type": "ClosedLoop", "duration": "1s", "openLoop": null, "pipeline": pipeline});
+        problems(&json!({"workload": workload, "load": load}))
+    };
+    assert_eq!(deep(1), [""; 0]);
+    assert_eq!(
+        deep(2),
+        ["spec.workload.operations[0].command: BLPOP __key__ 1: waits on the server, and with load.pipeline 2 the \
+          requests behind it on its connection wait too: set load.pipeline to 1"]
+    );
+}

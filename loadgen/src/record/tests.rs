@@ -3,7 +3,7 @@ use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, PipelineMode, Preload, PreloadPace, Target,
-    Timeouts, Topology, Values, Workload,
+    Timeouts, Topology, Values, Workload, WorkloadOptions,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage, Window};
 
@@ -44,6 +44,7 @@ fn plan(open_loop: bool) -> ShardPlan {
             keys: Keys { prefix: String::new(), start: 0, count: 1, width: 0, pattern: KeyPattern::Uniform },
             values: Values::fixed(1),
             seed: 1,
+            options: WorkloadOptions::default(),
         },
         preload: Preload::None,
         load: if open_loop { open } else { Load::ClosedLoop },

@@ -12,6 +12,7 @@ use super::advice;
 use super::client::{self, Client, Trouble};
 use super::commands;
 use super::endpoint::Endpoint;
+use super::same_slot;
 use super::slots::SlotMap;
 use super::{Access, Finding, Found, credentials, sentinel, tls};
 use crate::cluster::{NodeAddress, Topology};
@@ -125,8 +126,12 @@ impl Look<'_> {
             }
             Kind::Cluster => self.cluster(client).await?,
         };
-        if let Some(problem) = commands::check(client, &self.plan.workload).await? {
-            let message = format!("target {}: {problem}: check spec.workload.operations", self.target().name);
+        let mut problem = commands::check(client, self.plan).await?;
+        if problem.is_none() && self.target().topology == Kind::Cluster {
+            problem = same_slot::check(client, self.plan).await?;
+        }
+        if let Some(problem) = problem {
+            let message = format!("target {}: {problem}", self.target().name);
             return Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message)).into());
         }
         let handshake = self.handshake(client).await?;
@@ -208,8 +213,8 @@ impl Look<'_> {
         if uncovered > 0 {
             // A cluster that is being formed gets there.
             let message = format!(
-                "target {name}: {uncovered} of 16384 slots have no primary: repair the cluster, or wait until it is \
-                 formed"
+                "target {name}: {uncovered} of 16384 slots have no primary: repair the cluster, wait until it is formed, \
+                 or name another in spec.targets[0].endpoints"
             );
             return Err(Finding::Obstacle(advice::wrong_topology(&message)).into());
         }

@@ -9,7 +9,7 @@ use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
-    ShardPlan, Target, Timeouts, Values, Workload,
+    ShardPlan, Target, Timeouts, Values, Workload, WorkloadOptions,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use tokio::sync::mpsc;
@@ -43,6 +43,7 @@ pub fn plan() -> ShardPlan {
             keys: Keys { prefix: "key:".into(), start: 0, count: 1000, width: 0, pattern: KeyPattern::Uniform },
             values: Values::fixed(100),
             seed: 7,
+            options: WorkloadOptions::default(),
         },
         preload: Preload::None,
         load: Load::ClosedLoop,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::options::WorkloadOptions;
+
 /// What is asked of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -14,6 +16,9 @@ pub struct Workload {
     pub values: Values,
     /// Operation, key and value of request k are a function of (seed, k).
     pub seed: u64,
+    /// What is done around, beside and before them.
+    #[serde(default)]
+    pub options: WorkloadOptions,
 }
 
 /// One entry of the mix.
