@@ -9,6 +9,7 @@ mod credentials;
 mod endpoint;
 mod inspect;
 mod same_slot;
+mod scripts;
 mod sentinel;
 mod slots;
 #[cfg(test)]

@@ -122,7 +122,15 @@ impl Snapshot {
 
 fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {
     // The other counts are parts of these.
-    for number in [tally.scheduled, tally.redirect_hops, tally.deferral_hops, tally.sent_bytes, tally.received_bytes] {
+    for number in [
+        tally.scheduled,
+        tally.redirect_hops,
+        tally.deferral_hops,
+        tally.fills,
+        tally.fill_errors,
+        tally.sent_bytes,
+        tally.received_bytes,
+    ] {
         count(whose, number)?;
     }
     if !tally.balances() {
@@ -131,6 +139,7 @@ fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {
     at_most("unanswered", tally.unanswered, "errors", tally.errors)?;
     let reasons = tally.unsent_not_connected.saturating_add(tally.unsent_at_end);
     at_most("unsent by reason", reasons, "unsent", tally.unsent)?;
+    at_most("under-replicated", tally.under_replicated, "succeeded", tally.succeeded)?;
     at_most("overflow", tally.overflow, "succeeded", tally.succeeded)?;
     at_most("late", tally.late, "scheduled", tally.scheduled)?;
     at_most("redirected", tally.redirected, "scheduled", tally.scheduled)?;

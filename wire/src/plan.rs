@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use load::{Arrival, Bound, Load, PipelineMode, RateStage};
-pub use options::WorkloadOptions;
+pub use options::{Fill, Script, Transaction, Wait, WorkloadOptions};
 pub use target::{AddressMapping, Protocol, Target, Tls, TlsVersion, Topology, Trust};
 pub use workload::{
     HotKeys, KeyPattern, Keys, Operation, Part, ValueContent, ValueSize, Values, WeightedSize, Workload,

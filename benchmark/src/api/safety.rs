@@ -103,7 +103,7 @@ pub(super) fn harm(arguments: &[Vec<Part>]) -> Option<(String, &'static str)> {
 
 /// Whether a command waits for something to happen.
 pub(super) fn blocks(arguments: &[Vec<Part>]) -> bool {
-    let Some(name) = arguments.first().and_then(|argument| word(argument)) else { return false };
+    let Some(name) = arguments.first().and_then(word) else { return false };
     let says =
         |wanted: &str| arguments.iter().skip(1).any(|argument| word(argument).is_some_and(|word| word == wanted));
     BLOCKING.contains(&name.as_str()) || BLOCKING_IF.iter().any(|(command, option)| *command == name && says(option))

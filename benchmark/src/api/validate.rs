@@ -6,9 +6,10 @@ use std::time::Duration;
 use redisbench_wire::plan;
 use serde_json::Value;
 
-use super::command;
+use super::command::{self, Meaning};
 use super::crd;
 use super::duration::GoDuration;
+use super::fill;
 use super::keys::{self, KeyPatternType, KeysSpec};
 use super::load;
 use super::placeholder;
@@ -16,11 +17,13 @@ use super::problem::Problem;
 use super::rules::NAME_LENGTH;
 use super::safety;
 use super::schema;
+use super::script;
 use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec};
 use super::target::{self, TargetSecrets, TargetType};
+use super::transaction;
 use super::validated::{Bound, Shards, Validated};
 use super::values;
-use super::workload::{OperationSpec, PreloadMode, WorkloadSpec};
+use super::workload::{Mix, OnMiss, OperationSpec, PreloadMode, WorkloadSpec};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
@@ -97,9 +100,10 @@ fn check_name(name: &str, problems: &mut Vec<Problem>) {
 }
 
 fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> plan::Workload {
-    let WorkloadSpec { operations, keys, values, seed } = &spec.workload;
+    let WorkloadSpec { operations, keys, values, seed, .. } = &spec.workload;
     let ttl = values.ttl.as_ref().map(|ttl| values::check_ttl(ttl, problems));
     if let Some(ttl) = &values.ttl
+        && spec.workload.on_miss == OnMiss::Ignore
         && !operations.iter().any(|operation| operation.command.contains("__ttl__"))
     {
         let message = "is in no command: write __ttl__ where the seconds go, such as SET __key__ __data__ EX __ttl__";
@@ -107,28 +111,39 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
     }
     let context = OperationContext {
         keys,
-        ttl,
+        meaning: Meaning { ttl, scripts: &spec.workload.scripts },
         cluster: spec.targets.iter().any(|target| target.kind == TargetType::Cluster),
         allow_destructive: spec.safety.allow_destructive,
         pipeline: spec.load.pipeline,
     };
+    let operations: Vec<_> = operations
+        .iter()
+        .enumerate()
+        .map(|(index, operation)| check_operation(operation, index, &context, problems))
+        .collect();
+    let (scripts, functions) = script::check(&spec.workload, problems);
+    let options = plan::WorkloadOptions {
+        allow_destructive: spec.safety.allow_destructive,
+        transaction: transaction::check_transaction(spec, &operations, problems),
+        wait: transaction::check_wait(spec, &operations, problems),
+        fills: fill::check(spec, &operations, ttl, problems),
+        scripts,
+        functions,
+        in_turns: spec.workload.mix == Mix::Ratio,
+    };
     plan::Workload {
-        operations: operations
-            .iter()
-            .enumerate()
-            .map(|(index, operation)| check_operation(operation, index, &context, problems))
-            .collect(),
+        operations,
         keys: keys::check(keys, "spec.workload.keys", problems),
         values: values::check(values, problems),
         seed: *seed,
-        options: plan::WorkloadOptions { allow_destructive: spec.safety.allow_destructive },
+        options,
     }
 }
 
 /// What an operation is judged by beside itself.
 struct OperationContext<'a> {
     keys: &'a KeysSpec,
-    ttl: Option<(i64, i64)>,
+    meaning: Meaning<'a>,
     cluster: bool,
     allow_destructive: bool,
     pipeline: u32,
@@ -141,7 +156,7 @@ fn check_operation(
     problems: &mut Vec<Problem>,
 ) -> plan::Operation {
     let field = format!("spec.workload.operations[{index}].command");
-    let arguments = command::parse(&operation.command, context.ttl).unwrap_or_else(|error| {
+    let arguments = command::parse_by(&operation.command, context.meaning).unwrap_or_else(|error| {
         problems.push(Problem::new(&field, &operation.command, error.to_string()));
         Vec::new()
     });
@@ -161,7 +176,11 @@ fn check_operation(
         problems.push(Problem::new(&field, &operation.command, message));
     }
     let own_prefix = operation.keys.as_ref().and_then(|keys| keys.prefix.as_ref());
-    if context.cluster && !placeholder::share_a_slot(&arguments, own_prefix.unwrap_or(&context.keys.prefix)) {
+    let keys = script::keys(&arguments).unwrap_or_else(|problem| {
+        problems.push(Problem::new(&field, &operation.command, problem));
+        &[]
+    });
+    if context.cluster && !placeholder::share_a_slot(keys, own_prefix.unwrap_or(&context.keys.prefix)) {
         let message = "has keys that may lie in different slots of a Cluster, which refuses such commands: give keys.prefix \
                        a hash tag, such as {rb}:, or put what they share in braces, such as {__key__}:a {__key__}:b";
         problems.push(Problem::new(field, &operation.command, message));
@@ -209,6 +228,10 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
     problems.extend(spec.load.requests.and_then(|requests| per_shard("load.requests", requests)));
     for (field, keys) in all_keys(&spec.workload) {
         if keys.pattern.kind == KeyPatternType::Partitioned {
+            if spec.workload.mix == Mix::Ratio && spec.workload.operations.len() > 1 {
+                let message = "does not go with workload.mix Ratio, by which each operation walks all keys for itself: set it to Sequential, or mix to Random";
+                problems.push(Problem::new(format!("spec.{field}.pattern.type"), "Partitioned", message));
+            }
             problems.extend(per_shard(&format!("{field}.count"), keys.count));
         }
     }
@@ -316,3 +339,7 @@ fn drop_nulls(value: &mut Value) {
 #[cfg(test)]
 #[path = "validate_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "validate_request_tests.rs"]
+mod request_tests;

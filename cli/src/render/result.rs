@@ -243,6 +243,7 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
         let reasons: Vec<_> = reasons.into_iter().map(|(number, why)| format!("{} {why}", count(number))).collect();
         notes.push(format!("Unsent: {}.", reasons.join(", ")));
     }
+    notes.extend(more_than_requests(&result.requests));
     if let Some(preload) = result.preload.filter(|preload| preload.commands > 0) {
         notes.push(format!("Preload: {} keys, counted nowhere above.", count(preload.keys)));
     }
@@ -254,4 +255,23 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
         return String::new();
     }
     format!("\n{}\n", notes.iter().map(|note| paint.apply(Style::Dim, note)).collect::<Vec<_>>().join("\n"))
+}
+
+/// What happened beside the requests, a line for each.
+fn more_than_requests(requests: &Requests) -> Vec<String> {
+    let mut notes = Vec::new();
+    if requests.commands > 0 {
+        notes.push(format!("Transactions: those that succeeded were of {} commands.", count(requests.commands)));
+    }
+    if requests.under_replicated > 0 {
+        let number = count(requests.under_replicated);
+        notes.push(format!("Replicas: {number} requests succeeded that fewer replicas had than asked for."));
+    }
+    if requests.fills + requests.fill_errors > 0 {
+        let (fills, errors) = (count(requests.fills), count(requests.fill_errors));
+        notes.push(format!(
+            "Fills: {fills} keys that reads had missed were written, {errors} failed; counted nowhere above."
+        ));
+    }
+    notes
 }

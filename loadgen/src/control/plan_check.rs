@@ -7,6 +7,9 @@ use redisbench_wire::plan::{Bound, Keys, Load, Operation, Part, ShardPlan, Topol
 /// The largest value that Redis takes.
 const VALUE_BYTES: u32 = 512 << 20;
 
+/// The most commands of a transaction.
+const TRANSACTION: u32 = 1000;
+
 /// The most lengths of values with weights.
 const SIZES: usize = 64;
 
@@ -35,6 +38,7 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
         format!("workload.operations has {} entries, not 1 to {}", operations.len(), limits::OPERATIONS)
     })?;
     operations.iter().try_for_each(check_operation)?;
+    check_options(plan)?;
     let longest = match plan.bound {
         Bound::Duration { nanoseconds } => nanoseconds,
         Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
@@ -89,6 +93,24 @@ fn check_operation(operation: &Operation) -> Result<(), String> {
     require(*weight > 0, || format!("operation {name} has weight 0"))?;
     require(command, || format!("operation {name} does not begin with the name of a command"))?;
     keys.iter().try_for_each(|keys| check_keys(&format!("operation {name}"), keys))
+}
+
+/// What is more than that has no place in a plan of ours.
+fn check_options(plan: &ShardPlan) -> Result<(), String> {
+    let options = &plan.workload.options;
+    let size = options.transaction.map_or(1, |transaction| transaction.size);
+    require((1..=TRANSACTION).contains(&size), || {
+        format!("workload.options.transaction.size is {size}, not 1 to {TRANSACTION}")
+    })?;
+    require(options.wait.is_none() || plan.pipeline == 1, || {
+        format!("workload.options.wait needs pipeline 1, not {}", plan.pipeline)
+    })?;
+    require(options.fills.is_empty() || options.transaction.is_none(), || {
+        "workload.options.fills do not go with a transaction".into()
+    })?;
+    require(options.fills.iter().all(|fill| !fill.arguments.is_empty()), || {
+        "workload.options.fills has one without a command".into()
+    })
 }
 
 fn check_values(values: &Values) -> Result<(), String> {

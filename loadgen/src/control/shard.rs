@@ -402,7 +402,7 @@ impl Shard {
             return;
         }
         if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone())
-            && target::may_move(&plan.target)
+            && (target::may_move(&plan.target) || !plan.workload.options.scripts.is_empty())
         {
             let mounts = self.settings.mounts.clone();
             let look = |sender| target::search_again(plan.clone(), mounts, known, why, sender);

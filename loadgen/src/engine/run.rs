@@ -13,6 +13,9 @@ use crate::record::LATE_NANOSECONDS;
 use crate::schedule::{Schedule, Seat};
 use crate::workload::{Workload, part_of};
 
+/// Between workers that walk a sequence each: more requests than any sends.
+const APART_BITS: u32 = 38;
+
 /// Where a load's requests come from.
 #[derive(Debug)]
 pub(super) enum Source {
@@ -230,7 +233,7 @@ impl Run {
         attempt: u32,
         together: Arc<Together>,
     ) -> Self {
-        let closed = Source::Closed { k: seat.first(), step: seat.step() };
+        let closed = closed(plan, seat);
         let schedule = Schedule::of(plan, seat, start);
         let first_due = schedule.as_ref().map_or(start, |schedule| schedule.peek().due);
         let unsent_after = match plan.load {
@@ -417,6 +420,18 @@ impl Run {
     pub(super) fn is_active(&self) -> bool {
         matches!(self.stage, Stage::Warmup | Stage::Measuring)
     }
+}
+
+/// The numbers that a worker of a closed loop draws. Of a mix in turns each walks the whole sequence, or it would have but
+/// some of its operations: far from where the others are, and from its beginning on.
+fn closed(plan: &ShardPlan, seat: Seat) -> Source {
+    let operations = &plan.workload.operations;
+    if !plan.workload.options.in_turns || operations.len() == 1 {
+        return Source::Closed { k: seat.first(), step: seat.step() };
+    }
+    let period: u64 = operations.iter().map(|operation| u64::from(operation.weight)).sum();
+    let k = seat.first() << APART_BITS;
+    Source::Closed { k: k - k % period.max(1), step: 1 }
 }
 
 /// How many requests of an open loop's warm-up are the shard's, so that its number of requests goes on where they end. A

@@ -7,6 +7,8 @@
 mod commands;
 mod deferred;
 mod dispatch;
+mod exchange;
+mod fills;
 mod introspect;
 mod links;
 mod send;
@@ -22,6 +24,8 @@ use std::time::Duration;
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Stage;
 use tokio::sync::mpsc;
+
+pub(super) use exchange::Progress;
 
 use super::api::{EngineEvent, Handshake, Tls};
 use super::connection::{Connection, Node};
@@ -86,6 +90,10 @@ pub(super) struct Worker {
     read_buffer: Vec<u8>,
     output: Output,
     whole_replies: WholeReplies,
+    /// Whether requests of the trial get several replies each.
+    exchanges: bool,
+    /// Whether keys are written that reads have missed.
+    fills: bool,
     /// Requests that pause before they are sent again, by the ends of their pauses and their numbers.
     deferred: BTreeMap<(u64, u64), Request>,
     /// Connections with staged commands.
@@ -130,6 +138,7 @@ impl Worker {
         let alarm = Alarm::new()?;
         poller.add(&alarm, ALARM)?;
         let recording = Recording::new(&common.plan);
+        let (exchanges, fills) = (common.trial.has_exchanges(), common.trial.has_fills());
         let pace_of_connecting = Pace::of(common.plan.connect_rate, seat);
         let mut worker = Self {
             common,
@@ -145,6 +154,8 @@ impl Worker {
             read_buffer: vec![0; READ_BYTES],
             output: Output::default(),
             whole_replies: WholeReplies::default(),
+            exchanges,
+            fills,
             deferred: BTreeMap::new(),
             dirty: Vec::new(),
             again: Vec::new(),

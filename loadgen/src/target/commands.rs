@@ -18,7 +18,7 @@ pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Option<Strin
     let mut question = redis::cmd("COMMAND");
     question.arg("INFO");
     let operations = &plan.workload.operations;
-    question.arg(&operations.iter().map(|operation| word(operation, 0)).collect::<Vec<_>>());
+    question.arg(operations.iter().map(|operation| word(operation, 0)).collect::<Vec<_>>());
     match client.ask(&question).await {
         Ok(answer) => Ok(judge(plan, &answer)),
         Err(Trouble::Refused(_)) => Ok(None),
@@ -71,7 +71,7 @@ struct Description<'a> {
 
 impl Description<'_> {
     fn has_flag(&self, wanted: &str) -> bool {
-        let (Some(Value::Array(flags)) | Some(Value::Set(flags))) = self.fields.get(2) else { return false };
+        let Some(Value::Array(flags) | Value::Set(flags)) = self.fields.get(2) else { return false };
         flags.iter().any(|flag| text(flag).is_some_and(|flag| flag == wanted))
     }
 }

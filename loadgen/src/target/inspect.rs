@@ -13,6 +13,7 @@ use super::client::{self, Client, Trouble};
 use super::commands;
 use super::endpoint::Endpoint;
 use super::same_slot;
+use super::scripts;
 use super::slots::SlotMap;
 use super::{Access, Finding, Found, credentials, sentinel, tls};
 use crate::cluster::{NodeAddress, Topology};
@@ -134,6 +135,7 @@ impl Look<'_> {
             let message = format!("target {}: {problem}", self.target().name);
             return Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message)).into());
         }
+        scripts::load(self.plan, self.access, client, &topology, limit).await?;
         let handshake = self.handshake(client).await?;
         if self.target().protocol == Protocol::Resp3 {
             self.agree_on_resp3(client).await?;

@@ -28,12 +28,11 @@ pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Option<Strin
     }
     let mut questions = redis::pipe();
     let mut asked = Vec::new();
-    let mut room = vec![0; workload.longest() + Workload::SLACK];
     for (index, operation) in plan.workload.operations.iter().enumerate().filter(|(_, one)| one.arguments.len() > 2) {
         for k in 0..REQUESTS {
-            let length = workload.encode(k, u16::try_from(index).unwrap_or_default(), &mut room);
+            let command = workload.command(k, u16::try_from(index).unwrap_or_default());
             let question = questions.cmd("COMMAND").arg("GETKEYS");
-            arguments(&room[..length]).for_each(|argument| {
+            arguments(&command).for_each(|argument| {
                 question.arg(argument);
             });
             asked.push((index, operation));

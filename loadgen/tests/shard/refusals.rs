@@ -184,7 +184,7 @@ async fn command_for_administrators() {
     assert_told(&failure, FailureReason::CommandRefused, &parts);
     assert_eq!(redis.calls("set") + redis.calls("get"), 0, "refused before any load");
     plan.workload.options.allow_destructive = true;
-    let mut shard = Shard::start(None).await;
+    let shard = Shard::start(None).await;
     shard.plan(1, &plan).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
 }

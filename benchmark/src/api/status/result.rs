@@ -122,6 +122,18 @@ pub struct Requests {
     /// another send. Where the pauses come to the request's timeout, it is an error of that kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deferral_hops: u64,
+    /// Commands of transactions: so many as were in those that succeeded, without MULTI, EXEC and WAIT.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub commands: u64,
+    /// Succeeded, but when `workload.wait.timeout` was over, fewer replicas had it than `workload.wait.replicas`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub under_replicated: u64,
+    /// Keys that a read had missed and that were written then. They are not among the requests.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fills: u64,
+    /// Writes of such keys that failed. They are not among the requests.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fill_errors: u64,
     /// Succeeded after more than 600 s, which no histogram holds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub overflow: u64,

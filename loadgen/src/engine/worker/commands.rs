@@ -99,7 +99,7 @@ impl Worker {
         }
         self.deferred.clear();
         for connection in &mut self.connections {
-            connection.pipeline.orphan();
+            connection.pipeline.orphan(self.exchanges);
         }
         if let Some(run) = &mut self.run {
             run.aborted = true;

@@ -155,14 +155,23 @@ fn encode(pipeline: &Pipeline, run: Option<&Run>, output: &mut Output) {
     let mut length = 0;
     for request in pipeline.staged() {
         let room = &mut room[length..];
-        length += match (request.class, workload) {
-            (Class::Ping, _) => write(PING, room),
-            (Class::Asking, _) => write(ASKING, room),
-            (_, Some(workload)) => workload.encode(request.k, request.operation, room),
-            (_, None) => 0,
+        length += match workload {
+            Some(workload) if !request.class.is_beside() => workload.encode(request.k, request.operation, room),
+            _ => encode_beside(request, workload, room),
         };
     }
     output.set_length(length);
+}
+
+/// Writes a command that is no request.
+#[cold]
+fn encode_beside(request: &Request, workload: Option<&Workload>, room: &mut [u8]) -> usize {
+    match (request.class, workload) {
+        (Class::Ping, _) => write(PING, room),
+        (Class::Asking, _) => write(ASKING, room),
+        (Class::Fill, Some(workload)) => workload.encode_fill(request.k, request.operation, room),
+        _ => 0,
+    }
 }
 
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
