@@ -5,6 +5,7 @@ mod grid;
 mod paint;
 mod result;
 mod setup;
+mod verification;
 
 use std::io::{self, IsTerminal as _, Write};
 

@@ -3,6 +3,7 @@
 mod result;
 mod shard;
 mod verdict;
+mod verification;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ pub use result::{
 };
 pub use shard::{ShardOutcome, ShardResult};
 pub use verdict::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
+pub use verification::{FindingKind, FindingResult, VerificationResult};
 
 /// How far a benchmark is, and what it measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,7 +59,7 @@ pub struct RedisBenchmarkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub artifacts: Vec<Artifact>,
-    /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled.
+    /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled; Verified if something was to be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
