@@ -4,7 +4,6 @@ pub mod conditions;
 mod ending;
 mod finished;
 mod live;
-mod verification;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;

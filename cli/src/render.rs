@@ -5,7 +5,6 @@ mod grid;
 mod paint;
 mod result;
 mod setup;
-mod verification;
 
 use std::io::{self, IsTerminal as _, Write};
 

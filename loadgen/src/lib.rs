@@ -11,5 +11,4 @@ mod sample;
 pub mod schedule;
 mod selfcheck;
 mod target;
-mod verify;
 pub mod workload;

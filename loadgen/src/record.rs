@@ -260,6 +260,19 @@ impl Recording {
         add_error(&mut self.errors, error);
     }
 
+    /// A request succeeded that fewer replicas had than it waited for.
+    #[cold]
+    pub fn under_replicated(&mut self, operation: u16) {
+        self.operation(operation).tally.under_replicated += 1;
+    }
+
+    /// A key that a request of `operation` had missed was written, or not.
+    #[cold]
+    pub fn filled(&mut self, operation: u16, is_error: bool) {
+        let tally = &mut self.operation(operation).tally;
+        *(if is_error { &mut tally.fill_errors } else { &mut tally.fills }) += 1;
+    }
+
     /// A node answered with a redirect.
     #[cold]
     pub fn redirected(&mut self, operation: u16, node: u32) {

@@ -2,7 +2,7 @@
 
 use redisbench_wire::plan::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
-    Target, Timeouts, Topology, Values, Verify, Workload,
+    Target, Timeouts, Topology, Values, Workload, WorkloadOptions,
 };
 
 /// One second in nanoseconds.
@@ -36,9 +36,9 @@ pub fn plan() -> ShardPlan {
             keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
             values: Values::fixed(100),
             seed: 1,
+            options: WorkloadOptions::default(),
         },
         preload: Preload::Always,
-        verify: Verify::None,
         load: Load::ClosedLoop,
         connections: 4,
         pipeline: 1,

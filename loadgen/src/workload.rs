@@ -8,8 +8,10 @@
 )]
 
 pub(crate) mod elementary;
+mod exchange;
 mod keys;
 mod mix;
+mod numbering;
 mod pattern;
 pub(crate) mod rng;
 mod template;
@@ -17,15 +19,18 @@ mod values;
 
 use std::ops::Range;
 
-use redisbench_wire::plan::{Keys, Operation, Part, Preload, ShardPlan};
+use redisbench_wire::plan::{KeyPattern, Keys, Operation, Part, Preload, ShardPlan, WorkloadOptions};
 
+use exchange::Around;
 use keys::KeySpace;
 use mix::Mix;
+use numbering::{Numbering, Turns};
 use pattern::Pattern;
 use rng::Stream;
 use template::Template;
 use values::Values;
 
+pub use exchange::Exchange;
 pub use keys::part_of;
 
 /// The most digits of a key's number, and with them the longest padding.
@@ -84,6 +89,10 @@ pub struct Workload {
     templates: Vec<Template>,
     longest: usize,
     slots: Stream,
+    /// Of each operation, if any has requests of several commands.
+    exchanges: Option<Box<[Option<Exchange>]>>,
+    /// What writes a key that a request has missed, of each operation; empty if none has.
+    fills: Vec<Option<Template>>,
 }
 
 /// The keys of a shard's own part of every key space: of the workload's, which its preload writes, and of those of single
@@ -143,7 +152,17 @@ impl Workload {
     /// # Errors
     /// When the plan cannot be run.
     pub fn of_trial(plan: &ShardPlan) -> Result<Self, WorkloadError> {
-        Self::new(plan, &plan.workload.operations, |keys, stream| Pattern::of(keys, plan.shards, stream))
+        let transaction = plan.workload.options.transaction;
+        let numbering = |turns| Numbering {
+            size: transaction.map_or(1, |transaction| transaction.size.max(1).into()),
+            shared: transaction.is_some_and(|transaction| transaction.shared_keys),
+            turns,
+        };
+        Self::with_options(plan, &plan.workload.operations, &plan.workload.options, |keys, stream, turns| {
+            // What is drawn may as well be drawn by the request's own number.
+            let turns = turns.filter(|_| keys.pattern == KeyPattern::Sequential);
+            Ok(Pattern::of(keys, plan.shards, stream)?.numbered(numbering(turns)))
+        })
     }
 
     /// The preload's: request k writes key k of the key space. None if nothing is to be written.
@@ -162,27 +181,32 @@ impl Workload {
         Self::new(plan, &[operation], |_, _| Ok(Pattern::Sequential)).map(Some)
     }
 
-    /// The last read's: request k reads key k of the keys whose values are followed. None if there are none.
-    ///
-    /// # Errors
-    /// When the plan cannot be run.
-    pub fn of_last_read(plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
-        let Some(followed) = plan.followed() else { return Ok(None) };
-        let arguments = vec![vec![Part::Literal("GET".to_owned())], vec![Part::Key]];
-        let operation = Operation { name: "last read".into(), weight: 1, arguments, keys: Some(followed.keys) };
-        Self::new(plan, &[operation], |_, _| Ok(Pattern::Sequential)).map(Some)
-    }
-
+    /// Single commands of these operations.
     fn new(
         plan: &ShardPlan,
         operations: &[Operation],
         pattern: impl Fn(&Keys, Stream) -> Result<Pattern, WorkloadError>,
     ) -> Result<Self, WorkloadError> {
+        Self::with_options(plan, operations, &WorkloadOptions::default(), |keys, stream, _| pattern(keys, stream))
+    }
+
+    fn with_options(
+        plan: &ShardPlan,
+        operations: &[Operation],
+        options: &WorkloadOptions,
+        pattern: impl Fn(&Keys, Stream, Option<Turns>) -> Result<Pattern, WorkloadError>,
+    ) -> Result<Self, WorkloadError> {
         let workload = &plan.workload;
         let values = Values::new(&workload.values, workload.seed)?;
+        let weights = operations.iter().map(|operation| operation.weight);
+        let mix = Mix::new(weights, Stream::new(workload.seed, rng::MIX)).ok_or(WorkloadError::NoOperations)?;
+        let in_turns = options.in_turns && operations.len() > 1;
+        let mix = if in_turns { mix.in_turns() } else { mix };
+        let turns = if in_turns { mix.turns() } else { Vec::new() };
         let templates = operations
             .iter()
-            .map(|operation| {
+            .enumerate()
+            .map(|(index, operation)| {
                 if operation.arguments.is_empty() {
                     return Err(WorkloadError::EmptyCommand(operation.name.clone()));
                 }
@@ -190,14 +214,40 @@ impl Workload {
                 let stream = Stream::new(workload.seed, rng::KEYS);
                 let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
                 let per_request = template::keys_of(&operation.arguments);
-                let keys = KeySpace::new(keys, pattern(keys, stream)?, per_request, stream)?;
-                Template::new(&operation.arguments, keys, &values, workload.seed)
+                let pattern = pattern(keys, stream, turns.get(index).copied())?;
+                let keys = KeySpace::new(keys, pattern, per_request, stream)?;
+                Template::new(&operation.arguments, keys, &values, workload.seed, Around::of(options, index))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let longest = templates.iter().map(Template::longest).max().unwrap_or_default();
-        let weights = operations.iter().map(|operation| operation.weight);
-        let mix = Mix::new(weights, Stream::new(workload.seed, rng::MIX)).ok_or(WorkloadError::NoOperations)?;
-        Ok(Self { mix, values, templates, longest, slots: Stream::new(workload.seed, rng::SLOTS) })
+        let fills = Self::fills(plan, options, &values, |index, keys, stream| {
+            pattern(keys, stream, turns.get(index).copied())
+        })?;
+        let longest = templates.iter().chain(fills.iter().flatten()).map(Template::longest).max().unwrap_or_default();
+        let exchanges: Box<[_]> = templates.iter().map(Template::exchange).collect();
+        let exchanges = exchanges.iter().any(Option::is_some).then_some(exchanges);
+        Ok(Self { mix, values, templates, longest, slots: Stream::new(workload.seed, rng::SLOTS), exchanges, fills })
+    }
+
+    fn fills(
+        plan: &ShardPlan,
+        options: &WorkloadOptions,
+        values: &Values,
+        pattern: impl Fn(usize, &Keys, Stream) -> Result<Pattern, WorkloadError>,
+    ) -> Result<Vec<Option<Template>>, WorkloadError> {
+        let workload = &plan.workload;
+        let mut fills = Vec::new();
+        for fill in &options.fills {
+            let index = fill.operation as usize;
+            let Some(operation) = workload.operations.get(index) else { continue };
+            let stream = Stream::new(workload.seed, rng::KEYS);
+            let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
+            // It takes the keys that the operation's own command does.
+            let per_request = template::keys_of(&operation.arguments);
+            let keys = KeySpace::new(keys, pattern(index, keys, stream)?, per_request, stream)?;
+            fills.resize_with(workload.operations.len(), || None);
+            fills[index] = Some(Template::new(&fill.arguments, keys, values, workload.seed, None)?);
+        }
+        Ok(fills)
     }
 
     /// Operation and key of request `k`.
@@ -205,11 +255,6 @@ impl Workload {
     pub fn draw(&self, k: u64) -> Draw {
         let operation = self.mix.draw(k);
         Draw { operation, key: self.templates[usize::from(operation)].key_number(k) }
-    }
-
-    /// The number in the key of request `k`, which is of `operation`.
-    pub fn key(&self, k: u64, operation: u16) -> u64 {
-        self.templates[usize::from(operation)].key_number(k)
     }
 
     /// The operation of request `k`.
@@ -233,12 +278,44 @@ impl Workload {
         template.encode(k, &self.values, room)
     }
 
-    /// The same, by the way that all commands can go: for loads that do more than send.
-    pub fn encode_any(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
-        self.templates[usize::from(operation)].encode_any(k, &self.values, room)
+    /// The command of request `k` as [`Self::encode`] writes it, for those who are in no hurry.
+    #[cold]
+    pub fn command(&self, k: u64, operation: u16) -> Vec<u8> {
+        let mut room = vec![0; self.longest + Self::SLACK];
+        let template = self.templates.get(usize::from(operation));
+        let length = template.map_or(0, |template| template.encode_steps(k, &self.values, &mut room));
+        room.truncate(length);
+        room
     }
 
-    /// The bytes of the longest command.
+    /// Whether keys are written that requests have missed.
+    pub fn has_fills(&self) -> bool {
+        !self.fills.is_empty()
+    }
+
+    /// Whether those of `operation` are.
+    pub fn has_fill(&self, operation: u16) -> bool {
+        self.fills.get(usize::from(operation)).is_some_and(Option::is_some)
+    }
+
+    /// Writes the command that writes the key of request `k`, as [`Self::encode`] does the request.
+    #[cold]
+    pub fn encode_fill(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
+        let fill = self.fills.get(usize::from(operation)).and_then(Option::as_ref);
+        fill.map_or(0, |template| template.encode_steps(k, &self.values, room))
+    }
+
+    /// Whether any request is more than one command.
+    pub fn has_exchanges(&self) -> bool {
+        self.exchanges.is_some()
+    }
+
+    /// Which replies the requests of `operation` get; none if it is one.
+    pub fn exchange(&self, operation: u16) -> Option<Exchange> {
+        self.exchanges.as_ref()?.get(usize::from(operation)).copied().flatten()
+    }
+
+    /// The bytes of the longest request.
     pub fn longest(&self) -> usize {
         self.longest
     }

@@ -155,7 +155,6 @@ impl Engine {
             operations: Vec::new(),
             nodes: Vec::new(),
             errors: Vec::new(),
-            verification: None,
             generator: Generator { host: host.to_owned(), workers: 1, ..Generator::default() },
         }
     }

@@ -33,7 +33,6 @@ impl Snapshot {
         if let Some(lateness) = &self.latency.lateness {
             histogram("lateness", lateness, Kind::Request)?;
         }
-        self.check_verification()?;
         self.check_operations()?;
         self.check_nodes()?;
         let errors = sum("errors by kind", self.errors.iter().map(|error| error.count))?;
@@ -90,15 +89,6 @@ impl Snapshot {
         }
     }
 
-    fn check_verification(&self) -> Result<(), String> {
-        let Some(verification) = &self.verification else { return Ok(()) };
-        verification.counts().into_iter().try_for_each(|number| count("what was verified", number))?;
-        let findings = verification.findings.len() as u64;
-        at_most("findings", findings, "a snapshot may have", limits::FINDINGS as u64)?;
-        let last = verification.findings.iter().map(|finding| finding.at_nanoseconds).max().unwrap_or(0);
-        at_most("the time of a finding", last, "any clock", LARGEST_INSTANT_NANOSECONDS)
-    }
-
     fn check_operations(&self) -> Result<(), String> {
         if self.operations.is_empty() {
             return Ok(());
@@ -132,7 +122,15 @@ impl Snapshot {
 
 fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {
     // The other counts are parts of these.
-    for number in [tally.scheduled, tally.redirect_hops, tally.deferral_hops, tally.sent_bytes, tally.received_bytes] {
+    for number in [
+        tally.scheduled,
+        tally.redirect_hops,
+        tally.deferral_hops,
+        tally.fills,
+        tally.fill_errors,
+        tally.sent_bytes,
+        tally.received_bytes,
+    ] {
         count(whose, number)?;
     }
     if !tally.balances() {
@@ -141,6 +139,7 @@ fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {
     at_most("unanswered", tally.unanswered, "errors", tally.errors)?;
     let reasons = tally.unsent_not_connected.saturating_add(tally.unsent_at_end);
     at_most("unsent by reason", reasons, "unsent", tally.unsent)?;
+    at_most("under-replicated", tally.under_replicated, "succeeded", tally.succeeded)?;
     at_most("overflow", tally.overflow, "succeeded", tally.succeeded)?;
     at_most("late", tally.late, "scheduled", tally.scheduled)?;
     at_most("redirected", tally.redirected, "scheduled", tally.scheduled)?;

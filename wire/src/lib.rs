@@ -18,7 +18,6 @@ pub mod plan;
 pub mod rate;
 mod selfcheck;
 pub mod snapshot;
-mod verification;
 
 #[cfg(test)]
 mod hostile;

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::EncodedHistogram;
 pub use crate::selfcheck::{Environment, Generator, Interface, ReceiveDelay, Sending};
-pub use crate::verification::{Finding, FindingKind, Verification};
 use crate::{bounded, limits};
 
 /// A shard's snapshot. Only one with a higher sequence of the accepted incarnation replaces an earlier one.
@@ -47,9 +46,6 @@ pub struct Snapshot {
     /// Errors of the measured requests by kind.
     #[serde(deserialize_with = "bounded::list::<_, _, {limits::ERROR_KINDS}>")]
     pub errors: Vec<ErrorTally>,
-    /// What was found of the answers; none if nothing is checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verification: Option<Verification>,
     /// What the load generator measured of itself.
     pub generator: Generator,
 }
@@ -117,6 +113,15 @@ pub struct Tally {
     pub redirect_hops: u64,
     /// Hops that a node answered with TRYAGAIN, CLUSTERDOWN or LOADING.
     pub deferral_hops: u64,
+    /// Succeeded, but when WAIT ended, fewer replicas had it than were asked for.
+    #[serde(default)]
+    pub under_replicated: u64,
+    /// Keys that a read had missed and that were written then. Not among the requests.
+    #[serde(default)]
+    pub fills: u64,
+    /// Writes of such keys that failed. Not among the requests.
+    #[serde(default)]
+    pub fill_errors: u64,
     /// Succeeded, but longer than the histogram's highest value.
     pub overflow: u64,
     /// The longest overflow, in nanoseconds.
@@ -143,6 +148,9 @@ impl Tally {
             (&mut self.redirected, other.redirected),
             (&mut self.redirect_hops, other.redirect_hops),
             (&mut self.deferral_hops, other.deferral_hops),
+            (&mut self.under_replicated, other.under_replicated),
+            (&mut self.fills, other.fills),
+            (&mut self.fill_errors, other.fill_errors),
             (&mut self.overflow, other.overflow),
             (&mut self.sent_bytes, other.sent_bytes),
             (&mut self.received_bytes, other.received_bytes),

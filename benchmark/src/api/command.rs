@@ -3,6 +3,7 @@
 use redisbench_wire::plan::Part;
 
 use super::placeholder;
+use super::script::ScriptSpec;
 
 /// Commands that change what a connection is, or have another number of replies than one. After one of them, replies
 /// could no more be told apart.
@@ -56,6 +57,11 @@ pub enum CommandError {
     /// A time to live that nobody gave a range.
     #[error("has __ttl__, but workload.values.ttl is not set: set it, such as ttl: {{min: 60s, max: 1h}}")]
     NoTtl,
+    /// A script that nobody gave.
+    #[error(
+        "has {0}, but workload.scripts has none of that name: add it, such as scripts: [{{name: {1}, source: return 1}}]"
+    )]
+    NoScript(String, String),
     /// The first argument is not plain text.
     #[error("does not begin with the name of a command: placeholders come after it")]
     NameNotPlain,
@@ -64,13 +70,30 @@ pub enum CommandError {
     OfTheConnection(String),
 }
 
-/// The arguments of a command, the first being its name. `ttl` is the range of `__ttl__` in seconds.
+/// What some placeholders stand for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Meaning<'a> {
+    /// The range of `__ttl__` in seconds.
+    pub ttl: Option<(i64, i64)>,
+    /// Those of `__script:NAME__`.
+    pub scripts: &'a [ScriptSpec],
+}
+
+/// The arguments of a command without scripts, the first being its name. `ttl` is the range of `__ttl__` in seconds.
 ///
 /// # Errors
 /// When it is none, or one that cannot be part of a load.
 pub fn parse(text: &str, ttl: Option<(i64, i64)>) -> Result<Vec<Vec<Part>>, CommandError> {
+    parse_by(text, Meaning { ttl, scripts: &[] })
+}
+
+/// The arguments of a command, the first being its name.
+///
+/// # Errors
+/// When it is none, or one that cannot be part of a load.
+pub fn parse_by(text: &str, meaning: Meaning<'_>) -> Result<Vec<Vec<Part>>, CommandError> {
     let arguments: Vec<Vec<Part>> =
-        split(text)?.iter().map(|argument| placeholder::parts(argument, ttl)).collect::<Result<_, _>>()?;
+        split(text)?.iter().map(|argument| placeholder::parts(argument, meaning)).collect::<Result<_, _>>()?;
     let name = match arguments.first().map(Vec::as_slice) {
         None => return Err(CommandError::Empty),
         Some([Part::Literal(name)]) if !name.is_empty() => name.to_ascii_uppercase(),

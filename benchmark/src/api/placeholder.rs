@@ -2,10 +2,11 @@
 
 use redisbench_wire::plan::Part;
 
-use super::command::CommandError;
+use super::command::{CommandError, Meaning};
+use super::script;
 
 /// All of them, for people.
-pub(super) const KNOWN: &str = "__key__, __key:2__, __data__, __integer:0:99__, __sequence__, __score__ and __ttl__; for the __rand_int__ of \
+pub(super) const KNOWN: &str = "__key__, __key:2__, __data__, __integer:0:99__, __sequence__, __score__, __ttl__ and __script:name__; for the __rand_int__ of \
      redis-benchmark write __key__ or __integer:0:999999__";
 
 /// The most different keys that one command may take.
@@ -14,11 +15,11 @@ const KEYS: u32 = 100;
 /// The most digits that a number is padded to.
 const WIDEST: u32 = 20;
 
-/// The parts of an argument. `ttl` is the range of `__ttl__` in seconds.
+/// The parts of an argument.
 ///
 /// # Errors
 /// When two underscores enclose a word in lower case that is no placeholder, or not used as it is meant.
-pub(super) fn parts(argument: &str, ttl: Option<(i64, i64)>) -> Result<Vec<Part>, CommandError> {
+pub(super) fn parts(argument: &str, meaning: Meaning<'_>) -> Result<Vec<Part>, CommandError> {
     let mut parts = Vec::new();
     let mut literal = String::new();
     let mut rest = argument;
@@ -31,7 +32,7 @@ pub(super) fn parts(argument: &str, ttl: Option<(i64, i64)>) -> Result<Vec<Part>
             rest = &rest[at + 1..];
             continue;
         };
-        let part = part(word, ttl)?;
+        let part = part(word, meaning)?;
         literal.push_str(&rest[..at]);
         if !literal.is_empty() {
             parts.push(Part::Literal(std::mem::take(&mut literal)));
@@ -52,7 +53,7 @@ fn is_word(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_lowercase()) && word.bytes().all(letter)
 }
 
-fn part(word: &str, ttl: Option<(i64, i64)>) -> Result<Part, CommandError> {
+fn part(word: &str, meaning: Meaning<'_>) -> Result<Part, CommandError> {
     let bad = |wanted| CommandError::BadPlaceholder(format!("__{word}__"), wanted);
     let (name, arguments) = word.split_once(':').map_or((word, None), |(name, arguments)| (name, Some(arguments)));
     Ok(match (name, arguments) {
@@ -65,7 +66,13 @@ fn part(word: &str, ttl: Option<(i64, i64)>) -> Result<Part, CommandError> {
         ("data", None) => Part::Data,
         ("sequence", None) => Part::Sequence,
         ("score", None) => Part::Score,
-        ("ttl", None) => ttl.map(|(least, most)| Part::Integer { least, most, width: 0 }).ok_or(CommandError::NoTtl)?,
+        ("script", Some(name)) => Part::Literal(
+            script::digest(meaning.scripts, name)
+                .ok_or_else(|| CommandError::NoScript(format!("__{word}__"), name.to_owned()))?,
+        ),
+        ("ttl", None) => {
+            meaning.ttl.map(|(least, most)| Part::Integer { least, most, width: 0 }).ok_or(CommandError::NoTtl)?
+        }
         ("integer", range) => {
             let range = range.and_then(|range| range.split_once(':')).and_then(|(first, last)| integer(first, last));
             range.ok_or_else(|| bad("__integer:FIRST:LAST__ with two whole numbers, such as __integer:1:1000__"))?
@@ -94,6 +101,20 @@ pub(super) fn share_a_slot(arguments: &[Vec<Part>], prefix: &str) -> bool {
     // These are others wherever they stand.
     let drawn = |token: &Token| matches!(token, Token::Part(Part::Integer { .. } | Part::Score | Part::Data));
     hashed.all(|other| other == first && !other.iter().any(drawn))
+}
+
+/// Whether all commands of a transaction are in one slot of a cluster, if each has its own number; with `shared_keys` all
+/// have the same keys.
+pub(super) fn stays_in_a_slot(arguments: &[Vec<Part>], prefix: &str, shared_keys: bool) -> bool {
+    // A command without a placeholder for keys names its key in its first argument, as nearly all do.
+    let named = arguments.get(1).filter(|_| !arguments.iter().any(|parts| has_key(parts)));
+    let differs = |token: &Token| match token {
+        Token::Byte(_) => false,
+        Token::Part(Part::Key | Part::NthKey(_)) => !shared_keys,
+        Token::Part(_) => true,
+    };
+    let mut keys = arguments.iter().filter(|parts| has_key(parts)).chain(named);
+    !keys.any(|parts| hashed_part(parts, prefix).iter().any(differs))
 }
 
 fn has_key(parts: &[Part]) -> bool {

@@ -6,7 +6,7 @@ fn text(text: &str) -> Part {
 }
 
 fn read(argument: &str) -> Result<Vec<Part>, CommandError> {
-    parts(argument, Some((10, 60)))
+    parts(argument, Meaning { ttl: Some((10, 60)), scripts: &[] })
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn what_is_no_placeholder_is_named() {
         let message = read(word).unwrap_err().to_string();
         assert!(message.starts_with(&format!("has {word}, which must be {wanted}")), "{message}");
     }
-    assert_eq!(parts("__ttl__", None), Err(CommandError::NoTtl));
+    assert_eq!(parts("__ttl__", Meaning::default()), Err(CommandError::NoTtl));
 }
 
 #[test]

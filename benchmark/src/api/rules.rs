@@ -150,30 +150,49 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "spec",
-        condition: "self.verify.mode != 'Values' || self.load.pipelineMode != 'Batch'",
-        message: "load.pipelineMode must be Window with verify.mode Values: a key has one write in flight at a time",
+        condition: "self.safety.allowDestructive || !has(self.workload.operations) || \
+                    !self.workload.operations.exists(operation, operation.command.matches(\
+                    r'(?i)^\\s*[\\x22\\x27]?(flush(all|db)|swapdb|keys|migrate|restore(-asking)?|shutdown|debug|(bg)?save|\
+                    bgrewriteaof|(replica|slave)of|failover|module|pf(debug|selftest))([\\s\\x22\\x27]|$)'))",
+        message: "workload.operations: a command deletes what others keep on the server, changes it or holds it up: remove \
+                  it, or set safety.allowDestructive to true",
+        expression: None,
+        field: Some(".workload"),
+    },
+    Rule {
+        at: "spec",
+        condition: "self.safety.allowDestructive || !has(self.workload.operations) || \
+                    !self.workload.operations.exists(operation, operation.command.matches(\
+                    r'(?i)^\\s*[\\x22\\x27]?(config[\\x22\\x27]?\\s+[\\x22\\x27]?(set|rewrite|resetstat)|(script|function)[\\x22\\x27]?\\s+\
+                    [\\x22\\x27]?(flush|kill|debug|delete|restore)|client[\\x22\\x27]?\\s+[\\x22\\x27]?(kill|pause))'))",
+        message: "workload.operations: a command deletes what others keep on the server, changes it or holds it up: remove \
+                  it, or set safety.allowDestructive to true",
+        expression: None,
+        field: Some(".workload"),
+    },
+    Rule {
+        at: "spec",
+        condition: "self.load.pipeline == 1 || !has(self.workload.operations) || \
+                    !self.workload.operations.exists(operation, operation.command.matches(\
+                    r'(?i)^\\s*[\\x22\\x27]?(b[lr]pop|bl(move|mpop)|brpoplpush|bzpop(min|max)|bzmpop|wait(aof)?)([\\s\\x22\\x27]|$)'))",
+        message: "workload.operations: a command waits on the server, and so do the requests behind it on its connection: \
+                  set load.pipeline to 1",
+        expression: None,
+        field: Some(".workload"),
+    },
+    Rule {
+        at: "spec",
+        condition: "self.workload.wait.replicas == 0 || self.load.pipeline == 1",
+        message: "load.pipeline must be 1 with workload.wait: the requests behind a WAIT on its connection wait too",
         expression: None,
         field: Some(".load"),
     },
     Rule {
-        at: "spec",
-        condition: "self.verify.mode != 'Values' || (self.workload.keys.count >= self.shards.count && \
-                    self.workload.keys.count <= 8000000 * self.shards.count)",
-        message: "workload.keys.count must be 1 to 8000000 for each of shards.count with verify.mode Values: a shard remembers \
-                  each of its keys",
+        at: "spec.workload",
+        condition: "self.onMiss == 'Ignore' || self.transaction.size == 0",
+        message: "onMiss Fill does not go with transaction: set it to Ignore, or transaction.size to 0",
         expression: None,
-        field: Some(".workload"),
-    },
-    Rule {
-        at: "spec",
-        condition: "self.verify.mode != 'Values' || ((!has(self.workload.values.size.fixed) || \
-                    self.workload.values.size.fixed.bytes >= 24) && (!has(self.workload.values.size.range) || \
-                    self.workload.values.size.range.minBytes >= 24) && (!has(self.workload.values.size.weighted) || \
-                    self.workload.values.size.weighted.all(size, size.bytes >= 24)))",
-        message: "workload.values.size must have no length below 24 with verify.mode Values: so many bytes of a value say \
-                  which write it is",
-        expression: None,
-        field: Some(".workload"),
+        field: Some(".onMiss"),
     },
     Rule {
         at: "spec.workload.values.size",

@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
+use super::safety::SafetySpec;
 use super::status::RedisBenchmarkStatus;
 use super::target::TargetSpec;
 use super::template::ShardTemplate;
-use super::verify::VerifySpec;
 use super::workload::{PreloadSpec, WorkloadSpec};
 
 /// Names of targets and operations: a DNS label.
@@ -61,9 +61,6 @@ pub struct RedisBenchmarkSpec {
     /// What is written before the measurement. Default: nothing.
     #[serde(default)]
     pub preload: PreloadSpec,
-    /// What is checked of the target's answers. Default: nothing.
-    #[serde(default)]
-    pub verify: VerifySpec,
     /// What happens to the keys when the load is over. Default: they are kept.
     #[serde(default)]
     pub cleanup: CleanupSpec,
@@ -75,6 +72,9 @@ pub struct RedisBenchmarkSpec {
     /// What is measured beside the total.
     #[serde(default)]
     pub measurement: MeasurementSpec,
+    /// What the load may do to others on the target. Default: no harm.
+    #[serde(default)]
+    pub safety: SafetySpec,
     /// Deletes the benchmark and all it made this many seconds after it finished; 0 at once, at most 2147483647. Not set
     /// by default: kept until someone deletes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

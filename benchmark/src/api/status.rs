@@ -3,7 +3,6 @@
 mod result;
 mod shard;
 mod verdict;
-mod verification;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use schemars::JsonSchema;
@@ -15,7 +14,6 @@ pub use result::{
 };
 pub use shard::{ShardOutcome, ShardResult};
 pub use verdict::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
-pub use verification::{FindingKind, FindingResult, VerificationResult};
 
 /// How far a benchmark is, and what it measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,7 +57,7 @@ pub struct RedisBenchmarkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub artifacts: Vec<Artifact>,
-    /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled; Verified if something was to be.
+    /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

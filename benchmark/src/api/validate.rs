@@ -6,21 +6,24 @@ use std::time::Duration;
 use redisbench_wire::plan;
 use serde_json::Value;
 
-use super::command;
+use super::command::{self, Meaning};
 use super::crd;
 use super::duration::GoDuration;
+use super::fill;
 use super::keys::{self, KeyPatternType, KeysSpec};
 use super::load;
 use super::placeholder;
 use super::problem::Problem;
 use super::rules::NAME_LENGTH;
+use super::safety;
 use super::schema;
+use super::script;
 use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec};
 use super::target::{self, TargetSecrets, TargetType};
+use super::transaction;
 use super::validated::{Bound, Shards, Validated};
 use super::values;
-use super::verify;
-use super::workload::{OperationSpec, PreloadMode, WorkloadSpec};
+use super::workload::{Mix, OnMiss, OperationSpec, PreloadMode, WorkloadSpec};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
@@ -48,7 +51,6 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     // Two fields are compared only once each is right by itself: else one mistake would show as three.
     if problems.is_empty() {
         check_across(spec, bound, &mut problems);
-        verify::check(spec, &workload, &mut problems);
     }
     let (Some(target), Some(load), Some(bound), true) = (target, load, bound, problems.is_empty()) else {
         problems.sort_by(|a, b| a.field.cmp(&b.field));
@@ -65,7 +67,6 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             PreloadMode::FillMissing => plan::Preload::FillMissing,
         },
         preload_pace: plan::PreloadPace { rate_per_second: spec.preload.rate, pipeline: spec.preload.pipeline },
-        verify: spec.verify.mode.into(),
         cleanup: spec.cleanup.keys == CleanupKeys::DeletePrefix,
         load,
         connections: spec.load.connections,
@@ -99,33 +100,53 @@ fn check_name(name: &str, problems: &mut Vec<Problem>) {
 }
 
 fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> plan::Workload {
-    let WorkloadSpec { operations, keys, values, seed } = &spec.workload;
+    let WorkloadSpec { operations, keys, values, seed, .. } = &spec.workload;
     let ttl = values.ttl.as_ref().map(|ttl| values::check_ttl(ttl, problems));
     if let Some(ttl) = &values.ttl
+        && spec.workload.on_miss == OnMiss::Ignore
         && !operations.iter().any(|operation| operation.command.contains("__ttl__"))
     {
         let message = "is in no command: write __ttl__ where the seconds go, such as SET __key__ __data__ EX __ttl__";
         problems.push(Problem::new("spec.workload.values.ttl", format!("{} to {}", ttl.min, ttl.max), message));
     }
-    let context =
-        OperationContext { keys, ttl, cluster: spec.targets.iter().any(|target| target.kind == TargetType::Cluster) };
+    let context = OperationContext {
+        keys,
+        meaning: Meaning { ttl, scripts: &spec.workload.scripts },
+        cluster: spec.targets.iter().any(|target| target.kind == TargetType::Cluster),
+        allow_destructive: spec.safety.allow_destructive,
+        pipeline: spec.load.pipeline,
+    };
+    let operations: Vec<_> = operations
+        .iter()
+        .enumerate()
+        .map(|(index, operation)| check_operation(operation, index, &context, problems))
+        .collect();
+    let (scripts, functions) = script::check(&spec.workload, problems);
+    let options = plan::WorkloadOptions {
+        allow_destructive: spec.safety.allow_destructive,
+        transaction: transaction::check_transaction(spec, &operations, problems),
+        wait: transaction::check_wait(spec, &operations, problems),
+        fills: fill::check(spec, &operations, ttl, problems),
+        scripts,
+        functions,
+        in_turns: spec.workload.mix == Mix::Ratio,
+    };
     plan::Workload {
-        operations: operations
-            .iter()
-            .enumerate()
-            .map(|(index, operation)| check_operation(operation, index, &context, problems))
-            .collect(),
+        operations,
         keys: keys::check(keys, "spec.workload.keys", problems),
         values: values::check(values, problems),
         seed: *seed,
+        options,
     }
 }
 
 /// What an operation is judged by beside itself.
 struct OperationContext<'a> {
     keys: &'a KeysSpec,
-    ttl: Option<(i64, i64)>,
+    meaning: Meaning<'a>,
     cluster: bool,
+    allow_destructive: bool,
+    pipeline: u32,
 }
 
 fn check_operation(
@@ -135,12 +156,31 @@ fn check_operation(
     problems: &mut Vec<Problem>,
 ) -> plan::Operation {
     let field = format!("spec.workload.operations[{index}].command");
-    let arguments = command::parse(&operation.command, context.ttl).unwrap_or_else(|error| {
+    let arguments = command::parse_by(&operation.command, context.meaning).unwrap_or_else(|error| {
         problems.push(Problem::new(&field, &operation.command, error.to_string()));
         Vec::new()
     });
+    if let Some((name, what)) = safety::harm(&arguments).filter(|_| !context.allow_destructive) {
+        let message = format!(
+            "{name} {what}, and is refused: remove it, or set spec.safety.allowDestructive to true if the server is \
+             there for that"
+        );
+        problems.push(Problem::new(&field, &operation.command, message));
+    }
+    if context.pipeline > 1 && safety::blocks(&arguments) {
+        let message = format!(
+            "waits on the server, and with load.pipeline {} the requests behind it on its connection wait too: set \
+             load.pipeline to 1",
+            context.pipeline
+        );
+        problems.push(Problem::new(&field, &operation.command, message));
+    }
     let own_prefix = operation.keys.as_ref().and_then(|keys| keys.prefix.as_ref());
-    if context.cluster && !placeholder::share_a_slot(&arguments, own_prefix.unwrap_or(&context.keys.prefix)) {
+    let keys = script::keys(&arguments).unwrap_or_else(|problem| {
+        problems.push(Problem::new(&field, &operation.command, problem));
+        &[]
+    });
+    if context.cluster && !placeholder::share_a_slot(keys, own_prefix.unwrap_or(&context.keys.prefix)) {
         let message = "has keys that may lie in different slots of a Cluster, which refuses such commands: give keys.prefix \
                        a hash tag, such as {rb}:, or put what they share in braces, such as {__key__}:a {__key__}:b";
         problems.push(Problem::new(field, &operation.command, message));
@@ -188,6 +228,10 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
     problems.extend(spec.load.requests.and_then(|requests| per_shard("load.requests", requests)));
     for (field, keys) in all_keys(&spec.workload) {
         if keys.pattern.kind == KeyPatternType::Partitioned {
+            if spec.workload.mix == Mix::Ratio && spec.workload.operations.len() > 1 {
+                let message = "does not go with workload.mix Ratio, by which each operation walks all keys for itself: set it to Sequential, or mix to Random";
+                problems.push(Problem::new(format!("spec.{field}.pattern.type"), "Partitioned", message));
+            }
             problems.extend(per_shard(&format!("{field}.count"), keys.count));
         }
     }
@@ -295,3 +339,7 @@ fn drop_nulls(value: &mut Value) {
 #[cfg(test)]
 #[path = "validate_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "validate_request_tests.rs"]
+mod request_tests;

@@ -17,7 +17,7 @@ fn manifest() -> Value {
     })
 }
 
-fn merge(into: &mut Value, patch: &Value) {
+pub(super) fn merge(into: &mut Value, patch: &Value) {
     match (into, patch) {
         (Value::Object(into), Value::Object(patch)) => {
             for (key, value) in patch {
@@ -32,13 +32,13 @@ fn merge(into: &mut Value, patch: &Value) {
     }
 }
 
-fn with(patch: &Value) -> RedisBenchmark {
+pub(super) fn with(patch: &Value) -> RedisBenchmark {
     let mut object = manifest();
     merge(&mut object["spec"], patch);
     serde_json::from_value(object).unwrap()
 }
 
-fn problems(patch: &Value) -> Vec<String> {
+pub(super) fn problems(patch: &Value) -> Vec<String> {
     let benchmark = with(patch);
     validate(&benchmark.spec, "cart").err().unwrap_or_default().iter().map(ToString::to_string).collect()
 }
@@ -194,6 +194,7 @@ fn a_load_without_an_end_is_as_long_as_any_may_be() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn each_problem_names_field_value_and_way_out() {
     let cases = [
         (json!({"shards": {"count": 0}}), "spec.shards.count: 0: must be at least 1"),
@@ -276,7 +277,7 @@ fn each_problem_names_field_value_and_way_out() {
         (
             json!({"workload": {"operations": [{"name": "get", "command": "GET __kye__"}]}}),
             "spec.workload.operations[0].command: GET __kye__: has the unknown placeholder __kye__: there are __key__, \
-             __key:2__, __data__, __integer:0:99__, __sequence__, __score__ and __ttl__; for the __rand_int__ of \
+             __key:2__, __data__, __integer:0:99__, __sequence__, __score__, __ttl__ and __script:name__; for the __rand_int__ of \
              redis-benchmark write __key__ or __integer:0:999999__",
         ),
         (json!({"targets": []}), "spec.targets: 0: must have at least 1 entries"),

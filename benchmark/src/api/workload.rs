@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{KeysSpec, OperationKeysSpec};
+use super::script::ScriptSpec;
 use super::spec::NAME_PATTERN;
+use super::transaction::{TransactionSpec, WaitSpec};
 use super::values::ValuesSpec;
 
 /// What is asked of the target.
@@ -24,6 +26,32 @@ pub struct WorkloadSpec {
     /// The values that commands write.
     #[serde(default)]
     pub values: ValuesSpec,
+    /// How the mix is made of the weights. `Random` draws each request's operation, so a mix of 1 and 10 has runs and gaps,
+    /// as users have. `Ratio` is an exact sequence over and over: as many requests of the first operation as its weight
+    /// says, then of the second, as `memtier_benchmark --ratio` sends them; `Sequential` keys are then walked by each
+    /// operation for itself. Default `Random`.
+    #[serde(default)]
+    pub mix: Mix,
+    /// Lua scripts that commands call by EVALSHA `__script:NAME__`, up to 8. Not set by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub scripts: Vec<ScriptSpec>,
+    /// Libraries of functions that commands call by FCALL, up to 8. They take the place of libraries of the same name. Not
+    /// set by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub functions: Vec<ScriptSpec>,
+    /// Transactions. Default: none.
+    #[serde(default)]
+    pub transaction: TransactionSpec,
+    /// Waiting for replicas. Default: nobody waits.
+    #[serde(default)]
+    pub wait: WaitSpec,
+    /// What follows a GET that finds nothing. `Fill` writes its key with a value of the workload, and with the expiry of
+    /// `values.ttl` if that is set, as a cache in front of a database does. The write is no request: it is counted apart
+    /// (`fills`), and in no latency. Default `Ignore`: nothing.
+    #[serde(default)]
+    pub on_miss: OnMiss,
     /// Operation, key and value of every request follow from this number, 0 to 9007199254740991, so a second run asks
     /// the same. Default 1.
     #[serde(default = "default_seed")]
@@ -47,13 +75,34 @@ pub struct OperationSpec {
     /// `__key:100__`, further keys of it, each the same wherever it stands, which in a Cluster must share a slot, as with
     /// a hash tag in `keys.prefix`; `__data__`, its value; `__integer:1:1000__`, a random number from the first to the last,
     /// another one wherever it stands, and with `__integer:0001:1000__` of four digits; `__sequence__`, the request's number, which no other has; `__score__`, a random number
-    /// from 0 to 1 with nine decimals; `__ttl__`, seconds of the range of `values.ttl`.
+    /// from 0 to 1 with nine decimals; `__ttl__`, seconds of the range of `values.ttl`; `__script:NAME__`, the SHA-1 of that
+    /// one of `scripts`.
     #[schemars(length(min = 1, max = 4096))]
     pub command: String,
     /// Keys of its own. What is not set is as in `workload.keys`. The preload does not write them; `cleanup` deletes them
     /// too. Not set by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<OperationKeysSpec>,
+}
+
+/// How the mix is made of the weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Mix {
+    /// Each request's operation is drawn.
+    #[default]
+    Random,
+    /// In turns.
+    Ratio,
+}
+
+/// What follows a GET that finds nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OnMiss {
+    /// Nothing.
+    #[default]
+    Ignore,
+    /// The key is written.
+    Fill,
 }
 
 /// What is written before the measurement.

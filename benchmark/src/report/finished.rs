@@ -8,7 +8,7 @@ use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::{self, Load, ShardPlan};
 use redisbench_wire::snapshot::{Sending, Tally};
 
-use super::{STATUS_BYTES, trial, verification};
+use super::{STATUS_BYTES, trial};
 use crate::api::Validated;
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 use crate::api::status::{
@@ -160,6 +160,7 @@ fn synchronization(outcome: &Outcome, merged: &Merged) -> Synchronization {
 
 fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialResult, HistogramError> {
     let tally = &merged.total.tally;
+    let size = spec.workload.options.transaction.map_or(0, |transaction| u64::from(transaction.size));
     // Each shard counts bytes over its own window, which a number of requests may end later than the common one.
     let per_second = |bytes: fn(&Tally) -> u64| -> u64 {
         let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
@@ -167,7 +168,7 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
     };
     Ok(TrialResult {
         load: Some(load(spec)),
-        requests: requests(tally, merged.total.unknown),
+        requests: requests(tally, merged.total.unknown, size),
         throughput: Throughput {
             target_per_second: merged.pace.target,
             achieved_per_second: merged.pace.mean,
@@ -187,13 +188,12 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             encoding: "HdrV2DeflateBase64".to_owned(),
             data: EncodedHistogram::encode(&merged.total.response)?.as_str().to_owned(),
         }),
-        operations: operations(merged),
+        operations: operations(merged, size),
         nodes: nodes(&merged.nodes),
         errors: errors(merged),
-        shards: shards(outcome, &merged.unknown)?,
+        shards: shards(outcome, &merged.unknown, size)?,
         truncated: None,
-        verification: verification::result(spec, outcome, merged),
-        warmup: (merged.warmup != Tally::default()).then(|| requests(&merged.warmup, 0)),
+        warmup: (merged.warmup != Tally::default()).then(|| requests(&merged.warmup, 0, size)),
         preload: (merged.preload_commands > 0)
             .then_some(PreloadResult { keys: merged.preloaded_keys, commands: merged.preload_commands }),
     })
@@ -218,10 +218,6 @@ fn shortened(whole: TrialResult, most: usize) -> Result<TrialResult, serde_json:
         truncated.shards += shorten(&mut result.shards, listed, |shard| {
             Reverse((shard.state == ShardOutcome::Lost, shard.requests.errors, shard.p99_nanoseconds))
         });
-        if let Some(verification) = &mut result.verification {
-            truncated.findings +=
-                shorten(&mut verification.findings, listed, |finding| finding.after_start_milliseconds);
-        }
         result.truncated = (truncated != Truncated::default()).then_some(truncated);
         if serde_json::to_vec(&result)?.len() <= most {
             return Ok(result);
@@ -250,7 +246,8 @@ fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
-fn requests(tally: &Tally, unknown: u64) -> Requests {
+/// `size` commands are in each transaction; 0 without any.
+fn requests(tally: &Tally, unknown: u64, size: u64) -> Requests {
     Requests {
         scheduled: tally.scheduled + unknown,
         succeeded: tally.succeeded,
@@ -265,14 +262,18 @@ fn requests(tally: &Tally, unknown: u64) -> Requests {
         redirected: tally.redirected,
         redirect_hops: tally.redirect_hops,
         deferral_hops: tally.deferral_hops,
+        commands: tally.succeeded.saturating_mul(size),
+        under_replicated: tally.under_replicated,
+        fills: tally.fills,
+        fill_errors: tally.fill_errors,
         overflow: tally.overflow,
     }
 }
 
-fn operations(merged: &Merged) -> Vec<OperationResult> {
+fn operations(merged: &Merged, size: u64) -> Vec<OperationResult> {
     let result = |name: &str, measured: &Measured, misses: u64| OperationResult {
         name: name.to_owned(),
-        requests: requests(&measured.tally, 0),
+        requests: requests(&measured.tally, 0, size),
         hits: measured.tally.succeeded.saturating_sub(misses),
         misses,
         response_time: stats::response_time(measured),
@@ -340,9 +341,9 @@ fn load(spec: &Validated) -> LoadResult {
     }
 }
 
-fn shards(outcome: &Outcome, unknown: &[u64]) -> Result<Vec<ShardResult>, HistogramError> {
+fn shards(outcome: &Outcome, unknown: &[u64], size: u64) -> Result<Vec<ShardResult>, HistogramError> {
     let first = outcome.shards.iter().filter_map(first_send).min();
-    outcome.shards.iter().zip(unknown).map(|(outcome, unknown)| shard(outcome, first, *unknown)).collect()
+    outcome.shards.iter().zip(unknown).map(|(outcome, unknown)| shard(outcome, first, *unknown, size)).collect()
 }
 
 /// The shard's first send after it was due.
@@ -352,7 +353,12 @@ fn first_send(outcome: &conductor::ShardOutcome) -> Option<u64> {
     (sent > 0).then(|| sent.saturating_sub(window.first_due_nanoseconds.max(window.start_nanoseconds)))
 }
 
-fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) -> Result<ShardResult, HistogramError> {
+fn shard(
+    outcome: &conductor::ShardOutcome,
+    first: Option<u64>,
+    unknown: u64,
+    size: u64,
+) -> Result<ShardResult, HistogramError> {
     let generator = outcome.snapshot.as_ref().map(|snapshot| snapshot.generator.clone()).unwrap_or_default();
     let latency = match &outcome.snapshot {
         Some(snapshot) => stats::response_time(&Measured {
@@ -372,7 +378,11 @@ fn shard(outcome: &conductor::ShardOutcome, first: Option<u64>, unknown: u64) ->
         index: outcome.shard,
         node: cut(if generator.host.is_empty() { &outcome.host } else { &generator.host }, 256),
         state: if outcome.lost.is_some() { ShardOutcome::Lost } else { ShardOutcome::Finished },
-        requests: requests(&outcome.snapshot.as_ref().map(|snapshot| snapshot.total).unwrap_or_default(), unknown),
+        requests: requests(
+            &outcome.snapshot.as_ref().map(|snapshot| snapshot.total).unwrap_or_default(),
+            unknown,
+            size,
+        ),
         p99_nanoseconds: latency.p99_nanoseconds,
         busiest_worker_percent: generator.busiest_worker_millionths / 10_000,
         run_queue_percent: generator.longest_waiting_worker_millionths / 10_000,

@@ -6,7 +6,6 @@ use redisbench_benchmark::api::target::TargetType;
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
-use super::verification;
 use redisbench_benchmark::people::{bandwidth, count, latency, rate};
 
 /// Below this the busiest worker leaves its processor idle now and then; above it, it is likely the limit.
@@ -19,9 +18,6 @@ pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) 
     text.push_str(&requests(result).text(paint));
     if !result.errors.is_empty() {
         text.push_str(&errors(result).text(paint));
-    }
-    if let Some(found) = &result.verification {
-        text.push_str(&verification::section(found, paint));
     }
     // The one node of a standalone target would only repeat the total.
     let standalone = benchmark.spec.targets.iter().all(|target| target.kind == TargetType::Standalone);
@@ -227,7 +223,6 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
             (truncated.nodes, "nodes"),
             (truncated.errors, "kinds of error"),
             (truncated.shards, "shards"),
-            (truncated.findings, "wrong answers"),
         ];
         for (number, name) in left_out.into_iter().filter(|(number, _)| *number > 0) {
             notes.push(format!("{} more {name} are in the artifacts only.", count(number)));
@@ -248,6 +243,7 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
         let reasons: Vec<_> = reasons.into_iter().map(|(number, why)| format!("{} {why}", count(number))).collect();
         notes.push(format!("Unsent: {}.", reasons.join(", ")));
     }
+    notes.extend(more_than_requests(&result.requests));
     if let Some(preload) = result.preload.filter(|preload| preload.commands > 0) {
         notes.push(format!("Preload: {} keys, counted nowhere above.", count(preload.keys)));
     }
@@ -259,4 +255,23 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
         return String::new();
     }
     format!("\n{}\n", notes.iter().map(|note| paint.apply(Style::Dim, note)).collect::<Vec<_>>().join("\n"))
+}
+
+/// What happened beside the requests, a line for each.
+fn more_than_requests(requests: &Requests) -> Vec<String> {
+    let mut notes = Vec::new();
+    if requests.commands > 0 {
+        notes.push(format!("Transactions: those that succeeded were of {} commands.", count(requests.commands)));
+    }
+    if requests.under_replicated > 0 {
+        let number = count(requests.under_replicated);
+        notes.push(format!("Replicas: {number} requests succeeded that fewer replicas had than asked for."));
+    }
+    if requests.fills + requests.fill_errors > 0 {
+        let (fills, errors) = (count(requests.fills), count(requests.fill_errors));
+        notes.push(format!(
+            "Fills: {fills} keys that reads had missed were written, {errors} failed; counted nowhere above."
+        ));
+    }
+    notes
 }

@@ -318,7 +318,6 @@ impl Shard {
             topology,
             handshake: found.handshake,
             tls: found.tls,
-            may_evict: found.may_evict,
             host: self.settings.identity.host.clone(),
         };
         match Engine::spawn(config, sender).and_then(|engine| engine.connect().map(|()| engine)) {
@@ -403,7 +402,7 @@ impl Shard {
             return;
         }
         if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone())
-            && target::may_move(&plan.target)
+            && (target::may_move(&plan.target) || !plan.workload.options.scripts.is_empty())
         {
             let mounts = self.settings.mounts.clone();
             let look = |sender| target::search_again(plan.clone(), mounts, known, why, sender);

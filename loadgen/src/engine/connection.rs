@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use super::pipeline::{Pipeline, Request};
 use super::stream::Stream;
+use super::worker::Progress;
 use crate::resp::Decoder;
 
 /// How far a connection is.
@@ -57,6 +58,8 @@ pub(super) struct Connection {
     pub stream: Option<Stream>,
     pub decoder: Decoder,
     pub pipeline: Pipeline,
+    /// The replies so far to the request at the front, where requests get several.
+    pub progress: Option<Box<Progress>>,
     /// What the socket did not take. Within TLS the session holds it.
     unsent: Vec<u8>,
     /// Something waits for room in the socket.
@@ -87,6 +90,7 @@ impl Connection {
             stream: None,
             decoder: Decoder::default(),
             pipeline: Pipeline::of_window(window),
+            progress: None,
             unsent: Vec::new(),
             blocked: false,
             listed: false,
@@ -155,6 +159,7 @@ impl Connection {
         self.unsent.clear();
         self.blocked = false;
         self.decoder.reset();
+        self.progress = None;
         self.pipeline.take()
     }
 }

@@ -14,10 +14,12 @@ pub(super) enum Class {
     Measured,
     /// Of the preload.
     Preload,
-    /// Of the last read of what was written.
-    Check,
     /// Of a load that was aborted: its reply is awaited, and counts nowhere.
     Orphan,
+    /// The same of a trial whose requests get several replies each.
+    OrphanOfTrial,
+    /// Of the load, but no request of it: the write of a key that a read has missed.
+    Fill,
     /// PING, on connections at rest.
     Ping,
     /// ASKING, before a request that follows an ASK redirect.
@@ -25,9 +27,15 @@ pub(super) enum Class {
 }
 
 impl Class {
+    /// Whether it is no request, but sent beside them. These are the last ones: one comparison finds them.
+    #[inline]
+    pub(super) fn is_beside(self) -> bool {
+        self as u8 >= Self::Fill as u8
+    }
+
     /// Whether a load waits for its outcome.
     pub(super) fn is_load(self) -> bool {
-        matches!(self, Self::Undecided | Self::Warmup | Self::Measured | Self::Preload | Self::Check)
+        matches!(self, Self::Undecided | Self::Warmup | Self::Measured | Self::Preload | Self::Fill)
     }
 }
 
@@ -250,10 +258,13 @@ impl Pipeline {
         (self.oldest.count > 0).then_some(self.oldest.sent)
     }
 
-    /// Makes orphans of the requests of a load.
-    pub(super) fn orphan(&mut self) {
+    /// Makes orphans of the requests of a load; `exchanges` if those of a trial may get several replies each.
+    pub(super) fn orphan(&mut self, exchanges: bool) {
         let load = self.commands.as_mut_slice().iter_mut().filter(|request| request.class.is_load());
-        load.for_each(|request| request.class = Class::Orphan);
+        load.for_each(|request| {
+            let single = !exchanges || matches!(request.class, Class::Preload | Class::Fill);
+            request.class = if single { Class::Orphan } else { Class::OrphanOfTrial };
+        });
         self.undecided = 0;
     }
 

@@ -1,6 +1,5 @@
 //! One load, preload or trial, of one worker: its requests, its times, and how much of it is left.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
@@ -13,6 +12,9 @@ use super::sys::SendTimes;
 use crate::record::LATE_NANOSECONDS;
 use crate::schedule::{Schedule, Seat};
 use crate::workload::{Workload, part_of};
+
+/// Between workers that walk a sequence each: more requests than any sends.
+const APART_BITS: u32 = 38;
 
 /// Where a load's requests come from.
 #[derive(Debug)]
@@ -60,15 +62,12 @@ pub(super) struct Together {
 }
 
 /// A load in progress.
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct Run {
     pub workload: Arc<Workload>,
     pub source: Source,
     pub together: Arc<Together>,
-    /// It is none of the trial: a preload, or the last read.
     pub preload: bool,
-    pub last_read: bool,
     pub attempt: u32,
     /// Keys whose write got no reply: the preload writes them again.
     pub redo: Vec<u64>,
@@ -190,7 +189,6 @@ impl Run {
             source,
             together,
             preload: false,
-            last_read: false,
             attempt: 0,
             redo: Vec::new(),
             allowance: None,
@@ -235,7 +233,7 @@ impl Run {
         attempt: u32,
         together: Arc<Together>,
     ) -> Self {
-        let closed = Source::Closed { k: seat.first(), step: seat.step() };
+        let closed = closed(plan, seat);
         let schedule = Schedule::of(plan, seat, start);
         let first_due = schedule.as_ref().map_or(start, |schedule| schedule.peek().due);
         let unsent_after = match plan.load {
@@ -247,10 +245,6 @@ impl Run {
         run.filling = match (plan.concurrency, plan.pipeline_mode) {
             _ if run.is_open() => Filling::Windows,
             (Some(callers), _) => Filling::Callers(seat.share(0, callers.into())),
-            // Requests are led by their keys, which no connection of its own could do.
-            (None, _) if plan.followed().is_some() => {
-                Filling::Callers(u64::from(plan.connections) * u64::from(plan.pipeline))
-            }
             (None, PipelineMode::Batch) => Filling::Batches,
             (None, PipelineMode::Window) => Filling::Windows,
         };
@@ -293,31 +287,13 @@ impl Run {
         run
     }
 
-    /// The last read of `keys` over so many connections, until `ends` at the latest.
-    pub(super) fn last_read(
-        plan: &ShardPlan,
-        workload: Arc<Workload>,
-        keys: Range<u64>,
-        connections: usize,
-        now: u64,
-        ends: u64,
-    ) -> Self {
-        let source = Source::Walk { k: keys.start, step: 1, end: keys.end };
-        let window = (plan.pipeline as usize).max(PRELOAD_WINDOW);
-        let mut run = Self::new(workload, source, window, Arc::default());
-        run.filling = Filling::Callers((connections * window) as u64);
-        (run.preload, run.last_read) = (true, true);
-        (run.start, run.measure_from, run.ends) = (now, now, ends);
-        run
-    }
-
     /// Whether the load sends at `time`, and what a closed loop's request counts as that is sent then.
     #[inline]
     pub(super) fn class_at(&self, time: u64) -> Option<Class> {
         if time >= self.ends || self.aborted || self.used_up(time) {
             None
         } else if self.preload {
-            Some(if self.last_read { Class::Check } else { Class::Preload })
+            Some(Class::Preload)
         } else if time < self.measure_from {
             Some(Class::Warmup)
         } else {
@@ -444,6 +420,18 @@ impl Run {
     pub(super) fn is_active(&self) -> bool {
         matches!(self.stage, Stage::Warmup | Stage::Measuring)
     }
+}
+
+/// The numbers that a worker of a closed loop draws. Of a mix in turns each walks the whole sequence, or it would have but
+/// some of its operations: far from where the others are, and from its beginning on.
+fn closed(plan: &ShardPlan, seat: Seat) -> Source {
+    let operations = &plan.workload.operations;
+    if !plan.workload.options.in_turns || operations.len() == 1 {
+        return Source::Closed { k: seat.first(), step: seat.step() };
+    }
+    let period: u64 = operations.iter().map(|operation| u64::from(operation.weight)).sum();
+    let k = seat.first() << APART_BITS;
+    Source::Closed { k: k - k % period.max(1), step: 1 }
 }
 
 /// How many requests of an open loop's warm-up are the shard's, so that its number of requests goes on where they end. A

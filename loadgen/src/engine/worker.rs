@@ -7,12 +7,13 @@
 mod commands;
 mod deferred;
 mod dispatch;
+mod exchange;
+mod fills;
 mod introspect;
 mod links;
 mod send;
 mod tokens;
 mod traffic;
-mod verified;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use std::time::Duration;
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Stage;
 use tokio::sync::mpsc;
+
+pub(super) use exchange::Progress;
 
 use super::api::{EngineEvent, Handshake, Tls};
 use super::connection::{Connection, Node};
@@ -36,9 +39,7 @@ use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
 use crate::schedule::Seat;
 use crate::selfcheck::RunQueue;
-use crate::verify::Verifier;
 use crate::workload::Workload;
-use verified::Verified;
 
 /// The mark of the eventfd among the events.
 const MAIL: u64 = u64::MAX;
@@ -61,8 +62,6 @@ pub(super) struct Common {
     pub plan: Arc<ShardPlan>,
     pub trial: Arc<Workload>,
     pub preload: Option<Arc<Workload>>,
-    pub last_read: Option<Arc<Workload>>,
-    pub may_evict: bool,
     pub handshake: Handshake,
     pub tls: Option<Tls>,
     pub events: mpsc::Sender<EngineEvent>,
@@ -91,6 +90,10 @@ pub(super) struct Worker {
     read_buffer: Vec<u8>,
     output: Output,
     whole_replies: WholeReplies,
+    /// Whether requests of the trial get several replies each.
+    exchanges: bool,
+    /// Whether keys are written that reads have missed.
+    fills: bool,
     /// Requests that pause before they are sent again, by the ends of their pauses and their numbers.
     deferred: BTreeMap<(u64, u64), Request>,
     /// Connections with staged commands.
@@ -98,8 +101,6 @@ pub(super) struct Worker {
     /// Connections to read again, because one read did not empty them.
     again: Vec<u32>,
     run: Option<Run>,
-    /// Checks the answers, if that is asked for.
-    verified: Option<Box<Verified>>,
     recording: Recording,
     preloaded_keys: u64,
     preload_commands: u64,
@@ -137,9 +138,8 @@ impl Worker {
         let alarm = Alarm::new()?;
         poller.add(&alarm, ALARM)?;
         let recording = Recording::new(&common.plan);
+        let (exchanges, fills) = (common.trial.has_exchanges(), common.trial.has_fills());
         let pace_of_connecting = Pace::of(common.plan.connect_rate, seat);
-        let verified = Verifier::of(&common.plan, common.may_evict)
-            .map(|checks| Box::new(Verified::new(checks, common.last_read.clone())));
         let mut worker = Self {
             common,
             seat,
@@ -154,11 +154,12 @@ impl Worker {
             read_buffer: vec![0; READ_BYTES],
             output: Output::default(),
             whole_replies: WholeReplies::default(),
+            exchanges,
+            fills,
             deferred: BTreeMap::new(),
             dirty: Vec::new(),
             again: Vec::new(),
             run: None,
-            verified,
             recording,
             preloaded_keys: 0,
             preload_commands: 0,

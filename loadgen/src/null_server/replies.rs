@@ -8,6 +8,9 @@ use crate::cluster::SLOTS;
 /// Replies to the commands of a load are rendered this many bytes at a time, once.
 const RENDERED: usize = 64 << 10;
 
+/// More of them are told as so many.
+const MOST_QUEUED: u32 = 1 << 20;
+
 /// The kind of reply that a command wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
@@ -41,11 +44,37 @@ pub(super) enum Want {
     Identity,
     /// CLUSTER KEYSLOT and the like, of a server that is none.
     NoCluster,
+    /// A transaction begins.
+    Multi,
+    /// `QUEUED`: it is part of one.
+    Queued,
+    /// The transaction ends: a list of `OK` for so many commands.
+    Exec(u32),
     /// The protocol was broken; the connection ends.
     Broken(&'static str),
 }
 
 impl Want {
+    /// What is wanted in a connection that has so many commands `queued`, of a transaction if any.
+    pub(super) fn within(self, count: u32, queued: &mut Option<u32>) -> Self {
+        match (self, &mut *queued) {
+            (Self::Multi, None) => {
+                *queued = Some(0);
+                Self::Done
+            }
+            (Self::Exec(_), Some(commands)) => {
+                let commands = std::mem::take(commands);
+                *queued = None;
+                Self::Exec(commands)
+            }
+            (Self::Broken(_), _) | (_, None) => self,
+            (_, Some(commands)) => {
+                *commands = commands.saturating_add(count).min(MOST_QUEUED);
+                Self::Queued
+            }
+        }
+    }
+
     /// From the name of a command and the word after it, in any case. What is unknown is told `OK`.
     #[inline]
     pub(super) fn of(name: &[u8], second: &[u8]) -> Self {
@@ -72,7 +101,7 @@ impl Want {
             | b"SETBIT" | b"GETBIT" | b"BITCOUNT" | b"LPUSH" | b"RPUSH" | b"LPUSHX" | b"RPUSHX" | b"LLEN" | b"LREM"
             | b"SADD" | b"SREM" | b"SCARD" | b"SISMEMBER" | b"HSET" | b"HSETNX" | b"HDEL" | b"HLEN" | b"HEXISTS"
             | b"HINCRBY" | b"ZADD" | b"ZREM" | b"ZCARD" | b"ZCOUNT" | b"ZRANK" | b"PFADD" | b"PFCOUNT" | b"GEOADD"
-            | b"PUBLISH" | b"DBSIZE" => Self::One,
+            | b"PUBLISH" | b"DBSIZE" | b"WAIT" => Self::One,
             b"MGET" | b"HMGET" | b"HGETALL" | b"HKEYS" | b"HVALS" | b"LRANGE" | b"SMEMBERS" | b"SINTER" | b"SUNION"
             | b"SDIFF" | b"ZRANGE" | b"ZREVRANGE" | b"ZRANGEBYSCORE" | b"ZPOPMIN" | b"ZPOPMAX" | b"XRANGE" => {
                 Self::List
@@ -85,6 +114,8 @@ impl Want {
                     Self::Hello2
                 }
             }
+            b"MULTI" => Self::Multi,
+            b"EXEC" => Self::Exec(0),
             b"INFO" => Self::Information,
             b"CONFIG" if second.eq_ignore_ascii_case(b"GET") => Self::Setting,
             b"CLIENT" if second.eq_ignore_ascii_case(b"ID") => Self::One,
@@ -185,6 +216,9 @@ impl Replies {
         let is_cluster = self.knowledge.is_cluster;
         match want {
             Want::Value | Want::Done | Want::One | Want::List => String::new(),
+            Want::Multi => "+OK\r\n".to_owned(),
+            Want::Queued => "+QUEUED\r\n".to_owned(),
+            Want::Exec(commands) => format!("*{commands}\r\n{}", "+OK\r\n".repeat(commands as usize)),
             Want::Pong => "+PONG\r\n".to_owned(),
             Want::Nothing => "*0\r\n".to_owned(),
             Want::Setting => "*2\r\n$4\r\nsave\r\n$0\r\n\r\n".to_owned(),

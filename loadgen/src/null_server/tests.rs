@@ -48,6 +48,17 @@ fn commands_are_known_in_any_case() {
 }
 
 #[test]
+fn a_transaction_is_queued_until_its_end() {
+    let mut queued = None;
+    let mut told = |words: &str| wants(words).within(1, &mut queued);
+    assert_eq!(told("GET a"), Want::Value);
+    assert_eq!(told("multi"), Want::Done);
+    assert_eq!([told("SET a b"), told("GET a")], [Want::Queued, Want::Queued]);
+    assert_eq!(told("exec"), Want::Exec(2));
+    assert_eq!([told("EXEC"), told("GET a")], [Want::Exec(0), Want::Value]);
+}
+
+#[test]
 fn commands_that_look_alike_are_told_apart() {
     let stream =
         ["GET key:1", "GET key:2", "SET key:1 abc", "SET key:2 abc", "SET key:2 abcd", "PUT key:1", "GET key:33"];

@@ -93,6 +93,8 @@ struct Connection {
     stream: TcpStream,
     node: usize,
     scanner: Scanner,
+    /// Commands of the transaction that it is in, if it is in one.
+    queued: Option<u32>,
     /// Replies that the socket does not take yet. Nothing is read until it has.
     backlog: Option<Box<Output>>,
     /// It ends once its replies are sent.
@@ -223,7 +225,7 @@ impl Thread {
             return;
         }
         self.connections[index] =
-            Some(Connection { stream, node, scanner: Scanner::default(), backlog: None, closing: false });
+            Some(Connection { stream, node, scanner: Scanner::default(), queued: None, backlog: None, closing: false });
     }
 
     fn serve(&mut self, index: usize, is_writable: bool) {
@@ -288,9 +290,10 @@ impl Turn<'_> {
         };
         let mut found = 0;
         let output = &mut *self.output;
+        let queued = &mut connection.queued;
         let scanned = connection.scanner.scan(&self.read_buffer[..received], self.shapes, |want, count| {
             found += u64::from(count);
-            output.push(want, count);
+            output.push(want.within(count, queued), count);
         });
         // Nobody else writes it.
         self.count.store(self.count.load(Relaxed) + found, Relaxed);

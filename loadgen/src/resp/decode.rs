@@ -1,6 +1,10 @@
 //! A scanner that finds the ends of replies in whatever pieces the socket hands out. Bodies of bulk strings are
 //! skipped and never copied; only a header line that is cut in two is carried over to the next piece.
 
+mod note;
+
+use note::Note;
+
 /// The longest line (header, status or error) that is accepted.
 const LINE_BYTES: usize = 64 << 10;
 
@@ -59,6 +63,8 @@ pub struct Decoder {
     /// A line whose end has not come yet.
     carry: Vec<u8>,
     error: Vec<u8>,
+    /// What was noted of the last reply; none where nobody wants that.
+    note: Option<Box<Note>>,
 }
 
 impl Decoder {
@@ -73,7 +79,25 @@ impl Decoder {
         {
             return Ok(Some(reply));
         }
-        self.next_in_pieces(input)
+        self.next_in_pieces::<false>(input)
+    }
+
+    /// The same, and notes how the reply begins and the first error within it: [`Self::note`].
+    ///
+    /// # Errors
+    /// When the input is not RESP. The decoder is of no use afterwards.
+    pub fn next_noted(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
+        self.next_in_pieces::<true>(input)
+    }
+
+    /// The first bytes of the first line of the last reply that was noted, its type included.
+    pub fn note(&self) -> &[u8] {
+        self.note.as_ref().map_or(&[], |note| note.line())
+    }
+
+    /// The text of the first error within that reply, without its leading `-`, cut to 256 bytes.
+    pub fn nested_error(&self) -> Option<&[u8]> {
+        self.note.as_ref()?.nested()
     }
 
     /// Whether nothing is left over from the input before.
@@ -82,7 +106,7 @@ impl Decoder {
         self.skip == 0 && self.wanted == 0 && self.carry.is_empty() && self.reply.is_none() && !self.aside
     }
 
-    fn next_in_pieces(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
+    fn next_in_pieces<const NOTED: bool>(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
         loop {
             if self.skip > 0 && !self.skip_body(input)? {
                 return Ok(None);
@@ -109,8 +133,8 @@ impl Decoder {
                 };
                 let (line, rest) = input.split_at(end + 1);
                 *input = rest;
-                self.line(line)?;
-            } else if !self.carried_line(input)? {
+                self.line::<NOTED>(line)?;
+            } else if !self.carried_line::<NOTED>(input)? {
                 return Ok(None);
             }
         }
@@ -143,7 +167,7 @@ impl Decoder {
     }
 
     #[cold]
-    fn carried_line(&mut self, input: &mut &[u8]) -> Result<bool, ProtocolError> {
+    fn carried_line<const NOTED: bool>(&mut self, input: &mut &[u8]) -> Result<bool, ProtocolError> {
         let (taken, complete) = match input.iter().position(|byte| *byte == b'\n') {
             Some(end) => (end + 1, true),
             None => (input.len(), false),
@@ -156,7 +180,7 @@ impl Decoder {
         *input = rest;
         if complete {
             let mut line = std::mem::take(&mut self.carry);
-            self.line(&line)?;
+            self.line::<NOTED>(&line)?;
             line.clear();
             // Keeps a small allocation for the next cut line, and gives back a large one.
             if line.capacity() <= 64 {
@@ -168,11 +192,14 @@ impl Decoder {
 
     /// Takes one whole line, its LF included.
     #[inline]
-    fn line(&mut self, line: &[u8]) -> Result<(), ProtocolError> {
+    fn line<const NOTED: bool>(&mut self, line: &[u8]) -> Result<(), ProtocolError> {
         let [kind, text @ .., b'\r', b'\n'] = line else {
             return Err(ProtocolError::BadEnd);
         };
         let top = self.wanted == 0;
+        if NOTED {
+            self.note.get_or_insert_default().take(top, *kind, text);
+        }
         match kind {
             b'$' | b'=' => {
                 if text == b"-1" && *kind == b'$' {

@@ -117,6 +117,16 @@ impl Client {
         let answers = answers.map_err(|error| trouble(&error))?;
         answers.into_iter().map(|answer| answer.extract_error().map_err(|error| trouble(&error))).collect()
     }
+
+    /// The same where an answer may be missing: none is what the server refused.
+    pub async fn ask_each(&mut self, commands: &Pipeline) -> Result<Vec<Option<Value>>, Trouble> {
+        if commands.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answers = self.connection.send_packed_commands(commands, 0, commands.len()).await;
+        let answers = answers.map_err(|error| trouble(&error))?;
+        Ok(answers.into_iter().map(|answer| answer.extract_error().ok()).collect())
+    }
 }
 
 fn trouble(error: &RedisError) -> Trouble {

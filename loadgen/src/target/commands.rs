@@ -1,90 +1,159 @@
-//! Whether the server knows the workload's commands and takes their number of arguments.
+//! Whether the server knows the workload's commands, takes their number of arguments, and lets them be part of a load: by
+//! its own COMMAND, where the user may ask that.
 
 use redis::Value;
-use redisbench_wire::plan::{Operation, Part, Workload};
+use redisbench_wire::plan::{Operation, Part, ShardPlan};
 
 use super::client::{Client, Trouble};
 
+/// Flagged as blocking, and waiting only with this word.
+const BLOCKING_WITH: &[(&str, &str)] = &[("XREAD", "BLOCK"), ("XREADGROUP", "BLOCK")];
+
+/// The most characters of a command that are shown.
+const SHOWN: usize = 60;
+
 /// Asks for all commands of the mix. Says which operation cannot work; nothing if the server does not tell, as when
 /// the user may not run COMMAND.
-pub async fn check(client: &mut Client, workload: &Workload) -> Result<Option<String>, Trouble> {
+pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Option<String>, Trouble> {
     let mut question = redis::cmd("COMMAND");
     question.arg("INFO");
-    let names: Vec<_> = workload.operations.iter().map(command).collect();
-    question.arg(&names);
+    let operations = &plan.workload.operations;
+    question.arg(operations.iter().map(|operation| word(operation, 0)).collect::<Vec<_>>());
     match client.ask(&question).await {
-        Ok(answer) => Ok(judge(&workload.operations, &names, &answer)),
+        Ok(answer) => Ok(judge(plan, &answer)),
         Err(Trouble::Refused(_)) => Ok(None),
         Err(silent) => Err(silent),
     }
 }
 
-/// The command's name, which the plan's check found to be literal.
-fn command(operation: &Operation) -> String {
-    let parts = operation.arguments.first().into_iter().flatten();
-    parts.map(|part| if let Part::Literal(text) = part { text.as_str() } else { "" }).collect()
+/// How messages begin that are about an operation's command.
+pub(super) fn field(index: usize, operation: &Operation) -> String {
+    let text = written(operation);
+    let shown: String = text.chars().take(SHOWN).collect();
+    let more = if shown.len() < text.len() { "..." } else { "" };
+    format!("spec.workload.operations[{index}].command: {shown}{more}")
 }
 
-fn judge(operations: &[Operation], names: &[String], answer: &Value) -> Option<String> {
+/// An argument as text, in capitals; empty where it has more than that.
+fn word(operation: &Operation, at: usize) -> String {
+    let literal = |part: &Part| if let Part::Literal(text) = part { Some(text.to_ascii_uppercase()) } else { None };
+    operation.arguments.get(at).and_then(|parts| parts.iter().map(literal).collect()).unwrap_or_default()
+}
+
+/// The command as in the manifest, but for quotes.
+fn written(operation: &Operation) -> String {
+    let part = |part: &Part| match part {
+        Part::Literal(text) => text.clone(),
+        Part::Key => "__key__".to_owned(),
+        Part::NthKey(number) => format!("__key:{number}__"),
+        Part::Data => "__data__".to_owned(),
+        Part::Integer { least, most, .. } => format!("__integer:{least}:{most}__"),
+        Part::Sequence => "__sequence__".to_owned(),
+        Part::Score => "__score__".to_owned(),
+    };
+    let argument = |parts: &Vec<Part>| parts.iter().map(part).collect::<String>();
+    operation.arguments.iter().map(argument).collect::<Vec<_>>().join(" ")
+}
+
+fn judge(plan: &ShardPlan, answer: &Value) -> Option<String> {
     let Value::Array(descriptions) = answer else { return None };
-    operations.iter().zip(names).zip(descriptions).find_map(|((operation, name), description)| {
-        let Value::Array(fields) = description else {
-            return Some(format!("operation {}: the server knows no command {name}", operation.name));
-        };
-        let Some(Value::Int(arity)) = fields.get(1) else { return None };
-        let given = i64::try_from(operation.arguments.len()).unwrap_or(i64::MAX);
-        // A negative arity is the least that a command of any length takes.
-        let fits = if *arity < 0 { given >= -arity } else { given == *arity };
-        (!fits).then(|| {
-            format!(
-                "operation {}: {name} takes {}{} arguments with its name, not {given}",
-                operation.name,
-                if *arity < 0 { "at least " } else { "" },
-                arity.abs()
-            )
-        })
+    plan.workload.operations.iter().enumerate().zip(descriptions).find_map(|((index, operation), description)| {
+        let problem = judge_one(plan, operation, description)?;
+        Some(format!("{}: {problem}", field(index, operation)))
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What COMMAND INFO says of one command, or of one subcommand.
+struct Description<'a> {
+    name: String,
+    fields: &'a [Value],
+}
 
-    fn told(words: &str, description: Value) -> Option<String> {
-        let argument = |word: &str| vec![if word == "K" { Part::Key } else { Part::Literal(word.into()) }];
-        let operation =
-            Operation { name: "op".into(), weight: 1, arguments: words.split(' ').map(argument).collect(), keys: None };
-        let names = [command(&operation)];
-        judge(&[operation], &names, &Value::Array(vec![description]))
-    }
-
-    fn arity(arity: i64) -> Value {
-        Value::Array(vec![Value::BulkString("x".into()), Value::Int(arity)])
-    }
-
-    #[test]
-    fn a_known_command_of_fitting_length_passes() {
-        assert_eq!(told("GET K", arity(2)), None);
-        assert_eq!(told("MSET K a K b", arity(-3)), None);
-    }
-
-    #[test]
-    fn an_unknown_command_is_named() {
-        assert_eq!(told("GTE K", Value::Nil).unwrap(), "operation op: the server knows no command GTE");
-    }
-
-    #[test]
-    fn a_wrong_length_is_named() {
-        assert_eq!(told("GET K K", arity(2)).unwrap(), "operation op: GET takes 2 arguments with its name, not 3");
-        assert_eq!(
-            told("SET K", arity(-3)).unwrap(),
-            "operation op: SET takes at least 3 arguments with its name, not 2"
-        );
-    }
-
-    #[test]
-    fn an_answer_of_another_shape_says_nothing() {
-        assert_eq!(judge(&[], &[], &Value::Okay), None);
-        assert_eq!(told("GET K", Value::Array(vec![])), None);
+impl Description<'_> {
+    fn has_flag(&self, wanted: &str) -> bool {
+        let Some(Value::Array(flags) | Value::Set(flags)) = self.fields.get(2) else { return false };
+        flags.iter().any(|flag| text(flag).is_some_and(|flag| flag == wanted))
     }
 }
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::SimpleString(text) => Some(text),
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}
+
+fn judge_one(plan: &ShardPlan, operation: &Operation, description: &Value) -> Option<String> {
+    let name = word(operation, 0);
+    let Value::Array(fields) = description else {
+        return Some(format!("the server knows no command {name}: correct it, or remove operation {}", operation.name));
+    };
+    let description = match subcommand(operation, &name, fields) {
+        Ok(description) => description,
+        Err(unknown) => {
+            return Some(format!(
+                "the server knows no command {unknown}: correct it, or remove operation {}",
+                operation.name
+            ));
+        }
+    };
+    let Some(Value::Int(arity)) = description.fields.get(1) else { return None };
+    let given = i64::try_from(operation.arguments.len()).unwrap_or(i64::MAX);
+    // A negative arity is the least that a command of any length takes.
+    let fits = if *arity < 0 { given >= -arity } else { given == *arity };
+    let name = &description.name;
+    if !fits {
+        let least = if *arity < 0 { "at least " } else { "" };
+        let wanted = arity.abs();
+        return Some(format!("{name} takes {least}{wanted} arguments with its name, not {given}: correct it"));
+    }
+    if description.has_flag("admin") && !plan.workload.options.allow_destructive {
+        return Some(format!(
+            "the server flags {name} as admin, so it is refused: remove it, or set spec.safety.allowDestructive to true"
+        ));
+    }
+    if plan.pipeline > 1 && description.has_flag("blocking") && waits(operation) {
+        let depth = plan.pipeline;
+        return Some(format!(
+            "{name} waits, and with load.pipeline {depth} so do the requests behind it: set spec.load.pipeline to 1"
+        ));
+    }
+    None
+}
+
+/// What describes the command with its subcommand, if it has any; else the name of what is not there.
+fn subcommand<'a>(operation: &Operation, name: &str, fields: &'a [Value]) -> Result<Description<'a>, String> {
+    let whole = Description { name: name.to_owned(), fields };
+    let Some(Value::Array(subcommands)) =
+        fields.get(9).filter(|list| matches!(list, Value::Array(all) if !all.is_empty()))
+    else {
+        return Ok(whole);
+    };
+    let wanted = word(operation, 1);
+    if wanted.is_empty() {
+        return Ok(whole);
+    }
+    let full = format!("{name}|{wanted}");
+    let found = subcommands.iter().find_map(|subcommand| match subcommand {
+        Value::Array(fields) => {
+            fields.first().and_then(text).filter(|name| name.eq_ignore_ascii_case(&full)).map(|_| fields.as_slice())
+        }
+        _ => None,
+    });
+    let name = format!("{name} {wanted}");
+    match found {
+        Some(fields) => Ok(Description { name, fields }),
+        None => Err(name),
+    }
+}
+
+fn waits(operation: &Operation) -> bool {
+    let name = word(operation, 0);
+    let option = BLOCKING_WITH.iter().find(|(command, _)| *command == name);
+    option.is_none_or(|(_, option)| (1..operation.arguments.len()).any(|at| word(operation, at) == *option))
+}
+
+#[cfg(test)]
+#[path = "commands_tests.rs"]
+mod tests;

@@ -12,6 +12,8 @@ use super::advice;
 use super::client::{self, Client, Trouble};
 use super::commands;
 use super::endpoint::Endpoint;
+use super::same_slot;
+use super::scripts;
 use super::slots::SlotMap;
 use super::{Access, Finding, Found, credentials, sentinel, tls};
 use crate::cluster::{NodeAddress, Topology};
@@ -116,8 +118,7 @@ impl Look<'_> {
         if let Some(credentials) = &self.access.credentials {
             client.ask(&credentials.command()).await?;
         }
-        let facts = Facts::ask(client).await?;
-        self.check_facts(&facts)?;
+        self.check_facts(&Facts::ask(client).await?)?;
         let topology = match self.target().topology {
             Kind::Standalone => self.standalone(client).await?,
             Kind::Sentinel => {
@@ -126,20 +127,20 @@ impl Look<'_> {
             }
             Kind::Cluster => self.cluster(client).await?,
         };
-        if let Some(problem) = commands::check(client, &self.plan.workload).await? {
-            let message = format!("target {}: {problem}: check spec.workload.operations", self.target().name);
+        let mut problem = commands::check(client, self.plan).await?;
+        if problem.is_none() && self.target().topology == Kind::Cluster {
+            problem = same_slot::check(client, self.plan).await?;
+        }
+        if let Some(problem) = problem {
+            let message = format!("target {}: {problem}", self.target().name);
             return Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message)).into());
         }
+        scripts::load(self.plan, self.access, client, &topology, limit).await?;
         let handshake = self.handshake(client).await?;
         if self.target().protocol == Protocol::Resp3 {
             self.agree_on_resp3(client).await?;
         }
-        Ok(Found {
-            may_evict: facts.may_evict(),
-            topology,
-            handshake,
-            tls: security.map(|security| security.engine.clone()),
-        })
+        Ok(Found { topology, handshake, tls: security.map(|security| security.engine.clone()) })
     }
 
     fn target(&self) -> &Target {
@@ -214,8 +215,8 @@ impl Look<'_> {
         if uncovered > 0 {
             // A cluster that is being formed gets there.
             let message = format!(
-                "target {name}: {uncovered} of 16384 slots have no primary: repair the cluster, or wait until it is \
-                 formed"
+                "target {name}: {uncovered} of 16384 slots have no primary: repair the cluster, wait until it is formed, \
+                 or name another in spec.targets[0].endpoints"
             );
             return Err(Finding::Obstacle(advice::wrong_topology(&message)).into());
         }
@@ -323,12 +324,6 @@ impl Facts {
     fn is(&self, name: &str, value: &str) -> bool {
         self.get(name) == Some(value)
     }
-
-    /// Whether the server may remove keys without an expiry. One that does not tell may.
-    fn may_evict(&self) -> bool {
-        let policy = self.get("maxmemory_policy");
-        !self.is("maxmemory", "0") && policy.is_none_or(|policy| policy.starts_with("allkeys-"))
-    }
 }
 
 #[cfg(test)]
@@ -341,16 +336,6 @@ mod tests {
         assert!(facts.is("cluster_enabled", "1"));
         assert_eq!(facts.get("executable"), Some("/usr/bin/redis:server"));
         assert_eq!(facts.get("loading"), None);
-    }
-
-    #[test]
-    fn a_server_may_evict_if_it_has_a_limit_and_takes_any_key() {
-        let may = |text: &str| Facts::read(text).may_evict();
-        assert!(may(""), "nobody knows");
-        assert!(may("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"));
-        assert!(!may("maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"), "no limit");
-        assert!(!may("maxmemory:1000\r\nmaxmemory_policy:noeviction\r\n"));
-        assert!(!may("maxmemory:1000\r\nmaxmemory_policy:volatile-lru\r\n"), "only keys that expire anyhow");
     }
 
     #[test]

@@ -50,20 +50,29 @@ impl KeySpace {
     // Out of line: it is long, and would cost Uniform its registers.
     #[inline(never)]
     pub(super) fn draw_nth(&self, k: u64, nth: u64, stream: Stream) -> u64 {
-        let walked = |k: u64| k.wrapping_mul(self.per_request).wrapping_add(nth);
         self.start
             + match &self.pattern {
-                Pattern::Uniform => stream.below(k, self.count),
-                Pattern::Sequential => walked(k) % self.count,
-                Pattern::Partitioned { shards } => {
-                    let part = part_of(self.count, k % shards, *shards);
-                    // A shard without a part, because there are more shards than keys, walks all of them.
-                    let (first, length) =
-                        if part.is_empty() { (0, self.count) } else { (part.start, part.end - part.start) };
-                    first + walked(k / shards) % length
-                }
-                Pattern::Drawn(drawn) => drawn.draw(stream.own(k)),
+                Pattern::Numbered(numbered) => self.index(&numbered.1, numbered.0.of(k), nth, stream),
+                pattern => self.index(pattern, k, nth, stream),
             }
+    }
+
+    #[inline]
+    fn index(&self, pattern: &Pattern, k: u64, nth: u64, stream: Stream) -> u64 {
+        let walked = |k: u64| k.wrapping_mul(self.per_request).wrapping_add(nth);
+        match pattern {
+            // Nothing is numbered twice.
+            Pattern::Uniform | Pattern::Numbered(_) => stream.below(k, self.count),
+            Pattern::Sequential => walked(k) % self.count,
+            Pattern::Partitioned { shards } => {
+                let part = part_of(self.count, k % shards, *shards);
+                // A shard without a part, because there are more shards than keys, walks all of them.
+                let (first, length) =
+                    if part.is_empty() { (0, self.count) } else { (part.start, part.end - part.start) };
+                first + walked(k / shards) % length
+            }
+            Pattern::Drawn(drawn) => drawn.draw(stream.own(k)),
+        }
     }
 
     /// Key `index` of the key space, from 0.

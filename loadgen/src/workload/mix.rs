@@ -1,12 +1,24 @@
 //! Which operation a request is.
 
+use super::numbering::Turns;
 use super::rng::Stream;
 
 #[derive(Debug)]
 pub(super) struct Mix {
+    order: Order,
     stream: Stream,
     /// The sums of the weights up to and with each operation.
     cumulative: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// There is but one.
+    Only,
+    /// Each request's is drawn.
+    Drawn,
+    /// As many of each as its weight says, one after the other.
+    InTurns,
 }
 
 impl Mix {
@@ -18,17 +30,32 @@ impl Mix {
                 Some(*sum)
             })
             .collect();
-        (cumulative.last().copied()? > 0).then_some(Self { stream, cumulative })
+        let order = if cumulative.len() == 1 { Order::Only } else { Order::Drawn };
+        (cumulative.last().copied()? > 0).then_some(Self { order, stream, cumulative })
+    }
+
+    /// The same as an exact sequence.
+    pub(super) fn in_turns(self) -> Self {
+        let order = if self.order == Order::Only { Order::Only } else { Order::InTurns };
+        Self { order, ..self }
+    }
+
+    /// The place of each operation in that sequence.
+    pub(super) fn turns(&self) -> Vec<Turns> {
+        let period = self.cumulative.last().copied().unwrap_or(1).max(1);
+        let firsts = std::iter::once(&0).chain(&self.cumulative);
+        firsts.zip(&self.cumulative).map(|(first, end)| Turns { period, first: *first, count: end - first }).collect()
     }
 
     /// Drawn by hash: k mod m would give each shard its own mix.
     #[inline]
     pub(super) fn draw(&self, k: u64) -> u16 {
         let [.., total] = self.cumulative.as_slice() else { return 0 };
-        if self.cumulative.len() == 1 {
-            return 0;
-        }
-        let at = self.stream.below(k, *total);
+        let at = match self.order {
+            Order::Only => return 0,
+            Order::Drawn => self.stream.below(k, *total),
+            Order::InTurns => k % total.max(&1),
+        };
         self.cumulative.partition_point(|sum| *sum <= at) as u16
     }
 }

@@ -9,6 +9,7 @@ mod zipf;
 use redisbench_wire::plan::{HotKeys, KeyPattern, Keys};
 
 use super::WorkloadError;
+use super::numbering::Numbering;
 use super::rng::Stream;
 use gaussian::Gaussian;
 use hot_set::HotSet;
@@ -22,11 +23,20 @@ const TRIES: u64 = 64;
 pub(super) enum Pattern {
     Uniform,
     Sequential,
-    Partitioned { shards: u64 },
+    Partitioned {
+        shards: u64,
+    },
     Drawn(Box<Drawn>),
+    /// By another number than the command's.
+    Numbered(Box<(Numbering, Pattern)>),
 }
 
 impl Pattern {
+    /// The same by other numbers.
+    pub(super) fn numbered(self, numbering: Numbering) -> Self {
+        if numbering.is_plain() { self } else { Self::Numbered(Box::new((numbering, self))) }
+    }
+
     /// That of `keys` in a benchmark of so many shards.
     pub(super) fn of(keys: &Keys, shards: u32, stream: Stream) -> Result<Self, WorkloadError> {
         let refused = |message| Err(WorkloadError::Pattern(message));

@@ -7,6 +7,7 @@ mod steps;
 use redisbench_wire::plan::Part;
 
 use super::WorkloadError;
+use super::exchange::{Around, Exchange};
 use super::keys::KeySpace;
 use super::values::Values;
 use field::{Field, Item};
@@ -23,6 +24,8 @@ pub(super) struct Template {
     /// The bytes of the longest of its commands.
     length: usize,
     slot: SlotRule,
+    /// What makes several commands of a request; then it is no short one.
+    around: Option<Box<Around>>,
 }
 
 /// Commands of up to so many bytes are copied as if they had so many: in a few moves of a size that the compiler knows.
@@ -92,20 +95,35 @@ impl Template {
         keys: KeySpace,
         values: &Values,
         seed: u64,
+        around: Option<Around>,
     ) -> Result<Self, WorkloadError> {
         let mut fields = 0;
         let arguments: Vec<Vec<Item>> =
             arguments.iter().map(|parts| field::items(parts, &keys, seed, &mut fields)).collect::<Result<_, _>>()?;
-        let slot = SlotRule::new(&arguments, &keys);
+        let mut slot = SlotRule::new(&arguments, &keys);
         let steps = Steps::new(arguments, &keys, values);
-        let short = Short::of(steps.all(), keys.width(), values);
-        Ok(Self { length: steps.longest(&keys, values), short, steps, slot, keys })
+        let mut short = Short::of(steps.all(), keys.width(), values);
+        let mut length = steps.longest(&keys, values);
+        if let Some(around) = &around {
+            (slot, short) = (SlotRule::OfFirst(Box::new(slot)), None);
+            length = around.longest(length);
+        }
+        Ok(Self { length, short, steps, slot, keys, around: around.map(Box::new) })
     }
 
-    /// The number in the key of request `k`.
+    /// The number in the key of request `k`, of its first command.
     #[inline]
     pub(super) fn key_number(&self, k: u64) -> u64 {
-        self.keys.draw(k)
+        self.keys.draw(self.first(k))
+    }
+
+    /// Which replies its requests get; none if it is one.
+    pub(super) fn exchange(&self) -> Option<Exchange> {
+        self.around.as_ref().map(|around| around.exchange)
+    }
+
+    fn first(&self, k: u64) -> u64 {
+        self.around.as_ref().map_or(k, |around| around.first(k))
     }
 
     /// Writes the command of request `k` to the beginning of `room`, which has [`SHORT`] bytes more than it needs, and
@@ -122,13 +140,18 @@ impl Template {
             }
             self.length
         } else {
-            self.steps.encode(k, &self.keys, values, room)
+            self.encode_steps(k, values, room)
         }
     }
 
-    /// The same of any command.
-    pub(super) fn encode_any(&self, k: u64, values: &Values, room: &mut [u8]) -> usize {
-        self.steps.encode(k, &self.keys, values, room)
+    /// The same for what is rare: of [`Self::encode`] there is one call, so that it is a part of its caller.
+    #[inline(never)]
+    pub(super) fn encode_steps(&self, k: u64, values: &Values, room: &mut [u8]) -> usize {
+        let encode = |number: u64, room: &mut [u8]| self.steps.encode(number, &self.keys, values, room);
+        match &self.around {
+            None => encode(k, room),
+            Some(around) => around.encode(k, room, encode),
+        }
     }
 
     /// None if the command names no key.
@@ -139,6 +162,19 @@ impl Template {
             SlotRule::Fixed(slot) => Some(*slot),
             SlotRule::Number(slots) => Some(slots.of(self.keys.draw(k))),
             SlotRule::Items(items) => Some(slot::of_items(items, k, &self.keys)),
+            SlotRule::OfFirst(rule) => self.slot_of_first(rule, k),
+        }
+    }
+
+    // All commands of a request are in one slot, or it would not have been planned.
+    #[inline(never)]
+    fn slot_of_first(&self, rule: &SlotRule, k: u64) -> Option<u16> {
+        let number = self.first(k);
+        match rule {
+            SlotRule::Any | SlotRule::OfFirst(_) => None,
+            SlotRule::Fixed(slot) => Some(*slot),
+            SlotRule::Number(slots) => Some(slots.of(self.keys.draw(number))),
+            SlotRule::Items(items) => Some(slot::of_items(items, number, &self.keys)),
         }
     }
 

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use redisbench_wire::plan::{
-    self, Bound, Breakdown, KeyPattern, Limits, Load, PipelineMode, PreloadPace, Target, Timeouts, Topology, Verify,
+    self, Bound, Breakdown, KeyPattern, Limits, Load, PipelineMode, PreloadPace, Target, Timeouts, Topology,
     Workload as PlanWorkload,
 };
 
@@ -28,9 +28,14 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
             protocol: plan::Protocol::Resp2,
             tls: None,
         },
-        workload: PlanWorkload { operations, keys, values: plan::Values::fixed(5), seed: 42 },
+        workload: PlanWorkload {
+            operations,
+            keys,
+            values: plan::Values::fixed(5),
+            seed: 42,
+            options: WorkloadOptions::default(),
+        },
         preload: Preload::FillMissing,
-        verify: Verify::None,
         load: Load::ClosedLoop,
         connections: 1,
         pipeline: 1,
@@ -388,4 +393,76 @@ proptest! {
         plan.shards = shards;
         prop_assert!(Workload::of_trial(&plan).unwrap().draw(k).key < count);
     }
+}
+
+#[test]
+fn a_mix_in_turns_is_an_exact_sequence_with_cursors_of_their_own() {
+    let operations = vec![Operation { weight: 2, ..get() }, Operation { weight: 3, ..get() }];
+    let mut plan = plan(operations, keys("p:", 0, 4, KeyPattern::Sequential));
+    plan.workload.options.in_turns = true;
+    let workload = Workload::of_trial(&plan).unwrap();
+    let drawn: Vec<(u16, u64)> = (0..10).map(|k| workload.draw(k)).map(|draw| (draw.operation, draw.key)).collect();
+    assert_eq!(drawn, [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (0, 2), (0, 3), (1, 3), (1, 0), (1, 1)]);
+}
+
+#[test]
+fn a_transaction_is_written_whole() {
+    let set = operation(1, vec![vec![literal("SET")], vec![Part::Key], vec![Part::Sequence]]);
+    let mut plan = plan(vec![set], keys("p:", 0, 100, KeyPattern::Sequential));
+    let written = |plan: &ShardPlan, k: u64| {
+        let workload = Workload::of_trial(plan).unwrap();
+        let mut room = vec![0; workload.longest() + Workload::SLACK];
+        let length = workload.encode(k, 0, &mut room);
+        assert!(length <= workload.longest());
+        let exchange = workload.exchange(0).unwrap();
+        (room[..length].to_vec(), exchange.replies(), workload.slot(k, 0))
+    };
+    let wait = plan::Wait { replicas: 2, timeout_milliseconds: 70, operations: vec![0] };
+    plan.workload.options.wait = Some(wait);
+    for (shared_keys, second) in [(false, "p:11"), (true, "p:05")] {
+        plan.workload.options.transaction = Some(plan::Transaction { size: 2, shared_keys });
+        let first = if shared_keys { "p:05" } else { "p:10" };
+        let mut expected = Vec::new();
+        append_command(&mut expected, &[b"MULTI"]);
+        append_command(&mut expected, &[b"SET", first.as_bytes(), b"10"]);
+        append_command(&mut expected, &[b"SET", second.as_bytes(), b"11"]);
+        append_command(&mut expected, &[b"EXEC"]);
+        append_command(&mut expected, &[b"WAIT", b"2", b"70"]);
+        let (bytes, replies, slot) = written(&plan, 5);
+        assert_eq!(String::from_utf8(bytes).unwrap(), String::from_utf8(expected).unwrap());
+        assert_eq!((replies, slot), (5, slot_of(first.as_bytes())));
+    }
+}
+
+#[test]
+fn a_missed_key_is_written_as_it_was_read() {
+    let id = vec![literal("user:"), Part::Integer { least: 1, most: 1_000_000, width: 0 }];
+    let mut plan =
+        plan(vec![operation(1, vec![vec![literal("GET")], id.clone()])], keys("p:", 0, 100, KeyPattern::Uniform));
+    plan.workload.options.fills =
+        vec![plan::Fill { operation: 0, arguments: vec![vec![literal("SET")], id, vec![Part::Data]] }];
+    let workload = Workload::of_trial(&plan).unwrap();
+    let mut room = vec![0; workload.longest() + Workload::SLACK];
+    for k in 0..100 {
+        let text = |length: usize, room: &[u8]| String::from_utf8_lossy(&room[..length]).into_owned();
+        let length = workload.encode(k, 0, &mut room);
+        let read = text(length, &room);
+        let length = workload.encode_fill(k, 0, &mut room);
+        let written = text(length, &room);
+        assert_eq!(read.split("\r\n").nth(4), written.split("\r\n").nth(4));
+    }
+}
+
+#[test]
+fn keys_are_where_a_command_declares_them() {
+    let of = |words: &[&str]| {
+        let arguments = words.iter().map(|word| vec![if *word == "K" { Part::Key } else { literal(word) }]).collect();
+        let plan = plan(vec![operation(1, arguments)], keys("p:", 0, 1, KeyPattern::Uniform));
+        Workload::of_trial(&plan).unwrap().slot(0, 0)
+    };
+    assert_eq!(of(&["EVAL", "return 1", "1", "fixed", "K"]), slot_of(b"fixed"));
+    assert_eq!(of(&["fcall", "f", "2", "K", "x"]), slot_of(b"p:0"));
+    assert_eq!(of(&["BITOP", "AND", "to", "from"]), slot_of(b"to"));
+    assert_eq!(of(&["XREAD", "COUNT", "1", "STREAMS", "s", "0"]), slot_of(b"s"));
+    assert_eq!(of(&["LPOP", "list"]), slot_of(b"list"));
 }

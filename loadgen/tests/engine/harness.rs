@@ -9,7 +9,7 @@ use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
-    ShardPlan, Target, Timeouts, Values, Verify, Workload,
+    ShardPlan, Target, Timeouts, Values, Workload, WorkloadOptions,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use tokio::sync::mpsc;
@@ -43,9 +43,9 @@ pub fn plan() -> ShardPlan {
             keys: Keys { prefix: "key:".into(), start: 0, count: 1000, width: 0, pattern: KeyPattern::Uniform },
             values: Values::fixed(100),
             seed: 7,
+            options: WorkloadOptions::default(),
         },
         preload: Preload::None,
-        verify: Verify::None,
         load: Load::ClosedLoop,
         connections: 2,
         pipeline: 1,
@@ -127,7 +127,6 @@ impl Bench {
             topology: Arc::new(topology),
             handshake,
             tls,
-            may_evict: false,
             host: "host".into(),
         };
         Self { engine: Engine::spawn(config, sender).unwrap(), events, seen: Vec::new() }

@@ -16,6 +16,6 @@ mod protocol;
 mod protocol3;
 mod proxy;
 mod refusals;
+mod scripts;
 mod sentinel;
 mod tls;
-mod verify;

@@ -2,7 +2,7 @@
 
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
-    ShardPlan, Target, Timeouts, Topology, Values, Verify, Workload,
+    ShardPlan, Target, Timeouts, Topology, Values, Workload, WorkloadOptions,
 };
 
 use crate::client::RUN;
@@ -42,9 +42,9 @@ pub fn plan(endpoint: &str) -> ShardPlan {
             keys: Keys { prefix: "rb:".into(), start: 0, count: 1000, width: 0, pattern: KeyPattern::Uniform },
             values: Values::fixed(32),
             seed: 7,
+            options: WorkloadOptions::default(),
         },
         preload: Preload::Always,
-        verify: Verify::None,
         load: Load::ClosedLoop,
         connections: 4,
         pipeline: 4,

@@ -1,4 +1,4 @@
-//! Targets behind a real HAProxy: to the load generator a proxy is the server.
+//! Targets behind a real `HAProxy`: to the load generator a proxy is the server.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, TcpStream};
@@ -96,7 +96,7 @@ async fn a_proxy_is_loaded_as_its_server_would_be() {
     assert_eq!(redis.calls("get") + redis.calls("set"), all);
 }
 
-/// As RedisHappy does it: the proxy leads to whichever server is the primary.
+/// As `RedisHappy` does it: the proxy leads to whichever server is the primary.
 #[tokio::test]
 async fn a_proxy_that_takes_another_server_is_followed() {
     let mut first = RedisServer::start(&[]);

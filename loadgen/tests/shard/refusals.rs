@@ -136,7 +136,11 @@ async fn cluster_without_all_slots() {
     let node = RedisServer::start(&["--cluster-enabled", "yes"]);
     let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", "0", "16000"]);
     let failure = failure_of(&clustered(&node.endpoint()), None).await;
-    assert_told(&failure, FailureReason::WrongTopology, &["383 of 16384 slots have no primary"]);
+    assert_told(
+        &failure,
+        FailureReason::WrongTopology,
+        &["383 of 16384 slots have no primary", "spec.targets[0].endpoints"],
+    );
 }
 
 #[tokio::test]
@@ -145,7 +149,8 @@ async fn unknown_command() {
     let mut plan = plan(&redis.endpoint());
     plan.workload.operations.push(operation("typo", 1, "GTE __key__"));
     let failure = failure_of(&plan, None).await;
-    assert_told(&failure, FailureReason::CommandRefused, &["operation typo", "GTE", "spec.workload.operations"]);
+    let parts = ["spec.workload.operations[2].command: GTE __key__", "knows no command GTE", "remove operation typo"];
+    assert_told(&failure, FailureReason::CommandRefused, &parts);
 }
 
 #[tokio::test]
@@ -154,7 +159,55 @@ async fn command_with_too_few_arguments() {
     let mut plan = plan(&redis.endpoint());
     plan.workload.operations = vec![operation("short", 1, "SET __key__")];
     let failure = failure_of(&plan, None).await;
-    assert_told(&failure, FailureReason::CommandRefused, &["operation short", "at least 3 arguments"]);
+    let parts = ["spec.workload.operations[0].command: SET __key__", "at least 3 arguments with its name, not 2"];
+    assert_told(&failure, FailureReason::CommandRefused, &parts);
+}
+
+#[tokio::test]
+async fn subcommand_that_is_not_there() {
+    let redis = RedisServer::start(&[]);
+    let mut plan = plan(&redis.endpoint());
+    plan.workload.operations.push(operation("typo", 1, "OBJECT FREQUENCY __key__"));
+    let failure = failure_of(&plan, None).await;
+    let parts = ["spec.workload.operations[2].command: OBJECT FREQUENCY __key__", "no command OBJECT FREQUENCY"];
+    assert_told(&failure, FailureReason::CommandRefused, &parts);
+}
+
+#[tokio::test]
+async fn command_for_administrators() {
+    let redis = RedisServer::start(&[]);
+    let mut plan = plan(&redis.endpoint());
+    // Not on our own list: the server's flag says it.
+    plan.workload.operations.push(operation("spy", 1, "CLIENT LIST"));
+    let failure = failure_of(&plan, None).await;
+    let parts = ["spec.workload.operations[2].command: CLIENT LIST", "admin", "spec.safety.allowDestructive to true"];
+    assert_told(&failure, FailureReason::CommandRefused, &parts);
+    assert_eq!(redis.calls("set") + redis.calls("get"), 0, "refused before any load");
+    plan.workload.options.allow_destructive = true;
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+}
+
+#[tokio::test]
+async fn command_that_waits_before_others() {
+    let redis = RedisServer::start(&[]);
+    let mut plan = plan(&redis.endpoint());
+    plan.workload.operations.push(operation("pop", 1, "BLPOP list 1"));
+    let failure = failure_of(&plan, None).await;
+    let parts = ["spec.workload.operations[2].command: BLPOP list 1", "load.pipeline 4", "set spec.load.pipeline to 1"];
+    assert_told(&failure, FailureReason::CommandRefused, &parts);
+}
+
+#[tokio::test]
+async fn keys_that_lie_in_different_slots() {
+    let cluster = RedisCluster::steady(1);
+    let mut plan = clustered(&cluster.nodes[0].endpoint());
+    plan.workload.operations.push(operation("both", 1, "EVAL script 2 a b"));
+    let failure = failure_of(&plan, None).await;
+    let parts =
+        ["spec.workload.operations[2].command: EVAL script 2 a b", "keys a and b lie in different slots", "hash tag"];
+    assert_told(&failure, FailureReason::CommandRefused, &parts);
 }
 
 #[tokio::test]

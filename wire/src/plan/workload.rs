@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::options::WorkloadOptions;
+
 /// What is asked of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -14,6 +16,9 @@ pub struct Workload {
     pub values: Values,
     /// Operation, key and value of request k are a function of (seed, k).
     pub seed: u64,
+    /// What is done around, beside and before them.
+    #[serde(default)]
+    pub options: WorkloadOptions,
 }
 
 /// One entry of the mix.
@@ -111,15 +116,6 @@ impl ValueSize {
             Self::Fixed { bytes } => *bytes,
             Self::Range { most_bytes, .. } => *most_bytes,
             Self::Weighted(sizes) => sizes.iter().map(|size| size.bytes).max().unwrap_or(0),
-        }
-    }
-
-    /// The fewest bytes that a value has.
-    pub fn shortest(&self) -> u32 {
-        match self {
-            Self::Fixed { bytes } => *bytes,
-            Self::Range { least_bytes, .. } => *least_bytes,
-            Self::Weighted(sizes) => sizes.iter().map(|size| size.bytes).min().unwrap_or(0),
         }
     }
 

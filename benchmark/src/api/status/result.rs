@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ShardResult, VerificationResult, is_zero};
+use super::{ShardResult, is_zero};
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 
 /// What a trial measured, merged over all shards.
@@ -54,9 +54,6 @@ pub struct TrialResult {
     /// How many entries each of the lists above leaves out. All of them are in the artifacts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
-    /// What was found of the target's answers. Only if `verify` asks for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verification: Option<VerificationResult>,
     /// Requests of the warm-up. They are in no other number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Requests>,
@@ -125,6 +122,18 @@ pub struct Requests {
     /// another send. Where the pauses come to the request's timeout, it is an error of that kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deferral_hops: u64,
+    /// Commands of transactions: so many as were in those that succeeded, without MULTI, EXEC and WAIT.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub commands: u64,
+    /// Succeeded, but when `workload.wait.timeout` was over, fewer replicas had it than `workload.wait.replicas`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub under_replicated: u64,
+    /// Keys that a read had missed and that were written then. They are not among the requests.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fills: u64,
+    /// Writes of such keys that failed. They are not among the requests.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fill_errors: u64,
     /// Succeeded after more than 600 s, which no histogram holds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub overflow: u64,
@@ -280,9 +289,6 @@ pub struct Truncated {
     pub errors: u64,
     /// Of the shards.
     pub shards: u64,
-    /// Of the answers that are wrong, as far as shards kept them.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub findings: u64,
     /// Whether the distribution of response time was left out, because it would not have fitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub histogram: bool,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use redisbench_wire::plan::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
-    Target, Timeouts, Topology, Values, Verify, Workload,
+    Target, Timeouts, Topology, Values, Workload, WorkloadOptions,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -60,9 +60,9 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
             keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
             values: Values::fixed(100),
             seed: 1,
+            options: WorkloadOptions::default(),
         },
         preload: Preload::None,
-        verify: Verify::None,
         load: Load::ClosedLoop,
         connections: 1,
         pipeline: 1,

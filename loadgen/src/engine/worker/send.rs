@@ -1,7 +1,6 @@
 //! Filling the windows of connections, and one send per connection and turn.
 
 use super::Worker;
-use super::verified::Verified;
 use crate::engine::connection::{Connection, Sent};
 use crate::engine::pipeline::{Class, Pipeline, Request};
 use crate::engine::run::{Filling, Run, Source};
@@ -87,14 +86,11 @@ impl Worker {
             let mut time = self.now;
             loop {
                 class = run.class_at(time);
-                limit(connection, run, class, self.verified.as_deref_mut());
+                limit(connection, run, class);
                 if connection.pipeline.staged_count() == 0 {
                     return false;
                 }
-                match &mut self.verified {
-                    None => encode(&connection.pipeline, Some(run), &mut self.output),
-                    Some(verified) => verified.encode(&connection.pipeline, run, &mut self.output),
-                }
+                encode(&connection.pipeline, Some(run), &mut self.output);
                 let sent = sys::monotonic_nanoseconds();
                 // The border between two classes may lie between the two readings of the clock.
                 if run.class_at(sent) == class {
@@ -140,16 +136,14 @@ impl Worker {
 
 /// Drops what a closed loop staged but may not send any more.
 #[inline]
-fn limit(connection: &mut Connection, run: &Run, class: Option<Class>, verified: Option<&mut Verified>) {
-    let keep = match (class, run.quota) {
-        (None, _) => 0,
-        (Some(Class::Measured), Some(quota)) if quota < connection.pipeline.undecided_count() as u64 => quota as usize,
-        _ => return,
-    };
-    if let Some(verified) = verified {
-        verified.dropped(&connection.pipeline, keep);
+fn limit(connection: &mut Connection, run: &Run, class: Option<Class>) {
+    match (class, run.quota) {
+        (None, _) => connection.pipeline.keep_undecided(0),
+        (Some(Class::Measured), Some(quota)) if quota < connection.pipeline.undecided_count() as u64 => {
+            connection.pipeline.keep_undecided(quota as usize);
+        }
+        _ => {}
     }
-    connection.pipeline.keep_undecided(keep);
 }
 
 /// Puts the staged commands into the output, and nothing else.
@@ -161,21 +155,30 @@ fn encode(pipeline: &Pipeline, run: Option<&Run>, output: &mut Output) {
     let mut length = 0;
     for request in pipeline.staged() {
         let room = &mut room[length..];
-        length += match (request.class, workload) {
-            (Class::Ping, _) => write(PING, room),
-            (Class::Asking, _) => write(ASKING, room),
-            (_, Some(workload)) => workload.encode(request.k, request.operation, room),
-            (_, None) => 0,
+        length += match workload {
+            Some(workload) if !request.class.is_beside() => workload.encode(request.k, request.operation, room),
+            _ => encode_beside(request, workload, room),
         };
     }
     output.set_length(length);
 }
 
-pub(super) const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
-pub(super) const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
+/// Writes a command that is no request.
+#[cold]
+fn encode_beside(request: &Request, workload: Option<&Workload>, room: &mut [u8]) -> usize {
+    match (request.class, workload) {
+        (Class::Ping, _) => write(PING, room),
+        (Class::Asking, _) => write(ASKING, room),
+        (Class::Fill, Some(workload)) => workload.encode_fill(request.k, request.operation, room),
+        _ => 0,
+    }
+}
+
+const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
 
 #[cold]
-pub(super) fn write(command: &[u8], room: &mut [u8]) -> usize {
+fn write(command: &[u8], room: &mut [u8]) -> usize {
     room[..command.len()].copy_from_slice(command);
     command.len()
 }

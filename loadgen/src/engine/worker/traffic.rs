@@ -8,6 +8,7 @@ use redisbench_wire::plan::Topology;
 use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
+use super::exchange::GivenUp;
 use crate::cluster::{Redirect, is_transient};
 use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Link, Resend, Sent};
@@ -77,9 +78,6 @@ impl Worker {
 
     /// Takes the replies in the first `count` bytes of the read buffer.
     fn replies(&mut self, index: usize, count: usize) {
-        if self.verified.is_some() {
-            return self.checked_replies(index, count);
-        }
         // Out of the worker while it is read, so that replies can be acted on.
         let buffer = std::mem::take(&mut self.read_buffer);
         let mut input = &buffer[..count];
@@ -94,7 +92,12 @@ impl Worker {
                 break;
             }
             let connection = &mut self.connections[index];
-            let reply = match connection.decoder.next(&mut input) {
+            let decoded = if self.exchanges {
+                connection.decoder.next_noted(&mut input)
+            } else {
+                connection.decoder.next(&mut input)
+            };
+            let reply = match decoded {
                 Ok(Some(reply)) => reply,
                 Ok(None) => break,
                 Err(error) => {
@@ -106,6 +109,17 @@ impl Worker {
                 self.greeted(index, reply, deadline, replies);
                 continue;
             }
+            if self.exchanges {
+                match self.exchange(index, reply) {
+                    Some(Ok(count)) => {
+                        successes += count;
+                        continue;
+                    }
+                    Some(Err(GivenUp)) => break,
+                    None => {}
+                }
+            }
+            let connection = &mut self.connections[index];
             let Some((request, sent)) = connection.pipeline.answered() else {
                 if connection.stream.is_some() {
                     self.lost(index, "Protocol", "a reply came that no command asked for");
@@ -116,6 +130,9 @@ impl Worker {
                 self.error_reply(index, request);
             } else {
                 successes += self.success(index, request, sent, reply);
+                if self.fills && reply == Reply::Nil {
+                    self.missed(index, request);
+                }
             }
         }
         self.read_buffer = buffer;
@@ -123,15 +140,25 @@ impl Worker {
             self.recording.series.add(self.now, successes);
         }
         self.fill(index);
+        if self.fills {
+            self.send_fills(index);
+        }
         self.has_room(index);
+    }
+
+    /// Whether every reply is to be looked at by itself.
+    #[inline]
+    fn one_by_one(&self) -> bool {
+        self.exchanges || self.fills
     }
 
     /// Takes the replies up to the first that is special in any way: in what it is, or in what it answers. Nothing
     /// else happens between them, so they are counted together.
     #[inline]
     fn plain_replies(&mut self, index: usize, input: &mut &[u8]) -> u64 {
+        let one_by_one = self.one_by_one();
         let connection = &mut self.connections[index];
-        if connection.link != Link::Ready || !connection.decoder.is_between_replies() {
+        if connection.link != Link::Ready || !connection.decoder.is_between_replies() || one_by_one {
             return 0;
         }
         let mut count = 0;
@@ -172,11 +199,11 @@ impl Worker {
                 self.finished(1);
                 return 0;
             }
-            Class::Check => {
-                self.finished(1);
+            Class::Fill => {
+                self.filled(&request, false);
                 return 0;
             }
-            Class::Undecided | Class::Orphan | Class::Ping | Class::Asking => return 0,
+            Class::Undecided | Class::Orphan | Class::OrphanOfTrial | Class::Ping | Class::Asking => return 0,
         }
         self.finished(1);
         1
@@ -193,24 +220,35 @@ impl Worker {
     }
 
     #[cold]
-    pub(super) fn error_reply(&mut self, index: usize, request: Request) {
+    fn error_reply(&mut self, index: usize, request: Request) {
+        let text = self.connections[index].decoder.error_text().to_vec();
+        self.refused(index, request, &text, false);
+    }
+
+    /// A server answered with an error; nothing is sent again of what was `executed`.
+    #[cold]
+    pub(super) fn refused(&mut self, index: usize, request: Request, text: &[u8], executed: bool) {
         if !request.class.is_load() {
             return;
         }
-        let text = self.connections[index].decoder.error_text().to_vec();
         if self.slots.is_some()
-            && let Some(redirect) = Redirect::parse(&text)
+            && !executed
+            && let Some(redirect) = Redirect::parse(text)
         {
             return self.redirected(index, request, redirect);
         }
         let node = self.connections[index].node;
-        if is_transient(&text) && self.defer(request) {
+        if !executed && is_transient(text) && self.defer(request) {
             return;
         }
-        let text = String::from_utf8_lossy(&text);
+        let text = String::from_utf8_lossy(text);
         let kind = text.split(' ').next().filter(|word| !word.is_empty()).unwrap_or("ERR");
         // A replica that was the primary: sentinels know who is now.
         if kind == "READONLY" && self.common.plan.target.topology == Topology::Sentinel {
+            self.topology_stale = true;
+        }
+        // A replica that took over, or a server that was started anew: whoever looks at the target loads them again.
+        if kind == "NOSCRIPT" && !self.common.plan.workload.options.scripts.is_empty() {
             self.topology_stale = true;
         }
         // Kinds are bounded in number, and so is their length.
@@ -221,7 +259,6 @@ impl Worker {
     /// Ends a request in an error.
     #[cold]
     pub(super) fn fail(&mut self, node: u32, request: &Request, kind: &str, message: &str, answered: bool) {
-        self.check_failed(request, kind, answered);
         match request.class {
             Class::Measured => {
                 let completion = completion(node, request, self.now);
@@ -248,8 +285,8 @@ impl Worker {
                 }
                 return;
             }
-            Class::Check => {}
-            Class::Undecided | Class::Orphan | Class::Ping | Class::Asking => return,
+            Class::Fill => return self.filled(request, true),
+            Class::Undecided | Class::Orphan | Class::OrphanOfTrial | Class::Ping | Class::Asking => return,
         }
         self.finished(1);
     }

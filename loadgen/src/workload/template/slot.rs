@@ -15,17 +15,24 @@ pub(super) enum SlotRule {
     Number(NumberedSlots),
     /// All of this counts.
     Items(Box<[Item]>),
+    /// As this says of the first command of a request.
+    OfFirst(Box<SlotRule>),
 }
 
 impl SlotRule {
-    /// By the first argument with a key in it: the others of a command are in the same slot, or it would not have been
+    /// By the first key that the command declares; else by the first argument with a key in it: the others of a command are in the same slot, or it would not have been
     /// planned. A command without one is taken to name its key in its first argument, as nearly all do; where that is
     /// wrong the cluster's redirect says so.
     pub(super) fn new(arguments: &[Vec<Item>], keys: &KeySpace) -> Self {
         let has_key = |items: &&Vec<Item>| {
             items.iter().any(|item| matches!(item, Item::Field(Field::Key | Field::NthKey { .. })))
         };
-        match arguments.iter().find(has_key).or(arguments.get(1)) {
+        let place = match declared(arguments) {
+            Some(0) => None,
+            Some(_) => arguments.get(3),
+            None => arguments.iter().find(has_key).or(arguments.get(first_key(arguments))),
+        };
+        match place {
             Some(items) if !items.iter().any(|item| matches!(item, Item::Field(Field::Value))) => Self::of(items, keys),
             _ => Self::Any,
         }
@@ -77,6 +84,47 @@ impl SlotRule {
             }
             _ => Self::Items(hashed.into()),
         }
+    }
+}
+
+/// How many keys the command says that it has, if it is of the kind that says so: EVAL, FCALL and their like.
+fn declared(arguments: &[Vec<Item>]) -> Option<usize> {
+    const COUNTED: [&str; 6] = ["EVAL", "EVALSHA", "EVALSHA_RO", "EVAL_RO", "FCALL", "FCALL_RO"];
+    COUNTED.contains(&text(arguments.first()?)?.to_ascii_uppercase().as_str()).then_some(())?;
+    text(arguments.get(2)?)?.parse().ok()
+}
+
+/// Where a command without a placeholder for keys names its first key.
+fn first_key(arguments: &[Vec<Item>]) -> usize {
+    const SECOND: [&str; 13] = [
+        "BITOP",
+        "LMPOP",
+        "MEMORY",
+        "OBJECT",
+        "SINTERCARD",
+        "XGROUP",
+        "XINFO",
+        "ZDIFF",
+        "ZINTER",
+        "ZINTERCARD",
+        "ZMPOP",
+        "ZUNION",
+        "DEBUG",
+    ];
+    let word = |at: usize| arguments.get(at).and_then(|items| text(items)).unwrap_or_default().to_ascii_uppercase();
+    let name = word(0);
+    match name.as_str() {
+        "BLMPOP" | "BZMPOP" => 3,
+        "XREAD" | "XREADGROUP" => (1..arguments.len()).find(|at| word(*at) == "STREAMS").map_or(1, |at| at + 1),
+        name if SECOND.contains(&name) => 2,
+        _ => 1,
+    }
+}
+
+fn text(items: &[Item]) -> Option<&str> {
+    match items {
+        [Item::Text(text)] => std::str::from_utf8(text).ok(),
+        _ => None,
     }
 }
 

@@ -1,0 +1,163 @@
+//! `spec.safety`, and which commands of a load would harm others than the benchmark. The doc comments are the text of
+//! `kubectl explain`.
+//!
+//! The lists here hold where the server tells nothing of its commands. What it flags as `admin` or `blocking` beyond them,
+//! a shard refuses before any load.
+
+use redisbench_wire::plan::Part;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a benchmark may do to others on its target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SafetySpec {
+    /// Allows commands in the load that destroy what others keep on the server, change it for them or hold it up:
+    /// those that the server flags as `admin`, and among others FLUSHALL, FLUSHDB, SWAPDB, KEYS, MIGRATE, RESTORE, SCRIPT
+    /// FLUSH, FUNCTION FLUSH, SHUTDOWN, DEBUG and CONFIG SET. Without it they are refused before any load. What a script
+    /// does, nobody looks at. Default false.
+    #[serde(default)]
+    pub allow_destructive: bool,
+}
+
+const DELETES: &str = "deletes or replaces what others keep on the server";
+const STALLS: &str = "holds the server up for all its clients";
+const CHANGES: &str = "changes the server for all its clients";
+const STOPS: &str = "ends the server or the connections of others";
+
+/// Commands that harm others, whatever follows.
+const COMMANDS: &[(&str, &str)] = &[
+    ("BGREWRITEAOF", STALLS),
+    ("BGSAVE", STALLS),
+    ("DEBUG", STOPS),
+    ("FAILOVER", CHANGES),
+    ("FLUSHALL", DELETES),
+    ("FLUSHDB", DELETES),
+    ("KEYS", STALLS),
+    // It deletes the keys here, and overwrites them there.
+    ("MIGRATE", DELETES),
+    ("MODULE", CHANGES),
+    ("PFDEBUG", STALLS),
+    ("PFSELFTEST", STALLS),
+    ("REPLICAOF", DELETES),
+    ("RESTORE", DELETES),
+    ("RESTORE-ASKING", DELETES),
+    ("SAVE", STALLS),
+    ("SHUTDOWN", STOPS),
+    ("SLAVEOF", DELETES),
+    ("SWAPDB", DELETES),
+];
+
+/// Commands some of whose subcommands do.
+const SUBCOMMANDS: &[(&str, &[&str], &str)] = &[
+    ("ACL", &["DELUSER", "LOAD", "LOG", "SAVE", "SETUSER"], CHANGES),
+    ("CLIENT", &["KILL", "NO-EVICT", "PAUSE", "UNPAUSE"], STOPS),
+    (
+        "CLUSTER",
+        &[
+            "ADDSLOTS",
+            "ADDSLOTSRANGE",
+            "BUMPEPOCH",
+            "DELSLOTS",
+            "DELSLOTSRANGE",
+            "FAILOVER",
+            "FLUSHSLOTS",
+            "FORGET",
+            "MEET",
+            "REPLICATE",
+            "RESET",
+            "SAVECONFIG",
+            "SET-CONFIG-EPOCH",
+            "SETSLOT",
+        ],
+        CHANGES,
+    ),
+    ("CONFIG", &["RESETSTAT", "REWRITE", "SET"], CHANGES),
+    ("FUNCTION", &["DELETE", "FLUSH", "KILL", "LOAD", "RESTORE"], DELETES),
+    ("LATENCY", &["RESET"], CHANGES),
+    ("MEMORY", &["PURGE"], STALLS),
+    ("SCRIPT", &["DEBUG", "FLUSH", "KILL"], DELETES),
+    ("SLOWLOG", &["RESET"], CHANGES),
+];
+
+/// Commands that wait for something to happen, and hold up whatever is behind them on their connection.
+const BLOCKING: &[&str] =
+    &["BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT", "WAITAOF"];
+
+/// Those that wait if they are told to.
+const BLOCKING_IF: &[(&str, &str)] = &[("XREAD", "BLOCK"), ("XREADGROUP", "BLOCK")];
+
+/// Which command harms others, and what it does to them; none if it harms nobody, as far as its words tell.
+pub(super) fn harm(arguments: &[Vec<Part>]) -> Option<(String, &'static str)> {
+    let name = word(arguments.first()?)?;
+    if let Some((_, what)) = COMMANDS.iter().find(|(command, _)| *command == name) {
+        return Some((name, what));
+    }
+    let (_, subcommands, what) = SUBCOMMANDS.iter().find(|(command, ..)| *command == name)?;
+    match word(arguments.get(1)?) {
+        Some(subcommand) => subcommands.contains(&subcommand.as_str()).then(|| (format!("{name} {subcommand}"), *what)),
+        // A placeholder may come to be any of them.
+        None => Some((name, what)),
+    }
+}
+
+/// Whether a command waits for something to happen.
+pub(super) fn blocks(arguments: &[Vec<Part>]) -> bool {
+    let Some(name) = arguments.first().and_then(word) else { return false };
+    let says =
+        |wanted: &str| arguments.iter().skip(1).any(|argument| word(argument).is_some_and(|word| word == wanted));
+    BLOCKING.contains(&name.as_str()) || BLOCKING_IF.iter().any(|(command, option)| *command == name && says(option))
+}
+
+/// An argument without placeholders, in capitals.
+fn word(argument: &Vec<Part>) -> Option<String> {
+    match argument.as_slice() {
+        [Part::Literal(text)] => Some(text.to_ascii_uppercase()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command::parse;
+    use super::*;
+
+    fn harmful(command: &str) -> Option<String> {
+        harm(&parse(command, None).unwrap()).map(|(name, _)| name)
+    }
+
+    #[test]
+    fn what_harms_others_is_named() {
+        for command in ["FLUSHALL", "flushdb ASYNC", "Keys *", "DEBUG SLEEP 1", "RESTORE __key__ 0 __data__", "SAVE"] {
+            assert_eq!(harmful(command), Some(command.split(' ').next().unwrap().to_uppercase()));
+        }
+        for (command, name) in [
+            ("config set maxmemory 1", "CONFIG SET"),
+            ("SCRIPT FLUSH", "SCRIPT FLUSH"),
+            ("'function' \"flush\"", "FUNCTION FLUSH"),
+            ("CLUSTER RESET HARD", "CLUSTER RESET"),
+            ("CLIENT KILL TYPE normal", "CLIENT KILL"),
+            ("CONFIG __data__ x 1", "CONFIG"),
+        ] {
+            assert_eq!(harmful(command).as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn what_only_touches_keys_or_asks_is_allowed() {
+        for command in ["GET __key__", "DEL __key__", "SCRIPT LOAD 'return 1'", "CONFIG GET *", "CLUSTER INFO", "ACL"] {
+            assert_eq!(harmful(command), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn what_waits_is_told_from_what_does_not() {
+        let waits = |command: &str| blocks(&parse(command, None).unwrap());
+        for command in ["BLPOP __key__ 1", "wait 1 100", "bzpopmin a 0", "XREAD COUNT 1 block 5 STREAMS s $"] {
+            assert!(waits(command), "{command}");
+        }
+        for command in ["LPOP __key__", "XREAD STREAMS s 0", "XADD s * BLOCK 1", "LPUSH a WAIT"] {
+            assert!(!waits(command), "{command}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `spec.workload.scripts` and `spec.workload.functions`: what the server runs for a command. The doc comments are the text
+//! of `kubectl explain`.
+
+use redisbench_wire::plan::{self, Part};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::problem::Problem;
+use super::spec::NAME_PATTERN;
+use super::workload::WorkloadSpec;
+
+mod sha1;
+
+/// Commands whose second argument says how many of those after it are keys.
+const COUNTED: &[&str] = &["EVAL", "EVALSHA", "EVALSHA_RO", "EVAL_RO", "FCALL", "FCALL_RO"];
+
+/// A Lua script, or a library of functions. It is loaded into every primary before any load, and again when the target has
+/// changed; it stays there when the load is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ScriptSpec {
+    /// What commands call a script by, as in EVALSHA `__script:NAME__`: lower-case letters, digits and `-`, at most 32. A
+    /// library has its own name in its source, and this one is only for messages.
+    #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
+    pub name: String,
+    /// Its text, at most 16384 characters. That of a library begins with a line such as `#!lua name=mylib`, and takes the
+    /// place of the library of that name.
+    #[schemars(length(min = 1, max = 16384))]
+    pub source: String,
+}
+
+/// What stands for the script `name`: the SHA-1 of its source, in hexadecimal.
+pub(super) fn digest(scripts: &[ScriptSpec], name: &str) -> Option<String> {
+    scripts.iter().find(|script| script.name == name).map(|script| sha1::hex(script.source.as_bytes()))
+}
+
+/// The scripts and libraries to load. Says of each that no command uses.
+pub(super) fn check(workload: &WorkloadSpec, problems: &mut Vec<Problem>) -> (Vec<plan::Script>, Vec<plan::Script>) {
+    for (index, script) in workload.scripts.iter().enumerate() {
+        let placeholder = format!("__script:{}__", script.name);
+        if !workload.operations.iter().any(|operation| operation.command.contains(&placeholder)) {
+            let message = format!("is in no command: write EVALSHA {placeholder} 1 __key__ in one, or remove it");
+            problems.push(Problem::new(format!("spec.workload.scripts[{index}].name"), &script.name, message));
+        }
+    }
+    let read = |scripts: &[ScriptSpec]| {
+        scripts
+            .iter()
+            .map(|ScriptSpec { name, source }| plan::Script { name: name.clone(), source: source.clone() })
+            .collect()
+    };
+    (read(&workload.scripts), read(&workload.functions))
+}
+
+/// The arguments that may be keys: those that a command declares, if it does.
+///
+/// # Errors
+/// What is wrong with their number, and the way out.
+pub(super) fn keys(arguments: &[Vec<Part>]) -> Result<&[Vec<Part>], String> {
+    let text = |argument: &[Part]| match argument {
+        [Part::Literal(text)] => Some(text.clone()),
+        _ => None,
+    };
+    let name = arguments.first().and_then(|name| text(name)).unwrap_or_default().to_ascii_uppercase();
+    if !COUNTED.contains(&name.as_str()) {
+        return Ok(arguments);
+    }
+    let Some(number) = arguments.get(2).and_then(|number| text(number)) else {
+        return Err(format!("must say in its second argument how many keys follow, such as {name} SCRIPT 1 __key__"));
+    };
+    let behind = arguments.get(3..).unwrap_or_default();
+    match number.parse::<usize>() {
+        Ok(count) if count <= behind.len() => Ok(&behind[..count]),
+        Ok(count) => Err(format!("says that {count} keys follow, but only {} arguments do: correct it", behind.len())),
+        Err(_) => {
+            Err(format!("must say in its second argument how many keys follow, not {number}: write a number there"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command::parse;
+    use super::*;
+
+    #[test]
+    fn keys_are_those_that_are_declared() {
+        let read = |command: &str| parse(command, None).unwrap();
+        assert_eq!(keys(&read("EVAL script 1 __key__ __data__")), Ok(&[vec![Part::Key]][..]));
+        assert_eq!(keys(&read("fcall f 0 __key__")), Ok(&[][..]));
+        assert_eq!(keys(&read("GET __key__")).unwrap().len(), 2);
+        assert!(keys(&read("EVAL script 2 __key__")).unwrap_err().contains("says that 2 keys follow, but only 1"));
+        assert!(keys(&read("EVAL script __key__")).unwrap_err().contains("how many keys follow"));
+        assert!(keys(&read("EVALSHA abc one __key__")).unwrap_err().contains("not one"));
+    }
+}

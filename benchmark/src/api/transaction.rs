@@ -1,0 +1,133 @@
+//! `spec.workload.transaction` and `spec.workload.wait`: requests of several commands. The doc comments are the text of
+//! `kubectl explain`.
+
+use redisbench_wire::plan;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::duration::GoDuration;
+use super::placeholder;
+use super::problem::Problem;
+use super::reads;
+use super::script;
+use super::spec::RedisBenchmarkSpec;
+use super::target::TargetType;
+use super::validate::{Durations, MILLISECOND, MINUTE};
+
+/// Makes a transaction of every request: MULTI, `size` commands of the request's operation, and EXEC. It is one request,
+/// with one latency; an error of any of its commands is its error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TransactionSpec {
+    /// How many commands are between MULTI and EXEC, at most 1000. Default 0: no transactions.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1000))]
+    pub size: u32,
+    /// Which keys they take. In a Cluster all of them must be in one slot: with `Own`, by a hash tag in `keys.prefix`.
+    /// Default `Own`.
+    #[serde(default)]
+    pub keys: TransactionKeys,
+}
+
+/// Which keys the commands of a transaction take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TransactionKeys {
+    /// Each its own.
+    #[default]
+    Own,
+    /// All the same.
+    Shared,
+}
+
+/// Sends WAIT behind every request of an operation that writes, as part of it: its latency ends when the replicas have the
+/// write, or `timeout` is over. Requests that fewer replicas had by then succeed, and are counted as `underReplicated`.
+/// Needs `load.pipeline` 1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitSpec {
+    /// How many replicas should have the write, at most 100. Default 0: nobody waits.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 100))]
+    pub replicas: u32,
+    /// How long the server waits for them, from 1ms to less than `load.timeouts.request`. Default 500ms.
+    #[serde(default = "default_timeout")]
+    pub timeout: GoDuration,
+}
+
+impl Default for WaitSpec {
+    fn default() -> Self {
+        Self { replicas: 0, timeout: default_timeout() }
+    }
+}
+
+fn default_timeout() -> GoDuration {
+    GoDuration::new("500ms")
+}
+
+/// What `operations` become by `spec.workload.transaction`.
+pub(super) fn check_transaction(
+    spec: &RedisBenchmarkSpec,
+    operations: &[plan::Operation],
+    problems: &mut Vec<Problem>,
+) -> Option<plan::Transaction> {
+    let TransactionSpec { size, keys } = spec.workload.transaction;
+    if size == 0 {
+        return None;
+    }
+    let shared_keys = keys == TransactionKeys::Shared;
+    let is_cluster = spec.targets.iter().any(|target| target.kind == TargetType::Cluster);
+    for (index, operation) in operations.iter().enumerate().filter(|_| is_cluster && size > 1) {
+        let own = spec.workload.operations.get(index).and_then(|operation| operation.keys.as_ref());
+        let prefix = own.and_then(|keys| keys.prefix.as_ref()).unwrap_or(&spec.workload.keys.prefix);
+        // What is wrong with their number was said before.
+        let keys = script::keys(&operation.arguments).unwrap_or_default();
+        if !placeholder::stays_in_a_slot(keys, prefix, shared_keys) {
+            let field = format!("spec.workload.operations[{index}].command");
+            let command = spec.workload.operations.get(index).map_or("", |operation| &operation.command);
+            let message = "takes another key for every command of a transaction, in different slots of a Cluster, which \
+                           refuses that: give keys.prefix a hash tag, such as {rb}:, or set \
+                           spec.workload.transaction.keys to Shared";
+            problems.push(Problem::new(field, command, message));
+        }
+    }
+    Some(plan::Transaction { size, shared_keys })
+}
+
+/// What `spec.workload.wait` asks for.
+pub(super) fn check_wait(
+    spec: &RedisBenchmarkSpec,
+    operations: &[plan::Operation],
+    problems: &mut Vec<Problem>,
+) -> Option<plan::Wait> {
+    let WaitSpec { replicas, timeout } = &spec.workload.wait;
+    if *replicas == 0 {
+        return None;
+    }
+    let length = Durations { problems: &mut *problems, within: "spec.workload.wait" }.between(
+        "timeout",
+        timeout,
+        MILLISECOND,
+        10 * MINUTE,
+    );
+    let request = &spec.load.timeouts.request;
+    if request.parse().is_ok_and(|request| length >= request) {
+        let message = format!(
+            "must be less than load.timeouts.request, which is {request}: else requests time out before WAIT answers; lower \
+             it, or raise that"
+        );
+        problems.push(Problem::new("spec.workload.wait.timeout", timeout, message));
+    }
+    if spec.load.pipeline > 1 {
+        let message = "must be 1 with workload.wait: the requests behind a WAIT on its connection wait too";
+        problems.push(Problem::new("spec.load.pipeline", spec.load.pipeline, message));
+    }
+    let writes = |operation: &plan::Operation| !reads::only_reads(&operation.arguments);
+    let numbered = (0..).zip(operations);
+    let operations: Vec<u32> = numbered.filter(|(_, operation)| writes(operation)).map(|(index, _)| index).collect();
+    if operations.is_empty() {
+        let message = "has nothing to wait for: no operation writes; set it to 0, or add one that does";
+        problems.push(Problem::new("spec.workload.wait.replicas", replicas, message));
+    }
+    let timeout_milliseconds = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+    Some(plan::Wait { replicas: *replicas, timeout_milliseconds, operations })
+}

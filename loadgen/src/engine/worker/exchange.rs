@@ -1,0 +1,212 @@
+//! Replies to requests of several commands: transactions, and WAIT behind a request. All of them are taken before the
+//! request has its outcome, so that whatever is sent next finds the connection clean.
+
+use super::Worker;
+use crate::engine::pipeline::{Class, Request};
+use crate::resp::Reply;
+use crate::workload::Exchange;
+
+/// The connection was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GivenUp;
+
+/// The replies so far to the request at the front of a connection.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Progress {
+    /// How many.
+    seen: u32,
+    /// The first error among them.
+    error: Option<Error>,
+    /// Whether its only command was answered with null.
+    nil: bool,
+    /// How many replicas WAIT found to have it.
+    acknowledged: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Error {
+    text: Vec<u8>,
+    /// Whether the commands may have been executed nevertheless.
+    executed: bool,
+}
+
+/// One reply, as far as it is looked at.
+struct Part<'a> {
+    reply: Reply,
+    /// Its beginning.
+    note: &'a [u8],
+    /// The text of an error.
+    error: &'a [u8],
+    /// The text of the first error within it.
+    nested: Option<&'a [u8]>,
+}
+
+impl Progress {
+    /// Takes the next reply.
+    ///
+    /// # Errors
+    /// What no server answers that has understood what it was asked.
+    fn take(&mut self, exchange: Exchange, part: &Part<'_>) -> Result<(), &'static str> {
+        let at = self.seen;
+        self.seen += 1;
+        let commands = exchange.transaction.map_or(1, |size| size.saturating_add(2));
+        let is_error = part.reply == Reply::Error;
+        if is_error {
+            // A single command that failed was not executed; neither was a transaction with a command that was refused.
+            // WAIT fails on its own, when all is done.
+            self.note_error(part.error, at >= commands);
+        }
+        if at >= commands {
+            self.acknowledged = number(part.note);
+            return Ok(());
+        }
+        match exchange.transaction {
+            None => self.nil = part.reply == Reply::Nil,
+            // Once a command was refused, EXEC says no more than that.
+            Some(_) if is_error || self.error.is_some() => {}
+            Some(_) if at == 0 && part.note != b"+OK" => return Err("MULTI was not answered with OK"),
+            Some(size) if (1..=size).contains(&at) && part.note != b"+QUEUED" => {
+                return Err("a command of a transaction was not answered with QUEUED");
+            }
+            Some(size) if at == size.saturating_add(1) => match (part.reply, part.nested) {
+                (Reply::Nil, _) => {
+                    self.note_error(b"EXECABORT the transaction was not executed: EXEC gave null", false);
+                }
+                (_, Some(nested)) => self.note_error(nested, true),
+                (_, None) if part.note.first() != Some(&b'*') || number(part.note) != Some(size.into()) => {
+                    return Err("EXEC was not answered with a list of as many replies as commands");
+                }
+                (_, None) => {}
+            },
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    fn note_error(&mut self, text: &[u8], executed: bool) {
+        if self.error.is_none() {
+            self.error = Some(Error { text: text.to_vec(), executed });
+        }
+    }
+}
+
+/// The number behind the type of a line.
+fn number(note: &[u8]) -> Option<u64> {
+    std::str::from_utf8(note.get(1..)?).ok()?.parse().ok()
+}
+
+impl Worker {
+    /// Takes a reply that was noted. None if it answers a single command, whose outcome it is; else what it adds to the
+    /// series.
+    #[cold]
+    pub(super) fn exchange(&mut self, index: usize, reply: Reply) -> Option<Result<u64, GivenUp>> {
+        let connection = &mut self.connections[index];
+        let request = *connection.pipeline.oldest()?.1.first()?;
+        let exchange = self.common.trial.exchange(request.operation).filter(|_| is_of_trial(&request))?;
+        let progress = connection.progress.get_or_insert_default();
+        let decoder = &connection.decoder;
+        let error = if reply == Reply::Error { decoder.error_text() } else { &[] };
+        let part = Part { reply, note: decoder.note(), error, nested: decoder.nested_error() };
+        if let Err(strange) = progress.take(exchange, &part) {
+            self.lost(index, "Protocol", strange);
+            return Some(Err(GivenUp));
+        }
+        if progress.seen < exchange.replies() {
+            return Some(Ok(0));
+        }
+        let progress = std::mem::take(&mut **progress);
+        let (request, sent) = connection.pipeline.answered()?;
+        Some(Ok(self.exchanged(index, request, sent, exchange, progress)))
+    }
+
+    /// Gives a request its outcome.
+    fn exchanged(&mut self, index: usize, request: Request, sent: u64, exchange: Exchange, progress: Progress) -> u64 {
+        if let Some(Error { text, executed }) = progress.error {
+            self.refused(index, request, &text, executed);
+            return 0;
+        }
+        if let Some(wanted) = exchange.replicas
+            && progress.acknowledged.is_some_and(|found| found < wanted.into())
+        {
+            match request.class {
+                Class::Measured => self.recording.under_replicated(request.operation),
+                Class::Warmup => self.recording.warmup.under_replicated += 1,
+                _ => {}
+            }
+        }
+        let added = self.success(index, request, sent, if progress.nil { Reply::Nil } else { Reply::Value });
+        if self.fills && progress.nil {
+            self.missed(index, request);
+        }
+        added
+    }
+}
+
+/// Whether a command is a request of a trial, also of one that was aborted.
+fn is_of_trial(request: &Request) -> bool {
+    matches!(request.class, Class::Undecided | Class::Warmup | Class::Measured | Class::OrphanOfTrial)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part<'a>(reply: Reply, note: &'a str, error: &'a str) -> Part<'a> {
+        Part { reply, note: note.as_bytes(), error: error.as_bytes(), nested: None }
+    }
+
+    fn taken(exchange: Exchange, parts: &[Part<'_>]) -> Result<Progress, &'static str> {
+        let mut progress = Progress::default();
+        for part in parts {
+            progress.take(exchange, part)?;
+        }
+        assert_eq!(progress.seen, exchange.replies());
+        Ok(progress)
+    }
+
+    const PAIR: Exchange = Exchange { transaction: Some(2), replicas: None };
+    const GOOD: [(&str, Reply); 4] =
+        [("+OK", Reply::Value), ("+QUEUED", Reply::Value), ("+QUEUED", Reply::Value), ("*2", Reply::Value)];
+
+    fn good() -> Vec<Part<'static>> {
+        GOOD.iter().map(|(note, reply)| part(*reply, note, "")).collect()
+    }
+
+    #[test]
+    fn a_transaction_is_taken_whole() {
+        let progress = taken(PAIR, &good()).unwrap();
+        assert!(progress.error.is_none() && !progress.nil);
+    }
+
+    #[test]
+    fn what_is_not_queued_is_no_transaction() {
+        for (at, note) in [(0, "+QUEUED"), (1, "+OK"), (2, ":1"), (3, "*1"), (3, "+OK")] {
+            let mut parts = good();
+            parts[at].note = note.as_bytes();
+            assert!(taken(PAIR, &parts).is_err(), "{at} {note}");
+        }
+    }
+
+    #[test]
+    fn the_first_error_is_the_one_that_counts() {
+        let mut parts = good();
+        parts[1] = part(Reply::Error, "-MOVED 1 a:1", "MOVED 1 a:1");
+        parts[3] = part(Reply::Error, "-EXECABORT", "EXECABORT Transaction discarded");
+        let error = taken(PAIR, &parts).unwrap().error.unwrap();
+        assert_eq!((error.text.as_slice(), error.executed), (&b"MOVED 1 a:1"[..], false));
+        let mut parts = good();
+        parts[3].nested = Some(b"WRONGTYPE of a key");
+        let error = taken(PAIR, &parts).unwrap().error.unwrap();
+        assert_eq!((error.text.as_slice(), error.executed), (&b"WRONGTYPE of a key"[..], true));
+    }
+
+    #[test]
+    fn wait_tells_how_many_replicas_have_it() {
+        let waiting = Exchange { transaction: None, replicas: Some(2) };
+        let progress = taken(waiting, &[part(Reply::Nil, "$-1", ""), part(Reply::Value, ":1", "")]).unwrap();
+        assert_eq!((progress.acknowledged, progress.nil), (Some(1), true));
+        let refused = part(Reply::Error, "-ERR", "ERR WAIT cannot be used with replica instances");
+        let error = taken(waiting, &[part(Reply::Value, "+OK", ""), refused]).unwrap().error.unwrap();
+        assert!(error.executed, "what was written stays written");
+    }
+}

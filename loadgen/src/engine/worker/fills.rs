@@ -1,0 +1,40 @@
+//! Writing the keys that reads have missed. Such a write takes the place of the read on its connection, so there are never
+//! more of them than requests may be in flight; it is no request of the schedule, and the load waits for its end.
+
+use super::Worker;
+use crate::engine::pipeline::{Class, Hops, Request};
+
+impl Worker {
+    /// A request was answered with null: stages the write of its key, if its operation has one.
+    #[cold]
+    pub(super) fn missed(&mut self, index: usize, request: Request) {
+        let Some(run) = &mut self.run else { return };
+        let of_load = matches!(request.class, Class::Warmup | Class::Measured);
+        if of_load && run.workload.has_fill(request.operation) {
+            run.outstanding += 1;
+            let fill = Request { class: Class::Fill, hops: Hops::default(), ..request };
+            self.connections[index].pipeline.stage(fill);
+        }
+    }
+
+    /// Sends the writes that were staged while replies were read, unless they went out with what else there was.
+    #[cold]
+    pub(super) fn send_fills(&mut self, index: usize) {
+        if self.connections[index].pipeline.staged_count() > 0 {
+            self.flush(index);
+        }
+    }
+
+    /// Such a write has its outcome. It counts where its read did.
+    #[cold]
+    pub(super) fn filled(&mut self, request: &Request, is_error: bool) {
+        let Some(run) = &mut self.run else { return };
+        run.outstanding -= 1;
+        if request.due < run.measure_from {
+            let warmup = &mut self.recording.warmup;
+            *(if is_error { &mut warmup.fill_errors } else { &mut warmup.fills }) += 1;
+        } else {
+            self.recording.filled(request.operation, is_error);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Whether all keys of each command lie in one slot of a cluster, by the server's own word on what its keys are.
+
+use redis::Value;
+use redisbench_wire::plan::{ShardPlan, Workload as PlanWorkload, WorkloadOptions};
+
+use super::client::{Client, Trouble};
+use super::commands;
+use crate::cluster::slot_of;
+use crate::workload::Workload;
+
+/// How many requests of an operation are looked at: keys that share no tag differ soon.
+const REQUESTS: u64 = 4;
+
+/// A command that is longer is not sent only to ask about it.
+const LONGEST: usize = 16 << 10;
+
+/// Asks for the keys of some requests of every operation that may have several. Says which operation cannot work; nothing
+/// if the server does not tell.
+pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Option<String>, Trouble> {
+    let bare = ShardPlan {
+        workload: PlanWorkload { options: WorkloadOptions::default(), ..plan.workload.clone() },
+        ..plan.clone()
+    };
+    // What cannot be made into commands is told elsewhere.
+    let Ok(workload) = Workload::of_trial(&bare) else { return Ok(None) };
+    if workload.longest() > LONGEST {
+        return Ok(None);
+    }
+    let mut questions = redis::pipe();
+    let mut asked = Vec::new();
+    for (index, operation) in plan.workload.operations.iter().enumerate().filter(|(_, one)| one.arguments.len() > 2) {
+        for k in 0..REQUESTS {
+            let command = workload.command(k, u16::try_from(index).unwrap_or_default());
+            let question = questions.cmd("COMMAND").arg("GETKEYS");
+            arguments(&command).for_each(|argument| {
+                question.arg(argument);
+            });
+            asked.push((index, operation));
+        }
+    }
+    let answers = client.ask_each(&questions).await?;
+    Ok(asked.into_iter().zip(answers).find_map(|((index, operation), answer)| {
+        let (first, other) = apart(&answer?)?;
+        let field = commands::field(index, operation);
+        Some(format!(
+            "{field}: its keys {first} and {other} lie in different slots of the cluster, which refuses that: give them \
+             a hash tag in common, such as {{rb}} in keys.prefix"
+        ))
+    }))
+}
+
+/// The first two keys that are in different slots.
+fn apart(answer: &Value) -> Option<(String, String)> {
+    let Value::Array(keys) = answer else { return None };
+    let keys = keys.iter().filter_map(|key| if let Value::BulkString(key) = key { Some(key) } else { None });
+    let mut keys = keys.map(|key| (slot_of(key), key));
+    let (slot, first) = keys.next()?;
+    let (_, other) = keys.find(|(other, _)| *other != slot)?;
+    let shown = |key: &[u8]| String::from_utf8_lossy(key).chars().take(24).collect();
+    Some((shown(first), shown(other)))
+}
+
+/// The arguments of an encoded command, the first being its name.
+fn arguments(command: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = line(command).map_or(&[][..], |(_, rest)| rest);
+    std::iter::from_fn(move || {
+        let (header, body) = line(rest)?;
+        let length: usize = std::str::from_utf8(header.get(1..)?).ok()?.parse().ok()?;
+        rest = body.get(length + 2..)?;
+        body.get(..length)
+    })
+}
+
+fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
+    Some((&bytes[..end], &bytes[end + 2..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resp::append_command;
+
+    #[test]
+    fn arguments_are_read_back() {
+        let mut command = Vec::new();
+        append_command(&mut command, &[b"SET", b"a\r\nb", b""]);
+        assert_eq!(arguments(&command).collect::<Vec<_>>(), [&b"SET"[..], b"a\r\nb", b""]);
+    }
+
+    #[test]
+    fn keys_in_different_slots_are_named() {
+        let keys = |keys: &[&str]| Value::Array(keys.iter().map(|key| Value::BulkString((*key).into())).collect());
+        assert_eq!(apart(&keys(&["{a}1", "{a}2"])), None);
+        assert_eq!(apart(&keys(&["a"])), None);
+        assert_eq!(apart(&keys(&["a", "a", "b"])), Some(("a".to_owned(), "b".to_owned())));
+    }
+}

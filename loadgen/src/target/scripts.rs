@@ -1,0 +1,84 @@
+//! Scripts and libraries of functions, loaded into every primary before the load and whenever the target is looked at
+//! again: a replica that took over has no scripts, and a server that was started anew has neither.
+
+use std::time::Duration;
+
+use redis::Cmd;
+use redisbench_wire::FailureReason;
+use redisbench_wire::plan::{Script, ShardPlan};
+
+use super::client::{Client, Trouble};
+use super::inspect::End;
+use super::{Access, Finding, advice};
+use crate::cluster::Topology;
+
+/// Loads all of them into the servers of `topology`. `client` is a connection to one of them, and of a target without slots
+/// to the only one.
+pub(super) async fn load(
+    plan: &ShardPlan,
+    access: &Access,
+    client: &mut Client,
+    topology: &Topology,
+    limit: Duration,
+) -> Result<(), End> {
+    let options = &plan.workload.options;
+    if options.scripts.is_empty() && options.functions.is_empty() {
+        return Ok(());
+    }
+    if topology.slots.is_none() {
+        return load_into(plan, client).await;
+    }
+    for node in &topology.nodes {
+        let connected = Client::connect(&node.label, node.address, access.security.as_ref(), limit).await;
+        let mut client = connected.map_err(|trouble| match trouble {
+            // It may be gone, and another take its place.
+            Trouble::Silent(what) | Trouble::Foreign(what) => {
+                End::from(Finding::Obstacle(advice::unreachable(&plan.target.name, &node.label, &what)))
+            }
+            decided => decided.into(),
+        })?;
+        if let Some(credentials) = &access.credentials {
+            client.ask(&credentials.command()).await?;
+        }
+        load_into(plan, &mut client).await?;
+    }
+    Ok(())
+}
+
+async fn load_into(plan: &ShardPlan, client: &mut Client) -> Result<(), End> {
+    let options = &plan.workload.options;
+    let script = |script: &Script| {
+        let mut command = redis::cmd("SCRIPT");
+        command.arg("LOAD").arg(&script.source);
+        command
+    };
+    let library = |library: &Script| {
+        let mut command = redis::cmd("FUNCTION");
+        command.arg("LOAD").arg("REPLACE").arg(&library.source);
+        command
+    };
+    let all = [("scripts", &options.scripts, script as fn(&Script) -> Cmd), ("functions", &options.functions, library)];
+    for (field, scripts, command) in all {
+        for (index, script) in scripts.iter().enumerate() {
+            match client.ask(&command(script)).await {
+                Ok(_) => {}
+                Err(Trouble::Refused(said)) if is_passing(&said) => return Err(Trouble::Refused(said).into()),
+                Err(Trouble::Refused(said)) => {
+                    let message = format!(
+                        "target {}: spec.workload.{field}[{index}].source: {}: the server did not take it: correct it, or let \
+                         the user load it (it said: {said})",
+                        plan.target.name, script.name
+                    );
+                    return Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message)).into());
+                }
+                Err(silent) => return Err(silent.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the target will not say for ever.
+fn is_passing(said: &str) -> bool {
+    ["LOADING", "BUSY", "MASTERDOWN"].contains(&said.split(' ').next().unwrap_or_default())
+}

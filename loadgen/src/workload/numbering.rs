@@ -1,0 +1,68 @@
+//! By which number a command draws its keys, where that is not the number of its request.
+
+/// From the number of a command to the number that its keys are drawn by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbering {
+    /// Commands of a request.
+    pub size: u64,
+    /// Whether all of them take the same keys.
+    pub shared: bool,
+    /// Where an operation walks its keys by its own requests.
+    pub turns: Option<Turns>,
+}
+
+/// The place of an operation in a mix that is an exact sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turns {
+    /// Requests until the sequence begins again.
+    pub period: u64,
+    /// The first of them that is of this operation.
+    pub first: u64,
+    /// How many are.
+    pub count: u64,
+}
+
+impl Turns {
+    /// How many requests of the operation come before request `k`, which is one of them.
+    fn ordinal(self, k: u64) -> u64 {
+        (k / self.period) * self.count + (k % self.period).saturating_sub(self.first)
+    }
+}
+
+impl Numbering {
+    /// Whether it changes nothing.
+    pub(super) fn is_plain(self) -> bool {
+        self.turns.is_none() && !(self.shared && self.size > 1)
+    }
+
+    /// The number for the keys of command `number`.
+    pub(super) fn of(self, number: u64) -> u64 {
+        let (k, command) = (number / self.size.max(1), number % self.size.max(1));
+        let turn = self.turns.map_or(k, |turns| turns.ordinal(k));
+        if self.shared { turn } else { turn.wrapping_mul(self.size).wrapping_add(command) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_of_a_transaction_share_keys_or_walk_on() {
+        let own = Numbering { size: 3, shared: false, turns: None };
+        let shared = Numbering { shared: true, ..own };
+        assert!(own.is_plain() && !shared.is_plain());
+        assert_eq!((0..7).map(|number| own.of(number)).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!((0..7).map(|number| shared.of(number)).collect::<Vec<_>>(), [0, 0, 0, 1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn an_operation_counts_its_own_turns() {
+        // One of the first operation, then three of the second.
+        let turns = |first, count| Numbering { size: 1, shared: false, turns: Some(Turns { period: 4, first, count }) };
+        assert_eq!([0, 4, 8].map(|k| turns(0, 1).of(k)), [0, 1, 2]);
+        assert_eq!([1, 2, 3, 5, 6, 7, 9].map(|k| turns(1, 3).of(k)), [0, 1, 2, 3, 4, 5, 6]);
+        let twice = Numbering { size: 2, ..turns(1, 3) };
+        assert_eq!([2, 3, 4, 5, 6, 7, 10, 11].map(|number| twice.of(number)), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+}

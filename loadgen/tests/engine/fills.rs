@@ -1,0 +1,70 @@
+//! Keys that reads have missed are written, beside the requests.
+
+use redisbench_wire::plan::{Bound, Fill, Load, Part, ShardPlan, Topology};
+
+use crate::harness::{SECOND, open_loop, operation, plan, run, standalone, topology};
+use crate::support::{RedisCluster, RedisServer};
+
+/// 2000 reads of 500 keys, each of which is written when it is missed.
+fn filling() -> ShardPlan {
+    let mut plan = plan();
+    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload.keys.count = 500;
+    let literal = |text: &str| vec![Part::Literal(text.into())];
+    let arguments = vec![literal("SET"), vec![Part::Key], vec![Part::Data]];
+    plan.workload.options.fills = vec![Fill { operation: 0, arguments }];
+    plan.bound = Bound::Requests { count: 2000, max_nanoseconds: 20 * SECOND };
+    plan
+}
+
+#[tokio::test]
+async fn what_was_missed_is_written_once_for_each_miss() {
+    for (load, pipeline) in [(Load::ClosedLoop, 1), (Load::ClosedLoop, 8), (open_loop(20_000), 8)] {
+        let server = RedisServer::start(&[]);
+        let snapshot = run(ShardPlan { load, pipeline, ..filling() }, standalone(&server), 2).await;
+        let total = snapshot.total;
+        assert_eq!((total.scheduled, total.succeeded, total.errors), (2000, 2000, 0), "{:?}", snapshot.errors);
+        assert_eq!([total.fills, total.fill_errors], [snapshot.operations[0].nil_replies, 0]);
+        assert_eq!([server.calls("get"), server.calls("set")], [2000, total.fills]);
+        let keys: u64 = server.ask(&["DBSIZE"]);
+        assert!(keys > 450 && total.fills >= keys && total.fills < 1000, "{keys} {}", total.fills);
+    }
+}
+
+#[tokio::test]
+async fn the_warmup_has_its_own() {
+    let server = RedisServer::start(&[]);
+    let mut plan = filling();
+    plan.load = open_loop(5000);
+    plan.warmup_nanoseconds = SECOND / 5;
+    let snapshot = run(plan, standalone(&server), 1).await;
+    assert!(snapshot.warmup.fills > 100, "{:?}", snapshot.warmup);
+    assert_eq!(snapshot.warmup.fills + snapshot.total.fills, server.calls("set"));
+    assert_eq!(snapshot.total.fills, snapshot.operations[0].nil_replies);
+}
+
+#[tokio::test]
+async fn a_write_that_fails_is_no_error_of_a_request() {
+    let server = RedisServer::start(&["--maxmemory", "1"]);
+    let snapshot = run(filling(), standalone(&server), 1).await;
+    assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (2000, 0), "{:?}", snapshot.errors);
+    assert_eq!([snapshot.total.fills, snapshot.total.fill_errors], [0, 2000]);
+}
+
+#[tokio::test]
+async fn keys_are_written_where_they_belong() {
+    let cluster = RedisCluster::steady(3);
+    let mut wrong = topology(&cluster);
+    wrong.slots.as_mut().unwrap().fill(1);
+    for map in [topology(&cluster), wrong] {
+        cluster.nodes.iter().for_each(|node| node.ask::<()>(&["FLUSHALL"]));
+        cluster.reset_statistics();
+        let mut plan = filling();
+        plan.target.topology = Topology::Cluster;
+        plan.connections = 6;
+        let snapshot = run(plan, map, 1).await;
+        assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (2000, 0), "{:?}", snapshot.errors);
+        assert_eq!([snapshot.total.fills, snapshot.total.fill_errors], [snapshot.operations[0].nil_replies, 0]);
+        assert_eq!(cluster.calls("set"), snapshot.total.fills);
+    }
+}

@@ -1,0 +1,43 @@
+//! A mix in turns: exactly as many of each as the weights say, and keys that each operation walks for itself.
+
+use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
+
+use crate::harness::{SECOND, open_loop, operation, plan, run, standalone};
+use crate::support::RedisServer;
+
+/// One SET, then ten GETs, as memtier has them with `--ratio 1:10 --key-pattern S:S`.
+fn in_turns() -> ShardPlan {
+    let mut plan = plan();
+    plan.workload.operations = vec![operation("set", 1, "SET __key__ __data__"), operation("get", 10, "GET __key__")];
+    plan.workload.options.in_turns = true;
+    plan.workload.keys.pattern = KeyPattern::Sequential;
+    plan.workload.keys.count = 100;
+    plan.connections = 1;
+    plan.bound = Bound::Requests { count: 1100, max_nanoseconds: 20 * SECOND };
+    plan
+}
+
+#[tokio::test]
+async fn each_operation_walks_all_keys() {
+    for load in [Load::ClosedLoop, open_loop(20_000)] {
+        let server = RedisServer::start(&[]);
+        let snapshot = run(ShardPlan { load, ..in_turns() }, standalone(&server), 1).await;
+        let counts: Vec<u64> = snapshot.operations.iter().map(|operation| operation.tally.succeeded).collect();
+        assert_eq!(counts, [100, 1000]);
+        // 100 SETs in a row of keys are all 100 of them, wherever they begin.
+        assert_eq!(server.ask::<u64>(&["DBSIZE"]), 100);
+    }
+}
+
+#[tokio::test]
+async fn workers_of_a_closed_loop_all_have_the_whole_mix() {
+    let server = RedisServer::start(&[]);
+    let mut plan = in_turns();
+    plan.workload.operations[1].weight = 1;
+    plan.connections = 2;
+    plan.bound = Bound::Duration { nanoseconds: SECOND / 2 };
+    let snapshot = run(plan, standalone(&server), 2).await;
+    let [set, get] = snapshot.operations.as_slice() else { panic!("{:?}", snapshot.operations) };
+    // Each worker may be one ahead at its end.
+    assert!(set.tally.scheduled.abs_diff(get.tally.scheduled) <= 2, "{:?} {:?}", set.tally, get.tally);
+}

@@ -1,0 +1,85 @@
+//! Scripts and functions are in every primary before the load begins, and come back when they were lost.
+
+use redisbench_loadgen::cluster::slot_of;
+use redisbench_wire::plan::{Bound, Script, ShardPlan};
+use redisbench_wire::{Detail, FailureReason, ShardPhase};
+
+use crate::client::Shard;
+use crate::plans::{SECOND, clustered, open_loop, operation, plan};
+use crate::support::{RedisCluster, RedisServer, wait_until};
+
+const SOURCE: &str = "return redis.call('INCR', KEYS[1])";
+const LIBRARY: &str =
+    "#!lua name=counters\nredis.register_function('count', function(keys) return redis.call('INCR', keys[1]) end)";
+
+/// Counters, incremented by the script that a server names `sha`.
+fn counting(plan: ShardPlan, sha: &str) -> ShardPlan {
+    let mut plan = plan;
+    plan.preload = redisbench_wire::plan::Preload::None;
+    plan.workload.keys.prefix = "counter:".into();
+    plan.workload.operations = vec![operation("count", 1, &format!("EVALSHA {sha} 1 __key__"))];
+    plan.workload.options.scripts = vec![Script { name: "count".into(), source: SOURCE.into() }];
+    plan
+}
+
+/// What a server names the script, which it then forgets.
+fn sha(server: &RedisServer) -> String {
+    let sha = server.ask(&["SCRIPT", "LOAD", SOURCE]);
+    server.ask::<()>(&["SCRIPT", "FLUSH"]);
+    sha
+}
+
+#[tokio::test]
+async fn every_primary_has_them_before_the_load() {
+    let cluster = RedisCluster::steady(3);
+    let sha = sha(&cluster.nodes[0]);
+    let mut plan = counting(clustered(&cluster.nodes[0].endpoint()), &sha);
+    plan.workload.operations.push(operation("call", 1, "FCALL count 1 __key__"));
+    plan.workload.operations.push(operation("fixed", 1, &format!("EVALSHA {sha} 1 one-counter __key__")));
+    plan.workload.options.functions = vec![Script { name: "counters".into(), source: LIBRARY.into() }];
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let total = shard.run(1).await.total;
+    assert_eq!((total.succeeded, total.errors, total.redirect_hops), (5000, 0, 0));
+    // Keys are where they are declared, also those that no placeholder stands for.
+    let owner = &cluster.nodes[cluster.owner(slot_of(b"one-counter"))];
+    assert!(owner.ask::<u64>(&["GET", "one-counter"]) > 1000);
+}
+
+#[tokio::test]
+async fn what_a_server_has_lost_is_loaded_again() {
+    let server = RedisServer::start(&[]);
+    let mut plan = counting(plan(&server.endpoint()), &sha(&server));
+    plan.load = open_loop(500);
+    plan.bound = Bound::Duration { nanoseconds: 6 * SECOND };
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    shard.begin(1).await;
+    wait_until("the load runs", || server.calls("evalsha") > 100);
+    server.ask::<()>(&["SCRIPT", "FLUSH"]);
+    shard.phase(ShardPhase::Finished).await;
+    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    let [lost] = snapshot.errors.as_slice() else { panic!("{:?}", snapshot.errors) };
+    assert_eq!((lost.kind.as_str(), lost.count), ("NOSCRIPT", snapshot.total.errors));
+    // Those until it was looked at again, some 2 s at most; not all that were left.
+    assert!(snapshot.total.errors < 2000, "{:?}", snapshot.total);
+    assert_eq!(server.command_statistic("script|load", "calls"), 3, "before the load, after the loss, and in the test");
+}
+
+#[tokio::test]
+async fn what_is_no_script_is_named() {
+    let server = RedisServer::start(&[]);
+    let mut plan = counting(plan(&server.endpoint()), "0000000000000000000000000000000000000000");
+    plan.workload.options.scripts[0].source = "this is no Lua".into();
+    let mut shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
+    assert_eq!(failure.reason, FailureReason::CommandRefused);
+    for part in ["spec.workload.scripts[0].source", "count", "correct it"] {
+        assert!(failure.message.contains(part), "{failure:?}");
+    }
+    shard.release().await.unwrap();
+    assert_eq!(shard.exit_code().await, Some(64));
+}
