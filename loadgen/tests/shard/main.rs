@@ -17,5 +17,6 @@ mod protocol3;
 mod proxy;
 mod refusals;
 mod scripts;
+mod rights;
 mod sentinel;
 mod tls;
