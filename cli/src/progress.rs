@@ -109,17 +109,24 @@ fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     parts.join("   ")
 }
 
-/// How long it has run, and how long it shall; none if a number of requests ends it.
+/// How long it has run, and how long it shall; none if a number of requests or the last stage ends it.
 fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> Option<String> {
     let start = status.trial.as_ref()?.start_at.as_ref()?.0;
     let elapsed = Duration::try_from(now.duration_since(start)).unwrap_or_default();
     let warmup = spec.load.warmup.parse().unwrap_or_default();
-    let planned = spec.load.duration.as_ref().and_then(|duration| duration.parse().ok()).map(|length| length + warmup);
+    let load = &spec.load;
+    let planned = load.duration.as_ref().and_then(|duration| duration.parse().ok()).map(|length| length + warmup);
     let elapsed_text = people::seconds(elapsed);
     if elapsed < warmup {
         return Some(format!("{elapsed_text}, warming up"));
     }
-    planned.map(|planned| format!("{elapsed_text} of {}", people::seconds(planned)))
+    match planned {
+        Some(planned) => Some(format!("{elapsed_text} of {}", people::seconds(planned))),
+        None if load.requests_in_all().is_none() && load.stages.is_empty() => {
+            Some(format!("{elapsed_text}, until aborted"))
+        }
+        None => None,
+    }
 }
 
 #[cfg(test)]
@@ -165,6 +172,13 @@ spec:
             line(&spec, &status, at(102)),
             "Running   2s, warming up   5.00k/s   p99 1.45 ms   errors 0 (0 %)   1 of 2 shards lost"
         );
+    }
+
+    #[test]
+    fn a_load_without_an_end_says_so() {
+        let spec = parse(&MANIFEST.replace("duration: 1m, ", "")).unwrap().benchmark.spec;
+        let text = line(&spec, &running(), at(120));
+        assert!(text.starts_with("Running   20s, until aborted   5.00k/s"), "{text}");
     }
 
     #[test]
