@@ -16,7 +16,7 @@ mod protocol;
 mod protocol3;
 mod proxy;
 mod refusals;
-mod scripts;
 mod rights;
+mod scripts;
 mod sentinel;
 mod tls;
