@@ -127,6 +127,11 @@ pub struct ShardRecord<'a> {
     pub snapshot: Option<&'a Snapshot>,
 }
 
+/// What the names of artifacts of one trial of several begin with.
+pub fn trial_prefix(trial: u32) -> String {
+    format!("trial-{trial}.")
+}
+
 /// The histograms of `merged`, encoded.
 ///
 /// # Errors
@@ -186,7 +191,31 @@ impl FullResult<'_> {
         self.pieces_of(PIECE_BYTES, PIECES)
     }
 
-    fn pieces_of(mut self, piece: usize, most: usize) -> Result<Vec<(String, String)>, serde_json::Error> {
+    /// The same for one trial of several, which share the room for one; each may have a piece at least, without what
+    /// can be left out. Their names say which trial's they are.
+    ///
+    /// # Errors
+    /// As [`Self::pieces`].
+    pub fn pieces_of_trial(self, trial: u32, of: u32) -> Result<Vec<(String, String)>, serde_json::Error> {
+        let share = (PIECE_BYTES - LONGEST_CHARACTER) * PIECES / (of.max(1) as usize);
+        let most = (PIECE_BYTES - LONGEST_CHARACTER) * (PIECES / of.max(1) as usize).max(1);
+        let pieces = self.pieces_within(PIECE_BYTES, share.min(most), most)?;
+        let prefix = trial_prefix(trial);
+        Ok(pieces.into_iter().map(|(name, piece)| (format!("{prefix}{name}"), piece)).collect())
+    }
+
+    fn pieces_of(self, piece: usize, most: usize) -> Result<Vec<(String, String)>, serde_json::Error> {
+        let bytes = (piece - LONGEST_CHARACTER) * most;
+        self.pieces_within(piece, bytes, bytes)
+    }
+
+    /// Leaves things out while it is longer than `wanted` bytes. With everything left out it may have `most`.
+    fn pieces_within(
+        mut self,
+        piece: usize,
+        wanted: usize,
+        most: usize,
+    ) -> Result<Vec<(String, String)>, serde_json::Error> {
         let shorten: [fn(&mut Self); 3] = [
             |full| {
                 full.shards.clear();
@@ -201,14 +230,13 @@ impl FullResult<'_> {
                 full.histograms.operations_left_out = true;
             },
         ];
-        let bytes = (piece - LONGEST_CHARACTER) * most;
         for shorten in shorten {
-            if let Ok(document) = self.document(bytes) {
+            if let Ok(document) = self.document(wanted) {
                 return Ok(pieces(&document, piece));
             }
             shorten(&mut self);
         }
-        Ok(pieces(&self.document(bytes)?, piece))
+        Ok(pieces(&self.document(most)?, piece))
     }
 
     /// The document, unless it is longer than `most` bytes. It is not made first and measured then: of many shards it may

@@ -1,4 +1,8 @@
-//! From a checked spec to one plan per shard. A pure function of the spec and the run's identity; every split is exact.
+//! From a spec to its trials, and from each of them to one plan per shard. Pure functions of the spec and the run's
+//! identity; every split is exact.
+
+mod preset;
+mod trials;
 
 use std::time::Duration;
 
@@ -6,8 +10,8 @@ use redisbench_wire::plan::{Bound, Limits, Load, ShardPlan};
 
 use crate::api::{self, Validated};
 
-/// The only trial of a run, so far.
-pub const TRIAL: u32 = 0;
+pub use trials::{Kind, MOST_TRIALS, Plan, Trial, compile};
+
 /// Beyond the longest that a trial can take by its own timeouts.
 const TRIAL_GRACE: Duration = Duration::from_secs(60);
 /// A shard that is armed for so long has been forgotten.
@@ -15,32 +19,38 @@ const ARMED_LIMIT: Duration = Duration::from_secs(600);
 /// A shard that is finished for so long without a call has been forgotten.
 const FINISHED_LIMIT: Duration = Duration::from_secs(600);
 
-/// The plans of the shards of run `run`, in the order of their indices.
+/// The plans of the shards of run `run` in its only trial, in the order of their indices.
 pub fn plans(spec: &Validated, run: &str) -> Vec<ShardPlan> {
+    plans_of(spec, run, 0)
+}
+
+fn plans_of(spec: &Validated, run: &str, trial: u32) -> Vec<ShardPlan> {
+    (0..spec.shards.count).map(|shard| shard_plan(spec, run, trial, shard)).collect()
+}
+
+fn shard_plan(spec: &Validated, run: &str, trial: u32, shard: u32) -> ShardPlan {
     let shards = spec.shards.count;
-    (0..shards)
-        .map(|shard| ShardPlan {
-            run: run.to_owned(),
-            trial: TRIAL,
-            shard,
-            shards,
-            target: spec.target.clone(),
-            workload: spec.workload.clone(),
-            preload: spec.preload,
-            load: spec.load.clone(),
-            connections: part_u32(spec.connections, shard, shards),
-            connect_rate: spec.connect_rate,
-            preload_pace: spec.preload_pace,
-            pipeline: spec.pipeline,
-            pipeline_mode: spec.pipeline_mode,
-            concurrency: spec.concurrency.map(|callers| part_u32(callers, shard, shards)),
-            warmup_nanoseconds: nanoseconds(spec.warmup),
-            bound: bound(spec, shard),
-            timeouts: spec.timeouts,
-            breakdown: spec.breakdown,
-            limits: limits(spec),
-        })
-        .collect()
+    ShardPlan {
+        run: run.to_owned(),
+        trial,
+        shard,
+        shards,
+        target: spec.target.clone(),
+        workload: spec.workload.clone(),
+        preload: spec.preload.clone(),
+        load: spec.load.clone(),
+        connections: part_u32(spec.connections, shard, shards),
+        connect_rate: spec.connect_rate,
+        preload_pace: spec.preload_pace,
+        pipeline: spec.pipeline,
+        pipeline_mode: spec.pipeline_mode,
+        concurrency: spec.concurrency.map(|callers| part_u32(callers, shard, shards)),
+        warmup_nanoseconds: nanoseconds(spec.warmup),
+        bound: bound(spec, shard),
+        timeouts: spec.timeouts,
+        breakdown: spec.breakdown,
+        limits: limits(spec),
+    }
 }
 
 fn bound(spec: &Validated, shard: u32) -> Bound {

@@ -4,6 +4,7 @@ pub mod conditions;
 mod ending;
 mod finished;
 mod live;
+mod trials;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -11,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use crate::api::RedisBenchmarkSpec;
 use crate::api::status::TrialStatus;
 pub use finished::Finished;
+pub use trials::{without_artifacts, worst};
 
 /// The most bytes of a status, as JSON.
 pub const STATUS_BYTES: usize = 64 << 10;
@@ -26,10 +28,10 @@ pub struct Subject<'a> {
     pub now: Timestamp,
 }
 
-/// A trial as a status has it: the start instant to the microsecond.
-pub fn trial(attempt: u32, start_at_unix_nanoseconds: Option<u64>) -> TrialStatus {
+/// The trial at `index` of `of` as a status has it: the start instant to the microsecond.
+pub fn trial(index: u32, of: u32, attempt: u32, start_at_unix_nanoseconds: Option<u64>) -> TrialStatus {
     let start_at = start_at_unix_nanoseconds
         .and_then(|nanoseconds| Timestamp::from_microsecond(i64::try_from(nanoseconds / 1_000).ok()?).ok())
         .map(MicroTime);
-    TrialStatus { index: 0, of: 1, attempt, start_at }
+    TrialStatus { index, of: of.max(1), attempt, start_at }
 }

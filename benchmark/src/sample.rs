@@ -133,6 +133,7 @@ pub fn outcome(snapshots: Vec<Snapshot>) -> Outcome {
     };
     Outcome {
         ending: Ending::Completed,
+        of: 1,
         attempt: 1,
         start_at_unix_nanoseconds: Some(1_790_000_000 * SECOND),
         shards: snapshots.into_iter().map(shard).collect(),

@@ -16,11 +16,10 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    ConductorConfig, Control, Journal, JournalError, Outcome, Progress, ShardPresence, StartRecord, WallClock, conduct,
-    release,
+    ConductorConfig, Control, Ending, Journal, JournalError, Outcome, Progress, ShardPresence, StartRecord, WallClock,
+    conduct, release,
 };
 use redisbench_benchmark::credential::RunCredential;
-use redisbench_benchmark::plan;
 use redisbench_benchmark::report::{Finished, Subject};
 use redisbench_wire::plan::Topology;
 use tokio::sync::watch;
@@ -123,7 +122,6 @@ async fn measure(
     display: &mut Display,
 ) -> anyhow::Result<(RedisBenchmark, Outcome)> {
     let run = uuid::Uuid::now_v7().to_string();
-    let plans = plan::plans(&order.validated, &run);
     let credential = RunCredential::derive(&rand::random(), &run)?;
     let mut benchmark = order.object(&run, Timestamp::now());
     let setting = Setting {
@@ -137,27 +135,46 @@ async fn measure(
     };
     let shards = Shards::start(&setting).await?;
     let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);
-    let config = ConductorConfig {
-        epoch: EPOCH,
-        limits: order.limits(),
-        on_lost: order.on_lost(),
-        cleanup: order.validated.cleanup,
-        plans: plans.clone(),
-        resume: None,
-        attempts: 0,
-        wall_clock: WallClock::default(),
+    let mut trials = order.plan.trials().iter().peekable();
+    let (outcome, plans, trial, aborted) = loop {
+        // A plan has one trial at least.
+        let trial = trials.next().context("there is no trial")?;
+        let plans = trial.plans(&run);
+        let config = ConductorConfig {
+            epoch: EPOCH,
+            limits: order.limits(),
+            on_lost: order.on_lost(),
+            cleanup: trial.spec.cleanup,
+            plans: plans.clone(),
+            of: trial.of,
+            interval: trial.interval,
+            resume: None,
+            attempts: 0,
+            wall_clock: WallClock::default(),
+        };
+        let presence = shards.presence();
+        let (outcome, aborted) =
+            follow(&mut benchmark, config, Arc::clone(&calls), presence, interrupts, display).await;
+        outcome.unacknowledged().for_each(|shard| shards.stop_one(shard.shard));
+        if trials.peek().is_none() || aborted || outcome.ending != Ending::Completed {
+            break (outcome, plans, trial, aborted && trials.peek().is_some());
+        }
+        let finished = Finished::of_trial(order.name(), trial, &plans, &outcome)?;
+        let mut status = benchmark.status.take().unwrap_or_default();
+        let (_, message) = subject(&benchmark, Timestamp::now()).next_trial(&mut status, &finished);
+        benchmark.status = Some(status);
+        display.note(&message);
     };
-    let outcome = follow(&mut benchmark, config, Arc::clone(&calls), shards.presence(), interrupts, display).await;
-    outcome.unacknowledged().for_each(|shard| shards.stop_one(shard.shard));
     // Shards that do not go by themselves are stopped below.
     let _ = tokio::time::timeout(RELEASE, release(EPOCH, calls, shards.presence())).await;
     let ended = shards.stop().await;
-    let finished = Finished::of(order.name(), &order.validated, &plans, &outcome)?;
+    let finished = Finished::of_trial(order.name(), trial, &plans, &outcome)?;
     if let Some(cleanup) = &finished.cleanup {
         display.note(&cleanup.summary());
     }
     let mut status = benchmark.status.take().unwrap_or_default();
-    subject(&benchmark, Timestamp::now()).over(&mut status, &finished);
+    let ending = if aborted && finished.ending == Ending::Completed { &Ending::Aborted } else { &finished.ending };
+    subject(&benchmark, Timestamp::now()).over_as(&mut status, &finished, ending);
     let failed = status.phase == Phase::Failed;
     benchmark.status = Some(status);
     if failed {
@@ -168,7 +185,7 @@ async fn measure(
     Ok((benchmark, outcome))
 }
 
-/// Conducts, and shows how it goes.
+/// Conducts one trial, and shows how it goes. Says whether an abort was asked for.
 async fn follow(
     benchmark: &mut RedisBenchmark,
     config: ConductorConfig,
@@ -176,7 +193,7 @@ async fn follow(
     presence: watch::Receiver<Vec<ShardPresence>>,
     interrupts: &Interrupts,
     display: &mut Display,
-) -> Outcome {
+) -> (Outcome, bool) {
     let (publish, mut progress) = watch::channel(Progress::default());
     let (order, control) = watch::channel(Control::default());
     let mut conducting = std::pin::pin!(conduct(config, calls, NoJournal, presence.clone(), control, publish));
@@ -184,7 +201,7 @@ async fn follow(
     let mut aborting = false;
     loop {
         tokio::select! {
-            outcome = &mut conducting => return outcome,
+            outcome = &mut conducting => return (outcome, aborting),
             _ = progress.changed() => {}
             _ = tick.tick() => {}
             () = interrupts.first(), if !aborting => {

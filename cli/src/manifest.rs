@@ -6,7 +6,8 @@ use std::fmt;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Secret;
-use redisbench_benchmark::api::{self, RedisBenchmark, Validated};
+use redisbench_benchmark::api::{self, RedisBenchmark};
+use redisbench_benchmark::plan::{self, Plan};
 use serde_json::Value;
 
 const API_GROUP: &str = "redisbench.dev";
@@ -138,13 +139,13 @@ fn read_secret(document: Value, problems: &mut Vec<Problem>) -> Option<Secret> {
         .ok()
 }
 
-/// Checks a benchmark as the operator does.
+/// Checks a benchmark as the operator does, and makes its trials.
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub fn validate(benchmark: &RedisBenchmark) -> Result<Validated, Vec<Problem>> {
+pub fn compile(benchmark: &RedisBenchmark) -> Result<Plan, Vec<Problem>> {
     let name = benchmark.metadata.name.as_deref().unwrap_or_default();
-    api::validate(&benchmark.spec, name).map_err(|problems| problems.into_iter().map(Problem::from).collect())
+    plan::compile(&benchmark.spec, name).map_err(|problems| problems.into_iter().map(Problem::from).collect())
 }
 
 #[cfg(test)]

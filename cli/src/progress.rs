@@ -82,6 +82,8 @@ impl Display {
 /// One line: phase, time, rate, p99, errors; or what is waited for. It fits beside the bar on a narrow terminal.
 fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> String {
     let mut parts = vec![format!("{:?}", status.phase)];
+    let several = status.trial.as_ref().filter(|trial| trial.of > 1 && !status.phase.is_terminal());
+    parts.extend(several.map(|trial| format!("trial {} of {}", trial.index + 1, trial.of)));
     let progress = status.progress.unwrap_or_default();
     match status.phase {
         Phase::Running => {

@@ -5,6 +5,7 @@ mod grid;
 mod paint;
 mod result;
 mod setup;
+mod trials;
 
 use std::io::{self, IsTerminal as _, Write};
 
@@ -41,6 +42,9 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
         text.push_str(&result::sections(benchmark, measured, paint));
     }
     if let Some(status) = status {
+        if !status.trials.is_empty() {
+            text.push_str(&trials::table(&status.trials, paint));
+        }
         text.push_str(&setup::artifacts(status, paint));
     }
     text

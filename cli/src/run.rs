@@ -23,7 +23,7 @@ use follow::End;
 /// When the cluster cannot be reached or refuses for another reason than the manifest.
 pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     let read = manifest::load(&arguments.file);
-    let manifest = match read.and_then(|manifest| manifest::validate(&manifest.benchmark).map(|_| manifest)) {
+    let manifest = match read.and_then(|manifest| manifest::compile(&manifest.benchmark).map(|_| manifest)) {
         Ok(manifest) => manifest,
         Err(problems) => return Ok(refuse(arguments, &problems)),
     };

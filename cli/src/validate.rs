@@ -10,7 +10,7 @@ use crate::{GOOD, USAGE};
 pub fn validate(arguments: &ValidateArguments) -> u8 {
     let mut code = GOOD;
     for file in &arguments.file {
-        match manifest::load(file).and_then(|manifest| manifest::validate(&manifest.benchmark).map(|_| manifest)) {
+        match manifest::load(file).and_then(|manifest| manifest::compile(&manifest.benchmark).map(|_| manifest)) {
             Ok(manifest) => {
                 let name = manifest.benchmark.metadata.name.unwrap_or_default();
                 println!("{}: RedisBenchmark {name} is valid", shown(file));

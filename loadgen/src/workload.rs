@@ -165,17 +165,18 @@ impl Workload {
         })
     }
 
-    /// The preload's: request k writes key k of the key space. None if nothing is to be written.
+    /// The preload's: request k writes key k of the key space, or adds element k. None if nothing is to be written.
     ///
     /// # Errors
     /// When the plan cannot be run.
     pub fn of_preload(plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
         let literal = |text: &str| vec![Part::Literal(text.to_owned())];
         let mut arguments = vec![literal("SET"), vec![Part::Key], vec![Part::Data]];
-        match plan.preload {
+        match &plan.preload {
             Preload::None => return Ok(None),
             Preload::Always => {}
             Preload::FillMissing => arguments.push(literal("NX")),
+            Preload::Elements { arguments: adds_one, .. } => arguments.clone_from(adds_one),
         }
         let operation = Operation { name: "preload".into(), weight: 1, arguments, keys: None };
         Self::new(plan, &[operation], |_, _| Ok(Pattern::Sequential)).map(Some)

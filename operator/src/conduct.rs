@@ -95,6 +95,7 @@ pub struct Conduct {
     progress: watch::Receiver<Progress>,
     ended: OnceLock<(Ended, Instant)>,
     epoch: u64,
+    trial: u32,
     superseded: OnceLock<Instant>,
     released: AtomicBool,
     notes: Mutex<Notes>,
@@ -210,6 +211,7 @@ impl Conducts {
             control: watch::Sender::default(),
             release: watch::Sender::default(),
             progress: watch::channel(Progress::default()).1,
+            trial: finished.report.trial.as_ref().map_or(0, |trial| trial.index),
             ended: OnceLock::from((Ended::Over(Arc::new(finished)), Instant::now())),
             epoch,
             superseded: OnceLock::new(),
@@ -238,6 +240,7 @@ impl Conducts {
             progress: progress.clone(),
             ended: OnceLock::new(),
             epoch: score.config.epoch,
+            trial: score.config.plans.first().map_or(0, |plan| plan.trial),
             superseded: OnceLock::new(),
             released: AtomicBool::new(false),
             notes: Mutex::default(),
@@ -298,7 +301,12 @@ async fn perform<C: ShardCalls>(
     if let Ended::Over(finished) = &ended
         && finished.report.result.is_some()
     {
-        conducts.bytes().insert(run.uid.clone(), finished.bytes);
+        // Of several trials, those that this process has seen.
+        let mut all = conducts.bytes();
+        let known = all.entry(run.uid.clone()).or_insert_with(|| finished.bytes.map(|(direction, _)| (direction, 0)));
+        for ((_, sum), (_, bytes)) in known.iter_mut().zip(finished.bytes) {
+            *sum = sum.saturating_add(bytes);
+        }
     }
     match entry.upgrade() {
         Some(entry) => {
@@ -358,6 +366,11 @@ impl Conduct {
         self.progress.borrow().clone()
     }
 
+    /// The trial that it conducts, from 0.
+    pub fn trial(&self) -> u32 {
+        self.trial
+    }
+
     /// The epoch of its conductor.
     pub fn epoch(&self) -> u64 {
         self.epoch
@@ -392,7 +405,7 @@ impl Conduct {
                 released: self.released.load(Ordering::Relaxed),
             },
             None if is_finished => ConductView::Ended {
-                ended: Ended::Over(Arc::new(Finished::broken(self.presence.borrow().len()))),
+                ended: Ended::Over(Arc::new(Finished::broken(self.progress.borrow().of, self.presence.borrow().len()))),
                 since: Duration::ZERO,
                 artifacts_failure: None,
                 released: true,

@@ -25,8 +25,9 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::reflector::Store;
 use kube::{Client, Resource as _, ResourceExt as _};
 use prometheus_client::registry::Registry;
-use redisbench_benchmark::api::{RedisBenchmark, validate};
+use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::credential::CredentialError;
+use redisbench_benchmark::plan::compile;
 use redisbench_benchmark::report::conditions::reason;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -256,12 +257,12 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
         id: status.run_id.clone().unwrap_or_else(|| fresh_run_id.clone()),
     };
 
-    // validate (no client)
-    let validated = validate(&benchmark.spec, &run.benchmark)
+    // validate: the plan of trials (no client)
+    let compiled = compile(&benchmark.spec, &run.benchmark)
         .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-    let problems = validated.as_ref().err().map(String::as_str);
-    let subject =
-        Subject { spec: &benchmark.spec, status: &status, generation: benchmark.metadata.generation, problems };
+    let (plan, problems) = (compiled.as_ref().ok(), compiled.as_ref().err().map(String::as_str));
+    let generation = benchmark.metadata.generation;
+    let subject = Subject { spec: &benchmark.spec, status: &status, generation, problems, plan };
 
     // observe (the only reads)
     let conduct = shared.conducts.get(&uid);
@@ -276,8 +277,7 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     let decision = decide(&subject, &observed, now);
 
     // apply (the only writes)
-    let performer =
-        Performer { context, benchmark, run: &run, validated: validated.as_ref().ok(), observed: &observed };
+    let performer = Performer { context, benchmark, run: &run, plan, observed: &observed };
     let put_off = performer.perform(&decision).await?;
     shared.memory.succeeded(&uid);
     Ok(put_off.or(decision.requeue).map_or_else(Requeue::await_change, Requeue::requeue))

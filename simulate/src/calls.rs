@@ -70,6 +70,7 @@ impl SimulatedCalls {
             Call::Plan(request) => request.epoch,
             Call::Start(_, request) => request.epoch,
             Call::Abort(_, request) => request.epoch,
+            Call::Drain(request) => request.epoch,
             Call::Cleanup(request) => {
                 self.world.check(self.world.plot.preload, || "keys are deleted that nobody wants deleted".to_owned());
                 request.epoch
@@ -106,8 +107,8 @@ async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Receive
     let (answer, answered) = oneshot::channel();
     let (there, back) = (world.latency(), world.latency());
     let (mut lost_there, mut lost_back) = (world.chance(network.lost), world.chance(network.lost));
-    if let Call::Start(_, start) = &call {
-        match world.lose_start(address, start.attempt) {
+    if let Call::Start(trial, start) = &call {
+        match world.lose_start(address, (*trial, start.attempt)) {
             Some(Way::There) => lost_there = true,
             Some(Way::Back) => lost_back = true,
             None => {}
@@ -185,6 +186,10 @@ impl ShardCalls for SimulatedCalls {
             Answer::Cleanup(state) => Ok(state),
             other => unexpected(&other),
         }
+    }
+
+    async fn drain(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
+        state(self.call(shard, Call::Drain(*request)).await?)
     }
 
     async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {

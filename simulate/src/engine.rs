@@ -9,6 +9,8 @@ use redisbench_wire::plan::{Bound, Load, ShardPlan};
 use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
 use redisbench_wire::{AcceptedStart, Detail};
 
+use crate::ledger::Try;
+
 /// One attempt's load. Times are the shard's own clock.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -21,6 +23,11 @@ pub struct Engine {
 impl Engine {
     pub fn new(plan: ShardPlan, start: AcceptedStart) -> Self {
         Self { plan, start, stopped_at: None, ended: false }
+    }
+
+    /// The trial and the attempt at it.
+    pub fn of_try(&self) -> Try {
+        (self.plan.trial, self.start.attempt)
     }
 
     pub fn stop(&mut self, now: u64) {

@@ -3,13 +3,17 @@
 use redisbench_wire::snapshot::Tally;
 use serde_json::Value;
 
-use crate::ledger::Run;
+use crate::ledger::{Run, Try};
 use crate::world::{World, lock};
 
 /// The conductor must have heard of every start this long before it.
 const ACKNOWLEDGED_BEFORE: u64 = 500_000_000;
 /// `maxStartSkew` of the plot: the default.
 const SKEW: u64 = 20_000_000;
+
+fn number(value: &Value) -> u32 {
+    value.as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+}
 
 impl World {
     /// Judges a terminal status.
@@ -25,25 +29,64 @@ impl World {
         let failed = status["conditions"].as_array().into_iter().flatten().find(|condition| refused(condition));
         self.check(failed.is_none(), || format!("operator and shard disagree: {failed:?}"));
         let succeeded = status["phase"] == "Succeeded";
+        if self.plot.trials > 1 {
+            return self.judge_trials(status, succeeded);
+        }
         let result = &status["result"];
         if result.is_null() {
             self.check(!succeeded, || "Succeeded without a result".to_owned());
             return;
         }
-        let verdict = status["verdict"]["value"].as_str().unwrap_or("none");
-        let attempt = status["trial"]["attempt"].as_u64().and_then(|attempt| u32::try_from(attempt).ok()).unwrap_or(0);
+        let attempt = number(&status["trial"]["attempt"]);
+        let lost = self.judge_result(status, result, &status["verdict"]["value"], (0, attempt), succeeded);
+        self.check(status["shards"]["lost"].as_u64() == Some(lost as u64), || {
+            format!("{lost} shards are lost, and status counts {}", status["shards"]["lost"])
+        });
+    }
+
+    /// Each trial that is over has a line and a full result, and all there are if the run succeeded.
+    fn judge_trials(&self, status: &Value, succeeded: bool) {
+        let lines = status["trials"].as_array().cloned().unwrap_or_default();
+        let in_order = (0..).zip(&lines).all(|(index, line)| line["index"].as_u64() == Some(index));
+        self.check(in_order, || format!("the trials are {lines:?}"));
+        self.check(!succeeded || lines.len() == self.plot.trials as usize, || {
+            format!("Succeeded with {} of {} trials", lines.len(), self.plot.trials)
+        });
+        self.check(status["result"].is_null(), || "one of several trials is the result".to_owned());
+        for (index, line) in (0_u32..).zip(&lines) {
+            let completed = line["state"] == "Completed";
+            let is_last = index as usize + 1 == lines.len();
+            self.check(completed || is_last, || format!("a trial follows one that did not end as it should: {line}"));
+            self.check(completed || !succeeded, || format!("Succeeded with {line}"));
+            let kept = status["artifacts"].as_array().into_iter().flatten();
+            let name = format!("trial-{index}.result.json");
+            if line["requests"].is_null() || !kept.into_iter().any(|artifact| artifact["name"] == name.as_str()) {
+                continue;
+            }
+            let Some(full) = lock(&self.cluster).artifact(index.into()) else {
+                self.violated(format_args!("the full result of trial {index} is not to be found"));
+                continue;
+            };
+            self.check(full["result"]["requests"]["scheduled"] == line["requests"]["scheduled"], || {
+                format!("the full result of trial {index} is of other requests than {line}")
+            });
+            let attempt = (index, number(&line["attempt"]));
+            self.judge_result(status, &full["result"], &line["verdict"], attempt, completed);
+        }
+    }
+
+    /// Judges what one trial measured; `completed` if it was measured to its end. Gives the number of lost shards.
+    fn judge_result(&self, status: &Value, result: &Value, verdict: &Value, attempt: Try, completed: bool) -> usize {
+        let verdict = verdict.as_str().unwrap_or("none");
         let shards = result["shards"].as_array().cloned().unwrap_or_default();
         self.check(shards.len() == self.plot.shards as usize, || format!("{} shards in the result", shards.len()));
         let lost = shards.iter().filter(|shard| shard["state"] == "Lost").count();
         self.check(lost == 0 || verdict == "Invalid", || {
             format!("{lost} shards are lost, and the verdict is {verdict}")
         });
-        self.check(status["shards"]["lost"].as_u64() == Some(lost as u64), || {
-            format!("{lost} shards are lost, and status counts {}", status["shards"]["lost"])
-        });
         for shard in &shards {
             let run = status["runId"].as_str().unwrap_or_default();
-            self.judge_shard(lock(&self.ledger).run(run), shard, attempt, succeeded);
+            self.judge_shard(lock(&self.ledger).run(run), shard, attempt, completed);
         }
         for field in ["scheduled", "succeeded", "errors", "unsent", "inFlight", "unknown", "redirectHops"] {
             let sum: u64 = shards.iter().filter_map(|shard| shard["requests"][field].as_u64()).sum();
@@ -55,11 +98,10 @@ impl World {
         let outcomes = ["succeeded", "errors", "unsent", "inFlight", "unknown"].map(count).iter().sum::<u64>();
         self.check(count("scheduled") == outcomes, || format!("the requests do not add up: {requests}"));
         let mut ledger = lock(&self.ledger);
-        if succeeded {
+        if completed {
             let run = ledger.run(status["runId"].as_str().unwrap_or_default());
-            let of_attempt = run.started.range((attempt, 0)..=(attempt, u32::MAX));
-            let whole: u64 = of_attempt.map(|(_, started)| started.whole.scheduled).sum();
-            let all_started = run.started.range((attempt, 0)..=(attempt, u32::MAX)).count() == shards.len();
+            let whole: u64 = run.of_try(attempt).map(|started| started.whole.scheduled).sum();
+            let all_started = run.of_try(attempt).count() == shards.len();
             let scheduled = count("scheduled");
             // Whether a shard that never answered had heard of the start, nobody knows; nor how many requests a lost
             // one would have sent in a closed loop.
@@ -70,9 +112,10 @@ impl World {
             };
             self.check(right, || format!("{whole} requests were due, not {requests}"));
         }
+        lost
     }
 
-    fn judge_shard(&self, run: &Run, shard: &Value, attempt: u32, succeeded: bool) {
+    fn judge_shard(&self, run: &Run, shard: &Value, attempt: Try, succeeded: bool) {
         let index = shard["index"].as_u64().and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX);
         let heard = Tally {
             scheduled: shard["requests"]["scheduled"].as_u64().unwrap_or(0),
@@ -82,7 +125,7 @@ impl World {
         let Some(started) = run.started.get(&(attempt, index)) else {
             // Who never started has nothing to tell.
             return self.check(heard.redirect_hops == 0, || {
-                format!("shard {index} never started in attempt {attempt}, and has {}", shard["requests"])
+                format!("shard {index} never started in attempt {attempt:?}, and has {}", shard["requests"])
             });
         };
         let same = |truth: &Tally| (truth.scheduled, truth.redirect_hops) == (heard.scheduled, heard.redirect_hops);
@@ -104,12 +147,12 @@ impl World {
         });
         // Who takes over carries on when all have accepted, however late. The conductor goes by its own clock, and knows a
         // shard's to within the skew.
-        let taken_over = started.epoch != run.epoch;
+        let taken_over = Some(&started.epoch) != run.epochs.get(&attempt.0.into());
         self.check(taken_over || started.accepted_at + ACKNOWLEDGED_BEFORE <= started.start_at + SKEW, || {
             let lead = started.start_at.saturating_sub(started.accepted_at);
             format!("shard {index} heard of the start only {} ms before it", lead / 1_000_000)
         });
-        let of_attempt = || run.started.range((attempt, 0)..=(attempt, u32::MAX)).map(|(_, started)| started.start_at);
+        let of_attempt = || run.of_try(attempt).map(|started| started.start_at);
         let skew = of_attempt().max().unwrap_or(0) - of_attempt().min().unwrap_or(0);
         self.check(skew <= SKEW, || format!("the shards started {} us apart", skew / 1_000));
     }

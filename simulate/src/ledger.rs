@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use redisbench_wire::snapshot::Tally;
 
+/// A trial and the attempt at it: later ones are greater.
+pub type Try = (u32, u32);
+
 /// A load that began.
 #[derive(Clone, Debug)]
 pub struct Started {
@@ -22,12 +25,16 @@ pub struct Started {
 /// The truth of one run.
 #[derive(Debug, Default)]
 pub struct Run {
-    /// By attempt and shard.
-    pub started: BTreeMap<(u32, u32), Started>,
-    /// The start instants that were written to status, by attempt.
-    pub recorded: BTreeMap<u64, String>,
+    /// By try and shard.
+    pub started: BTreeMap<(Try, u32), Started>,
+    /// The start instants that were written to status, by trial and attempt.
+    pub recorded: BTreeMap<(u64, u64), String>,
+    /// The highest trial that status says is over; none before the first.
+    pub over: Option<u64>,
     /// The highest epoch in status.
     pub epoch: u64,
+    /// The last epoch in status in each trial.
+    pub epochs: BTreeMap<u64, u64>,
     /// The epoch under which shards were let go.
     pub released: Option<u64>,
 }
@@ -42,6 +49,13 @@ pub struct Ledger {
     pub calls: u64,
     /// How often something happened that is worth simulating.
     pub events: BTreeMap<&'static str, u64>,
+}
+
+impl Run {
+    /// What began in `attempt`.
+    pub fn of_try(&self, attempt: Try) -> impl Iterator<Item = &Started> {
+        self.started.range((attempt, 0)..=(attempt, u32::MAX)).map(|(_, started)| started)
+    }
 }
 
 impl Ledger {

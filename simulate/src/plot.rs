@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rand::RngExt as _;
 use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use crate::traps::Way;
@@ -21,6 +21,8 @@ pub struct Plot {
     pub closed: bool,
     pub warmup_seconds: u64,
     pub seconds: u64,
+    /// How many trials there are.
+    pub trials: u32,
     /// What ends the measurement, if it is not the time.
     pub requests: Option<u64>,
     pub on_lost: &'static str,
@@ -152,6 +154,7 @@ impl Plot {
             closed: dice.random_bool(0.2),
             warmup_seconds: dice.random_range(0..=2),
             seconds: dice.random_range(2..=10),
+            trials: 1,
             requests: None,
             on_lost: pick(dice, &["Invalidate", "Abort", "Restart"]),
             preload: dice.random_bool(0.3),
@@ -200,6 +203,33 @@ impl Plot {
         plot
     }
 
+    /// Two worlds of five have several trials; the others are what they were before there could be any. Faults then come
+    /// at any time of any trial.
+    pub fn draw_trials(&mut self, seed: u64) {
+        let mut dice = StdRng::seed_from_u64(seed ^ 0x7472_6961_6c73);
+        if !dice.random_bool(0.4) {
+            return;
+        }
+        self.trials = dice.random_range(2..=3);
+        self.seconds = self.seconds.min(5);
+        self.requests = self.requests.map(|requests| requests.min(100 * self.seconds / 2).max(u64::from(self.shards)));
+        let length = Duration::from_millis(6_000 + (self.warmup_seconds + self.seconds) * 1_000);
+        for (at, _) in &mut self.faults {
+            *at += length * dice.random_range(0..self.trials);
+        }
+        self.faults.sort_by_key(|(at, _)| *at);
+    }
+
+    /// What is asked of the target.
+    fn workload(&self) -> Value {
+        let keys = json!({"count": 1_000});
+        if self.trials == 1 {
+            return json!({"operations": [{"name": "get", "weight": 1, "command": "GET __key__"}], "keys": keys});
+        }
+        let presets: Vec<_> = ["set", "get", "incr"].into_iter().take(self.trials as usize).collect();
+        json!({"preset": presets, "keys": keys})
+    }
+
     /// The benchmark as its user applies it.
     pub fn benchmark(&self) -> Value {
         let mut load = json!({
@@ -224,11 +254,8 @@ impl Plot {
             "metadata": {"name": NAME, "namespace": NAMESPACE, "generation": 1},
             "spec": {
                 "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
-                "workload": {
-                    "operations": [{"name": "get", "weight": 1, "command": "GET __key__"}],
-                    "keys": {"count": 1_000},
-                },
-                "preload": {"mode": if self.preload { "Always" } else { "None" }},
+                "workload": self.workload(),
+                "preload": {"mode": if self.preload && self.trials == 1 { "Always" } else { "None" }},
                 // Not drawn: one draw more would make every seed another world.
                 "cleanup": {"keys": if self.preload { "DeletePrefix" } else { "Keep" }},
                 "load": load,
@@ -250,7 +277,7 @@ impl Plot {
     /// From calm to a terminal phase at the latest: each of three missed starts and two restarts prepares anew.
     pub fn patience(&self) -> Duration {
         let once = self.prepare_seconds + self.warmup_seconds + self.seconds + self.collect_seconds + 40;
-        Duration::from_secs(once * 6)
+        Duration::from_secs(once * 6 * u64::from(self.trials))
     }
 }
 

@@ -14,7 +14,7 @@ use redisbench_wire::{
 };
 
 use crate::engine::Engine;
-use crate::ledger::Started;
+use crate::ledger::{Started, Try};
 use crate::world::{World, lock};
 
 /// Every process that ever was, by its address; addresses are not used twice.
@@ -30,6 +30,7 @@ pub enum Call {
     Snapshot(u32, Detail),
     Abort(u32, AbortRequest),
     Cleanup(EpochRequest),
+    Drain(EpochRequest),
     Release(EpochRequest),
 }
 
@@ -153,7 +154,8 @@ impl World {
             Action::Prepare(plan) => {
                 process.engine = None;
                 process.preparation += 1;
-                let preparation = process.preparation;
+                let (preparation, run) = (process.preparation, process.run.clone());
+                self.check_drained(&processes, &run, plan.trial);
                 drop(processes);
                 self.prepare(address, preparation, &plan);
             }
@@ -181,18 +183,19 @@ impl World {
                 let drain = self.between(1, 400);
                 let end = Duration::from_nanos(process.truth(engine.planned_end())) + drain;
                 process.engine = Some(engine);
-                self.note_start(&processes, &run, shard, start.attempt, started);
+                let of = (plan.trial, start.attempt);
+                self.note_start(&processes, &run, shard, of, started);
                 drop(processes);
                 let wait = end.saturating_sub(self.now());
-                self.after(wait, move |world| world.end_load(address, start.attempt));
+                self.after(wait, move |world| world.end_load(address, of));
             }
             Action::Stop => {
                 let Some(engine) = &mut process.engine else { return };
                 engine.stop(now);
-                let attempt = engine.start.attempt;
+                let of = engine.of_try();
                 drop(processes);
                 let drain = self.between(1, 400);
-                self.after(drain, move |world| world.end_load(address, attempt));
+                self.after(drain, move |world| world.end_load(address, of));
             }
             Action::Rearm => process.engine = None,
             Action::Cleanup(_) => {
@@ -217,32 +220,45 @@ impl World {
         }
     }
 
+    /// Trial `trial` begins to connect: no process holds a connection of a trial before it.
+    fn check_drained(&self, processes: &Processes, run: &str, trial: u32) {
+        let there = |process: &&Process| process.run == run && !process.forsaken && process.exited.is_none();
+        for process in processes.values().filter(there) {
+            let before = process.engine.as_ref().map(|engine| engine.of_try().0).filter(|before| *before < trial);
+            self.check(before.is_none(), || {
+                format!("trial {trial} connects, while shard {} is in trial {before:?}", process.shard)
+            });
+        }
+    }
+
     /// A load will begin: there must be no other of this shard in the attempt, and none of another attempt anywhere.
-    fn note_start(&self, processes: &Processes, run: &str, shard: u32, attempt: u32, started: Started) {
+    fn note_start(&self, processes: &Processes, run: &str, shard: u32, attempt: Try, started: Started) {
         let mut ledger = lock(&self.ledger);
         let truth = ledger.run(run);
         if let Some(before) = truth.started.get(&(attempt, shard)) {
             self.violated(format_args!(
-                "shard {shard} starts twice in attempt {attempt}, first as {}",
+                "shard {shard} starts twice in attempt {attempt:?}, first as {}",
                 before.incarnation
             ));
         }
         for other in processes.values().filter(|other| other.run == run && !other.forsaken && other.has_load()) {
-            let running = other.engine.as_ref().map_or(0, |engine| engine.start.attempt);
+            let running = other.engine.as_ref().map_or((0, 0), Engine::of_try);
             self.check(running == attempt, || {
-                format!("shard {shard} starts in attempt {attempt}, while shard {} has load of {running}", other.shard)
+                format!("shard {shard} starts in {attempt:?}, while shard {} has load of {running:?}", other.shard)
             });
         }
+        self.check(truth.over.is_none_or(|over| over < u64::from(attempt.0)), || {
+            format!("shard {shard} starts in trial {}, which is over", attempt.0)
+        });
         truth.started.insert((attempt, shard), started);
     }
 
-    fn end_load(self: &Arc<Self>, address: IpAddr, attempt: u32) {
+    fn end_load(self: &Arc<Self>, address: IpAddr, attempt: Try) {
         let mut processes = lock(&self.processes);
         let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
         let now = process.clock(self.now());
         let (run, shard) = (process.run.clone(), process.shard);
-        let Some(engine) = process.engine.as_mut().filter(|engine| engine.start.attempt == attempt && !engine.ended)
-        else {
+        let Some(engine) = process.engine.as_mut().filter(|engine| engine.of_try() == attempt && !engine.ended) else {
             return;
         };
         engine.ended = true;
@@ -251,7 +267,7 @@ impl World {
             started.ended = Some(total);
         }
         drop(processes);
-        self.observe(address, None, Event::LoadEnded { attempt });
+        self.observe(address, None, Event::LoadEnded { attempt: attempt.1 });
     }
 
     /// Looks at the target and connects, with what may come between.
@@ -324,7 +340,7 @@ impl World {
             Call::Plan(request) => Some(request.epoch),
             Call::Start(_, request) => Some(request.epoch),
             Call::Abort(_, request) => Some(request.epoch),
-            Call::Cleanup(request) | Call::Release(request) => Some(request.epoch),
+            Call::Cleanup(request) | Call::Drain(request) | Call::Release(request) => Some(request.epoch),
             Call::Clock | Call::State | Call::Snapshot(..) => None,
         };
         let name = epoch.filter(|_| self.traced).map(|epoch| match &call {
@@ -355,6 +371,10 @@ impl World {
             Call::Cleanup(request) => trial.cleanup(now, request).map(|(state, todo)| {
                 actions = todo;
                 Answer::Cleanup(state)
+            }),
+            Call::Drain(request) => trial.drain(now, request).map(|todo| {
+                actions = todo;
+                Answer::State(Box::new(trial.state()))
             }),
             Call::Release(request) => trial.release(now, request).map(|todo| {
                 actions = todo;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use tokio::sync::oneshot;
 
+use crate::ledger::Try;
 use crate::world::{Freezer, World, lock};
 
 /// Where a message is lost.
@@ -33,7 +34,7 @@ struct Halt {
 struct Lose {
     shard: u32,
     way: Way,
-    attempt: Option<u32>,
+    attempt: Option<Try>,
     sprung: Option<oneshot::Sender<()>>,
 }
 
@@ -66,7 +67,7 @@ impl World {
     }
 
     /// Whether a start is lost on its way.
-    pub fn lose_start(&self, address: IpAddr, attempt: u32) -> Option<Way> {
+    pub fn lose_start(&self, address: IpAddr, attempt: Try) -> Option<Way> {
         let shard = lock(&self.processes).get(&address)?.shard;
         let mut traps = lock(&self.traps);
         let lose = traps.lose.as_mut().filter(|lose| lose.shard == shard)?;

@@ -59,7 +59,8 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl World {
     pub fn new(seed: u64, traced: bool) -> Arc<Self> {
         let mut dice = StdRng::seed_from_u64(seed);
-        let plot = Plot::draw(&mut dice);
+        let mut plot = Plot::draw(&mut dice);
+        plot.draw_trials(seed);
         Arc::new(Self {
             traced,
             origin: Instant::now(),

@@ -14,6 +14,9 @@ pub mod path {
     /// `PUT` [`super::EpochRequest`] -> [`super::CleanupState`]: delete this shard's part of the keys. Asked again, it
     /// tells how far that is.
     pub const CLEANUP: &str = "/v1/cleanup";
+    /// `PUT` [`super::EpochRequest`] -> [`super::ShardState`]: the trial is over and its result is safe, so drop what was
+    /// measured and close every connection. Answered once none is left.
+    pub const DRAIN: &str = "/v1/drain";
     /// `PUT` [`super::EpochRequest`] -> [`super::ShardState`]: the result is safe, exit with 0.
     pub const RELEASE: &str = "/v1/release";
 

@@ -65,6 +65,15 @@ pub struct ShardPlan {
 }
 
 impl ShardPlan {
+    /// How many commands all shards together write before the trial.
+    pub fn preload_commands(&self) -> u64 {
+        match &self.preload {
+            Preload::None => 0,
+            Preload::Always | Preload::FillMissing => self.workload.keys.count,
+            Preload::Elements { count, .. } => *count,
+        }
+    }
+
     /// SHA-256 over the plan's JSON, in hexadecimal. Two plans with one hash are the same plan.
     pub fn hash(&self) -> String {
         // A plan is plain data with string keys: serialising it into memory cannot fail.
@@ -74,7 +83,7 @@ impl ShardPlan {
 }
 
 /// What is written before the trial. Shard i of N writes keys `count*i/N .. count*(i+1)/N`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Preload {
     /// Nothing.
     None,
@@ -82,6 +91,13 @@ pub enum Preload {
     Always,
     /// `SET .. NX` for every key.
     FillMissing,
+    /// A command so many times, of which the k-th is as request k would be: elements of a few keys.
+    Elements {
+        /// How many, over all shards.
+        count: u64,
+        /// The command's arguments, as an operation has them.
+        arguments: Vec<Vec<Part>>,
+    },
 }
 
 /// How fast the preload is.

@@ -1,5 +1,5 @@
-//! The tests of redis-benchmark 7 by their names there: what each sends, and what must be there before. A table to make
-//! operations of; nothing does so yet.
+//! The tests of redis-benchmark 7 by their names there: what each sends, and what must be there before. A trial is made
+//! of each that `workload.preset` names.
 
 use redisbench_wire::plan::Part;
 
@@ -90,12 +90,41 @@ pub const PRESETS: &[Preset] = &[
     preset("xadd", "XADD mystream * myfield __data__", "", Fill::Nothing),
 ];
 
+/// The keys that redis-benchmark has for all requests of a test.
+const CONTAINERS: [&str; 5] = ["mylist", "myset", "myhash", "myzset", "mystream"];
+
+fn on_key(command: &str) -> String {
+    let words = command.split(' ').map(|word| if CONTAINERS.contains(&word) { "__key__" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 impl Preset {
     /// The command, as `operations[].command` has it, with numbers below `numbers`, at least 1: those of
     /// `redis-benchmark -r`.
     pub fn command(&self, numbers: u64) -> String {
         let last = numbers.saturating_sub(1);
         self.command.replace(NUMBER, &format!("__integer:{:0DIGITS$}:{last:0DIGITS$}__", 0))
+    }
+
+    /// Whether all its requests are about one and the same key.
+    pub fn has_one_key(&self) -> bool {
+        self.command.split(' ').any(|word| CONTAINERS.contains(&word))
+    }
+
+    /// The command, with the request's key in the place of the one key that redis-benchmark has for all.
+    pub fn command_on_keys(&self, numbers: u64) -> String {
+        on_key(&self.command(numbers))
+    }
+
+    /// The arguments of what adds an element, in the same way; none if it needs none.
+    pub fn fill_arguments(&self) -> Vec<Vec<Part>> {
+        match self.fill {
+            Fill::Nothing | Fill::Keys => Vec::new(),
+            // A test reads all of them.
+            Fill::Elements { command, .. } | Fill::ElementPerRequest { command } => {
+                command::parse(&on_key(command), None).unwrap_or_default()
+            }
+        }
     }
 
     /// The parts of the command's arguments.

@@ -12,7 +12,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(field: impl Into<String>, value: impl fmt::Display, message: impl Into<String>) -> Self {
+    pub(crate) fn new(field: impl Into<String>, value: impl fmt::Display, message: impl Into<String>) -> Self {
         let value = value.to_string();
         let shown: String = value.chars().take(60).collect();
         let value = if shown.len() < value.len() { format!("{shown}...") } else { value };

@@ -125,6 +125,20 @@ pub(super) const RULES: &[Rule] = &[
         field: Some(".workload"),
     },
     Rule {
+        at: "spec.workload",
+        condition: "(has(self.preset) && self.preset.size() > 0) != (has(self.operations) && self.operations.size() > 0)",
+        message: "exactly one of operations and preset must be set, such as preset: [set, get]",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.workload.preset) || self.workload.preset.size() == 0 || self.preload.mode == 'None'",
+        message: "preload.mode must be None with workload.preset, which says itself what each of its trials needs",
+        expression: None,
+        field: Some(".preload"),
+    },
+    Rule {
         at: "spec.workload.keys",
         condition: "!has(self.pattern.gaussian) || !has(self.pattern.gaussian.mean) || \
                     (self.pattern.gaussian.mean >= self.start && self.pattern.gaussian.mean - self.start < self.count)",

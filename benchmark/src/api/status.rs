@@ -2,9 +2,10 @@
 
 mod result;
 mod shard;
+mod trial;
 mod verdict;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ pub use result::{
     PreloadResult, Requests, Throughput, TrialResult, Truncated,
 };
 pub use shard::{ShardOutcome, ShardResult};
+pub use trial::{TrialLine, TrialOutcome, TrialStatus};
 pub use verdict::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
 
 /// How far a benchmark is, and what it measured.
@@ -32,6 +34,10 @@ pub struct RedisBenchmarkStatus {
     /// How many conductors the run has had. Raised by each before it first commands a shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conductor_epoch: Option<u64>,
+    /// Says which plan of trials was compiled from the spec. An operator that compiles another one fails the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub plan_hash: Option<String>,
     /// The present or last trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialStatus>,
@@ -47,15 +53,20 @@ pub struct RedisBenchmarkStatus {
     /// The running trial so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// What was measured, once the trial is over.
+    /// What was measured, once the trial is over. Of several trials, `trials` has the summaries and `artifacts` name the
+    /// whole results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<TrialResult>,
-    /// Whether the result can be trusted, and what limited it.
+    /// Whether the result can be trusted, and what limited it. Of several trials, the worst verdict there was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// One line for each trial that is over, of a benchmark that has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 250))]
+    pub trials: Vec<TrialLine>,
     /// Where the whole result is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub artifacts: Vec<Artifact>,
     /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -90,21 +101,6 @@ impl Phase {
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Aborted)
     }
-}
-
-/// The present or last trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TrialStatus {
-    /// Counts from 0.
-    pub index: u32,
-    /// How many trials the run has.
-    pub of: u32,
-    /// Which try at this trial, from 1.
-    pub attempt: u32,
-    /// The start instant: when all shards begin together. Not set before it is named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_at: Option<MicroTime>,
 }
 
 /// The columns of `kubectl get`, for people.
@@ -181,7 +177,8 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// What it is, such as `result.json`; of several parts, `result.json.000` and so on, to be joined in order.
+    /// What it is, such as `result.json`; of several trials, `trial-0.result.json` and so on; of several parts,
+    /// `result.json.000` and so on, to be joined in order.
     #[schemars(length(min = 1, max = 64))]
     pub name: String,
     /// The ConfigMap that holds it, under its name as key.

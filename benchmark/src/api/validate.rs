@@ -100,7 +100,14 @@ fn check_name(name: &str, problems: &mut Vec<Problem>) {
 }
 
 fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> plan::Workload {
-    let WorkloadSpec { operations, keys, values, seed, .. } = &spec.workload;
+    let WorkloadSpec { preset, operations, keys, values, seed, .. } = &spec.workload;
+    if !preset.is_empty() {
+        // Of each a spec without it is made first: see `plan::compile`.
+        problems.push(Problem::new("spec.workload.preset", preset.join(", "), "is more than one trial"));
+    } else if operations.is_empty() {
+        let message = "or preset must be set, such as preset: [set, get]";
+        problems.push(Problem::new("spec.workload.operations", "", message));
+    }
     let ttl = values.ttl.as_ref().map(|ttl| values::check_ttl(ttl, problems));
     if let Some(ttl) = &values.ttl
         && spec.workload.on_miss == OnMiss::Ignore

@@ -14,9 +14,19 @@ use super::values::ValuesSpec;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSpec {
-    /// The weighted mix of commands, 1 to 64 of them. Which one a request is follows from the seed and its number.
+    /// Tests of redis-benchmark by their names: `ping_mbulk`, `set`, `get`, `incr`, `lpush`, `rpush`, `lpop`, `rpop`,
+    /// `sadd`, `hset`, `spop`, `zadd`, `zpopmin`, `lrange_100`, `lrange_300`, `lrange_500`, `lrange_600`, `mset`, `xadd`. Each
+    /// is a trial, in this order, one after the other, on keys of its own: `keys.prefix` with the trial's number. What a
+    /// test needs to find is written before it: the keys of `get`, and an element for each request of `lpop`, `rpop`, `spop`
+    /// and `zpopmin`. Numbers that a command makes are below `keys.count`, as with `redis-benchmark -r`. Exactly one of
+    /// `preset` and `operations` is set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 32)), extend("x-kubernetes-list-type" = "set"))]
+    pub preset: Vec<String>,
+    /// The weighted mix of commands, up to 64 of them. Which one a request is follows from the seed and its number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
-        length(min = 1, max = 64),
+        length(max = 64),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub operations: Vec<OperationSpec>,

@@ -121,6 +121,13 @@ pub trait ShardCalls: Send + Sync + 'static {
         request: &EpochRequest,
     ) -> impl Future<Output = Result<CleanupState, CallError>> + Send;
 
+    /// Has the shard close every connection and drop what it measured. Answered once that is done.
+    fn drain(
+        &self,
+        shard: &Endpoint,
+        request: &EpochRequest,
+    ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
+
     /// Lets the shard exit with 0: its result is safe.
     fn release(
         &self,

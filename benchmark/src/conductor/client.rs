@@ -256,6 +256,10 @@ impl ShardCalls for ShardClient {
         self.put(shard, path::CLEANUP, request, None).await
     }
 
+    async fn drain(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
+        self.put(shard, path::DRAIN, request, None).await
+    }
+
     async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
         self.put(shard, path::RELEASE, request, None).await
     }

@@ -16,6 +16,10 @@ pub struct ConductorConfig {
     pub epoch: u64,
     /// One plan per shard, in the order of their indices; all of one run and one trial.
     pub plans: Vec<ShardPlan>,
+    /// How many trials the run has.
+    pub of: u32,
+    /// How long nobody has a connection between the trial before and this one.
+    pub interval: Duration,
     /// What the conductor gives up on.
     pub limits: ConductorLimits,
     /// What to do when a shard is lost after the start.

@@ -32,6 +32,8 @@ pub struct Conductor<C, J> {
     pub trial: u32,
     pub shards: Vec<Shard>,
     pub attempt: u32,
+    /// Nobody has a connection of the trial before.
+    pub drained: bool,
     /// The last attempt that is given up, while none has been measured.
     pub missed: u32,
     pub recording: Recording,
@@ -61,8 +63,10 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         progress: watch::Sender<Progress>,
     ) -> Self {
         let shards: Vec<_> = std::mem::take(&mut config.plans).into_iter().map(Shard::new).collect();
+        let trial = shards.first().map_or(0, |shard| shard.plan.trial);
         Self {
-            trial: shards.first().map_or(0, |shard| shard.plan.trial),
+            drained: trial == 0,
+            trial,
             attempt: config.resume.map_or(0, |record| record.attempt).max(config.attempts),
             missed: if config.resume.is_some() { 0 } else { config.attempts },
             recording: Recording::default(),
@@ -199,6 +203,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     fn counted(&self, stage: ConductStage) -> Progress {
         Progress {
             stage,
+            trial: self.trial,
+            of: self.config.of,
             attempt: self.attempt,
             missed: self.missed,
             start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
@@ -237,6 +243,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         });
         Outcome {
             ending,
+            of: self.config.of,
             attempt: self.attempt,
             start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
             shards: shards.collect(),

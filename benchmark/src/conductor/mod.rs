@@ -10,6 +10,7 @@ mod cleanup;
 pub mod client;
 mod clock;
 mod config;
+mod drain;
 mod drive;
 mod measure;
 mod outcome;

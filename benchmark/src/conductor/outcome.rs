@@ -11,6 +11,8 @@ use super::Cleanup;
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
+    /// How many trials the run has.
+    pub of: u32,
     /// The last attempt, from 1; 0 if none was ordered.
     pub attempt: u32,
     /// When that attempt started, in nanoseconds since the Unix epoch; none if it never did.

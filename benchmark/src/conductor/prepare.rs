@@ -42,6 +42,7 @@ struct Patience {
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// Waits until all shards are armed and their clocks are known.
     pub async fn prepare(&mut self) -> Result<(), Stop> {
+        self.drain().await?;
         let begun = Instant::now();
         let mut patience =
             Patience { until: begun + self.config.limits.prepare, preloaded: 0, advanced_at: begun, failed_at: None };

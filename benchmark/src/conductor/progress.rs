@@ -14,6 +14,10 @@ use super::{ConductorConfig, StartRecord};
 pub struct Progress {
     /// What the conductor is doing.
     pub stage: ConductStage,
+    /// The trial, from 0.
+    pub trial: u32,
+    /// How many trials the run has.
+    pub of: u32,
     /// The attempt, from 1; 0 until it is known.
     pub attempt: u32,
     /// The last attempt that was ordered or recorded and is given up, while none has been measured; 0 if there is none.
@@ -41,14 +45,16 @@ impl Progress {
     pub fn at_first(config: &ConductorConfig) -> Self {
         let desired = u32::try_from(config.plans.len()).unwrap_or(u32::MAX);
         let shards = ShardCounts { desired, ..ShardCounts::default() };
+        let trial = config.plans.first().map_or(0, |plan| plan.trial);
+        let place = Self { trial, of: config.of, shards, ..Self::default() };
         let Some(StartRecord { start_at_unix_nanoseconds, .. }) = config.resume else {
-            return Self { attempt: config.attempts, missed: config.attempts, shards, ..Self::default() };
+            return Self { attempt: config.attempts, missed: config.attempts, ..place };
         };
         let longest = config.plans.iter().map(planned_length).max().unwrap_or_default();
         let end = Duration::from_nanos(start_at_unix_nanoseconds).saturating_add(longest);
         let over = Duration::from_nanos(config.wall_clock.unix_nanoseconds()) >= end;
         let stage = if over { ConductStage::Collecting } else { ConductStage::Running };
-        Self { stage, start_at_unix_nanoseconds: Some(start_at_unix_nanoseconds), shards, ..Self::default() }
+        Self { stage, start_at_unix_nanoseconds: Some(start_at_unix_nanoseconds), ..place }
     }
 }
 

@@ -50,6 +50,10 @@ pub mod reason {
     pub const NOT_JUDGED: &str = "NotJudged";
     /// Held back by the user.
     pub const SUSPENDED: &str = "Suspended";
+    /// One trial of several is over, and the next begins.
+    pub const TRIAL_OVER: &str = "TrialOver";
+    /// This operator compiles another plan of trials than the one that runs.
+    pub const PLAN_CHANGED: &str = "PlanChanged";
     /// Keys that were to be deleted may be left.
     pub const KEYS_LEFT: &str = "KeysLeft";
     /// The full result could not be kept.

@@ -1,9 +1,10 @@
 //! The status of a run that is over.
 
 use super::conditions::{Conditions, Truth, condition, reason};
+use super::trials::{add_line, worst};
 use super::{Finished, Subject};
 use crate::api::RedisBenchmarkStatus;
-use crate::api::status::{Phase, Verdict, VerdictValue};
+use crate::api::status::{Phase, Summary, Verdict, VerdictValue};
 use crate::conductor::Ending;
 use crate::people;
 
@@ -14,10 +15,40 @@ impl Subject<'_> {
     /// The trial is over: phase, result and conditions. Gives the reason in `CamelCase` and the message that the
     /// conditions carry; none, and nothing changed, if another conductor has taken over.
     pub fn over(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) -> Option<(String, String)> {
-        let (phase, why, message) = match &finished.ending {
+        self.over_as(status, finished, &finished.ending)
+    }
+
+    /// The same, if the run ends otherwise than its last trial: by an abort that came when that was over.
+    pub fn over_as(
+        &self,
+        status: &mut RedisBenchmarkStatus,
+        finished: &Finished,
+        ending: &Ending,
+    ) -> Option<(String, String)> {
+        if *ending == Ending::Superseded {
+            return None;
+        }
+        let several = finished.is_of_several();
+        let mut summary = finished.summary.clone();
+        if several {
+            add_line(status, finished);
+            (status.result, status.verdict) = (None, worst(&status.trials, finished.of));
+            let verdict = status.verdict.as_ref().map(|verdict| format!("{:?}", verdict.value));
+            summary = Summary { shards: summary.shards, verdict, ..Summary::default() };
+        } else {
+            status.result.clone_from(&finished.result);
+            status.verdict.clone_from(&finished.verdict);
+        }
+        let (phase, why, message) = match ending {
+            Ending::Completed if several => (Phase::Succeeded, reason::SUCCEEDED, all_measured(status)),
             Ending::Completed => (Phase::Succeeded, reason::SUCCEEDED, measured(finished)),
             Ending::Aborted => {
                 (Phase::Aborted, reason::ABORTED, "aborted; what was measured until then is kept".into())
+            }
+            Ending::Failed(failure) if several => {
+                let index = finished.trial.as_ref().or(status.trial.as_ref()).map_or(0, |trial| trial.index);
+                let message = format!("trial {} of {}: {}", index.saturating_add(1), finished.of, failure.message);
+                (Phase::Failed, failure.reason.as_str(), message)
             }
             Ending::Failed(failure) => (Phase::Failed, failure.reason.as_str(), failure.message.clone()),
             Ending::Superseded => return None,
@@ -30,11 +61,9 @@ impl Subject<'_> {
         status.phase = phase;
         status.progress = None;
         status.trial = finished.trial.clone().or(status.trial.take());
-        status.result.clone_from(&finished.result);
-        status.verdict.clone_from(&finished.verdict);
         status.synchronization = finished.synchronization.or(status.synchronization);
         status.shards = Some(finished.shards);
-        status.summary = Some(finished.summary.clone());
+        status.summary = Some(summary);
         self.ended(status, why, &message);
         Some((why.to_owned(), message))
     }
@@ -77,6 +106,12 @@ fn measured(finished: &Finished) -> String {
     parts.extend(summary.errors.iter().map(|errors| format!("errors {errors}")));
     parts.extend(summary.verdict.iter().map(|verdict| format!("verdict {verdict}")));
     parts.join(", ")
+}
+
+/// All trials in a sentence.
+fn all_measured(status: &RedisBenchmarkStatus) -> String {
+    let verdict = status.verdict.as_ref().map(|verdict| format!(", the worst verdict {:?}", verdict.value));
+    format!("{} trials measured to the end{}", status.trials.len(), verdict.unwrap_or_default())
 }
 
 /// The condition Valid, from the verdict.

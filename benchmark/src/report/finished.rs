@@ -13,12 +13,13 @@ use crate::api::Validated;
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, OperationResult, PreloadResult,
-    Requests, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, Throughput, TrialResult, TrialStatus,
-    Truncated, Verdict,
+    Requests, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, Throughput, TrialLine, TrialResult,
+    TrialStatus, Truncated, Verdict,
 };
 use crate::conductor::{self, Cleanup, Ending, Outcome};
 use crate::export::{self, FullResult};
 use crate::merge::{self, Measured, Merged, NodeMeasured, merge};
+use crate::plan::Trial;
 use crate::verdict::{self, verdict};
 use crate::{people, stats};
 
@@ -34,6 +35,8 @@ const ARTIFACT_BYTES: usize = 128;
 /// A trial that is over, as it is reported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
+    /// How many trials the run has.
+    pub of: u32,
     /// How it ended.
     pub ending: Ending,
     /// The trial; none if it never started.
@@ -50,6 +53,8 @@ pub struct Finished {
     pub cleanup: Option<Cleanup>,
     /// Shards by state.
     pub shards: ShardCounts,
+    /// Its line among several trials.
+    pub line: Option<TrialLine>,
     /// The full result: the pieces of a JSON document and their names. Empty if nothing was measured.
     pub pieces: Vec<(String, String)>,
 }
@@ -66,22 +71,35 @@ pub enum FinishError {
 }
 
 impl Finished {
-    /// Merges and judges `outcome` of the benchmark called `name`.
+    /// Merges and judges `outcome` of one trial of the benchmark called `name`.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn of_trial(name: &str, trial: &Trial, plans: &[ShardPlan], outcome: &Outcome) -> Result<Self, FinishError> {
+        let mut finished = Self::of(name, &trial.spec, plans, outcome)?;
+        finished.line = finished.line_of(&trial.kind);
+        Ok(finished)
+    }
+
+    /// Merges and judges `outcome` of the benchmark called `name`, as far as its trial's kind does not matter.
     ///
     /// # Errors
     /// When a shard's histogram is not what the contract says, or the full result cannot be written.
     pub fn of(name: &str, spec: &Validated, plans: &[ShardPlan], outcome: &Outcome) -> Result<Self, FinishError> {
         let shards = counts(outcome);
         let started = outcome.start_at_unix_nanoseconds.is_some();
+        let index = plans.first().map_or(0, |plan| plan.trial);
         let mut finished = Self {
+            of: outcome.of,
             ending: outcome.ending.clone(),
-            trial: started.then(|| trial(outcome.attempt, outcome.start_at_unix_nanoseconds)),
+            trial: started.then(|| trial(index, outcome.of, outcome.attempt, outcome.start_at_unix_nanoseconds)),
             synchronization: None,
             result: None,
             verdict: None,
             summary: Summary { shards: Some(format!("{}/{}", shards.finished, shards.desired)), ..Summary::default() },
             cleanup: outcome.cleanup.clone(),
             shards,
+            line: None,
             pieces: Vec::new(),
         };
         if let Some(merged) = if started { merge(plans, outcome)? } else { None } {
@@ -113,7 +131,10 @@ impl Finished {
             shards: export::shard_records(outcome),
             shards_left_out: false,
         };
-        self.pieces = full.pieces()?;
+        self.pieces = match &self.trial {
+            Some(trial) if self.of > 1 => full.pieces_of_trial(trial.index, self.of)?,
+            _ => full.pieces()?,
+        };
         let beside = CONDITIONS_BYTES + serde_json::to_vec(&verdict)?.len() + self.pieces.len().max(1) * ARTIFACT_BYTES;
         let result = shortened(whole, STATUS_BYTES.saturating_sub(beside))?;
         summarize(&mut self.summary, &result, &verdict);

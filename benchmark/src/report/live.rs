@@ -21,7 +21,10 @@ impl Subject<'_> {
 
     /// While a conductor reports `progress`.
     pub fn running(&self, status: &mut RedisBenchmarkStatus, progress: &Progress, presence: &[ShardPresence]) {
-        let is_same_attempt = status.trial.as_ref().is_some_and(|trial| trial.attempt == progress.attempt);
+        let is_same_attempt = status
+            .trial
+            .as_ref()
+            .is_some_and(|trial| (trial.index, trial.attempt) == (progress.trial, progress.attempt));
         status.phase = match progress.stage {
             ConductStage::Preparing => Phase::Preparing,
             // Who took over has not seen yet that the load is over.
@@ -30,7 +33,8 @@ impl Subject<'_> {
             ConductStage::Collecting | ConductStage::Done => Phase::Collecting,
         };
         if progress.attempt > 0 && progress.start_at_unix_nanoseconds.is_some() {
-            status.trial = Some(trial(progress.attempt, progress.start_at_unix_nanoseconds));
+            status.trial =
+                Some(trial(progress.trial, progress.of, progress.attempt, progress.start_at_unix_nanoseconds));
         }
         let counts = &progress.shards;
         status.shards = Some(status::ShardCounts {

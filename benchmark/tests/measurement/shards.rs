@@ -111,6 +111,7 @@ pub fn outcome(snapshots: impl IntoIterator<Item = Snapshot>) -> Outcome {
         clock: None,
     });
     Outcome {
+        of: 1,
         ending: Ending::Completed,
         attempt: 1,
         start_at_unix_nanoseconds: Some(1_700_000_000 * SECOND),

@@ -8,6 +8,7 @@ use redisbench_benchmark::api::spec::OnLost;
 use redisbench_benchmark::api::target::TargetType;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated};
 use redisbench_benchmark::conductor::{self, ConductorLimits};
+use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::Subject;
 use redisbench_wire::plan::Topology;
 
@@ -22,7 +23,9 @@ use crate::manifest::{self, Problem};
 pub struct Order {
     /// What was asked for.
     pub benchmark: RedisBenchmark,
-    /// The same, checked.
+    /// The trials that come of it.
+    pub plan: Plan,
+    /// The trial with the most shards.
     pub validated: Validated,
     /// What the target asks for, if it does.
     pub credentials: Option<Credentials>,
@@ -48,13 +51,18 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
             return Err(vec![Problem::field(field, message)]);
         }
     }
-    let validated = manifest::validate(&benchmark)?;
+    let plan = manifest::compile(&benchmark)?;
+    let validated = plan.largest().clone();
+    if arguments.baseline && plan.count() > 1 {
+        let message = format!("makes {} trials, and --baseline runs one: name operations instead", plan.count());
+        return Err(vec![Problem::field("spec.workload.preset", message)]);
+    }
     let secrets = Secrets { documents: &manifest.secrets, directories: &arguments.secret };
     let wanted = &validated.secrets;
     let credentials = wanted.credentials.as_ref().map(|reference| secrets.credentials(reference)).transpose();
     let credentials = credentials.map_err(|problem| vec![problem])?;
     let certificates = secrets.certificates(wanted).map_err(|problem| vec![problem])?;
-    Ok(Order { benchmark, validated, credentials, certificates, skipped: manifest.skipped })
+    Ok(Order { benchmark, plan, validated, credentials, certificates, skipped: manifest.skipped })
 }
 
 impl Order {
@@ -70,19 +78,23 @@ impl Order {
     pub fn edited(&self, edit: impl Fn(&mut RedisBenchmarkSpec)) -> Result<Self, Vec<Problem>> {
         let mut edited = self.clone();
         edit(&mut edited.benchmark.spec);
-        edited.validated = manifest::validate(&edited.benchmark)?;
+        edited.plan = manifest::compile(&edited.benchmark)?;
+        edited.validated = edited.plan.largest().clone();
         Ok(edited)
     }
 
     /// Makes the target mean the servers at `endpoints`, which are of our own: they speak no TLS and have no sentinels.
     pub fn redirect(&mut self, endpoints: Vec<String>) {
-        if self.validated.target.topology == Topology::Sentinel {
-            self.validated.target.topology = Topology::Standalone;
-            self.validated.target.master_name = None;
-        }
-        self.validated.target.endpoints.clone_from(&endpoints);
-        self.validated.target.tls = None;
-        self.validated.target.address_map.clear();
+        self.plan.retarget(|target| {
+            if target.topology == Topology::Sentinel {
+                target.topology = Topology::Standalone;
+                target.master_name = None;
+            }
+            target.endpoints.clone_from(&endpoints);
+            target.tls = None;
+            target.address_map.clear();
+        });
+        self.validated = self.plan.largest().clone();
         self.certificates = Certificates::default();
         if let Some(target) = self.benchmark.spec.targets.first_mut() {
             target.endpoints = endpoints;

@@ -2,7 +2,7 @@
 
 use redisbench_fuzz::{Meter, Target, drive};
 
-use super::{parse, validate};
+use super::{compile, parse};
 
 #[global_allocator]
 static METER: Meter = Meter;
@@ -20,7 +20,7 @@ fn hostile_input_is_refused_in_bounded_memory() {
 fn manifest(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match parse(&text) {
-        Ok(manifest) => drop(validate(&manifest.benchmark)),
+        Ok(manifest) => drop(compile(&manifest.benchmark)),
         Err(problems) => assert!(!problems.is_empty()),
     }
 }

@@ -10,6 +10,9 @@ use redisbench_benchmark::api::status::{LimitedBy, Phase, VerdictValue};
 use super::paint::{Paint, Style};
 use redisbench_benchmark::people::{count, latency, rate};
 
+/// The most ConfigMaps that are named.
+const LISTED_MAPS: usize = 16;
+
 /// The first lines: verdict, rate, p99, errors, and why it is not better.
 pub fn headline(benchmark: &RedisBenchmark, paint: Paint) -> String {
     let name = benchmark.metadata.name.as_deref().unwrap_or_default();
@@ -152,6 +155,9 @@ pub fn artifacts(status: &RedisBenchmarkStatus, paint: Paint) -> String {
     if maps.is_empty() {
         return String::new();
     }
-    let text = format!("Everything, every histogram included, is in the ConfigMaps: {}", maps.join(", "));
+    let more = maps.len().saturating_sub(LISTED_MAPS);
+    maps.truncate(LISTED_MAPS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let text = format!("Everything, every histogram included, is in the ConfigMaps: {}{more}", maps.join(", "));
     format!("{}\n", paint.apply(Style::Dim, &text))
 }

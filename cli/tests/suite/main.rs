@@ -8,6 +8,7 @@
 
 mod cluster;
 mod local;
+mod presets;
 mod stall;
 mod support;
 mod tls;

@@ -59,6 +59,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/trials/{trial}/abort", put(abort))
         .route("/v1/trials/{trial}/snapshot", get(snapshot))
         .route(path::CLEANUP, put(cleanup))
+        .route(path::DRAIN, put(drain))
         .route(path::RELEASE, put(release))
         .fallback(refuse_unknown)
         .method_not_allowed_fallback(refuse_unknown)
@@ -106,6 +107,13 @@ async fn abort(State(api): Shared, Path(trial): Path<String>, request: Request) 
 async fn cleanup(State(api): Shared, request: Request) -> Response {
     match body::<EpochRequest>(request).await {
         Ok(body) => api.call(|reply| Call::Cleanup(body, reply)).await,
+        Err(refused) => api.refused(None, &refused),
+    }
+}
+
+async fn drain(State(api): Shared, request: Request) -> Response {
+    match body::<EpochRequest>(request).await {
+        Ok(body) => api.call(|reply| Call::Drain(body, reply)).await,
         Err(refused) => api.refused(None, &refused),
     }
 }

@@ -12,7 +12,8 @@ use redisbench_wire::{
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
+use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::clock::timer_at;
@@ -30,6 +31,9 @@ const EVENTS: usize = 256 + limits::WORKERS;
 const FINDINGS: usize = 4;
 /// For the last counters to come in before the process ends.
 const LAST_WORD: Duration = Duration::from_secs(5);
+
+/// Between two looks whether an engine is still asked for a snapshot.
+const SHARED_ENGINE: Duration = Duration::from_millis(5);
 
 /// An answer and the trial that it speaks of.
 #[derive(Debug)]
@@ -58,6 +62,8 @@ pub enum Call {
     Snapshot(u32, Detail, Reply<Arc<Engine>>),
     /// `PUT /v1/cleanup`.
     Cleanup(EpochRequest, Reply<CleanupState>),
+    /// `PUT /v1/drain`.
+    Drain(EpochRequest, Reply<ShardState>),
     /// `PUT /v1/release`.
     Release(EpochRequest, Reply<ShardState>),
 }
@@ -79,6 +85,8 @@ pub struct Shard {
     settings: Settings,
     trial: Trial,
     engine: Option<Arc<Engine>>,
+    /// Engines that are dropped and have not closed their connections yet.
+    engines: TaskTracker,
     engine_events: Option<mpsc::Receiver<EngineEvent>>,
     /// Looks at the target until it is found to be what the plan says, or again when its map is stale.
     search: Option<Search>,
@@ -147,10 +155,14 @@ impl Shard {
     /// A shard without a plan.
     pub fn new(settings: Settings) -> Self {
         let trial = Trial::new(&settings.identity.run, settings.identity.index, monotonic_nanoseconds());
+        let engines = TaskTracker::new();
+        // Closed, it can be waited for; engines are added all the same.
+        engines.close();
         Self {
             settings,
             trial,
             engine: None,
+            engines,
             engine_events: None,
             search: None,
             cleanup: None,
@@ -227,6 +239,19 @@ impl Shard {
                     state
                 });
                 send(reply, self.trial.index(), answer);
+            }
+            Call::Drain(request, reply) => {
+                let accepted = self.trial.drain(now, request);
+                let answer = accepted.map(|actions| {
+                    self.perform(actions);
+                    self.trial.state()
+                });
+                let (trial, engines) = (self.trial.index(), self.engines.clone());
+                // Asked again, it waits again, so that no answer comes while a connection is left.
+                tokio::spawn(async move {
+                    engines.wait().await;
+                    send(reply, trial, answer);
+                });
             }
             Call::Release(request, reply) => {
                 let accepted = self.trial.release(now, request);
@@ -410,7 +435,6 @@ impl Shard {
         }
     }
 
-    /// Joining the engine's threads takes some milliseconds, so it happens elsewhere.
     fn discard(&mut self) {
         self.search = None;
         self.cleanup = None;
@@ -418,7 +442,7 @@ impl Shard {
         self.topology = None;
         self.engine_events = None;
         if let Some(engine) = self.engine.take() {
-            tokio::task::spawn_blocking(move || drop(engine));
+            self.engines.spawn(end(engine));
         }
     }
 
@@ -438,6 +462,22 @@ impl Shard {
             }
         }
         self.discard();
+    }
+}
+
+/// Joining the engine's threads takes some milliseconds, so it happens elsewhere. Whoever encodes a snapshot of it is
+/// waited for, so that its connections are closed when this is over.
+async fn end(mut engine: Arc<Engine>) {
+    loop {
+        match Arc::try_unwrap(engine) {
+            Ok(last) => {
+                // It cannot fail but by a panic, which the log tells.
+                let _ = tokio::task::spawn_blocking(move || drop(last)).await;
+                return;
+            }
+            Err(shared) => engine = shared,
+        }
+        sleep(SHARED_ENGINE).await;
     }
 }
 

@@ -347,6 +347,23 @@ impl Trial {
         Ok((self.cleanup.insert(CleanupState::default()).clone(), actions))
     }
 
+    /// `PUT /v1/drain`: another trial follows, and what this one measured is safe. Without a trial there is nothing to
+    /// close.
+    ///
+    /// # Errors
+    /// Refuses a stale epoch, and a trial that is not over.
+    pub fn drain(&mut self, now: u64, request: EpochRequest) -> Accepted {
+        self.admit(now, request.epoch)?;
+        match self.phase {
+            Phase::Idle | Phase::Finished { measured: false } => Ok(Vec::new()),
+            Phase::Finished { measured: true } => {
+                self.phase = Phase::Finished { measured: false };
+                Ok(vec![Action::Discard])
+            }
+            _ => Err(self.wrong_phase("a trial that is not over keeps its connections")),
+        }
+    }
+
     /// `PUT /v1/release`: nobody needs this shard any more, in whatever phase it is.
     ///
     /// # Errors
@@ -425,10 +442,10 @@ pub fn refusal(code: RefusalCode, message: impl Into<String>) -> Refusal {
     Refusal { code, message: message.into() }
 }
 
-/// The keys that this shard preloads: `count*i/N .. count*(i+1)/N`.
+/// The commands of the preload that are this shard's: `count*i/N .. count*(i+1)/N`.
 fn share_of_keys(plan: &ShardPlan) -> u64 {
     let edge = |index: u32| {
-        let keys = u128::from(plan.workload.keys.count) * u128::from(index) / u128::from(plan.shards.max(1));
+        let keys = u128::from(plan.preload_commands()) * u128::from(index) / u128::from(plan.shards.max(1));
         u64::try_from(keys).unwrap_or(u64::MAX)
     };
     edge(plan.shard.saturating_add(1)).saturating_sub(edge(plan.shard))

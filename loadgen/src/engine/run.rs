@@ -265,7 +265,7 @@ impl Run {
         run
     }
 
-    /// The preload of this shard's keys, beginning now.
+    /// This shard's part of the preload, beginning now.
     pub(super) fn preload(
         plan: &ShardPlan,
         seat: Seat,
@@ -273,7 +273,7 @@ impl Run {
         now: u64,
         together: Arc<Together>,
     ) -> Self {
-        let part = part_of(plan.workload.keys.count, plan.shard.into(), plan.shards.into());
+        let part = part_of(plan.preload_commands(), plan.shard.into(), plan.shards.into());
         let step = u64::from(seat.workers);
         let source = Source::Walk { k: part.start + u64::from(seat.worker), step, end: part.end };
         let pace = plan.preload_pace;

@@ -20,9 +20,9 @@ const ERROR_BYTES: usize = 256;
 /// One complete reply, as far as a load generator needs to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Anything that is neither nil nor an error.
+    /// Anything that is neither nil, empty nor an error.
     Value,
-    /// Null: a missing key, or a condition that was not met.
+    /// Null, or nothing in an array, set or map: a missing key, nothing left to take, or a condition that was not met.
     Nil,
     /// An error, whose text is [`Decoder::error_text`] until the next reply is decoded.
     Error,
@@ -257,7 +257,7 @@ impl Decoder {
 
     fn aggregate(&mut self, top: bool, text: &[u8], factor: u64) -> Result<(), ProtocolError> {
         let elements = count(text)? * factor;
-        self.element(top, Reply::Value);
+        self.element(top, if elements == 0 { Reply::Nil } else { Reply::Value });
         self.want(elements)
     }
 

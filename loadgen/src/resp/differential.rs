@@ -56,6 +56,8 @@ fn theirs(mut input: &[u8]) -> Reading<String> {
 fn kind(value: &Value) -> Option<Reply> {
     match value {
         Value::Nil => Some(Reply::Nil),
+        Value::Array(elements) | Value::Set(elements) if elements.is_empty() => Some(Reply::Nil),
+        Value::Map(entries) if entries.is_empty() => Some(Reply::Nil),
         Value::ServerError(_) => Some(Reply::Error),
         Value::Push { .. } => None,
         Value::Attribute { data, .. } => kind(data),

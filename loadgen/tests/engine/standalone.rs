@@ -46,7 +46,7 @@ async fn preload_writes_each_key_once() {
     for mode in [Preload::Always, Preload::FillMissing] {
         for shard in 0..2 {
             plan.shard = shard;
-            plan.preload = mode;
+            plan.preload.clone_from(&mode);
             let mut bench = Bench::new(plan.clone(), standalone(&server), 2);
             bench.connect().await;
             assert_eq!(bench.preload().await, [500, 501][shard as usize]);

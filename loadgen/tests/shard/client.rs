@@ -192,6 +192,10 @@ impl Shard {
         .await
     }
 
+    pub async fn drain(&self, epoch: u64) -> Called<ShardState> {
+        self.call(Method::PUT, path::DRAIN, &EpochRequest { epoch }).await
+    }
+
     pub async fn release(&self) -> Called<ShardState> {
         self.call(Method::PUT, path::RELEASE, &EpochRequest { epoch: 1 }).await
     }

@@ -20,3 +20,4 @@ mod rights;
 mod scripts;
 mod sentinel;
 mod tls;
+mod trials;

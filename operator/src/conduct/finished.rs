@@ -1,6 +1,6 @@
-use redisbench_benchmark::api::Validated;
 use redisbench_benchmark::api::status::{Artifact, ShardCounts, Summary};
 use redisbench_benchmark::conductor::{Ending, Failure, Outcome};
+use redisbench_benchmark::plan::Trial;
 use redisbench_benchmark::report;
 use redisbench_wire::plan::ShardPlan;
 
@@ -23,17 +23,17 @@ pub struct Finished {
 
 impl Finished {
     /// Merges and judges `outcome`.
-    pub fn of(run: &Run, spec: &Validated, plans: &[ShardPlan], outcome: &Outcome) -> Self {
-        let report = match report::Finished::of(&run.benchmark, spec, plans, outcome) {
+    pub fn of(run: &Run, trial: &Trial, plans: &[ShardPlan], outcome: &Outcome) -> Self {
+        let report = match report::Finished::of_trial(&run.benchmark, trial, plans, outcome) {
             Ok(report) => report,
             Err(error) => {
                 let message = format!("what the shards sent cannot be used: {}", chain(&error));
-                return Self::unmeasured(plans.len(), "ResultUnusable", message);
+                return Self::unmeasured(trial.of, plans.len(), "ResultUnusable", message);
             }
         };
         let artifact = |(index, (name, _)): (usize, &(String, String))| Artifact {
             name: name.clone(),
-            config_map: run.artifact_name(index),
+            config_map: run.artifact_name((trial.of > 1).then_some(trial.index), index),
         };
         let tallies = || outcome.shards.iter().filter_map(|shard| Some(&shard.snapshot.as_ref()?.total));
         Self {
@@ -48,15 +48,16 @@ impl Finished {
     }
 
     /// When conducting `shards` broke off by a fault of the operator.
-    pub fn broken(shards: usize) -> Self {
+    pub fn broken(of: u32, shards: usize) -> Self {
         let message = "the operator failed while it conducted the run; its log says how, please report it";
-        Self::unmeasured(shards, "InternalError", message.into())
+        Self::unmeasured(of, shards, "InternalError", message.into())
     }
 
-    fn unmeasured(shards: usize, reason: &str, message: String) -> Self {
+    fn unmeasured(of: u32, shards: usize, reason: &str, message: String) -> Self {
         let desired = u32::try_from(shards).unwrap_or(u32::MAX);
         Self {
             report: report::Finished {
+                of,
                 ending: Ending::Failed(Failure { reason: reason.into(), message }),
                 trial: None,
                 result: None,
@@ -65,6 +66,7 @@ impl Finished {
                 cleanup: None,
                 summary: Summary { shards: Some(format!("0/{desired}")), ..Summary::default() },
                 shards: ShardCounts { desired, ..ShardCounts::default() },
+                line: None,
                 pieces: Vec::new(),
             },
             artifacts: Vec::new(),

@@ -24,6 +24,10 @@ pub struct StatusJournal {
     pub uid: String,
     /// The conductor's epoch.
     pub epoch: u64,
+    /// The trial that is conducted, from 0.
+    pub trial: u32,
+    /// How many trials the run has.
+    pub of: u32,
 }
 
 impl Journal for StatusJournal {
@@ -35,13 +39,16 @@ impl Journal for StatusJournal {
             if !ours || status.conductor_epoch != Some(self.epoch) {
                 return Err(JournalError::Superseded);
             }
+            if status.trial.as_ref().is_some_and(|present| present.index > self.trial) {
+                return Err(JournalError::Superseded);
+            }
             if status.phase == Phase::Suspended || status.phase.is_terminal() {
                 return Err(JournalError::Failed("the benchmark was suspended or has ended".into()));
             }
             // The resourceVersion makes this fail if anything was decided since we read.
             let patch = json!({
                 "metadata": {"resourceVersion": benchmark.resource_version()},
-                "status": {"trial": trial(record.attempt, Some(record.start_at_unix_nanoseconds))},
+                "status": {"trial": trial(self.trial, self.of, record.attempt, Some(record.start_at_unix_nanoseconds))},
             });
             match timed(self.api.patch_status(&self.name, &PatchParams::default(), &Patch::Merge(patch))).await {
                 Ok(_) => return Ok(()),
@@ -89,7 +96,7 @@ mod tests {
         benchmark.status = Some(status(status_change));
         server.put(CART, benchmark);
         let api = Api::namespaced(server.client(), "perf");
-        (server, StatusJournal { api, name: "cart".into(), uid: "u-1".into(), epoch: 1 })
+        (server, StatusJournal { api, name: "cart".into(), uid: "u-1".into(), epoch: 1, trial: 0, of: 1 })
     }
 
     #[tokio::test]

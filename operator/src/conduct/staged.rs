@@ -5,6 +5,7 @@ use super::{Arc, AtomicBool, Conduct, Conducts, Ended, Finished, Instant, Mutex,
 impl Conducts {
     /// A task that says what a test wants: what the sender is given, until it is ended.
     pub(crate) fn stage(&self, run: Run, epoch: u64, progress: Progress) -> watch::Sender<Progress> {
+        let trial = progress.trial;
         let (publish, progress) = watch::channel(progress);
         let entry = Conduct {
             run,
@@ -14,6 +15,7 @@ impl Conducts {
             progress,
             ended: OnceLock::new(),
             epoch,
+            trial,
             superseded: OnceLock::new(),
             released: AtomicBool::new(false),
             notes: Mutex::default(),

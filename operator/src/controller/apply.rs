@@ -324,7 +324,7 @@ mod tests {
         let client = server.client();
         let applier = Applier { run: &run, client: &client };
         let write = async |epoch: u64, text: &str| {
-            applier.write_artifacts(epoch, &[artifact(&run, epoch, 0, "result.json", text)]).await
+            applier.write_artifacts(epoch, &[artifact(&run, epoch, "cart-result-0", "result.json", text)]).await
         };
         let written =
             || server.get("/api/v1/namespaces/perf/configmaps/cart-result-0").unwrap()["data"]["result.json"].clone();

@@ -45,9 +45,13 @@ impl Run {
         format!("{}-{}", self.benchmark, self.id.get(end..).unwrap_or(&self.id).to_ascii_lowercase())
     }
 
-    /// The name of the ConfigMap with piece `index` of the result.
-    pub fn artifact_name(&self, index: usize) -> String {
-        format!("{}-result-{index}", self.benchmark)
+    /// The name of the ConfigMap with piece `index` of the result: of the only trial, or of this one of several.
+    pub fn artifact_name(&self, trial: Option<u32>, index: usize) -> String {
+        match (trial, index) {
+            (None, _) => format!("{}-result-{index}", self.benchmark),
+            (Some(trial), 0) => format!("{}-result-{trial}", self.benchmark),
+            (Some(trial), _) => format!("{}-result-{trial}-{index}", self.benchmark),
+        }
     }
 
     fn labels(&self) -> BTreeMap<String, String> {
@@ -98,12 +102,12 @@ pub fn secret(run: &Run, credential: &RunCredential) -> Secret {
     }
 }
 
-/// The ConfigMap with one piece of the result, as the conductor of `epoch` has it.
-pub fn artifact(run: &Run, epoch: u64, index: usize, name: &str, text: &str) -> ConfigMap {
+/// The ConfigMap `config_map` with one piece of the result, as the conductor of `epoch` has it.
+pub fn artifact(run: &Run, epoch: u64, config_map: &str, name: &str, text: &str) -> ConfigMap {
     ConfigMap {
         metadata: ObjectMeta {
             annotations: Some([(EPOCH_ANNOTATION.to_owned(), epoch.to_string())].into()),
-            ..run.owned(run.artifact_name(index))
+            ..run.owned(config_map.to_owned())
         },
         data: Some([(name.to_owned(), text.to_owned())].into()),
         ..ConfigMap::default()

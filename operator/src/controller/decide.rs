@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use redisbench_benchmark::api::status::{Phase, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{Progress, ShardPresence, StartRecord};
+use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report;
 use redisbench_benchmark::report::conditions::{Conditions, condition, cut, find, reason};
 
@@ -38,6 +39,8 @@ pub struct Subject<'a> {
     pub generation: Option<i64>,
     /// Everything that is wrong with the spec; none if it is valid.
     pub problems: Option<&'a str>,
+    /// The trials; none if the spec is not valid.
+    pub plan: Option<&'a Plan>,
 }
 
 impl Subject<'_> {
@@ -55,6 +58,8 @@ pub struct Observed {
     pub presence: Vec<ShardPresence>,
     /// The conducting task in this process.
     pub conduct: Option<ConductView>,
+    /// The trial that it conducts.
+    pub conducted: u32,
     /// How long ago the status was last written by this process.
     pub since_write: Option<Duration>,
     /// Why what was decided last time could not be done, as reason and message.
@@ -109,6 +114,8 @@ pub enum Action {
     Conduct {
         /// The epoch that the status now has.
         epoch: u64,
+        /// Which trial.
+        trial: u32,
         /// The start that an earlier conductor recorded.
         resume: Option<StartRecord>,
         /// Attempts of before that came to nothing.
@@ -221,9 +228,10 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
     }
     decision.status.run_id = Some(observed.fresh_run_id.clone());
     decision.status.conductor_epoch = Some(1);
+    decision.status.plan_hash = subject.plan.map(|plan| plan.hash().to_owned());
     subject.report(now).preparing(&mut decision.status, "shards are being created");
     decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.spec.shards.count)));
-    decision.after = vec![Action::Conduct { epoch: 1, resume: None, attempts: 0 }, Action::CreateChildren];
+    decision.after = vec![Action::Conduct { epoch: 1, trial: 0, resume: None, attempts: 0 }, Action::CreateChildren];
     decision.requeue = Some(LOOK_AGAIN);
     decision
 }
@@ -260,10 +268,22 @@ fn suspended(subject: &Subject<'_>, status: &mut RedisBenchmarkStatus, now: Time
 /// The run has begun and is not over.
 fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
     let mut decision = Decision { status: subject.status.clone(), requeue: Some(LOOK_AGAIN), ..Decision::default() };
-    let started = has_started(subject.status.trial.as_ref(), observed.conduct.as_ref());
-    let ended = matches!(observed.conduct, Some(ConductView::Ended { .. }));
+    let index = subject.status.trial.as_ref().map_or(0, |trial| trial.index);
+    if observed.conduct.is_some() && observed.conducted > index {
+        // This status is from before the trial that is conducted; the watch brings the newer one.
+        return decision;
+    }
+    // A task of the trial before has done its work.
+    let conduct = observed.conduct.as_ref().filter(|_| observed.conducted == index);
+    let started = has_started(subject.status.trial.as_ref(), conduct);
+    let ended = matches!(conduct, Some(ConductView::Ended { .. }));
+    if let (None, Some(why)) = (conduct, plan_changed(subject, index)) {
+        ending::without_measurement(subject, &mut decision, Phase::Failed, reason::PLAN_CHANGED, &why, now);
+        decision.after = vec![Action::StopConducting, Action::DeleteChildren];
+        return decision;
+    }
     // Without a valid spec nobody can take over what has started either.
-    if let (Some(problems), true) = (subject.problems, !started || observed.conduct.is_none()) {
+    if let (Some(problems), true) = (subject.problems, !started || conduct.is_none()) {
         ending::without_measurement(subject, &mut decision, Phase::Failed, reason::INVALID_SPEC, problems, now);
         decision.after = vec![Action::StopConducting, Action::DeleteChildren];
         return decision;
@@ -294,7 +314,7 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
         }
         return decision;
     }
-    match &observed.conduct {
+    match conduct {
         None => take_over(subject, observed, started, &mut decision, now),
         Some(ConductView::Running(progress)) => {
             // Who takes over asks the shards how far they are; until it knows, what was reported before stands.
@@ -321,6 +341,19 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
     decision
 }
 
+/// Why the run that goes on cannot be gone on with: its trials are others than this operator would run.
+fn plan_changed(subject: &Subject<'_>, index: u32) -> Option<String> {
+    let (plan, known) = (subject.plan?, subject.status.plan_hash.as_ref()?);
+    let way_out = "create the benchmark anew, or go back to the operator of before";
+    if known != plan.hash() {
+        let of = plan.count();
+        return Some(format!(
+            "this operator makes other trials of the spec than those that run ({of} of them); {way_out}"
+        ));
+    }
+    plan.trial(index).is_none().then(|| format!("the status speaks of trial {index}, which does not exist; {way_out}"))
+}
+
 /// No task conducts this run: another process did, or it was suspended.
 fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision: &mut Decision, now: Timestamp) {
     if observed.job.as_ref().is_some_and(|job| job.deleting) && !started {
@@ -339,7 +372,8 @@ fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision
     }
     let trial = subject.status.trial.as_ref();
     let attempts = trial.filter(|trial| trial.start_at.is_none()).map_or(0, |trial| trial.attempt);
-    decision.after.push(Action::Conduct { epoch, resume: resume(trial), attempts });
+    let index = trial.map_or(0, |trial| trial.index);
+    decision.after.push(Action::Conduct { epoch, trial: index, resume: resume(trial), attempts });
     if !started && observed.job.is_none() {
         decision.after.push(Action::CreateChildren);
     }
@@ -363,3 +397,6 @@ fn resume(trial: Option<&TrialStatus>) -> Option<StartRecord> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod trials_tests;

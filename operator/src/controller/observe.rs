@@ -2,6 +2,7 @@
 
 mod pods;
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -83,7 +84,13 @@ impl Reads {
             conduct.supersede();
         }
         let conduct_view = conduct.map(Conduct::view);
-        let started = has_started(trial, conduct_view.as_ref());
+        let conducted = conduct.map_or(0, Conduct::trial);
+        // What a status or a task says of another trial than the later of the two means nothing any more.
+        let started = match conducted.cmp(&trial.map_or(0, |trial| trial.index)) {
+            Ordering::Less => has_started(trial, None),
+            Ordering::Equal => has_started(trial, conduct_view.as_ref()),
+            Ordering::Greater => has_started(None, conduct_view.as_ref()),
+        };
         let mut presence = pods::presence(benchmark.spec.shards.count.min(MOST_SHARDS), view.as_ref(), &pods, started);
         if let (Some(job), Some(conduct)) = (&job, conduct)
             && !started
@@ -99,7 +106,7 @@ impl Reads {
         if let Some(conduct) = conduct {
             conduct.set_presence(presence.clone());
         }
-        Observed { job: view, presence, conduct: conduct_view, ..Observed::default() }
+        Observed { job: view, presence, conduct: conduct_view, conducted, ..Observed::default() }
     }
 
     /// The name of the pod with this UID.

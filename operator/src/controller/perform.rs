@@ -6,9 +6,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource as _};
-use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus, Validated, spec};
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus, spec};
 use redisbench_benchmark::conductor::{ConductorConfig, ConductorLimits, OnLost, StartRecord};
 use redisbench_benchmark::credential::RunCredential;
+use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::conditions::reason;
 
 use super::apply::{self, Applier, ApplyError};
@@ -23,7 +24,7 @@ pub(super) struct Performer<'a> {
     pub(super) context: &'a Context,
     pub(super) benchmark: &'a RedisBenchmark,
     pub(super) run: &'a Run,
-    pub(super) validated: Option<&'a Validated>,
+    pub(super) plan: Option<&'a Plan>,
     pub(super) observed: &'a Observed,
 }
 
@@ -109,7 +110,7 @@ impl Performer<'_> {
                 shared.memory.set_cleared(uid, false);
                 self.create_children(&applier).await?;
             }
-            Action::Conduct { epoch, resume, attempts } => self.conduct(*epoch, *resume, *attempts)?,
+            Action::Conduct { epoch, trial, resume, attempts } => self.conduct(*epoch, *trial, *resume, *attempts)?,
             Action::StopConducting => shared.conducts.stop(uid),
             Action::Abort => {
                 if let Some(conduct) = shared.conducts.get(uid) {
@@ -142,19 +143,26 @@ impl Performer<'_> {
 
     async fn create_children(&self, applier: &Applier<'_>) -> Result<(), ReconcileError> {
         // Without a valid spec nothing was decided that needs children.
-        let Some(spec) = self.validated else { return Ok(()) };
+        let Some(plan) = self.plan else { return Ok(()) };
         let settings = &self.context.shared.settings;
         let secret = build::secret(self.run, &self.credential()?);
-        let input = JobInput { run: self.run, spec, image: &settings.image, pull_policy: &settings.pull_policy };
+        let input = JobInput {
+            run: self.run,
+            spec: plan.largest(),
+            longest: plan.longest(),
+            image: &settings.image,
+            pull_policy: &settings.pull_policy,
+        };
         applier.create_children(&secret, &build::job(&input)).await?;
         Ok(())
     }
 
     async fn write_artifacts(&self, applier: &Applier<'_>, finished: &Finished) -> Result<(), ReconcileError> {
         let Some(conduct) = self.context.shared.conducts.get(&self.run.uid) else { return Ok(()) };
-        let (pieces, epoch) = (finished.report.pieces.iter().enumerate(), conduct.epoch());
-        let pieces: Vec<ConfigMap> =
-            pieces.map(|(index, (name, text))| build::artifact(self.run, epoch, index, name, text)).collect();
+        let (pieces, epoch) = (finished.report.pieces.iter().zip(&finished.artifacts), conduct.epoch());
+        let pieces: Vec<ConfigMap> = pieces
+            .map(|((name, text), artifact)| build::artifact(self.run, epoch, &artifact.config_map, name, text))
+            .collect();
         let written = applier.write_artifacts(epoch, &pieces).await;
         if let Err(error) = written.as_ref()
             && !error.is_outage()
@@ -164,13 +172,21 @@ impl Performer<'_> {
         written.map_err(ReconcileError::from)
     }
 
-    fn conduct(&self, epoch: u64, resume: Option<StartRecord>, attempts: u32) -> Result<(), ReconcileError> {
-        let Some(spec) = self.validated else { return Ok(()) };
+    fn conduct(
+        &self,
+        epoch: u64,
+        trial: u32,
+        resume: Option<StartRecord>,
+        attempts: u32,
+    ) -> Result<(), ReconcileError> {
+        let Some(trial) = self.plan.and_then(|plan| plan.trial(trial)) else { return Ok(()) };
         let shared = &self.context.shared;
-        let plans = redisbench_benchmark::plan::plans(spec, &self.run.id);
+        let (spec, plans) = (&trial.spec, trial.plans(&self.run.id));
         let config = ConductorConfig {
             epoch,
             plans: plans.clone(),
+            of: trial.of,
+            interval: trial.interval,
             limits: ConductorLimits {
                 prepare: spec.shards.prepare_timeout,
                 collect: spec.shards.collect_timeout,
@@ -186,7 +202,7 @@ impl Performer<'_> {
             attempts,
             wall_clock: shared.surroundings.wall_clock.clone(),
         };
-        let (validated, run) = (spec.clone(), self.run.clone());
+        let (of_plan, run) = (trial.clone(), self.run.clone());
         let wake = self.context.wake.clone();
         let reference = ObjectRef::new(&self.run.benchmark).within(&self.run.namespace);
         shared.conducts.start(Score {
@@ -198,8 +214,10 @@ impl Performer<'_> {
                 name: self.run.benchmark.clone(),
                 uid: self.run.uid.clone(),
                 epoch,
+                trial: trial.index,
+                of: trial.of,
             },
-            finish: Box::new(move |outcome| Finished::of(&run, &validated, &plans, &outcome)),
+            finish: Box::new(move |outcome| Finished::of(&run, &of_plan, &plans, &outcome)),
             // When the queue is full, reconciling comes by itself soon enough.
             wake: Arc::new(move || drop(wake.try_send(reference.clone()))),
             run: self.run.clone(),

@@ -18,6 +18,7 @@ pub fn is_urgent(old: &RedisBenchmarkStatus, new: &RedisBenchmarkStatus) -> bool
     };
     essence(old) != essence(new)
         || old.result != new.result
+        || old.trials.len() != new.trials.len()
         || old.observed_generation != new.observed_generation
         || old.shards.map(|shards| shards.lost) != new.shards.map(|shards| shards.lost)
 }

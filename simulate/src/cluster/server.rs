@@ -136,12 +136,21 @@ impl World {
         }
         let run = ledger.run(run);
         let trial = &new["trial"];
+        let index = trial["index"].as_u64().unwrap_or(0);
+        run.epochs.insert(index, epoch);
         if let (Some(attempt), Some(start)) = (trial["attempt"].as_u64(), trial["startAt"].as_str()) {
-            let last = run.recorded.keys().last().copied().unwrap_or(0);
-            self.check(attempt >= last, || format!("the attempt goes back from {last} to {attempt}"));
-            let known = run.recorded.entry(attempt).or_insert_with(|| start.to_owned());
-            self.check(known == start, || format!("attempt {attempt} starts at {start}, and not at {known} any more"));
+            let of = (index, attempt);
+            let last = run.recorded.keys().last().copied().unwrap_or_default();
+            self.check(of >= last, || format!("the attempt goes back from {last:?} to {of:?}"));
+            let known = run.recorded.entry(of).or_insert_with(|| start.to_owned());
+            self.check(known == start, || format!("attempt {of:?} starts at {start}, and not at {known} any more"));
         }
+        let lines = |status: &Value| status["trials"].as_array().cloned().unwrap_or_default();
+        let (before, after) = (lines(old), lines(new));
+        self.check(after.starts_with(&before), || {
+            format!("lines of trials that are over change: {before:?} {after:?}")
+        });
+        run.over = after.last().and_then(|line| line["index"].as_u64()).max(run.over);
     }
 }
 
@@ -149,6 +158,12 @@ impl World {
 const SQUAT: &str = "/api/v1/namespaces/perf/configmaps/cart-result-0";
 
 impl Cluster {
+    /// What the ConfigMap holds of the full result of a trial, if it is all in one piece.
+    pub fn artifact(&self, trial: u64) -> Option<Value> {
+        let map = self.objects.get(&format!("/api/v1/namespaces/perf/configmaps/cart-result-{trial}"))?;
+        serde_json::from_str(map["data"][format!("trial-{trial}.result.json")].as_str()?).ok()
+    }
+
     /// Another hand changes the benchmark in what is nobody else's business.
     pub fn touch(&mut self) {
         if let Some(mut object) = self.objects.get(BENCHMARK).cloned() {

@@ -60,6 +60,8 @@ pub enum ReasonKind {
     GeneratorCPU,
     /// Shards sent requests late by their own doing.
     SendLate,
+    /// A trial of several was not Valid.
+    Trial,
     /// Nobody checked whose certificates the target has. A note: the verdict stays what it is.
     NotVerified,
 }

@@ -50,6 +50,10 @@ pub struct FakeShard {
     pub cleanups: u32,
     /// Keys that it deletes between two questions, of 1,000; none is deaf to `PUT cleanup`.
     pub removes: Option<u64>,
+    /// The trial after which it has closed its connections.
+    pub drained: Option<u32>,
+    /// How often it was told to.
+    pub drains: u32,
     sequence: u64,
 }
 
@@ -81,6 +85,8 @@ impl FakeShard {
             released: false,
             cleanups: 0,
             removes: Some(1_000),
+            drained: None,
+            drains: 0,
             sequence: 0,
         }
     }
@@ -289,6 +295,14 @@ impl ShardCalls for FakeShards {
     async fn put_plan(&self, endpoint: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {
         self.call(endpoint, |shard, now| {
             shard.take_epoch(request.epoch)?;
+            if let Some((plan, _)) = &shard.plan
+                && plan.trial < request.plan.trial
+            {
+                if shard.drained != Some(plan.trial) {
+                    return Err(refused(RefusalCode::WrongPhase));
+                }
+                (shard.plan, shard.accepted, shard.aborted_at) = (None, None, None);
+            }
             if shard.plan.as_ref().is_some_and(|(plan, _)| plan.hash() != request.hash) {
                 return Err(refused(RefusalCode::PlanConflict));
             }
@@ -324,14 +338,14 @@ impl ShardCalls for FakeShards {
         self.call(endpoint, |shard, now| shard.snapshot(endpoint.shard, now, detail)).await
     }
 
-    async fn abort(&self, endpoint: &Endpoint, _: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
+    async fn abort(&self, endpoint: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {
         if self.shard(endpoint.shard).deaf_to_aborts {
             sleep(Duration::from_secs(8)).await;
             return Err(Unreachable::TimedOut(Duration::from_secs(8)).into());
         }
         self.call(endpoint, |shard, now| {
             shard.take_epoch(request.epoch)?;
-            if shard.plan.is_none() {
+            if shard.plan.as_ref().is_none_or(|(plan, _)| plan.trial != trial) {
                 return Err(refused(RefusalCode::Unknown));
             }
             match request.then {
@@ -359,6 +373,19 @@ impl ShardCalls for FakeShards {
             shard.cleanups += 1;
             let removed_keys = (u64::from(shard.cleanups) * removes).min(1_000);
             Ok(CleanupState { removed_keys, done: removed_keys == 1_000, failure: None })
+        })
+        .await
+    }
+
+    async fn drain(&self, endpoint: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
+        self.call(endpoint, |shard, now| {
+            shard.take_epoch(request.epoch)?;
+            if shard.plan.is_some() && shard.phase(now) != ShardPhase::Finished {
+                return Err(refused(RefusalCode::WrongPhase));
+            }
+            shard.drained = shard.plan.as_ref().map(|(plan, _)| plan.trial);
+            shard.drains += 1;
+            Ok(shard.state(now))
         })
         .await
     }

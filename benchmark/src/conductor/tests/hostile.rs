@@ -194,6 +194,10 @@ impl ShardCalls for Liar {
         self.answer(shard, self.shards.cleanup(shard, request).await)
     }
 
+    async fn drain(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
+        self.answer(shard, self.shards.drain(shard, request).await)
+    }
+
     async fn release(&self, shard: &Endpoint, request: &EpochRequest) -> Result<ShardState, CallError> {
         self.answer(shard, self.shards.release(shard, request).await)
     }

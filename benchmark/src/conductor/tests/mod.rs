@@ -9,6 +9,7 @@ mod https;
 mod running;
 mod simulation;
 mod taking_over;
+mod trials;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -113,6 +114,8 @@ impl Rig {
             config: ConductorConfig {
                 epoch: 1,
                 plans: (0..count).map(|shard| plan(shard, count)).collect(),
+                of: 1,
+                interval: Duration::ZERO,
                 limits: ConductorLimits::default(),
                 on_lost: OnLost::Invalidate,
                 cleanup: false,

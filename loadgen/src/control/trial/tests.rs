@@ -194,6 +194,25 @@ fn a_plan_that_cannot_be_run_fails_the_trial() {
 }
 
 #[test]
+fn a_trial_that_is_over_closes_its_connections_when_told() {
+    let drain = |trial: &mut Trial| trial.drain(0, EpochRequest { epoch: 0 });
+    assert_eq!(drain(&mut idle()), Ok(Vec::new()));
+    for mut trial in [preparing(), armed(), running()] {
+        assert_eq!(code(drain(&mut trial)), RefusalCode::WrongPhase);
+    }
+    let mut trial = finished();
+    assert_eq!(drain(&mut trial), Ok(vec![Action::Discard]));
+    assert_eq!(phase(&trial), ShardPhase::Finished);
+    // What it measured went with them.
+    assert_eq!(code(trial.snapshot(0, 0, Detail::Full)), RefusalCode::WrongPhase);
+    assert_eq!(drain(&mut trial), Ok(Vec::new()));
+    assert_eq!(
+        code(trial.drain(0, EpochRequest { epoch: 5 }).and_then(|_| drain(&mut trial))),
+        RefusalCode::StaleEpoch
+    );
+}
+
+#[test]
 fn the_next_trial_follows_only_a_finished_one() {
     let mut trial = finished();
     let next = trial.plan(0, 1, put(plan_of(1), 0)).unwrap();

@@ -36,7 +36,7 @@ fn kinds(input: &[u8]) -> Result<Vec<Reply>, ProtocolError> {
 fn every_type_of_resp2() {
     use Reply::{Error, Nil, Value};
     let input = b"+OK\r\n:-5\r\n$3\r\na\r\n\r\n$0\r\n\r\n$-1\r\n*-1\r\n*0\r\n*2\r\n$-1\r\n*1\r\n:1\r\n-ERR no\r\n";
-    assert_eq!(kinds(input), Ok(vec![Value, Value, Value, Value, Nil, Nil, Value, Value, Error]));
+    assert_eq!(kinds(input), Ok(vec![Value, Value, Value, Value, Nil, Nil, Nil, Value, Error]));
     assert_eq!(decode(input, &[]).unwrap().last().unwrap().1, b"ERR no");
 }
 
@@ -150,7 +150,7 @@ fn reply() -> impl Strategy<Value = (Vec<u8>, Reply)> {
                 bytes.extend(data);
                 return (bytes, reply);
             }
-            (bytes, Reply::Value)
+            (bytes, if elements.is_empty() { Reply::Nil } else { Reply::Value })
         })
     })
 }

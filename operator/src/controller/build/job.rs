@@ -18,8 +18,10 @@ pub const RETRIES: i32 = 3;
 pub struct JobInput<'a> {
     /// Whose it is.
     pub run: &'a Run,
-    /// The checked spec.
+    /// The checked spec of the trial with the most shards.
     pub spec: &'a Validated,
+    /// The longest that all trials may take.
+    pub longest: Duration,
     /// The load generator's image.
     pub image: &'a str,
     /// When nodes pull it.
@@ -32,7 +34,7 @@ pub fn job(input: &JobInput<'_>) -> Job {
     Job {
         metadata: input.run.owned(input.run.child_name()),
         spec: Some(JobSpec {
-            active_deadline_seconds: i64::try_from(deadline(input.spec).as_secs()).ok(),
+            active_deadline_seconds: i64::try_from(deadline(input.longest).as_secs()).ok(),
             backoff_limit_per_index: Some(RETRIES),
             completion_mode: Some("Indexed".into()),
             completions: Some(shards),
@@ -48,10 +50,9 @@ pub fn job(input: &JobInput<'_>) -> Job {
 
 /// After this time Kubernetes ends the Job whatever happens. Longer than everything that may rightly take its time:
 /// the preload and up to two restarts have a day.
-fn deadline(spec: &Validated) -> Duration {
+fn deadline(longest: Duration) -> Duration {
     const SLACK: Duration = Duration::from_secs(24 * 3600);
-    let shards = &spec.shards;
-    shards.prepare_timeout + spec.warmup + spec.bound.longest() + shards.collect_timeout + SLACK
+    longest + SLACK
 }
 
 /// Never `FailJob`: one bad index must not kill shards that hold results.

@@ -1,5 +1,5 @@
 use k8s_openapi::api::batch::v1::Job;
-use redisbench_benchmark::api::validate;
+use redisbench_benchmark::plan::compile;
 use serde_json::{Value, json};
 
 use super::*;
@@ -11,8 +11,9 @@ fn run() -> Run {
 
 fn job_of(change: Value) -> Value {
     let benchmark = benchmark(change);
-    let spec = validate(&benchmark.spec, "cart").unwrap();
-    let job: Job = job(&JobInput { run: &run(), spec: &spec, image: "loadgen:1", pull_policy: "Never" });
+    let plan = compile(&benchmark.spec, "cart").unwrap();
+    let (spec, longest) = (plan.largest(), plan.longest());
+    let job: Job = job(&JobInput { run: &run(), spec, longest, image: "loadgen:1", pull_policy: "Never" });
     serde_json::to_value(job).unwrap()
 }
 
@@ -24,7 +25,9 @@ fn at<'a>(job: &'a Value, pointer: &str) -> &'a Value {
 fn children_are_named_by_the_end_of_the_run() {
     assert_eq!(run().child_name(), "cart-89abcdef");
     assert_eq!(Run { id: "abc".into(), ..run() }.child_name(), "cart-abc");
-    assert_eq!(run().artifact_name(2), "cart-result-2");
+    assert_eq!(run().artifact_name(None, 2), "cart-result-2");
+    assert_eq!(run().artifact_name(Some(7), 0), "cart-result-7");
+    assert_eq!(run().artifact_name(Some(7), 2), "cart-result-7-2");
 }
 
 #[test]

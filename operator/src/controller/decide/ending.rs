@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use redisbench_benchmark::api::status::{Phase, Verdict, VerdictValue};
+use redisbench_benchmark::api::status::{Artifact, Phase, Verdict, VerdictValue};
+use redisbench_benchmark::conductor::Ending;
 use redisbench_benchmark::people;
 use redisbench_benchmark::report::conditions::{condition, find, reason};
+use redisbench_benchmark::report::{without_artifacts, worst};
 
 use super::{Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject, live};
 use crate::conduct::Ended;
@@ -33,6 +35,9 @@ pub(super) fn without_measurement(
     let status = &mut decision.status;
     status.phase = phase;
     status.progress = None;
+    let of = status.trial.as_ref().map_or(1, |trial| trial.of);
+    // Trials that were over before stay measured.
+    status.verdict = worst(&status.trials, of).or(status.verdict.take());
     let failed = phase == Phase::Failed;
     subject.report(now).ended(status, why, message);
     decision.notices.push(if failed { Notice::warning(why, message) } else { Notice::normal(why, message) });
@@ -58,14 +63,23 @@ pub(super) fn over(
         }
         Ended::Over(finished) => finished,
     };
-    let Some((why, message)) = subject.report(now).over(&mut decision.status, &finished.report) else { return };
+    let report = &finished.report;
+    let index = subject.status.trial.as_ref().map_or(0, |trial| trial.index);
+    let next = Some(index.saturating_add(1)).filter(|next| *next < report.of && report.ending == Ending::Completed);
+    // Nothing that comes late changes how a trial ended, but the run ends with it.
+    let ending = if next.is_some() && subject.spec.abort { &Ending::Aborted } else { &report.ending };
+    let next = next.filter(|_| *ending == Ending::Completed);
+    let told = match next {
+        Some(_) => Some(subject.report(now).next_trial(&mut decision.status, report)),
+        None => subject.report(now).over_as(&mut decision.status, report, ending),
+    };
+    let Some((why, message)) = told else { return };
     match artifacts_failure {
         Some(failure) => {
             let failure = people::cut(failure, 512);
             let message = format!("the full result could not be kept: {failure}; the status holds its summary");
-            let complete = |condition: &&mut Condition| condition.type_ == condition::COMPLETE;
-            if let Some(complete) = decision.status.conditions.iter_mut().find(complete) {
-                complete.message = format!("{}; {message}", people::cut(&complete.message, 512));
+            if report.of == 1 {
+                add_to_complete(decision, &message);
             }
             decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
         }
@@ -79,23 +93,45 @@ pub(super) fn over(
         // While writing fails the status is not written either, and both are tried again.
         None if !finished.artifacts.is_empty() => {
             decision.before.push(Action::WriteArtifacts(finished.clone()));
-            decision.status.artifacts.clone_from(&finished.artifacts);
+            let new = |known: &Artifact| finished.artifacts.iter().all(|artifact| artifact.name != known.name);
+            decision.status.artifacts.retain(new);
+            decision.status.artifacts.extend(finished.artifacts.iter().cloned());
         }
         None => {}
     }
     if let Some(cleanup) = finished.report.cleanup.as_ref().filter(|cleanup| !cleanup.left.is_empty()) {
         decision.notices.push(Notice::warning(reason::KEYS_LEFT, cleanup.summary()));
     }
+    let missing = without_artifacts(&decision.status);
+    if next.is_none() && missing > 0 {
+        add_to_complete(decision, &format!("the full results of {missing} trials could not be kept"));
+    }
     // A run that ends with a loss says so itself if that is why it ends.
     if why != live::SHARD_LOST {
-        live::losses(subject, observed, decision);
+        live::losses(subject, observed, finished.report.shards.lost, decision);
     }
     let warning = decision.status.phase == Phase::Failed || is_invalid(finished.report.verdict.as_ref());
     decision.notices.push(Notice { warning, reason: why, message });
+    if let Some(trial) = next {
+        // What is suspended waits for the next look, which lets the shards go.
+        if !subject.spec.suspend {
+            let epoch = subject.status.conductor_epoch.unwrap_or(0).saturating_add(1);
+            decision.status.conductor_epoch = Some(epoch);
+            decision.after.push(Action::Conduct { epoch, trial, resume: None, attempts: 0 });
+        }
+        return;
+    }
     decision.after.push(Action::Release);
     let unacknowledged = finished.unacknowledged.iter();
     decision.after.extend(unacknowledged.map(|pod| Action::DeletePod { incarnation: pod.clone() }));
     decision.requeue = Some(RELEASE_LIMIT);
+}
+
+fn add_to_complete(decision: &mut Decision, what: &str) {
+    let complete = |condition: &&mut Condition| condition.type_ == condition::COMPLETE;
+    if let Some(complete) = decision.status.conditions.iter_mut().find(complete) {
+        complete.message = format!("{}; {what}", people::cut(&complete.message, 512));
+    }
 }
 
 /// What was decided last time could not be done, and no waiting mends that.

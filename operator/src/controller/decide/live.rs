@@ -15,23 +15,34 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
     // Who took over while results were collected may find itself running again: that is no start.
     if new.phase == Phase::Running && old.phase == Phase::Preparing {
         let attempt = new.trial.as_ref().map_or(1, |trial| trial.attempt);
-        decision.notices.push(Notice::normal("Started", format!("attempt {attempt}: all shards start together")));
+        decision
+            .notices
+            .push(Notice::normal("Started", format!("{}attempt {attempt}: all shards start together", of_trial(new))));
     }
     // A restart begins by forgetting who was lost, so this is where people learn of it.
     if new.phase == Phase::Preparing && old.phase == Phase::Running {
         let attempt = old.trial.as_ref().map_or(1, |trial| trial.attempt);
-        let message =
-            format!("attempt {attempt} is given up, another begins once all shards are armed; {}", gone(observed));
+        let message = format!(
+            "{}attempt {attempt} is given up, another begins once all shards are armed; {}",
+            of_trial(old),
+            gone(observed)
+        );
         decision.notices.push(Notice::warning("Restarting", message.trim_end_matches("; ")));
     } else {
-        losses(subject, observed, decision);
+        let lost = new.shards.map_or(0, |shards| shards.lost);
+        losses(subject, observed, lost, decision);
     }
 }
 
-/// Shards that were lost since the status was written.
-pub(super) fn losses(subject: &Subject<'_>, observed: &Observed, decision: &mut Decision) {
-    let lost = |status: &RedisBenchmarkStatus| status.shards.map_or(0, |shards| shards.lost);
-    let (before, now) = (lost(subject.status), lost(&decision.status));
+/// Which trial of several a status speaks of.
+fn of_trial(status: &RedisBenchmarkStatus) -> String {
+    let several = status.trial.as_ref().filter(|trial| trial.of > 1);
+    several.map(|trial| format!("trial {} of {}, ", trial.index.saturating_add(1), trial.of)).unwrap_or_default()
+}
+
+/// Shards that were lost since the status was written: `now` are, in all.
+pub(super) fn losses(subject: &Subject<'_>, observed: &Observed, now: u32, decision: &mut Decision) {
+    let before = subject.status.shards.map_or(0, |shards| shards.lost);
     if now > before {
         let message = format!("{now} of {} shards are lost; {}", subject.spec.shards.count, gone(observed));
         decision.notices.push(Notice::warning(SHARD_LOST, message.trim_end_matches("; ")));

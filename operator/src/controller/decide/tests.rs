@@ -3,6 +3,7 @@ use redisbench_benchmark::api::status::{
     Artifact, LimitedBy, ReasonKind, ShardCounts, Summary, TrialResult, Verdict, VerdictReason, VerdictValue,
 };
 use redisbench_benchmark::conductor::{self, ConductStage, Ending, Failure};
+use redisbench_benchmark::plan::compile;
 use serde_json::{Value, json};
 
 use super::*;
@@ -21,7 +22,8 @@ fn decide_with(
     observed: &Observed,
     problems: Option<&str>,
 ) -> Decision {
-    let subject = Subject { spec: &benchmark.spec, status, generation: Some(1), problems };
+    let plan = problems.is_none().then(|| compile(&benchmark.spec, "cart").unwrap());
+    let subject = Subject { spec: &benchmark.spec, status, generation: Some(1), problems, plan: plan.as_ref() };
     let decision = decide(&subject, observed, NOW.parse().unwrap());
     for condition in &decision.status.conditions {
         assert!(!condition.message.is_empty() && !condition.reason.is_empty(), "{condition:?}");
@@ -56,8 +58,10 @@ fn conducting(stage: ConductStage) -> Observed {
 
 fn finished(ending: Ending) -> Arc<Finished> {
     let report = report::Finished {
+        of: 1,
+        line: None,
         ending,
-        trial: Some(report::trial(1, Some(1_767_229_200_000_000_000))),
+        trial: Some(report::trial(0, 1, 1, Some(1_767_229_200_000_000_000))),
         result: Some(TrialResult::default()),
         verdict: Some(Verdict {
             value: VerdictValue::Invalid,
@@ -108,7 +112,10 @@ fn a_valid_spec_begins_a_run() {
         (status.phase, status.run_id.as_deref(), status.conductor_epoch),
         (Phase::Preparing, Some("fresh"), Some(1))
     );
-    assert_eq!(decision.after, [Action::Conduct { epoch: 1, resume: None, attempts: 0 }, Action::CreateChildren]);
+    assert_eq!(
+        decision.after,
+        [Action::Conduct { trial: 0, epoch: 1, resume: None, attempts: 0 }, Action::CreateChildren]
+    );
     assert_eq!(truth(&decision, "Accepted").0, "True");
     assert_eq!(truth(&decision, "Finished").0, "False");
     assert_eq!(reasons(&decision), ["Accepted", "Preparing"]);
@@ -212,13 +219,13 @@ fn a_run_without_a_conductor_is_taken_over() {
     let before = status(json!({"conductorEpoch": 3}));
     let decision = decide_on(&benchmark(json!({})), &before, &Observed { job: Some(job()), ..idle() });
     assert_eq!(decision.status.conductor_epoch, Some(4));
-    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: None, attempts: 0 }]);
+    assert_eq!(decision.after, [Action::Conduct { trial: 0, epoch: 4, resume: None, attempts: 0 }]);
 
     let trial = json!({"index": 0, "of": 1, "attempt": 2, "startAt": "2026-01-01T00:59:00.000001Z"});
     let running = status(json!({"phase": "Running", "conductorEpoch": 3, "trial": trial}));
     let decision = decide_on(&benchmark(json!({})), &running, &idle());
     let resume = StartRecord { attempt: 2, start_at_unix_nanoseconds: 1_767_229_140_000_001_000 };
-    assert_eq!(decision.after, [Action::Conduct { epoch: 4, resume: Some(resume), attempts: 0 }]);
+    assert_eq!(decision.after, [Action::Conduct { trial: 0, epoch: 4, resume: Some(resume), attempts: 0 }]);
     assert_eq!(decision.status.phase, Phase::Running);
 }
 
@@ -264,7 +271,10 @@ fn suspending_before_the_start_takes_the_pods_away_and_later_waits_for_the_end()
 
     let resumed = decide_on(&benchmark(json!({})), &decision.status, &idle());
     assert_eq!(resumed.status.phase, Phase::Preparing);
-    assert_eq!(resumed.after, [Action::Conduct { epoch: 2, resume: None, attempts: 0 }, Action::CreateChildren]);
+    assert_eq!(
+        resumed.after,
+        [Action::Conduct { trial: 0, epoch: 2, resume: None, attempts: 0 }, Action::CreateChildren]
+    );
     let mut leaving = idle();
     leaving.job = Some(JobView { deleting: true, ..JobView::default() });
     let waits = decide_on(&benchmark(json!({})), &decision.status, &leaving);
@@ -373,7 +383,7 @@ fn a_start_that_was_missed_does_not_keep_a_benchmark_from_being_suspended() {
     // Who goes on numbers on, and asks nobody for the attempt that was missed.
     let resumed = decide_on(&benchmark(json!({})), &decision.status, &idle());
     assert_eq!(resumed.status.phase, Phase::Preparing);
-    let conduct = Action::Conduct { epoch: 2, resume: None, attempts: 2 };
+    let conduct = Action::Conduct { trial: 0, epoch: 2, resume: None, attempts: 2 };
     assert_eq!(resumed.after, [conduct, Action::CreateChildren]);
 }
 
@@ -520,8 +530,13 @@ fn what_a_person_must_mend_is_in_the_status() {
     observed.failure = Some((reason::NAME_TAKEN, "Job cart-1 belongs to someone else".into()));
     let decision = decide_on(&benchmark(json!({})), &status(json!({})), &observed);
     assert_eq!(truth(&decision, "Stalled"), ("True", "NameTaken"));
-    let subject =
-        Subject { spec: &benchmark(json!({})).spec, status: &decision.status, generation: Some(1), problems: None };
+    let subject = Subject {
+        spec: &benchmark(json!({})).spec,
+        status: &decision.status,
+        generation: Some(1),
+        problems: None,
+        plan: None,
+    };
     let later = decide(&subject, &observed, "2026-01-01T02:00:00Z".parse().unwrap());
     assert_eq!(later.status, decision.status, "nothing new, so nothing to write");
     observed.failure = None;
@@ -552,7 +567,8 @@ fn a_running_spec_that_cannot_be_conducted_any_more_fails() {
 fn a_changed_generation_is_acknowledged() {
     let before: RedisBenchmarkStatus =
         serde_json::from_value(serde_json::to_value(ended("Succeeded", 5)).unwrap()).unwrap();
-    let subject = Subject { spec: &benchmark(json!({})).spec, status: &before, generation: Some(2), problems: None };
+    let subject =
+        Subject { spec: &benchmark(json!({})).spec, status: &before, generation: Some(2), problems: None, plan: None };
     let decision = decide(&subject, &idle(), NOW.parse().unwrap());
     assert_eq!(decision.status.observed_generation, Some(2));
     let _: Value = serde_json::to_value(&decision.status).unwrap();

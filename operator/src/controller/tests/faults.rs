@@ -157,8 +157,10 @@ fn finished(pieces: usize) -> Finished {
     let name = |index: usize| format!("result.json.{index:03}");
     Finished {
         report: report::Finished {
+            of: 1,
+            line: None,
             ending: Ending::Completed,
-            trial: Some(report::trial(1, Some(1_767_229_200_000_000_000))),
+            trial: Some(report::trial(0, 1, 1, Some(1_767_229_200_000_000_000))),
             result: Some(TrialResult { histogram, ..serde_json::from_value(result).unwrap() }),
             verdict: Some(Verdict { value: VerdictValue::Valid, reasons: Vec::new(), limited_by: LimitedBy::Unknown }),
             synchronization: None,
@@ -168,7 +170,7 @@ fn finished(pieces: usize) -> Finished {
             pieces: (0..pieces).map(|index| (name(index), format!("piece {index}"))).collect(),
         },
         artifacts: (0..pieces)
-            .map(|index| Artifact { name: name(index), config_map: run.artifact_name(index) })
+            .map(|index| Artifact { name: name(index), config_map: run.artifact_name(None, index) })
             .collect(),
         unacknowledged: Vec::new(),
         bytes: [("sent", 1), ("received", 2)],
@@ -211,7 +213,7 @@ async fn a_result_is_written_whatever_passes() {
             let world = measured(3);
             if method == "PATCH" {
                 // What a try of before left behind.
-                let old = build::artifact(&run(), 1, 1, "result.json.001", "an older piece");
+                let old = build::artifact(&run(), 1, "cart-result-1", "result.json.001", "an older piece");
                 world.server.put(&format!("{CONFIG_MAPS}/cart-result-1"), old);
             }
             let fails = if method == "POST" && matches!(how, How::Refusal(409, _)) { 0 } else { 2 };
@@ -347,7 +349,7 @@ async fn a_run_is_written_about_once_in_five_seconds() {
                 since_write: written.map(|at| Duration::from_millis(250) * u32::try_from(tick - at).unwrap()),
                 ..Observed::default()
             };
-            let subject = Subject { spec: &spec, status: &known, generation: Some(1), problems: None };
+            let subject = Subject { spec: &spec, status: &known, generation: Some(1), problems: None, plan: None };
             let now = "2026-01-01T01:00:00Z".parse::<jiff::Timestamp>().unwrap();
             let decision = decide(&subject, &observed, now + Duration::from_millis(250) * u32::try_from(tick).unwrap());
             if decision.status != known {

@@ -26,8 +26,10 @@ fn progress(stage: ConductStage) -> Progress {
 fn finished() -> Arc<Finished> {
     Arc::new(Finished {
         report: report::Finished {
+            of: 1,
+            line: None,
             ending: Ending::Completed,
-            trial: Some(report::trial(1, Some(1_767_229_200_000_000_000))),
+            trial: Some(report::trial(0, 1, 1, Some(1_767_229_200_000_000_000))),
             result: None,
             verdict: None,
             synchronization: None,

@@ -1,0 +1,141 @@
+//! From one trial to the next, on the same shards.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::super::{ConductStage, Ending, ShardPresence};
+use super::{MEASURED, Rig, failure, plan, succeeded};
+
+/// Makes the rig that of trial `trial`, which takes its first `shards`.
+fn next(rig: &mut Rig, trial: u32, shards: u32) {
+    rig.config.epoch += 1;
+    rig.config.of = 3;
+    rig.config.plans = (0..shards).map(|shard| plan(shard, shards)).collect();
+    rig.config.plans.iter_mut().for_each(|plan| plan.trial = trial);
+    rig.progress = tokio::sync::watch::Sender::default();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_trial_runs_on_the_same_shards_without_the_connections_of_before() {
+    let mut rig = Rig::new(3);
+    assert_eq!(rig.conduct().await.ending, Ending::Completed);
+    assert_eq!(rig.shards.shard(0).drains, 0, "nothing is before the first");
+    next(&mut rig, 1, 3);
+    let outcome = rig.conduct().await;
+    assert_eq!((outcome.ending, outcome.of, outcome.attempt), (Ending::Completed, 3, 1));
+    for shard in 0..3 {
+        let shard = rig.shards.shard(shard);
+        assert_eq!((shard.drains, shard.plan.as_ref().unwrap().0.trial), (1, 1));
+        assert!(!shard.incarnation.contains("again"));
+    }
+    let progress = rig.progress.borrow();
+    assert_eq!((progress.trial, progress.of, progress.stage), (1, 3, ConductStage::Done));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_connects_while_another_still_holds_connections() {
+    let mut rig = Rig::new(2);
+    rig.conduct().await;
+    rig.shards.shard(1).reachable = false;
+    next(&mut rig, 1, 2);
+    let conducting = rig.spawn();
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(rig.shards.shard(0).plan.as_ref().unwrap().0.trial, 0, "shard 1 may hold connections");
+    rig.shards.shard(1).reachable = true;
+    assert_eq!(conducting.await.unwrap().ending, Ending::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_never_lets_go_of_its_connections_fails_the_run() {
+    let mut rig = Rig::new(2);
+    rig.conduct().await;
+    rig.shards.shard(1).reachable = false;
+    next(&mut rig, 1, 2);
+    let outcome = rig.conduct().await;
+    let failure = failure(&outcome);
+    assert_eq!(failure.reason, "PrepareTimedOut");
+    assert!(failure.message.contains("kept connections of the trial before for 600 s; shard 1"), "{}", failure.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shards_that_a_trial_does_not_need_hold_no_connections() {
+    let mut rig = Rig::new(3);
+    rig.conduct().await;
+    next(&mut rig, 1, 1);
+    let outcome = rig.conduct().await;
+    assert_eq!((outcome.ending.clone(), outcome.shards.len()), (Ending::Completed, 1));
+    assert_eq!(succeeded(&outcome), [60_000]);
+    for idle in 1..3 {
+        let shard = rig.shards.shard(idle);
+        assert_eq!((shard.drained, shard.plan.as_ref().unwrap().0.trial), (Some(0), 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_was_given_up_and_runs_on_is_stopped_first() {
+    let mut rig = Rig::new(2);
+    let conducting = rig.spawn();
+    rig.until_measuring().await;
+    // Its conductor is gone, and the next one has another trial to run.
+    conducting.abort();
+    next(&mut rig, 1, 2);
+    let began = Instant::now();
+    let outcome = rig.conduct().await;
+    assert_eq!(outcome.ending, Ending::Completed);
+    assert_eq!(rig.shards.shard(0).drains, 1);
+    assert!(began.elapsed() < MEASURED + Duration::from_secs(30), "it was not waited for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_over_after_the_drain_goes_on_with_what_is_prepared() {
+    let mut rig = Rig::new(2);
+    rig.conduct().await;
+    rig.shards.shard(1).arms_after = Some(Duration::from_secs(60));
+    next(&mut rig, 1, 2);
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.shards.armed == 1).await;
+    conducting.abort();
+    rig.config.epoch += 1;
+    let outcome = rig.conduct().await;
+    assert_eq!(outcome.ending, Ending::Completed);
+    assert_eq!([0, 1].map(|shard| rig.shards.shard(shard).drains), [1, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_replaced_since_the_trial_before_has_nothing_to_drain() {
+    let mut rig = Rig::new(2);
+    rig.conduct().await;
+    rig.shards.replace(1);
+    rig.set_presence(1, ShardPresence::Gone { why: "evicted".into(), replaced: true });
+    next(&mut rig, 1, 2);
+    let conducting = rig.spawn();
+    sleep(Duration::from_secs(5)).await;
+    rig.set_presence(1, ShardPresence::Present(rig.shards.endpoint(1)));
+    let outcome = conducting.await.unwrap();
+    assert_eq!(outcome.ending, Ending::Completed);
+    assert_eq!(outcome.shards[1].incarnation, "pod-1-again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_connected_for_the_interval() {
+    let mut rig = Rig::new(1);
+    rig.conduct().await;
+    next(&mut rig, 1, 1);
+    rig.config.interval = Duration::from_secs(120);
+    let began = Instant::now();
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.shards.armed == 1).await;
+    assert!(began.elapsed() >= Duration::from_secs(120));
+    assert_eq!(conducting.await.unwrap().ending, Ending::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_conductor_that_takes_over_during_the_drain_ends_it() {
+    let mut rig = Rig::new(1);
+    rig.conduct().await;
+    next(&mut rig, 1, 1);
+    rig.shards.shard(0).epoch = 9;
+    assert_eq!(rig.conduct().await.ending, Ending::Superseded);
+    assert_eq!(rig.shards.shard(0).plan.as_ref().map(|(plan, _)| plan.trial), Some(0));
+}

@@ -1,0 +1,112 @@
+//! Trials of `workload.preset`: each entry as an ordinary spec, and what must be there before it.
+
+use redisbench_wire::plan::{Load, Preload};
+use redisbench_wire::rate::CumulativeRate;
+
+use super::{nanoseconds, warmup_requests};
+use crate::api::keys::KeyPatternSpec;
+use crate::api::preset::{Fill, PRESETS, Preset};
+use crate::api::workload::{OperationSpec, PreloadMode};
+use crate::api::{Bound, Problem, RedisBenchmarkSpec, Validated, validate};
+
+const FIELD: &str = "spec.workload.preset";
+
+/// The most elements that are written before a trial: it may take them all, and the target has to hold them.
+const MOST_ELEMENTS: u64 = 100_000_000;
+
+/// What is wrong with a spec that has presets, whichever they are.
+pub(super) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if !spec.workload.operations.is_empty() {
+        let message = "must not be set with operations: remove one of them";
+        problems.push(Problem::new(FIELD, spec.workload.preset.join(", "), message));
+    }
+    let load = &spec.load;
+    let ends = [load.duration.is_some(), load.requests.is_some(), load.requests_per_connection.is_some()];
+    if !ends.contains(&true) && load.stages.is_empty() {
+        let message = "makes several trials, and a load without an end would never come to the second: set load.duration \
+                       or load.requests";
+        problems.push(Problem::new(FIELD, spec.workload.preset.join(", "), message));
+    }
+    if spec.preload.mode != PreloadMode::None {
+        let message = "must be None with workload.preset, which says itself what each of its trials needs";
+        problems.push(Problem::new("spec.preload.mode", format!("{:?}", spec.preload.mode), message));
+    }
+    problems
+}
+
+/// What the entry `name` of the preset runs as trial `trial` of the benchmark `benchmark`.
+pub(super) fn trial(
+    spec: &RedisBenchmarkSpec,
+    benchmark: &str,
+    trial: usize,
+    name: &str,
+) -> Result<Validated, Vec<Problem>> {
+    let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
+        let all: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+        let message = format!("is not known; there are {}", all.join(", "));
+        return Err(vec![Problem::new(FIELD, name, message)]);
+    };
+    let mut own = spec.clone();
+    own.workload.preset.clear();
+    let keys = &mut own.workload.keys;
+    // Keys of its own: what one trial leaves is nothing that another finds.
+    keys.prefix = format!("{}{trial}:", keys.prefix);
+    let command = preset.command_on_keys(keys.count);
+    if preset.has_one_key() {
+        (keys.start, keys.count, keys.pattern) = (0, 1, KeyPatternSpec::default());
+    }
+    own.workload.operations = vec![OperationSpec { name: name.replace('_', "-"), weight: 1, command, keys: None }];
+    own.preload.mode = if preset.fill == Fill::Keys { PreloadMode::FillMissing } else { PreloadMode::None };
+    let mut validated = validate(&own, benchmark).map_err(|problems| of_preset(problems, name))?;
+    match preset.fill {
+        Fill::Nothing | Fill::Keys => {}
+        Fill::Elements { count, .. } => validated.preload = elements(preset, count.into()),
+        Fill::ElementPerRequest { .. } => {
+            let count = requests(&validated).map_err(|message| vec![Problem::new(FIELD, name, message)])?;
+            validated.preload = elements(preset, count);
+        }
+    }
+    Ok(validated)
+}
+
+/// The user has written no operation: what is wrong with it is wrong with the preset there.
+fn of_preset(mut problems: Vec<Problem>, name: &str) -> Vec<Problem> {
+    for problem in &mut problems {
+        if problem.field.starts_with("spec.workload.operations") {
+            FIELD.clone_into(&mut problem.field);
+            problem.message = format!("{}: {}", problem.value, problem.message);
+            name.clone_into(&mut problem.value);
+        }
+    }
+    problems
+}
+
+fn elements(preset: &Preset, count: u64) -> Preload {
+    Preload::Elements { count, arguments: preset.fill_arguments() }
+}
+
+/// How many requests the trial can come to, warm-up included.
+fn requests(spec: &Validated) -> Result<u64, String> {
+    let unknown = "takes an element with each request, so that their number must be known: ";
+    let count = match (spec.bound, &spec.load) {
+        (Bound::Requests { .. }, Load::ClosedLoop) if !spec.warmup.is_zero() => {
+            return Err(format!("{unknown}set load.warmup to 0s, or load.type to OpenLoop"));
+        }
+        (Bound::Duration(_), Load::ClosedLoop) => {
+            return Err(format!("{unknown}set load.requests in place of load.duration, or load.type to OpenLoop"));
+        }
+        (Bound::Requests { count, .. }, _) => count.saturating_add(warmup_requests(spec)),
+        (Bound::Duration(length), Load::OpenLoop { rate_per_second, stages, .. }) => {
+            let warmup = nanoseconds(spec.warmup);
+            CumulativeRate::new(*rate_per_second, warmup, stages)
+                .count_before(warmup.saturating_add(nanoseconds(length)))
+        }
+    };
+    // With random arrivals there may be more than their mean.
+    let count = count.saturating_add(count / 100).saturating_add(1_000);
+    if count > MOST_ELEMENTS {
+        return Err(format!("takes {count} elements, and {MOST_ELEMENTS} is the most: measure fewer requests"));
+    }
+    Ok(count)
+}

@@ -1,0 +1,159 @@
+use redisbench_wire::plan::{Part, Preload};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::preset::PRESETS;
+use crate::api::{self, RedisBenchmark};
+
+fn benchmark(workload: &Value, load: &Value) -> RedisBenchmark {
+    let object = json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": "sample"},
+        "spec": {
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
+            "workload": workload,
+            "load": load,
+        },
+    });
+    api::read(&object).unwrap()
+}
+
+fn open_loop() -> Value {
+    json!({"type": "OpenLoop", "openLoop": {"rate": 1_000}, "duration": "10s", "warmup": "1s"})
+}
+
+fn plan_of(workload: &Value, load: &Value) -> Plan {
+    compile(&benchmark(workload, load).spec, "sample").unwrap()
+}
+
+fn problems(workload: &Value, load: &Value) -> Vec<String> {
+    let found = compile(&benchmark(workload, load).spec, "sample").unwrap_err();
+    found.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_spec_of_operations_is_one_trial() {
+    let plan = plan_of(&json!({"operations": [{"name": "get", "command": "GET __key__"}]}), &open_loop());
+    let [only] = plan.trials() else { panic!("{:?}", plan.trials()) };
+    assert_eq!((only.index, only.of, &only.kind, only.title().as_str()), (0, 1, &Kind::default(), ""));
+    assert_eq!(only.plans("run"), super::super::plans(&only.spec, "run"));
+}
+
+#[test]
+fn each_preset_is_a_trial_on_keys_of_its_own() {
+    let names: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+    let plan = plan_of(&json!({"preset": names, "keys": {"count": 500, "prefix": "p:"}}), &open_loop());
+    assert_eq!(plan.count() as usize, PRESETS.len());
+    for (index, (trial, preset)) in plan.trials().iter().zip(PRESETS).enumerate() {
+        assert_eq!((trial.index as usize, trial.of as usize), (index, PRESETS.len()));
+        assert_eq!(trial.kind.preset.as_deref(), Some(preset.name));
+        let workload = &trial.spec.workload;
+        assert_eq!(workload.keys.prefix, format!("p:{index}:"));
+        let [operation] = &workload.operations[..] else { panic!("one operation") };
+        // Whatever redis-benchmark names by itself is a key here, so that no trial finds what another left.
+        let uses_keys = operation.arguments.iter().flatten().any(|part| matches!(part, Part::Key));
+        assert_eq!(uses_keys, preset.name != "ping_mbulk", "{}", preset.name);
+        let containers = ["mylist", "myset", "myhash", "myzset", "mystream"];
+        assert!(
+            !operation
+                .arguments
+                .iter()
+                .flatten()
+                .any(|part| matches!(part, Part::Literal(text) if containers.contains(&text.as_str())))
+        );
+        assert_eq!(workload.keys.count, if preset.has_one_key() { 1 } else { 500 }, "{}", preset.name);
+        assert_eq!(trial.plans("run")[0].trial as usize, index);
+    }
+    assert_eq!(plan.trials()[2].title(), format!("trial 3 of {}, get", PRESETS.len()));
+}
+
+#[test]
+fn what_a_preset_needs_is_written_before_it() {
+    let plan = plan_of(&json!({"preset": ["set", "get", "lpop", "zpopmin", "lrange_300"]}), &open_loop());
+    let preloads: Vec<_> = plan.trials().iter().map(|trial| &trial.spec.preload).collect();
+    assert_eq!(preloads[..2], [&Preload::None, &Preload::FillMissing]);
+    // 11 s at 1000 per second, 1 % of that and 1000 more.
+    let counts: Vec<_> = preloads[2..]
+        .iter()
+        .map(|preload| match preload {
+            Preload::Elements { count, arguments } => (*count, arguments.len()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(counts, [(12_110, 3), (12_110, 4), (300, 3)]);
+}
+
+#[test]
+fn what_drains_is_refused_where_nobody_knows_how_much() {
+    let preset = || json!({"preset": ["set", "lpop"]});
+    let says = |load: &Value, what: &str| {
+        let found = problems(&preset(), load);
+        assert!(found.len() == 1 && found[0].starts_with("spec.workload.preset: lpop: "), "{found:?}");
+        assert!(found[0].contains(what), "{found:?}");
+    };
+    says(&json!({"type": "ClosedLoop", "duration": "10s", "warmup": "0s"}), "set load.requests");
+    says(&json!({"type": "ClosedLoop", "requests": 1_000}), "set load.warmup to 0s");
+    let huge = json!({"type": "OpenLoop", "openLoop": {"rate": 10_000_000}, "duration": "1m"});
+    says(&huge, "100000000 is the most");
+    let plan = plan_of(&preset(), &json!({"type": "ClosedLoop", "requests": 1_000, "warmup": "0s"}));
+    assert_eq!(
+        plan.trials()[1].spec.preload,
+        Preload::Elements {
+            count: 2_010,
+            arguments: vec![vec![Part::Literal("LPUSH".into())], vec![Part::Key], vec![Part::Data]],
+        }
+    );
+}
+
+#[test]
+fn presets_that_cannot_be_are_refused_with_what_there_is() {
+    let unknown = problems(&json!({"preset": ["set", "gett"]}), &open_loop());
+    assert!(
+        unknown[0].starts_with("spec.workload.preset: gett: is not known; there are ping_mbulk, set,"),
+        "{unknown:?}"
+    );
+    let both = problems(&json!({"preset": ["set"], "operations": [{"name": "a", "command": "PING"}]}), &open_loop());
+    assert!(both[0].contains("must not be set with operations"), "{both:?}");
+    let endless = problems(&json!({"preset": ["set", "get"]}), &json!({"type": "ClosedLoop"}));
+    assert!(endless.len() == 1 && endless[0].contains("would never come to the second"), "{endless:?}");
+    let none = problems(&json!({"operations": []}), &open_loop());
+    assert!(none[0].starts_with("spec.workload.operations: or preset must be set"), "{none:?}");
+    // What is wrong with all of them is said once.
+    let load = json!({"type": "ClosedLoop", "duration": "10s", "warmup": "9h"});
+    assert_eq!(problems(&json!({"preset": ["set", "get"]}), &load).len(), 1);
+    let mut preloaded = benchmark(&json!({"preset": ["set"]}), &open_loop());
+    preloaded.spec.preload.mode = api::workload::PreloadMode::Always;
+    let found = compile(&preloaded.spec, "sample").unwrap_err();
+    assert_eq!(found[0].field, "spec.preload.mode");
+}
+
+#[test]
+fn a_preset_that_no_cluster_takes_names_the_preset() {
+    let mut spec = benchmark(&json!({"preset": ["set", "mset"]}), &open_loop()).spec;
+    spec.targets[0].kind = api::target::TargetType::Cluster;
+    let found = compile(&spec, "sample").unwrap_err();
+    assert_eq!((found.len(), found[0].field.as_str(), found[0].value.as_str()), (1, "spec.workload.preset", "mset"));
+    spec.workload.keys.prefix = "{p}:".into();
+    assert_eq!(compile(&spec, "sample").unwrap().count(), 2);
+}
+
+#[test]
+fn another_plan_has_another_hash() {
+    let hash = |names: &Value, load: &Value| plan_of(&json!({"preset": names}), load).hash().to_owned();
+    let one = hash(&json!(["set", "get"]), &open_loop());
+    assert_eq!(one.len(), 64);
+    assert_eq!(one, hash(&json!(["set", "get"]), &open_loop()));
+    assert_ne!(one, hash(&json!(["get", "set"]), &open_loop()));
+    assert_ne!(one, hash(&json!(["set"]), &open_loop()));
+    let longer = json!({"type": "OpenLoop", "openLoop": {"rate": 1_000}, "duration": "11s", "warmup": "1s"});
+    assert_ne!(one, hash(&json!(["set", "get"]), &longer));
+}
+
+#[test]
+fn the_pods_live_as_long_as_all_trials() {
+    let plan = plan_of(&json!({"preset": ["set", "get"]}), &open_loop());
+    // 10 min to prepare, 1 s, 10 s and 2 min to collect, twice.
+    assert_eq!(plan.longest(), Duration::from_secs(2 * (600 + 1 + 10 + 120)));
+    assert_eq!(plan.largest().shards.count, 1);
+}

@@ -1,0 +1,131 @@
+//! A benchmark of several trials: a line for each that is over, and what all of them come to.
+
+use super::conditions::reason;
+use super::{Finished, Subject, trial};
+use crate::api::RedisBenchmarkStatus;
+use crate::api::status::{
+    LimitedBy, Phase, ReasonKind, ShardCounts, Summary, TrialLine, TrialOutcome, Verdict, VerdictReason, VerdictValue,
+};
+use crate::conductor::Ending;
+use crate::people;
+use crate::plan::Kind;
+
+/// The most bytes of what a line says about why.
+const WHY_BYTES: usize = 160;
+
+/// The most reasons of a verdict.
+const REASONS: usize = 16;
+
+impl Finished {
+    /// The line of a trial of this kind; none for an only trial, of which the status has the whole result, or if it never
+    /// started.
+    pub(super) fn line_of(&self, kind: &Kind) -> Option<TrialLine> {
+        let present = self.trial.as_ref().filter(|present| present.of > 1)?;
+        let result = self.result.as_ref();
+        let reason = self.verdict.as_ref().and_then(|verdict| {
+            let worst = verdict.reasons.iter().max_by_key(|reason| reason.severity);
+            worst.filter(|reason| reason.severity > VerdictValue::Valid)
+        });
+        let failure = match &self.ending {
+            Ending::Failed(failure) => Some(failure.message.as_str()),
+            _ => None,
+        };
+        Some(TrialLine {
+            index: present.index,
+            preset: kind.preset.clone(),
+            state: match self.ending {
+                Ending::Completed => TrialOutcome::Completed,
+                Ending::Aborted => TrialOutcome::Aborted,
+                Ending::Failed(_) | Ending::Superseded => TrialOutcome::Failed,
+            },
+            attempt: present.attempt,
+            start_at: present.start_at.clone(),
+            requests: result.map(|result| result.requests),
+            misses: result.map_or(0, |result| result.operations.iter().map(|operation| operation.misses).sum()),
+            achieved_per_second: result.map(|result| result.throughput.achieved_per_second),
+            p50_nanoseconds: result.and_then(|result| result.response_time.p50_nanoseconds),
+            p99_nanoseconds: result.and_then(|result| result.response_time.p99_nanoseconds),
+            verdict: self.verdict.as_ref().map(|verdict| verdict.value),
+            why: failure
+                .or(reason.map(|reason| reason.message.as_str()))
+                .map(|why| people::cut(why, WHY_BYTES).to_owned()),
+        })
+    }
+
+    /// Whether it is one trial of several.
+    pub fn is_of_several(&self) -> bool {
+        self.of > 1
+    }
+}
+
+impl Subject<'_> {
+    /// A trial is over, and another follows: it has its line, and the status is that of shards that prepare. Gives the
+    /// reason in `CamelCase` and a message for people.
+    pub fn next_trial(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) -> (String, String) {
+        add_line(status, finished);
+        let index = finished.trial.as_ref().map_or(0, |trial| trial.index);
+        let desired = self.spec.shards.count;
+        status.phase = Phase::Preparing;
+        status.trial = Some(trial(index.saturating_add(1), finished.of, 0, None));
+        status.progress = None;
+        status.synchronization = None;
+        status.shards = Some(ShardCounts { desired, ..ShardCounts::default() });
+        status.summary = Some(Summary { shards: Some(format!("0/{desired}")), ..Summary::default() });
+        self.in_progress(status, &format!("{} of {} trials are over", index.saturating_add(1), finished.of));
+        let line = status.trials.last().map(describe).unwrap_or_default();
+        (reason::TRIAL_OVER.to_owned(), format!("trial {} of {}{line}", index.saturating_add(1), finished.of))
+    }
+}
+
+/// Adds the line of `finished`, in place of what may be there from its index on.
+pub(super) fn add_line(status: &mut RedisBenchmarkStatus, finished: &Finished) {
+    if let Some(line) = &finished.line {
+        status.trials.retain(|known| known.index < line.index);
+        status.trials.push(line.clone());
+    }
+}
+
+/// A line for people, behind the trial's number.
+fn describe(line: &TrialLine) -> String {
+    let mut parts = vec![String::new()];
+    parts.extend(line.preset.clone());
+    parts.extend(line.achieved_per_second.map(people::rate));
+    parts.extend(line.p99_nanoseconds.map(|p99| format!("p99 {}", people::latency(p99))));
+    parts.extend(line.verdict.map(|verdict| format!("verdict {verdict:?}")));
+    parts.join(", ")
+}
+
+/// The verdict on all trials of `status`: that of the worst, with a reason for each that is not Valid. None if nothing was
+/// measured.
+pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
+    let value = trials.iter().filter_map(|line| line.verdict).max()?;
+    let mut doubtful: Vec<_> = trials
+        .iter()
+        .filter_map(|line| Some((line, line.verdict.filter(|verdict| *verdict > VerdictValue::Valid)?)))
+        .collect();
+    doubtful.sort_by_key(|(line, verdict)| (std::cmp::Reverse(*verdict), line.index));
+    let reasons = doubtful.into_iter().take(REASONS).map(|(line, severity)| VerdictReason {
+        reason: ReasonKind::Trial,
+        severity,
+        message: format!(
+            "trial {} of {of}{}: {}",
+            line.index + 1,
+            line.preset.as_ref().map(|preset| format!(", {preset}")).unwrap_or_default(),
+            line.why.as_deref().unwrap_or("no reason is known")
+        ),
+    });
+    Some(Verdict { value, reasons: reasons.collect(), limited_by: LimitedBy::Unknown })
+}
+
+/// How many trials were measured whose full result is in no artifact.
+pub fn without_artifacts(status: &RedisBenchmarkStatus) -> usize {
+    let kept = |line: &TrialLine| {
+        let name = crate::export::trial_prefix(line.index);
+        status.artifacts.iter().any(|artifact| artifact.name.starts_with(&name))
+    };
+    status.trials.iter().filter(|line| line.requests.is_some() && !kept(line)).count()
+}
+
+#[cfg(test)]
+#[path = "trials_tests.rs"]
+mod tests;

@@ -1,0 +1,133 @@
+use serde_json::json;
+
+use super::*;
+use crate::api::status::{Artifact, Requests};
+use crate::plan::MOST_TRIALS;
+use crate::sample::{open_loop, outcome, snapshot};
+
+fn finished(trial: u32, of: u32) -> Finished {
+    let spec = open_loop(1);
+    let mut plans = crate::plan::plans(&spec, "run");
+    plans[0].trial = trial;
+    let mut outcome = outcome(vec![snapshot(0, &[1_450_000; 10_000])]);
+    outcome.of = of;
+    let kind = Kind { preset: Some("get".into()) };
+    let trial = crate::plan::Trial { index: trial, of, kind, spec, interval: std::time::Duration::ZERO };
+    Finished::of_trial("sample", &trial, &plans, &outcome).unwrap()
+}
+
+fn subject(benchmark: &crate::api::RedisBenchmark) -> Subject<'_> {
+    Subject { spec: &benchmark.spec, generation: Some(1), now: jiff::Timestamp::UNIX_EPOCH }
+}
+
+#[test]
+fn a_line_says_what_the_result_says() {
+    let finished = finished(1, 3);
+    let (line, result) = (finished.line.clone().unwrap(), finished.result.unwrap());
+    assert_eq!((line.index, line.preset.as_deref(), line.attempt), (1, Some("get"), 1));
+    assert_eq!(line.requests, Some(result.requests));
+    assert_eq!(line.achieved_per_second, Some(result.throughput.achieved_per_second));
+    assert_eq!(line.p99_nanoseconds, result.response_time.p99_nanoseconds);
+    assert_eq!((line.state, line.verdict), (TrialOutcome::Completed, Some(VerdictValue::Valid)));
+    assert_eq!(finished.pieces.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["trial-1.result.json"]);
+}
+
+#[test]
+fn an_only_trial_has_no_line() {
+    let finished = finished(0, 1);
+    assert_eq!(finished.line, None);
+    assert_eq!(finished.pieces[0].0, "result.json");
+}
+
+#[test]
+fn trials_follow_one_another_to_the_end() {
+    let benchmark = crate::api::read(&crate::sample::object()).unwrap();
+    let subject = subject(&benchmark);
+    let mut status = RedisBenchmarkStatus::default();
+    for trial in 0..2 {
+        let (why, message) = subject.next_trial(&mut status, &finished(trial, 3));
+        assert_eq!(why, "TrialOver");
+        assert_eq!(message, format!("trial {} of 3, get, 1.00k/s, p99 1.45 ms, verdict Valid", trial + 1));
+        let next = status.trial.as_ref().unwrap();
+        assert_eq!((next.index, next.attempt, status.phase), (trial + 1, 0, Phase::Preparing));
+    }
+    let (why, message) = subject.over(&mut status, &finished(2, 3)).unwrap();
+    assert_eq!(
+        (why.as_str(), message.as_str()),
+        ("Succeeded", "3 trials measured to the end, the worst verdict Valid")
+    );
+    assert_eq!((status.trials.len(), status.result.as_ref()), (3, None));
+    assert_eq!(crate::api::status_problems(&status), []);
+}
+
+#[test]
+fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
+    let benchmark = crate::api::read(&crate::sample::object()).unwrap();
+    let most = u32::try_from(MOST_TRIALS).unwrap();
+    let mut status = RedisBenchmarkStatus::default();
+    let last = finished(most - 1, most);
+    subject(&benchmark).over(&mut status, &last);
+    // A million requests per second for eleven days, of which all kinds of things became.
+    let requests: Requests = serde_json::from_value(
+        serde_json::to_value(Requests::default())
+            .unwrap()
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .chain(["unsentNotConnected", "unsentAtEnd", "inFlight", "unknown", "unanswered", "redirectHops"])
+            .chain(["deferralHops", "overflow"])
+            .map(|field| (field.to_owned(), json!(1_000_000_000_000_u64)))
+            .collect(),
+    )
+    .unwrap();
+    let line = |index| TrialLine {
+        index,
+        preset: Some("p".repeat(32)),
+        attempt: 1_000,
+        requests: Some(requests),
+        misses: 1_000_000_000_000,
+        achieved_per_second: Some(1_000_000_000),
+        p50_nanoseconds: Some(600_000_000_000),
+        p99_nanoseconds: Some(600_000_000_000),
+        verdict: Some(VerdictValue::Degraded),
+        why: Some("w".repeat(WHY_BYTES)),
+        ..last.line.clone().unwrap()
+    };
+    status.trials = (0..most).map(line).collect();
+    status.verdict = worst(&status.trials, most);
+    status.artifacts = (0..most)
+        .map(|trial| Artifact {
+            name: format!("trial-{trial}.result.json"),
+            config_map: format!("{}-result-{trial}", "n".repeat(46)),
+        })
+        .collect();
+    assert_eq!(crate::api::status_problems(&status), []);
+    let bytes = serde_json::to_vec(&status).unwrap().len();
+    assert!(bytes <= 256 << 10, "{bytes} bytes");
+}
+
+#[test]
+fn all_trials_together_have_the_room_of_one() {
+    let piece = |of| finished(0, of).pieces.iter().map(|(_, piece)| piece.len()).sum::<usize>();
+    // Nothing has to go of a small one, however many there are.
+    assert_eq!(piece(2), piece(9));
+    let most = u32::try_from(MOST_TRIALS).unwrap();
+    assert!(piece(most) * usize::try_from(MOST_TRIALS).unwrap() <= 64 << 20);
+}
+
+#[test]
+fn of_many_doubtful_trials_the_worst_are_named() {
+    let of = |index: u32, verdict| {
+        let line = finished(index, 40).line.unwrap();
+        TrialLine { verdict: Some(verdict), why: Some("why".into()), ..line }
+    };
+    let mut lines: Vec<_> = (0..30).map(|index| of(index, VerdictValue::Degraded)).collect();
+    lines.push(of(30, VerdictValue::Invalid));
+    lines.push(of(31, VerdictValue::Valid));
+    let verdict = worst(&lines, 40).unwrap();
+    assert_eq!((verdict.value, verdict.reasons.len()), (VerdictValue::Invalid, 16));
+    assert_eq!(verdict.reasons[0].message, "trial 31 of 40, get: why");
+    assert_eq!(verdict.reasons[1].message, "trial 1 of 40, get: why");
+    assert_eq!(worst(&[], 40), None);
+}

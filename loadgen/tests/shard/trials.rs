@@ -1,0 +1,68 @@
+//! One trial after the other in one process.
+
+use redisbench_wire::plan::{Bound, Part, Preload, ShardPlan};
+use redisbench_wire::{Detail, RefusalCode, ShardPhase};
+
+use crate::client::Shard;
+use crate::plans::{SECOND, plan};
+use crate::support::RedisServer;
+
+/// Connections to the server, but for the one that asks.
+fn connections(redis: &RedisServer) -> usize {
+    redis.ask::<String>(&["CLIENT", "LIST"]).lines().count() - 1
+}
+
+fn short(redis: &RedisServer, trial: u32) -> ShardPlan {
+    let mut plan = ShardPlan { trial, shard: 0, shards: 1, connections: 3, ..plan(&redis.endpoint()) };
+    plan.warmup_nanoseconds = 0;
+    plan.bound = Bound::Requests { count: 50, max_nanoseconds: 10 * SECOND };
+    plan
+}
+
+#[tokio::test]
+async fn no_connection_is_left_between_two_trials() {
+    let redis = RedisServer::start(&[]);
+    let mut shard = Shard::start(None).await;
+    shard.plan(1, &short(&redis, 0)).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    assert_eq!(shard.drain(1).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
+    let first = shard.run(1).await;
+    assert_eq!((first.total.succeeded, connections(&redis)), (50, 3));
+    // Answered, it is done: nothing is waited for here.
+    assert_eq!(shard.drain(1).await.unwrap().body.phase, ShardPhase::Finished);
+    assert_eq!(connections(&redis), 0);
+    assert_eq!(shard.drain(1).await.unwrap().body.phase, ShardPhase::Finished);
+    assert_eq!(shard.snapshot(Detail::Full).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
+
+    shard.trial = 1;
+    shard.plan(1, &short(&redis, 1)).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    assert_eq!(connections(&redis), 3);
+    let second = shard.run(1).await;
+    assert_eq!((second.total.succeeded, second.attempt), (50, 1));
+    shard.release().await.unwrap();
+    assert_eq!(shard.exit_code().await, Some(0), "{}", shard.log());
+}
+
+#[tokio::test]
+async fn elements_are_added_before_the_load_by_each_shard_its_part() {
+    let redis = RedisServer::start(&[]);
+    let words = |command: &str| command.split(' ').map(|word| vec![Part::Literal(word.to_owned())]).collect::<Vec<_>>();
+    let mut elements = words("ZADD z");
+    elements.extend([vec![Part::Score], vec![Part::Literal("element:".into()), Part::Sequence]]);
+    let mut plan = ShardPlan { shards: 4, ..short(&redis, 0) };
+    plan.preload = Preload::Elements { count: 1_003, arguments: elements };
+    plan.workload.operations.truncate(1);
+    plan.workload.operations[0].arguments = words("ZPOPMIN z");
+    plan.bound = Bound::Requests { count: 300, max_nanoseconds: 10 * SECOND };
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    // Those of the first of four shards, each another one.
+    assert_eq!(redis.ask::<u64>(&["ZCARD", "z"]), 250);
+    let snapshot = shard.run(1).await;
+    assert_eq!((snapshot.preloaded_keys, snapshot.preload_commands), (250, 250));
+    assert_eq!(snapshot.total.succeeded, 300);
+    // When nothing is left, the array is empty: a miss.
+    assert_eq!(snapshot.operations[0].nil_replies, 300 - 250);
+}

@@ -1,0 +1,212 @@
+//! Several trials, one after the other.
+
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::api::status::{
+    Artifact, LimitedBy, ShardCounts, Summary, TrialLine, TrialOutcome, TrialResult, Verdict, VerdictValue,
+};
+use redisbench_benchmark::conductor::{ConductStage, Ending, Failure};
+use redisbench_benchmark::plan::compile;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{benchmark, status};
+
+const NOW: &str = "2026-01-01T01:00:00Z";
+
+/// Three trials.
+fn of_presets(change: &Value) -> RedisBenchmark {
+    let mut spec = json!({"workload": {"preset": ["set", "get", "incr"], "operations": []}});
+    spec.as_object_mut().unwrap().extend(change.as_object().cloned().unwrap());
+    benchmark(json!({"spec": spec}))
+}
+
+fn decide_on(benchmark: &RedisBenchmark, status: &RedisBenchmarkStatus, observed: &Observed) -> Decision {
+    let plan = compile(&benchmark.spec, "cart").unwrap();
+    let subject = Subject { spec: &benchmark.spec, status, generation: Some(1), problems: None, plan: Some(&plan) };
+    decide(&subject, observed, NOW.parse().unwrap())
+}
+
+fn idle() -> Observed {
+    let job = JobView { uid: "job".into(), ..JobView::default() };
+    Observed { job: Some(job), fresh_run_id: "fresh".into(), ..Observed::default() }
+}
+
+/// A run in trial `index` with the lines of those before.
+fn in_trial(index: u32, change: &Value) -> RedisBenchmarkStatus {
+    let line =
+        |index: u32| json!({"index": index, "preset": "set", "state": "Completed", "attempt": 1, "verdict": "Valid"});
+    let mut all = json!({
+        "phase": "Collecting",
+        "planHash": compile(&of_presets(&json!({})).spec, "cart").unwrap().hash(),
+        "trial": {"index": index, "of": 3, "attempt": 1, "startAt": "2026-01-01T00:59:00.000000Z"},
+        "trials": (0..index).map(line).collect::<Vec<_>>(),
+    });
+    all.as_object_mut().unwrap().extend(change.as_object().cloned().unwrap());
+    status(all)
+}
+
+fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
+    let why = (verdict != VerdictValue::Valid).then(|| "for a reason".to_owned());
+    let report = report::Finished {
+        of: 3,
+        trial: Some(report::trial(index, 3, 1, Some(1_767_229_200_000_000_000))),
+        result: Some(TrialResult::default()),
+        verdict: Some(Verdict { value: verdict, reasons: Vec::new(), limited_by: LimitedBy::Unknown }),
+        synchronization: None,
+        cleanup: None,
+        summary: Summary { shards: Some("2/2".into()), ..Summary::default() },
+        shards: ShardCounts { desired: 2, finished: 2, ..ShardCounts::default() },
+        line: Some(TrialLine {
+            index,
+            preset: Some("get".into()),
+            state: if ending == Ending::Completed { TrialOutcome::Completed } else { TrialOutcome::Failed },
+            attempt: 1,
+            start_at: None,
+            requests: Some(redisbench_benchmark::api::status::Requests::default()),
+            misses: 0,
+            achieved_per_second: Some(1_000),
+            p50_nanoseconds: None,
+            p99_nanoseconds: None,
+            verdict: Some(verdict),
+            why,
+        }),
+        pieces: vec![(format!("trial-{index}.result.json"), "{}".into())],
+        ending,
+    };
+    let artifact = Artifact { name: format!("trial-{index}.result.json"), config_map: format!("cart-result-{index}") };
+    let finished = Finished {
+        report,
+        artifacts: vec![artifact],
+        unacknowledged: Vec::new(),
+        bytes: [("sent", 1), ("received", 2)],
+    };
+    let ended = Ended::Over(Arc::new(finished));
+    let view = ConductView::Ended { ended, since: Duration::ZERO, artifacts_failure: None, released: false };
+    Observed { conduct: Some(view), conducted: index, ..idle() }
+}
+
+fn failed(decision: &Decision) -> &str {
+    find(&decision.status, "Failed").map_or("", |condition| &condition.reason)
+}
+
+#[test]
+fn a_trial_that_is_over_is_kept_before_the_next_begins() {
+    let before = in_trial(0, &json!({}));
+    let decision = decide_on(&of_presets(&json!({})), &before, &over(0, Ending::Completed, VerdictValue::Valid));
+    assert!(matches!(decision.before[..], [Action::WriteArtifacts(_)]));
+    let status = &decision.status;
+    assert_eq!((status.phase, status.conductor_epoch), (Phase::Preparing, Some(2)));
+    let trial = status.trial.as_ref().unwrap();
+    assert_eq!((trial.index, trial.of, trial.attempt, &trial.start_at), (1, 3, 0, &None));
+    assert_eq!(status.trials.iter().map(|line| line.index).collect::<Vec<_>>(), [0]);
+    assert_eq!(status.artifacts.len(), 1);
+    assert_eq!(decision.after, [Action::Conduct { epoch: 2, trial: 1, resume: None, attempts: 0 }]);
+    assert!(is_urgent(&before, status));
+    let notices: Vec<_> = decision.notices.iter().map(|notice| (notice.warning, notice.reason.as_str())).collect();
+    assert_eq!(notices, [(false, "TrialOver")]);
+}
+
+#[test]
+fn a_trial_is_over_once() {
+    // The task of trial 0 is still there, and the status says that it is over.
+    let waits = in_trial(1, &json!({"phase": "Preparing", "trial": {"index": 1, "of": 3, "attempt": 0}}));
+    let decision = decide_on(&of_presets(&json!({})), &waits, &over(0, Ending::Completed, VerdictValue::Valid));
+    assert_eq!(decision.status.trials, waits.trials);
+    assert!(decision.before.is_empty());
+    assert_eq!(decision.after, [Action::Conduct { epoch: 2, trial: 1, resume: None, attempts: 0 }]);
+    // The status is from before trial 2 began.
+    let decision = decide_on(&of_presets(&json!({})), &waits, &over(2, Ending::Completed, VerdictValue::Valid));
+    assert_eq!((&decision.status, decision.before.len(), decision.after.len()), (&waits, 0, 0));
+}
+
+#[test]
+fn the_last_trial_ends_the_run_with_the_worst_verdict() {
+    let before = in_trial(2, &json!({}));
+    let decision = decide_on(&of_presets(&json!({})), &before, &over(2, Ending::Completed, VerdictValue::Degraded));
+    let status = &decision.status;
+    assert_eq!((status.phase, status.trials.len(), &status.result), (Phase::Succeeded, 3, &None));
+    let verdict = status.verdict.as_ref().unwrap();
+    assert_eq!(verdict.value, VerdictValue::Degraded);
+    assert_eq!(verdict.reasons[0].message, "trial 3 of 3, get: for a reason");
+    assert_eq!(status.summary.as_ref().unwrap().verdict.as_deref(), Some("Degraded"));
+    assert_eq!(decision.after, [Action::Release]);
+    // The other two had no requests, so that nothing of theirs is missing.
+    assert_eq!(find(status, "Complete").unwrap().message, "measured to the end");
+}
+
+#[test]
+fn results_that_could_not_be_kept_are_counted_at_the_end() {
+    let line = json!({"index": 0, "state": "Completed", "attempt": 1, "verdict": "Valid",
+        "requests": serde_json::to_value(redisbench_benchmark::api::status::Requests::default()).unwrap()});
+    let second = json!({"index": 1, "state": "Completed", "attempt": 1, "verdict": "Valid"});
+    let before = in_trial(2, &json!({"trials": [line, second]}));
+    let decision = decide_on(&of_presets(&json!({})), &before, &over(2, Ending::Completed, VerdictValue::Valid));
+    let complete = &find(&decision.status, "Complete").unwrap().message;
+    assert!(complete.ends_with("the full results of 1 trials could not be kept"), "{complete}");
+}
+
+#[test]
+fn a_failed_trial_ends_the_run_and_keeps_what_was_measured() {
+    let failure = Failure { reason: "ShardLost".into(), message: "2 of 2 shards were lost".into() };
+    let observed = over(1, Ending::Failed(failure), VerdictValue::Invalid);
+    let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &json!({})), &observed);
+    assert_eq!((decision.status.phase, failed(&decision)), (Phase::Failed, "ShardLost"));
+    assert_eq!(find(&decision.status, "Failed").unwrap().message, "trial 2 of 3: 2 of 2 shards were lost");
+    assert_eq!(decision.status.trials.len(), 2);
+    assert_eq!(decision.after, [Action::Release]);
+}
+
+#[test]
+fn an_abort_between_two_trials_ends_the_run() {
+    let abort = of_presets(&json!({"abort": true}));
+    // It came when the first was over.
+    let decision = decide_on(&abort, &in_trial(0, &json!({})), &over(0, Ending::Completed, VerdictValue::Valid));
+    assert_eq!((decision.status.phase, decision.status.trials.len()), (Phase::Aborted, 1));
+    assert_eq!(decision.status.trials[0].state, TrialOutcome::Completed);
+    assert_eq!(decision.after, [Action::Release]);
+    // After the last it changes nothing.
+    let decision = decide_on(&abort, &in_trial(2, &json!({})), &over(2, Ending::Completed, VerdictValue::Valid));
+    assert_eq!(decision.status.phase, Phase::Succeeded);
+    // While it is suspended there is nobody to stop.
+    let waits = json!({"phase": "Suspended", "trial": {"index": 1, "of": 3, "attempt": 0}});
+    let decision = decide_on(&abort, &in_trial(1, &waits), &idle());
+    assert_eq!((decision.status.phase, decision.status.verdict.unwrap().value), (Phase::Aborted, VerdictValue::Valid));
+}
+
+#[test]
+fn suspending_holds_between_trials() {
+    let suspend = of_presets(&json!({"suspend": true}));
+    let decision = decide_on(&suspend, &in_trial(0, &json!({})), &over(0, Ending::Completed, VerdictValue::Valid));
+    assert_eq!((decision.status.trials.len(), decision.after.len()), (1, 0));
+    let held = decide_on(&suspend, &decision.status, &over(0, Ending::Completed, VerdictValue::Valid));
+    assert_eq!((held.status.phase, held.status.trials.len()), (Phase::Suspended, 1));
+    assert_eq!(held.after, [Action::StopConducting, Action::DeleteChildren]);
+    let gone = Observed { job: None, ..idle() };
+    let resumed = decide_on(&of_presets(&json!({})), &held.status, &gone);
+    let conduct = Action::Conduct { epoch: 2, trial: 1, resume: None, attempts: 0 };
+    assert_eq!(resumed.after, [conduct, Action::CreateChildren]);
+}
+
+#[test]
+fn a_new_operator_goes_on_with_the_trial_that_runs() {
+    let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &json!({"phase": "Running"})), &idle());
+    let resume = Some(StartRecord { attempt: 1, start_at_unix_nanoseconds: 1_767_229_140_000_000_000 });
+    assert_eq!(decision.after, [Action::Conduct { epoch: 2, trial: 1, resume, attempts: 0 }]);
+    assert_eq!((decision.status.phase, decision.status.trials.len()), (Phase::Running, 1));
+}
+
+#[test]
+fn an_operator_that_makes_other_trials_of_the_spec_fails_the_run() {
+    for change in [json!({"planHash": "0".repeat(64)}), json!({"trial": {"index": 3, "of": 3, "attempt": 1}})] {
+        let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &change), &idle());
+        assert_eq!((decision.status.phase, failed(&decision)), (Phase::Failed, "PlanChanged"));
+        assert_eq!(decision.status.trials.len(), 1);
+        assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    }
+    // The one that began it goes on.
+    let mut running = over(1, Ending::Completed, VerdictValue::Valid);
+    let progress = Progress { stage: ConductStage::Running, trial: 1, of: 3, attempt: 1, ..Progress::default() };
+    running.conduct = Some(ConductView::Running(Box::new(progress)));
+    let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &json!({"planHash": "0".repeat(64)})), &running);
+    assert!(!decision.status.phase.is_terminal());
+}
