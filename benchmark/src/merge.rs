@@ -9,7 +9,7 @@ use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::limits;
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::rate::CumulativeRate;
-use redisbench_wire::snapshot::{ErrorTally, Latency, Snapshot, Tally};
+use redisbench_wire::snapshot::{ErrorTally, Latency, Snapshot, Tally, Verification};
 
 use crate::conductor::Outcome;
 
@@ -42,6 +42,8 @@ pub struct Merged {
     pub lateness: Option<Histogram<u64>>,
     /// By kind, the most frequent first.
     pub errors: Vec<ErrorTally>,
+    /// What was found of the answers, without the findings; none if nothing was checked.
+    pub verification: Option<Verification>,
     /// Succeeded requests over time.
     pub pace: Pace,
 }
@@ -132,8 +134,18 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
         nodes: nodes(&snapshots)?,
         lateness: lateness(&snapshots)?,
         errors: errors(&snapshots),
+        verification: verification(snapshots.iter().copied()),
         pace: pace(&snapshots, plans.first().and_then(CumulativeRate::of).as_ref()),
     }))
+}
+
+/// The counts of all shards together; none if nothing was checked.
+pub(crate) fn verification<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<Verification> {
+    let mut sum: Option<Verification> = None;
+    for found in snapshots.filter_map(|snapshot| snapshot.verification.as_ref()) {
+        sum.get_or_insert_default().add(found, 0);
+    }
+    sum
 }
 
 /// Counts from elsewhere may be anything, so sums stop at the largest number.

@@ -6,7 +6,7 @@ mod trials;
 
 use std::time::Duration;
 
-use redisbench_wire::plan::{Bound, Limits, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, Limits, Load, ShardPlan, Verify};
 
 use crate::api::{self, Validated};
 
@@ -38,6 +38,7 @@ fn shard_plan(spec: &Validated, run: &str, trial: u32, shard: u32) -> ShardPlan 
         target: spec.target.clone(),
         workload: spec.workload.clone(),
         preload: spec.preload.clone(),
+        verify: spec.verify,
         load: spec.load.clone(),
         connections: part_u32(spec.connections, shard, shards),
         connect_rate: spec.connect_rate,
@@ -78,12 +79,18 @@ fn limits(spec: &Validated) -> Limits {
         Load::ClosedLoop => Duration::ZERO,
     };
     let request = Duration::from_nanos(spec.timeouts.request_nanoseconds);
+    let last_read = last_read(spec.workload.followed(spec.verify).is_some());
     Limits {
-        trial_nanoseconds: nanoseconds(spec.warmup + spec.bound.longest() + unsent + request + TRIAL_GRACE),
+        trial_nanoseconds: nanoseconds(spec.warmup + spec.bound.longest() + unsent + request + last_read + TRIAL_GRACE),
         // The first to be armed waits for the last, which may take as long as the spec allows.
         armed_nanoseconds: nanoseconds(ARMED_LIMIT.max(spec.shards.prepare_timeout)),
         finished_nanoseconds: nanoseconds(FINISHED_LIMIT),
     }
+}
+
+/// How long what was written may be read for when the load is over.
+pub(crate) fn last_read(followed: bool) -> Duration {
+    if followed { Duration::from_nanos(Verify::LAST_READ_NANOSECONDS) } else { Duration::ZERO }
 }
 
 /// Part `index` of `parts` of `whole`: they differ by one at most, and sum to the whole.

@@ -5,6 +5,7 @@ mod ending;
 mod finished;
 mod live;
 mod trials;
+mod verification;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;

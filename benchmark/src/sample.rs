@@ -108,6 +108,7 @@ pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
         }],
         errors: Vec::new(),
         latency,
+        verification: None,
         generator: Generator::default(),
     }
 }

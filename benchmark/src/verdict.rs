@@ -38,6 +38,9 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         overflow(merged),
         generator::cpu(outcome),
         generator::late(outcome, merged),
+        wrong_replies(merged),
+        data_lost(merged),
+        keys_unread(merged),
         not_verified(spec),
     ]
     .into_iter()
@@ -49,6 +52,41 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
 
 fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictReason {
     VerdictReason { reason, severity, message: people::cut(message, REASON_BYTES).to_owned() }
+}
+
+/// What answers wrongly may do so for less work, and its replies count as successes.
+fn wrong_replies(merged: &Merged) -> Option<VerdictReason> {
+    let found = merged.verification.as_ref().filter(|found| found.corrupt + found.mismatched > 0)?;
+    let message = format!(
+        "{} replies held a value that nobody wrote and {} were of a type or number that the command cannot have answered with, \
+         of {} that were checked; all of them count as succeeded: see result.verification.findings",
+        people::count(found.corrupt),
+        people::count(found.mismatched),
+        people::count(found.checked)
+    );
+    Some(reason(ReasonKind::WrongReplies, VerdictValue::Degraded, &message))
+}
+
+/// The target's doing: what was measured is what it is.
+fn data_lost(merged: &Merged) -> Option<VerdictReason> {
+    let found = merged.verification.as_ref().filter(|found| found.lost_writes + found.lost_keys > 0)?;
+    let message = format!(
+        "the target has lost {} acknowledged writes and {} keys that had one: see result.verification.findings; a replica \
+         that took over, or a restart, loses what it had not yet: WAIT, min-replicas-to-write or appendfsync always",
+        people::count(found.lost_writes),
+        people::count(found.lost_keys)
+    );
+    Some(reason(ReasonKind::DataLost, VerdictValue::Valid, &message))
+}
+
+fn keys_unread(merged: &Merged) -> Option<VerdictReason> {
+    let found = merged.verification.as_ref().filter(|found| found.unread_keys > 0)?;
+    let message = format!(
+        "{} of the keys that were written could not be read within a minute of the load's end: what was lost of them is not \
+         known",
+        people::count(found.unread_keys)
+    );
+    Some(reason(ReasonKind::KeysUnread, VerdictValue::Valid, &message))
 }
 
 /// No doubt about the numbers, but about whose they are.

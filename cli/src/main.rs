@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
-use redisbench_benchmark::api::status::{Phase, VerdictValue};
+use redisbench_benchmark::api::status::{Phase, VerdictValue, VerificationResult};
 use tracing_subscriber::EnvFilter;
 
 use arguments::{Arguments, Command};
@@ -27,6 +27,8 @@ const GOOD: u8 = 0;
 const BAD: u8 = 1;
 /// A bad manifest or wrong usage.
 const USAGE: u8 = 2;
+/// As good, but what was to be verified of the target is not: it lost data or answered wrongly.
+const UNVERIFIED: u8 = 3;
 
 // One thread: the kernel ends child processes with the thread that started them, and the machine's processors are for
 // the load.
@@ -62,16 +64,33 @@ fn exit_code(status: Option<&RedisBenchmarkStatus>) -> u8 {
         status.verdict.as_ref().is_none_or(|verdict| verdict.value == VerdictValue::Invalid)
     };
     match status {
-        Some(status) if status.phase == Phase::Succeeded && !invalid(status) => GOOD,
+        Some(status) if status.phase == Phase::Succeeded && !invalid(status) => {
+            let verification = status.result.as_ref().and_then(|result| result.verification.as_ref());
+            if verification.is_some_and(VerificationResult::is_wrong) { UNVERIFIED } else { GOOD }
+        }
         _ => BAD,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use redisbench_benchmark::api::status::{LimitedBy, Verdict};
+    use redisbench_benchmark::api::status::{LimitedBy, TrialResult, Verdict};
 
     use super::*;
+
+    #[test]
+    fn a_target_that_lost_data_has_an_exit_code_of_its_own() {
+        let code = |phase: Phase, value: VerdictValue, lost_writes: u64| {
+            let verification = Some(VerificationResult { lost_writes, ..VerificationResult::default() });
+            let result = Some(TrialResult { verification, ..TrialResult::default() });
+            let verdict = Some(Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown });
+            exit_code(Some(&RedisBenchmarkStatus { phase, verdict, result, ..RedisBenchmarkStatus::default() }))
+        };
+        assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, 0), GOOD);
+        assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, 1), UNVERIFIED);
+        assert_eq!(code(Phase::Succeeded, VerdictValue::Invalid, 1), BAD);
+        assert_eq!(code(Phase::Aborted, VerdictValue::Valid, 1), BAD);
+    }
 
     #[test]
     fn only_a_complete_result_that_is_not_invalid_is_good() {

@@ -6,6 +6,7 @@ mod paint;
 mod result;
 mod setup;
 mod trials;
+mod verification;
 
 use std::io::{self, IsTerminal as _, Write};
 

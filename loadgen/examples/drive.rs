@@ -14,7 +14,7 @@ use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, T
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
-    ShardPlan, Target, Timeouts, Values, Workload, WorkloadOptions,
+    ShardPlan, Target, Timeouts, Values, Verify, Workload, WorkloadOptions,
 };
 use redisbench_wire::{Detail, plan as wire_plan};
 
@@ -70,6 +70,7 @@ async fn main() -> anyhow::Result<()> {
             topology: Arc::new(topology(&options.addresses)),
             handshake: Handshake::default(),
             tls: options.tls_ca.as_deref().map(tls).transpose()?,
+            may_evict: false,
             host: String::new(),
         },
         sender,
@@ -200,6 +201,7 @@ fn plan(options: &Options) -> ShardPlan {
             options: WorkloadOptions::default(),
         },
         preload: if options.preload { Preload::Always } else { Preload::None },
+        verify: Verify::None,
         load,
         connections: options.connections,
         pipeline: options.pipeline,

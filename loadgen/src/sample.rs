@@ -2,7 +2,7 @@
 
 use redisbench_wire::plan::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
-    Target, Timeouts, Topology, Values, Workload, WorkloadOptions,
+    Target, Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
 };
 
 /// One second in nanoseconds.
@@ -39,6 +39,7 @@ pub fn plan() -> ShardPlan {
             options: WorkloadOptions::default(),
         },
         preload: Preload::Always,
+        verify: Verify::None,
         load: Load::ClosedLoop,
         connections: 4,
         pipeline: 1,

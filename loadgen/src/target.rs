@@ -88,6 +88,8 @@ pub struct Found {
     pub handshake: Handshake,
     /// How to speak TLS to them, if they do.
     pub tls: Option<Tls>,
+    /// Whether they may remove keys of their own accord, as far as the one that was asked tells.
+    pub may_evict: bool,
 }
 
 /// Where the secrets are mounted that a target wants to see.

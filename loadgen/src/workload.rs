@@ -182,6 +182,17 @@ impl Workload {
         Self::new(plan, &[operation], |_, _| Ok(Pattern::Sequential)).map(Some)
     }
 
+    /// The last read's: request k reads key k of the keys whose values are followed. None if there are none.
+    ///
+    /// # Errors
+    /// When the plan cannot be run.
+    pub fn of_last_read(plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
+        let Some(followed) = plan.followed() else { return Ok(None) };
+        let arguments = vec![vec![Part::Literal("GET".to_owned())], vec![Part::Key]];
+        let operation = Operation { name: "last read".into(), weight: 1, arguments, keys: Some(followed.keys) };
+        Self::new(plan, &[operation], |_, _| Ok(Pattern::Sequential)).map(Some)
+    }
+
     /// Single commands of these operations.
     fn new(
         plan: &ShardPlan,
@@ -258,6 +269,11 @@ impl Workload {
         Draw { operation, key: self.templates[usize::from(operation)].key_number(k) }
     }
 
+    /// The number in the key of request `k`, which is of `operation`.
+    pub fn key(&self, k: u64, operation: u16) -> u64 {
+        self.templates[usize::from(operation)].key_number(k)
+    }
+
     /// The operation of request `k`.
     #[inline]
     pub fn operation(&self, k: u64) -> u16 {
@@ -277,6 +293,11 @@ impl Workload {
     pub fn encode(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
         let template = &self.templates[usize::from(operation)];
         template.encode(k, &self.values, room)
+    }
+
+    /// The same, by the way that all commands can go: for loads that do more than send.
+    pub fn encode_any(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
+        self.templates[usize::from(operation)].encode_steps(k, &self.values, room)
     }
 
     /// The command of request `k` as [`Self::encode`] writes it, for those who are in no hurry.

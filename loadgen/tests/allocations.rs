@@ -15,7 +15,8 @@ use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, m
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, HotKeys, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload,
-    PreloadPace, ShardPlan, Target, Timeouts, ValueContent, ValueSize, Values, WeightedSize, Workload, WorkloadOptions,
+    PreloadPace, ShardPlan, Target, Timeouts, ValueContent, ValueSize, Values, Verify, WeightedSize, Workload,
+    WorkloadOptions,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -118,6 +119,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
             options: WorkloadOptions::default(),
         },
         preload: Preload::None,
+        verify: Verify::None,
         load,
         connections: 10,
         pipeline: 16,
@@ -182,6 +184,7 @@ fn allocations(cluster: bool, load: Load, varied: bool, requests: u64) -> u64 {
             topology: Arc::new(server.topology()),
             handshake: Handshake::default(),
             tls: None,
+            may_evict: false,
             host: String::new(),
         };
         let engine = Engine::spawn(config, sender).unwrap();

@@ -162,6 +162,7 @@ impl Engine {
             operations: Vec::new(),
             nodes: Vec::new(),
             errors: Vec::new(),
+            verification: None,
             generator: Generator { host: host.to_owned(), workers: 1, ..Generator::default() },
         }
     }

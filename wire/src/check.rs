@@ -33,6 +33,7 @@ impl Snapshot {
         if let Some(lateness) = &self.latency.lateness {
             histogram("lateness", lateness, Kind::Request)?;
         }
+        self.check_verification()?;
         self.check_operations()?;
         self.check_nodes()?;
         let errors = sum("errors by kind", self.errors.iter().map(|error| error.count))?;
@@ -87,6 +88,15 @@ impl Snapshot {
             Some((what, at)) => Err(format!("{what} is {at} ns, which no clock can show")),
             None => Ok(()),
         }
+    }
+
+    fn check_verification(&self) -> Result<(), String> {
+        let Some(verification) = &self.verification else { return Ok(()) };
+        verification.counts().into_iter().try_for_each(|number| count("what was verified", number))?;
+        let findings = verification.findings.len() as u64;
+        at_most("findings", findings, "a snapshot may have", limits::FINDINGS as u64)?;
+        let last = verification.findings.iter().map(|finding| finding.at_nanoseconds).max().unwrap_or(0);
+        at_most("the time of a finding", last, "any clock", LARGEST_INSTANT_NANOSECONDS)
     }
 
     fn check_operations(&self) -> Result<(), String> {

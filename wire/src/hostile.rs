@@ -14,7 +14,8 @@ use crate::histogram::{EncodedHistogram, HIGHEST_NANOSECONDS, Kind};
 use crate::limits::LARGEST_COUNT;
 use crate::plan::tests::plan;
 use crate::snapshot::{
-    ErrorTally, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally, Window,
+    ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally,
+    Verification, Window,
 };
 use crate::{
     AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, EpochRequest, FailureReason,
@@ -246,6 +247,19 @@ fn snapshots() -> Vec<Vec<u8>> {
             service: EncodedHistogram::encode(&recorded(Kind::Node, &values)).unwrap(),
         }],
         errors: vec![ErrorTally { kind: "WRONGTYPE".into(), count: 2, first_message: "WRONGTYPE no".into() }],
+        verification: Some(Verification {
+            checked: 9,
+            lost_writes: 1,
+            findings: vec![Finding {
+                kind: FindingKind::LostWrite,
+                key: "rb:1".into(),
+                expected: "7".into(),
+                seen: "6".into(),
+                node: "redis:6379".into(),
+                at_nanoseconds: 12_000_000_000,
+            }],
+            ..Verification::default()
+        }),
         generator: Generator { host: "n1".into(), workers: 1, ..Generator::default() },
     };
     let live = Snapshot {

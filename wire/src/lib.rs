@@ -18,6 +18,7 @@ pub mod plan;
 pub mod rate;
 mod selfcheck;
 pub mod snapshot;
+mod verification;
 
 #[cfg(test)]
 mod hostile;

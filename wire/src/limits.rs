@@ -21,6 +21,9 @@ pub const NODES: usize = 1024;
 /// The most kinds of error that are told apart.
 pub const ERROR_KINDS: usize = 64;
 
+/// The most wrong answers that a snapshot describes.
+pub const FINDINGS: usize = 64;
+
 /// The longest text of a server or a failure that is kept, in bytes.
 pub const MESSAGE_BYTES: usize = 256;
 

@@ -4,6 +4,7 @@
 mod load;
 mod options;
 mod target;
+mod verify;
 mod workload;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use sha2::{Digest, Sha256};
 pub use load::{Arrival, Bound, Load, PipelineMode, RateStage};
 pub use options::{Fill, Script, Transaction, Wait, WorkloadOptions};
 pub use target::{AddressMapping, Protocol, Target, Tls, TlsVersion, Topology, Trust};
+pub use verify::{Followed, Role, Verify};
 pub use workload::{
     HotKeys, KeyPattern, Keys, Operation, Part, ValueContent, ValueSize, Values, WeightedSize, Workload,
 };
@@ -35,6 +37,9 @@ pub struct ShardPlan {
     pub workload: Workload,
     /// What is written before the trial.
     pub preload: Preload,
+    /// What is checked of the answers.
+    #[serde(default)]
+    pub verify: Verify,
     /// How fast and over how many connections.
     pub load: Load,
     /// Connections of this shard, at least 1.
@@ -177,6 +182,7 @@ pub(crate) mod tests {
                 options: WorkloadOptions::default(),
             },
             preload: Preload::Always,
+            verify: Verify::Replies,
             load: Load::OpenLoop {
                 rate_per_second: 1000,
                 stages: vec![RateStage { nanoseconds: 1, from_per_second: 2, to_per_second: 3 }],

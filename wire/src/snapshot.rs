@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::EncodedHistogram;
 pub use crate::selfcheck::{Environment, Generator, Interface, ReceiveDelay, Sending};
+pub use crate::verification::{Finding, FindingKind, Verification};
 use crate::{bounded, limits};
 
 /// A shard's snapshot. Only one with a higher sequence of the accepted incarnation replaces an earlier one.
@@ -46,6 +47,9 @@ pub struct Snapshot {
     /// Errors of the measured requests by kind.
     #[serde(deserialize_with = "bounded::list::<_, _, {limits::ERROR_KINDS}>")]
     pub errors: Vec<ErrorTally>,
+    /// What was found of the answers; none if nothing is checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
     /// What the load generator measured of itself.
     pub generator: Generator,
 }

@@ -25,6 +25,7 @@ pub mod transaction;
 mod validate;
 mod validated;
 pub mod values;
+pub mod verify;
 pub mod workload;
 
 pub use crd::{chart_crd_template, crd_yaml, custom_resource_definition};

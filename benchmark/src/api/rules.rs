@@ -202,11 +202,38 @@ pub(super) const RULES: &[Rule] = &[
         field: Some(".load"),
     },
     Rule {
+        at: "spec",
+        condition: "self.verify.mode != 'Values' || self.load.pipelineMode != 'Batch'",
+        message: "load.pipelineMode must be Window with verify.mode Values: a key has one write in flight at a time",
+        expression: None,
+        field: Some(".load"),
+    },
+    Rule {
         at: "spec.workload",
         condition: "self.onMiss == 'Ignore' || self.transaction.size == 0",
         message: "onMiss Fill does not go with transaction: set it to Ignore, or transaction.size to 0",
         expression: None,
         field: Some(".onMiss"),
+    },
+    Rule {
+        at: "spec",
+        condition: "self.verify.mode != 'Values' || (self.workload.keys.count >= self.shards.count && \
+                    self.workload.keys.count <= 8000000 * self.shards.count)",
+        message: "workload.keys.count must be 1 to 8000000 for each of shards.count with verify.mode Values: a shard remembers \
+                  each of its keys",
+        expression: None,
+        field: Some(".workload"),
+    },
+    Rule {
+        at: "spec",
+        condition: "self.verify.mode != 'Values' || ((!has(self.workload.values.size.fixed) || \
+                    self.workload.values.size.fixed.bytes >= 24) && (!has(self.workload.values.size.range) || \
+                    self.workload.values.size.range.minBytes >= 24) && (!has(self.workload.values.size.weighted) || \
+                    self.workload.values.size.weighted.all(size, size.bytes >= 24)))",
+        message: "workload.values.size must have no length below 24 with verify.mode Values: so many bytes of a value say \
+                  which write it is",
+        expression: None,
+        field: Some(".workload"),
     },
     Rule {
         at: "spec.workload.values.size",

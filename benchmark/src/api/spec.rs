@@ -13,6 +13,7 @@ use super::safety::SafetySpec;
 use super::status::RedisBenchmarkStatus;
 use super::target::TargetSpec;
 use super::template::ShardTemplate;
+use super::verify::VerifySpec;
 use super::workload::{PreloadSpec, WorkloadSpec};
 
 /// Names of targets and operations: a DNS label.
@@ -61,6 +62,9 @@ pub struct RedisBenchmarkSpec {
     /// What is written before the measurement. Default: nothing.
     #[serde(default)]
     pub preload: PreloadSpec,
+    /// What is checked of the target's answers. Default: nothing.
+    #[serde(default)]
+    pub verify: VerifySpec,
     /// What happens to the keys when the load is over. Default: they are kept.
     #[serde(default)]
     pub cleanup: CleanupSpec,

@@ -4,6 +4,7 @@ mod result;
 mod shard;
 mod trial;
 mod verdict;
+mod verification;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
@@ -16,6 +17,7 @@ pub use result::{
 pub use shard::{ShardOutcome, ShardResult};
 pub use trial::{TrialLine, TrialOutcome, TrialStatus};
 pub use verdict::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
+pub use verification::{FindingKind, FindingResult, VerificationResult};
 
 /// How far a benchmark is, and what it measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,7 +70,7 @@ pub struct RedisBenchmarkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub artifacts: Vec<Artifact>,
-    /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled.
+    /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled; Verified if something was to be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -23,6 +23,7 @@ use super::target::{self, TargetSecrets, TargetType};
 use super::transaction;
 use super::validated::{Bound, Shards, Validated};
 use super::values;
+use super::verify;
 use super::workload::{Mix, OnMiss, OperationSpec, PreloadMode, WorkloadSpec};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
@@ -51,6 +52,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     // Two fields are compared only once each is right by itself: else one mistake would show as three.
     if problems.is_empty() {
         check_across(spec, bound, &mut problems);
+        verify::check(spec, &workload, &mut problems);
     }
     let (Some(target), Some(load), Some(bound), true) = (target, load, bound, problems.is_empty()) else {
         problems.sort_by(|a, b| a.field.cmp(&b.field));
@@ -67,6 +69,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             PreloadMode::FillMissing => plan::Preload::FillMissing,
         },
         preload_pace: plan::PreloadPace { rate_per_second: spec.preload.rate, pipeline: spec.preload.pipeline },
+        verify: spec.verify.mode.into(),
         cleanup: spec.cleanup.keys == CleanupKeys::DeletePrefix,
         load,
         connections: spec.load.connections,

@@ -19,6 +19,8 @@ pub struct Validated {
     pub preload: plan::Preload,
     /// How fast.
     pub preload_pace: plan::PreloadPace,
+    /// What is checked of the answers.
+    pub verify: plan::Verify,
     /// Whether the keys are deleted when the load is over.
     pub cleanup: bool,
     /// How requests come about.

@@ -17,6 +17,7 @@ use super::prepare::exchange;
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
 use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, ShardPresence, Unreachable, reason};
+use crate::plan::last_read;
 
 /// A loop that wakes so late has not run: its process was stopped, or its machine.
 const STOOD_STILL: Duration = Duration::from_secs(1);
@@ -215,7 +216,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// clock's zero, counts from there: until then nobody may have asked.
     fn give_up_at(&self) -> Instant {
         let end = self.end_at().unwrap_or_default().max(0);
-        self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect)))
+        let reads = self.shards.first().is_some_and(|shard| shard.plan.followed().is_some());
+        self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect + last_read(reads))))
     }
 
     fn load_is_over(&self) -> bool {

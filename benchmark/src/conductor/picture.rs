@@ -49,6 +49,7 @@ pub fn merge(shards: &[Shard], since_start: i64) -> Option<LivePicture> {
         response,
         service,
         errors,
+        verification: crate::merge::verification(shards.iter().filter_map(|shard| shard.snapshot.as_ref())),
         achieved_per_second: round(achieved),
         measuring,
     })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use redisbench_wire::snapshot::Tally;
+use redisbench_wire::snapshot::{Tally, Verification};
 
 use super::drive::planned_length;
 use super::{ConductorConfig, StartRecord};
@@ -119,6 +119,8 @@ pub struct LivePicture {
     pub service: Option<Histogram<u64>>,
     /// Errors by kind, the most frequent first.
     pub errors: Vec<(String, u64)>,
+    /// What was found of the answers so far; none if nothing is checked.
+    pub verification: Option<Verification>,
     /// How much of the trial is over.
     pub percent: u8,
     /// Successful requests per second since the measurement began; of the warm-up while that lasts.

@@ -16,6 +16,8 @@ pub mod condition {
     pub const COMPLETE: &str = "Complete";
     /// The verdict is not Invalid.
     pub const VALID: &str = "Valid";
+    /// What was checked of the target's answers is right. Only if something was to be checked.
+    pub const VERIFIED: &str = "Verified";
     /// Could not be measured.
     pub const FAILED: &str = "Failed";
     /// kstatus: the operator is working on it.
@@ -48,6 +50,14 @@ pub mod reason {
     pub const NOT_MEASURED: &str = "NotMeasured";
     /// No verdict.
     pub const NOT_JUDGED: &str = "NotJudged";
+    /// Nothing that was checked is wrong.
+    pub const VERIFIED: &str = "Verified";
+    /// The target has lost acknowledged writes or keys.
+    pub const DATA_LOST: &str = "DataLost";
+    /// Replies were wrong.
+    pub const WRONG_REPLIES: &str = "WrongReplies";
+    /// Some keys could not be read when the load was over.
+    pub const KEYS_UNREAD: &str = "KeysUnread";
     /// Held back by the user.
     pub const SUSPENDED: &str = "Suspended";
     /// One trial of several is over, and the next begins.

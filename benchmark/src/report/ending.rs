@@ -2,7 +2,7 @@
 
 use super::conditions::{Conditions, Truth, condition, reason};
 use super::trials::{add_line, worst};
-use super::{Finished, Subject};
+use super::{Finished, Subject, verification};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{Phase, Summary, Verdict, VerdictValue};
 use crate::conductor::Ending;
@@ -81,6 +81,10 @@ impl Subject<'_> {
         let failed = status.phase == Phase::Failed;
         let complete = status.phase == Phase::Succeeded;
         let (valid, valid_reason, valid_message) = validity(status.verdict.as_ref());
+        let verified = status.result.as_ref().and_then(|result| result.verification.as_ref());
+        if let Some((truth, why, message)) = verified.map(verification::condition) {
+            Conditions::new(status, self.generation, self.now).set(condition::VERIFIED, truth, why, &message);
+        }
         let obstacle = if failed { why } else { reason::NO_OBSTACLE };
         Conditions::new(status, self.generation, self.now)
             .set(condition::FINISHED, true, finished, message)

@@ -8,7 +8,7 @@ use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::{self, Load, ShardPlan};
 use redisbench_wire::snapshot::{Sending, Tally};
 
-use super::{STATUS_BYTES, trial};
+use super::{STATUS_BYTES, trial, verification};
 use crate::api::Validated;
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 use crate::api::status::{
@@ -214,6 +214,7 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
         errors: errors(merged),
         shards: shards(outcome, &merged.unknown, size)?,
         truncated: None,
+        verification: verification::result(spec, outcome, merged),
         warmup: (merged.warmup != Tally::default()).then(|| requests(&merged.warmup, 0, size)),
         preload: (merged.preload_commands > 0)
             .then_some(PreloadResult { keys: merged.preloaded_keys, commands: merged.preload_commands }),
@@ -239,6 +240,10 @@ fn shortened(whole: TrialResult, most: usize) -> Result<TrialResult, serde_json:
         truncated.shards += shorten(&mut result.shards, listed, |shard| {
             Reverse((shard.state == ShardOutcome::Lost, shard.requests.errors, shard.p99_nanoseconds))
         });
+        if let Some(verification) = &mut result.verification {
+            truncated.findings +=
+                shorten(&mut verification.findings, listed, |finding| finding.after_start_milliseconds);
+        }
         result.truncated = (truncated != Truncated::default()).then_some(truncated);
         if serde_json::to_vec(&result)?.len() <= most {
             return Ok(result);

@@ -94,6 +94,7 @@ pub fn snapshot(shard: u32, requests: &Requests) -> Snapshot {
         operations: Vec::new(),
         nodes: Vec::new(),
         errors: Vec::new(),
+        verification: None,
         generator: Generator::default(),
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use redisbench_benchmark::api::GoDuration;
 use redisbench_benchmark::api::RedisBenchmarkSpec;
 use redisbench_benchmark::api::spec::{CleanupSpec, LoadType};
+use redisbench_benchmark::api::verify::VerifySpec;
 use redisbench_benchmark::api::workload::PreloadSpec;
 use redisbench_wire::plan::Topology;
 
@@ -160,6 +161,8 @@ fn shortened(spec: &mut RedisBenchmarkSpec) {
     load.warmup = GoDuration::from(Duration::ZERO);
     spec.preload = PreloadSpec::default();
     spec.cleanup = CleanupSpec::default();
+    // It keeps no keys, and so would lose all of them.
+    spec.verify = VerifySpec::default();
 }
 
 /// The same, as fast as it goes.

@@ -6,6 +6,7 @@ use redisbench_benchmark::api::target::TargetType;
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
+use super::verification;
 use redisbench_benchmark::people::{bandwidth, count, latency, rate};
 
 /// Below this the busiest worker leaves its processor idle now and then; above it, it is likely the limit.
@@ -18,6 +19,9 @@ pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) 
     text.push_str(&requests(result).text(paint));
     if !result.errors.is_empty() {
         text.push_str(&errors(result).text(paint));
+    }
+    if let Some(found) = &result.verification {
+        text.push_str(&verification::section(found, paint));
     }
     // The one node of a standalone target would only repeat the total.
     let standalone = benchmark.spec.targets.iter().all(|target| target.kind == TargetType::Standalone);
@@ -223,6 +227,7 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
             (truncated.nodes, "nodes"),
             (truncated.errors, "kinds of error"),
             (truncated.shards, "shards"),
+            (truncated.findings, "wrong answers"),
         ];
         for (number, name) in left_out.into_iter().filter(|(number, _)| *number > 0) {
             notes.push(format!("{} more {name} are in the artifacts only.", count(number)));

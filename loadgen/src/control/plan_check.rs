@@ -2,7 +2,11 @@
 //! crashing the shard.
 
 use redisbench_wire::limits;
-use redisbench_wire::plan::{Bound, Keys, Load, Operation, Part, ShardPlan, Topology, ValueSize, Values};
+use redisbench_wire::plan::{
+    Bound, Keys, Load, Operation, Part, PipelineMode, ShardPlan, Topology, ValueSize, Values, Verify,
+};
+
+use crate::workload;
 
 /// The largest value that Redis takes.
 const VALUE_BYTES: u32 = 512 << 20;
@@ -39,6 +43,7 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     })?;
     operations.iter().try_for_each(check_operation)?;
     check_options(plan)?;
+    check_verify(plan)?;
     let longest = match plan.bound {
         Bound::Duration { nanoseconds } => nanoseconds,
         Bound::Requests { max_nanoseconds, .. } => max_nanoseconds,
@@ -59,6 +64,30 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     require(longest > 0, || "bound: the measurement has no time".into())?;
     let timeouts = plan.timeouts;
     require(timeouts.connect_nanoseconds > 0 && timeouts.request_nanoseconds > 0, || "a timeout is 0".into())
+}
+
+/// What is remembered of keys has its bound, and a stamp needs its room.
+fn check_verify(plan: &ShardPlan) -> Result<(), String> {
+    let options = &plan.workload.options;
+    let single =
+        options.transaction.is_none() && options.wait.is_none() && options.fills.is_empty() && !options.in_turns;
+    require(plan.verify == Verify::None || single, || {
+        "verify: not with transactions, WAIT, fills or a mix in turns".into()
+    })?;
+    let Some(followed) = plan.followed() else { return Ok(()) };
+    let part = workload::part_of(followed.keys.count, plan.shard.into(), plan.shards.into());
+    require(part.end - part.start <= Verify::KEYS_PER_SHARD, || {
+        format!("verify: {} keys of a shard's own, more than {}", part.end - part.start, Verify::KEYS_PER_SHARD)
+    })?;
+    require(!part.is_empty(), || "verify: the shard has no key of its own".into())?;
+    let values = plan.verify == Verify::Values;
+    let shortest = plan.workload.values.size.shortest();
+    require(!values || shortest >= Verify::STAMP_BYTES, || {
+        format!("verify: a value of {shortest} bytes has no room for a stamp of {}", Verify::STAMP_BYTES)
+    })?;
+    require(plan.pipeline_mode == PipelineMode::Window, || {
+        "verify: values are not followed with pipelineMode Batch".into()
+    })
 }
 
 /// Beyond these bounds the schedule's arithmetic would be wrong.
@@ -164,7 +193,7 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         type Spoil = fn(&mut ShardPlan);
-        let faults: [(Spoil, &str); 27] = [
+        let faults: [(Spoil, &str); 30] = [
             (|plan| plan.warmup_nanoseconds = u64::MAX, "a time is longer"),
             (|plan| plan.shard = 3, "shard 3 of 3 shards"),
             (|plan| plan.connections = 0, "connections is 0"),
@@ -195,6 +224,18 @@ mod tests {
             (|plan| plan.load = open(1, &[stage(u64::MAX / 2, 1, 1); 3]), "longer than"),
             (|plan| plan.bound = Bound::Requests { count: 1, max_nanoseconds: 0 }, "bound: "),
             (|plan| plan.timeouts.request_nanoseconds = 0, "a timeout is 0"),
+            (
+                |plan| (plan.verify, plan.workload.keys.count) = (Verify::Values, 24_000_003),
+                "verify: 8000001 keys of a shard's own",
+            ),
+            (
+                |plan| (plan.verify, plan.workload.values) = (Verify::Values, Values::fixed(23)),
+                "verify: a value of 23 bytes has no room",
+            ),
+            (
+                |plan| (plan.verify, plan.pipeline_mode) = (Verify::Values, PipelineMode::Batch),
+                "verify: values are not followed with pipelineMode Batch",
+            ),
         ];
         for (spoil, part) in faults {
             let mut plan = plan();

@@ -343,6 +343,7 @@ impl Shard {
             topology,
             handshake: found.handshake,
             tls: found.tls,
+            may_evict: found.may_evict,
             host: self.settings.identity.host.clone(),
         };
         match Engine::spawn(config, sender).and_then(|engine| engine.connect().map(|()| engine)) {

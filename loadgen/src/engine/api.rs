@@ -23,6 +23,8 @@ pub struct EngineConfig {
     pub handshake: Handshake,
     /// How to speak TLS, if the servers do.
     pub tls: Option<Tls>,
+    /// Whether the servers may remove keys of their own accord: a key that is missing then says nothing.
+    pub may_evict: bool,
     /// This machine's name, reported in snapshots.
     pub host: String,
 }

@@ -17,6 +17,7 @@ use crate::cluster::Topology;
 use crate::record::{Machine, Meta, WorkerReport, merge};
 use crate::schedule::Seat;
 use crate::selfcheck::Observer;
+use crate::verify;
 use crate::workload::Workload;
 
 /// A running engine. Dropping it stops its threads.
@@ -44,7 +45,7 @@ impl Engine {
     /// # Errors
     /// When the plan cannot be run or the kernel refuses a thread.
     pub fn spawn(config: EngineConfig, events: mpsc::Sender<EngineEvent>) -> Result<Self, EngineError> {
-        let EngineConfig { plan, workers, topology, handshake, tls, host } = config;
+        let EngineConfig { plan, workers, topology, handshake, tls, may_evict, host } = config;
         let bad_plan = |error: crate::workload::WorkloadError| EngineError::BadPlan(error.to_string());
         if topology.nodes.is_empty() {
             return Err(EngineError::BadPlan("the target has no server".into()));
@@ -56,10 +57,15 @@ impl Engine {
         // A worker without a caller would do nothing.
         let callers = plan.concurrency.filter(|_| plan.load == Load::ClosedLoop);
         let workers = callers.map_or(workers, |callers| workers.min(callers as usize));
+        // A key whose values are followed has one owner, who knows what was written.
+        let own = verify::own_workload(&plan);
+        let workers = if own.is_some() { 1 } else { workers };
         let split = split(plan.connections, workers, topology.nodes.len());
         let common = Arc::new(Common {
-            trial: Arc::new(Workload::of_trial(&plan).map_err(bad_plan)?),
+            trial: Arc::new(Workload::of_trial(own.as_ref().unwrap_or(&plan)).map_err(bad_plan)?),
             preload: Workload::of_preload(&plan).map_err(bad_plan)?.map(Arc::new),
+            last_read: Workload::of_last_read(&plan).map_err(bad_plan)?.map(Arc::new),
+            may_evict,
             plan: Arc::clone(&plan),
             handshake,
             tls,

@@ -14,6 +14,8 @@ pub(super) enum Class {
     Measured,
     /// Of the preload.
     Preload,
+    /// Of the last read of what was written.
+    Check,
     /// Of a load that was aborted: its reply is awaited, and counts nowhere.
     Orphan,
     /// The same of a trial whose requests get several replies each.
@@ -35,7 +37,7 @@ impl Class {
 
     /// Whether a load waits for its outcome.
     pub(super) fn is_load(self) -> bool {
-        matches!(self, Self::Undecided | Self::Warmup | Self::Measured | Self::Preload | Self::Fill)
+        matches!(self, Self::Undecided | Self::Warmup | Self::Measured | Self::Preload | Self::Check | Self::Fill)
     }
 }
 

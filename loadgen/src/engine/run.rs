@@ -1,5 +1,6 @@
 //! One load, preload or trial, of one worker: its requests, its times, and how much of it is left.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
@@ -62,12 +63,15 @@ pub(super) struct Together {
 }
 
 /// A load in progress.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct Run {
     pub workload: Arc<Workload>,
     pub source: Source,
     pub together: Arc<Together>,
+    /// It is none of the trial: a preload, or the last read.
     pub preload: bool,
+    pub last_read: bool,
     pub attempt: u32,
     /// Keys whose write got no reply: the preload writes them again.
     pub redo: Vec<u64>,
@@ -189,6 +193,7 @@ impl Run {
             source,
             together,
             preload: false,
+            last_read: false,
             attempt: 0,
             redo: Vec::new(),
             allowance: None,
@@ -245,6 +250,10 @@ impl Run {
         run.filling = match (plan.concurrency, plan.pipeline_mode) {
             _ if run.is_open() => Filling::Windows,
             (Some(callers), _) => Filling::Callers(seat.share(0, callers.into())),
+            // Requests are led by their keys, which no connection of its own could do.
+            (None, _) if plan.followed().is_some() => {
+                Filling::Callers(u64::from(plan.connections) * u64::from(plan.pipeline))
+            }
             (None, PipelineMode::Batch) => Filling::Batches,
             (None, PipelineMode::Window) => Filling::Windows,
         };
@@ -287,13 +296,31 @@ impl Run {
         run
     }
 
+    /// The last read of `keys` over so many connections, until `ends` at the latest.
+    pub(super) fn last_read(
+        plan: &ShardPlan,
+        workload: Arc<Workload>,
+        keys: Range<u64>,
+        connections: usize,
+        now: u64,
+        ends: u64,
+    ) -> Self {
+        let source = Source::Walk { k: keys.start, step: 1, end: keys.end };
+        let window = (plan.pipeline as usize).max(PRELOAD_WINDOW);
+        let mut run = Self::new(workload, source, window, Arc::default());
+        run.filling = Filling::Callers((connections * window) as u64);
+        (run.preload, run.last_read) = (true, true);
+        (run.start, run.measure_from, run.ends) = (now, now, ends);
+        run
+    }
+
     /// Whether the load sends at `time`, and what a closed loop's request counts as that is sent then.
     #[inline]
     pub(super) fn class_at(&self, time: u64) -> Option<Class> {
         if time >= self.ends || self.aborted || self.used_up(time) {
             None
         } else if self.preload {
-            Some(Class::Preload)
+            Some(if self.last_read { Class::Check } else { Class::Preload })
         } else if time < self.measure_from {
             Some(Class::Warmup)
         } else {

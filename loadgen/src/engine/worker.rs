@@ -14,6 +14,7 @@ mod links;
 mod send;
 mod tokens;
 mod traffic;
+mod verified;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -39,7 +40,9 @@ use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
 use crate::schedule::Seat;
 use crate::selfcheck::RunQueue;
+use crate::verify::Verifier;
 use crate::workload::Workload;
+use verified::Verified;
 
 /// The mark of the eventfd among the events.
 const MAIL: u64 = u64::MAX;
@@ -62,6 +65,8 @@ pub(super) struct Common {
     pub plan: Arc<ShardPlan>,
     pub trial: Arc<Workload>,
     pub preload: Option<Arc<Workload>>,
+    pub last_read: Option<Arc<Workload>>,
+    pub may_evict: bool,
     pub handshake: Handshake,
     pub tls: Option<Tls>,
     pub events: mpsc::Sender<EngineEvent>,
@@ -101,6 +106,8 @@ pub(super) struct Worker {
     /// Connections to read again, because one read did not empty them.
     again: Vec<u32>,
     run: Option<Run>,
+    /// Checks the answers, if that is asked for.
+    verified: Option<Box<Verified>>,
     recording: Recording,
     preloaded_keys: u64,
     preload_commands: u64,
@@ -140,6 +147,8 @@ impl Worker {
         let recording = Recording::new(&common.plan);
         let (exchanges, fills) = (common.trial.has_exchanges(), common.trial.has_fills());
         let pace_of_connecting = Pace::of(common.plan.connect_rate, seat);
+        let verified = Verifier::of(&common.plan, common.may_evict)
+            .map(|checks| Box::new(Verified::new(checks, common.last_read.clone())));
         let mut worker = Self {
             common,
             seat,
@@ -160,6 +169,7 @@ impl Worker {
             dirty: Vec::new(),
             again: Vec::new(),
             run: None,
+            verified,
             recording,
             preloaded_keys: 0,
             preload_commands: 0,

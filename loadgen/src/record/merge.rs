@@ -1,9 +1,9 @@
-use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::snapshot::{
     Environment, ErrorTally, Generator, Interface, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series,
-    Snapshot, Stage, Tally, Window,
+    Snapshot, Stage, Tally, Verification, Window,
 };
+use redisbench_wire::{Detail, limits};
 
 use super::{Delays, NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
 use crate::selfcheck::Evidence;
@@ -52,6 +52,8 @@ pub struct WorkerReport {
     pub reconnects: u64,
     /// Slots that each node owns, in the order of the recording's nodes.
     pub slots: Vec<u32>,
+    /// What it found of the answers; none if nothing is checked.
+    pub verification: Option<Verification>,
 }
 
 /// What a snapshot says beside what workers counted.
@@ -101,6 +103,10 @@ pub fn merge(
     let (backlog, warmup_backlog) = (sum(|report| report.backlog), sum(|report| report.warmup_backlog));
     let (preloaded_keys, preload_commands) =
         (sum(|report| report.preloaded_keys), sum(|report| report.preload_commands));
+    let mut verification: Option<Verification> = None;
+    for found in reports.iter().filter_map(|report| report.verification.as_ref()) {
+        verification.get_or_insert_default().add(found, limits::FINDINGS);
+    }
     let slots = reports.first().map(|report| report.slots.clone()).unwrap_or_default();
     let mut recordings = reports.into_iter().map(|report| report.recording);
     let Some(mut all) = recordings.next() else { return empty(meta, generator) };
@@ -142,6 +148,7 @@ pub fn merge(
             .map(|(node, slots)| node.tally(slots))
             .collect::<Result<_, _>>()?,
         errors: all.errors,
+        verification,
         generator,
     })
 }
@@ -164,6 +171,7 @@ fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
         operations: Vec::new(),
         nodes: Vec::new(),
         errors: Vec::<ErrorTally>::new(),
+        verification: None,
         generator,
     })
 }

@@ -3,7 +3,7 @@ use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, PipelineMode, Preload, PreloadPace, Target,
-    Timeouts, Topology, Values, Workload, WorkloadOptions,
+    Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage, Window};
 
@@ -47,6 +47,7 @@ fn plan(open_loop: bool) -> ShardPlan {
             options: WorkloadOptions::default(),
         },
         preload: Preload::None,
+        verify: Verify::None,
         load: if open_loop { open } else { Load::ClosedLoop },
         connections: 1,
         pipeline: 1,
@@ -99,6 +100,7 @@ fn report(recording: Recording) -> WorkerReport {
         sending: redisbench_wire::snapshot::Sending::default(),
         reconnects: 1,
         slots: vec![16000],
+        verification: None,
     }
 }
 

@@ -118,7 +118,8 @@ impl Look<'_> {
         if let Some(credentials) = &self.access.credentials {
             client.ask(&credentials.command()).await?;
         }
-        self.check_facts(&Facts::ask(client).await?)?;
+        let facts = Facts::ask(client).await?;
+        self.check_facts(&facts)?;
         let topology = match self.target().topology {
             Kind::Standalone => self.standalone(client).await?,
             Kind::Sentinel => {
@@ -140,7 +141,12 @@ impl Look<'_> {
         if self.target().protocol == Protocol::Resp3 {
             self.agree_on_resp3(client).await?;
         }
-        Ok(Found { topology, handshake, tls: security.map(|security| security.engine.clone()) })
+        Ok(Found {
+            may_evict: facts.may_evict(),
+            topology,
+            handshake,
+            tls: security.map(|security| security.engine.clone()),
+        })
     }
 
     fn target(&self) -> &Target {
@@ -324,6 +330,12 @@ impl Facts {
     fn is(&self, name: &str, value: &str) -> bool {
         self.get(name) == Some(value)
     }
+
+    /// Whether the server may remove keys without an expiry. One that does not tell may.
+    fn may_evict(&self) -> bool {
+        let policy = self.get("maxmemory_policy");
+        !self.is("maxmemory", "0") && policy.is_none_or(|policy| policy.starts_with("allkeys-"))
+    }
 }
 
 #[cfg(test)]
@@ -336,6 +348,16 @@ mod tests {
         assert!(facts.is("cluster_enabled", "1"));
         assert_eq!(facts.get("executable"), Some("/usr/bin/redis:server"));
         assert_eq!(facts.get("loading"), None);
+    }
+
+    #[test]
+    fn a_server_may_evict_if_it_has_a_limit_and_takes_any_key() {
+        let may = |text: &str| Facts::read(text).may_evict();
+        assert!(may(""), "nobody knows");
+        assert!(may("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"));
+        assert!(!may("maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"), "no limit");
+        assert!(!may("maxmemory:1000\r\nmaxmemory_policy:noeviction\r\n"));
+        assert!(!may("maxmemory:1000\r\nmaxmemory_policy:volatile-lru\r\n"), "only keys that expire anyhow");
     }
 
     #[test]

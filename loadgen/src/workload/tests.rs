@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use redisbench_wire::plan::{
-    self, Bound, Breakdown, KeyPattern, Limits, Load, PipelineMode, PreloadPace, Target, Timeouts, Topology,
+    self, Bound, Breakdown, KeyPattern, Limits, Load, PipelineMode, PreloadPace, Target, Timeouts, Topology, Verify,
     Workload as PlanWorkload,
 };
 
@@ -36,6 +36,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
             options: WorkloadOptions::default(),
         },
         preload: Preload::FillMissing,
+        verify: Verify::None,
         load: Load::ClosedLoop,
         connections: 1,
         pipeline: 1,

@@ -9,7 +9,7 @@ use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
-    ShardPlan, Target, Timeouts, Values, Workload, WorkloadOptions,
+    ShardPlan, Target, Timeouts, Values, Verify, Workload, WorkloadOptions,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use tokio::sync::mpsc;
@@ -46,6 +46,7 @@ pub fn plan() -> ShardPlan {
             options: WorkloadOptions::default(),
         },
         preload: Preload::None,
+        verify: Verify::None,
         load: Load::ClosedLoop,
         connections: 2,
         pipeline: 1,
@@ -127,6 +128,7 @@ impl Bench {
             topology: Arc::new(topology),
             handshake,
             tls,
+            may_evict: false,
             host: "host".into(),
         };
         Self { engine: Engine::spawn(config, sender).unwrap(), events, seen: Vec::new() }

@@ -29,4 +29,5 @@ mod resp3;
 mod rooms;
 mod standalone;
 mod tls;
+mod verify;
 mod window;

@@ -72,12 +72,12 @@ fn assert_recovered(snapshot: &Snapshot) {
     assert!(completed >= RATE * 9 / 10, "{completed} of {RATE} in the last second: {:?}", snapshot.series.completed);
 }
 
-fn manage(arguments: &[&str]) {
+pub fn manage(arguments: &[&str]) {
     let output = Command::new("redis-cli").arg("--cluster").args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-fn id(cluster: &RedisCluster, node: usize) -> String {
+pub fn id(cluster: &RedisCluster, node: usize) -> String {
     cluster.nodes[node].ask(&["CLUSTER", "MYID"])
 }
 

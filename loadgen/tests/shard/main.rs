@@ -21,3 +21,4 @@ mod scripts;
 mod sentinel;
 mod tls;
 mod trials;
+mod verify;

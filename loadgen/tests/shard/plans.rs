@@ -2,7 +2,7 @@
 
 use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
-    ShardPlan, Target, Timeouts, Topology, Values, Workload, WorkloadOptions,
+    ShardPlan, Target, Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
 };
 
 use crate::client::RUN;
@@ -45,6 +45,7 @@ pub fn plan(endpoint: &str) -> ShardPlan {
             options: WorkloadOptions::default(),
         },
         preload: Preload::Always,
+        verify: Verify::None,
         load: Load::ClosedLoop,
         connections: 4,
         pipeline: 4,

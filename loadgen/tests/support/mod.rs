@@ -81,6 +81,11 @@ impl RedisServer {
         assert_eq!(unsafe { libc::kill(self.child.id().cast_signed(), number) }, 0);
     }
 
+    /// Its files.
+    pub fn directory(&self) -> &std::path::Path {
+        self.directory.path()
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()

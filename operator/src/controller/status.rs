@@ -47,10 +47,15 @@ pub fn shortened(status: &RedisBenchmarkStatus, without: Without, why: &str) -> 
             nodes: truncated.nodes + result.nodes.len() as u64,
             errors: truncated.errors + result.errors.len() as u64,
             shards: truncated.shards + result.shards.len() as u64,
+            findings: truncated.findings
+                + result.verification.as_ref().map_or(0, |verification| verification.findings.len() as u64),
             histogram: truncated.histogram || result.histogram.is_some(),
         };
         (result.operations, result.nodes, result.errors, result.shards) = Default::default();
         result.histogram = None;
+        if let Some(verification) = &mut result.verification {
+            verification.findings = Vec::new();
+        }
         result.truncated = Some(truncated);
     }
     if without == Without::Result {

@@ -90,6 +90,8 @@ pub struct Sample {
     pub requests: Vec<(&'static str, u64)>,
     /// Errors by kind.
     pub errors: Vec<(String, u64)>,
+    /// Replies that were checked and what was found, by outcome.
+    pub verification: Vec<(&'static str, u64)>,
     /// Bytes by direction.
     pub bytes: Vec<(&'static str, u64)>,
     /// Response time of succeeded requests.
@@ -170,6 +172,12 @@ impl Collector for BenchmarkMetrics {
         let mut families = Families { encoder, samples: &samples };
         families.counters("redisbench_requests", "Measured requests by outcome.", "outcome", |s| s.requests.clone())?;
         families.counters("redisbench_errors", "Errors of measured requests by kind.", "kind", |s| s.errors.clone())?;
+        families.counters(
+            "redisbench_verification",
+            "What was found of the target's answers: replies, and lost writes and keys.",
+            "outcome",
+            |s| s.verification.clone(),
+        )?;
         families.counters("redisbench_bytes", "Bytes sent and received.", "direction", |s| s.bytes.clone())?;
         families.response_times()?;
         families.quantiles(
@@ -323,6 +331,7 @@ mod tests {
             phase: Phase::Running,
             requests: vec![("succeeded", 5)],
             errors: vec![("Timeout".into(), 2)],
+            verification: vec![("checked", 9), ("lost_write", 1)],
             bytes: vec![("sent", 100)],
             response: Some(Arc::new(Buckets::of(&histogram, 1))),
             response_quantiles: vec![("0.99", 1_450_000)],
@@ -341,6 +350,7 @@ mod tests {
             "redisbench_merges_total 7".to_owned(),
             format!("redisbench_requests_total{{{labels},outcome=\"succeeded\"}} 5"),
             format!("redisbench_errors_total{{{labels},kind=\"Timeout\"}} 2"),
+            format!("redisbench_verification_total{{{labels},outcome=\"lost_write\"}} 1"),
             format!("redisbench_response_time_quantile_seconds{{{labels},quantile=\"0.99\"}} 0.00145"),
             format!("redisbench_response_time_seconds_bucket{{le=\"0.00001\",{labels}}} 1"),
             format!("redisbench_response_time_seconds_bucket{{le=\"0.002\",{labels}}} 3"),

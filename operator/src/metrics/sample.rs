@@ -88,6 +88,16 @@ fn finished(sample: &mut Sample, result: &TrialResult) {
     sample.requests = vec![("succeeded", requests.succeeded), ("error", requests.errors), ("unsent", requests.unsent)];
     sample.errors = result.errors.iter().map(|error| (error.kind.clone(), error.count)).collect();
     sample.achieved_rate = Some(result.throughput.achieved_per_second);
+    if let Some(found) = &result.verification {
+        sample.verification = vec![
+            ("checked", found.checked),
+            ("mismatched", found.mismatched),
+            ("corrupt", found.corrupt),
+            ("lost_write", found.lost_writes),
+            ("lost_key", found.lost_keys),
+            ("indeterminate", found.indeterminate),
+        ];
+    }
     sample.response_quantiles = known(&result.response_time);
     sample.service_quantiles = result.service_time.as_ref().map(known).unwrap_or_default();
 }
@@ -122,6 +132,16 @@ fn picture_of(sample: &mut Sample, picture: &LivePicture) {
     sample.errors = picture.errors.iter().take(32).cloned().collect();
     sample.bytes = vec![("sent", total.sent_bytes), ("received", total.received_bytes)];
     sample.achieved_rate = Some(picture.achieved_per_second);
+    if let Some(found) = &picture.verification {
+        sample.verification = vec![
+            ("checked", found.checked),
+            ("mismatched", found.mismatched),
+            ("corrupt", found.corrupt),
+            ("lost_write", found.lost_writes),
+            ("lost_key", found.lost_keys),
+            ("indeterminate", found.indeterminate),
+        ];
+    }
     sample.response = Some(Arc::new(Buckets::of(&picture.response, total.overflow)));
     sample.response_quantiles = quantiles(&picture.response);
     sample.service_quantiles = picture.service.as_ref().map(quantiles).unwrap_or_default();

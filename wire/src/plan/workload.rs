@@ -119,6 +119,15 @@ impl ValueSize {
         }
     }
 
+    /// The fewest bytes that a value has.
+    pub fn shortest(&self) -> u32 {
+        match self {
+            Self::Fixed { bytes } => *bytes,
+            Self::Range { least_bytes, .. } => *least_bytes,
+            Self::Weighted(sizes) => sizes.iter().map(|size| size.bytes).min().unwrap_or(0),
+        }
+    }
+
     /// The mean number of bytes, rounded down.
     pub fn mean(&self) -> u64 {
         match self {

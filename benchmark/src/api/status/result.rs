@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ShardResult, is_zero};
+use super::{ShardResult, VerificationResult, is_zero};
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 
 /// What a trial measured, merged over all shards.
@@ -54,6 +54,9 @@ pub struct TrialResult {
     /// How many entries each of the lists above leaves out. All of them are in the artifacts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
+    /// What was found of the target's answers. Only if `verify` asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<VerificationResult>,
     /// Requests of the warm-up. They are in no other number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Requests>,
@@ -289,6 +292,9 @@ pub struct Truncated {
     pub errors: u64,
     /// Of the shards.
     pub shards: u64,
+    /// Of the answers that are wrong, as far as shards kept them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub findings: u64,
     /// Whether the distribution of response time was left out, because it would not have fitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub histogram: bool,

@@ -62,6 +62,12 @@ pub enum ReasonKind {
     SendLate,
     /// A trial of several was not Valid.
     Trial,
+    /// Replies were of another type than they must be, or held values that nobody wrote, and count as successes.
+    WrongReplies,
+    /// The target has lost acknowledged writes or keys. A note: what was measured is what it is.
+    DataLost,
+    /// Some keys could not be read when the load was over. A note.
+    KeysUnread,
     /// Nobody checked whose certificates the target has. A note: the verdict stays what it is.
     NotVerified,
 }

@@ -211,6 +211,7 @@ pub fn bare_snapshot(shard: u32, attempt: u32, sequence: u64) -> Snapshot {
         operations: Vec::new(),
         nodes: Vec::new(),
         errors: Vec::new(),
+        verification: None,
         generator: Generator::default(),
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use redisbench_wire::plan::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
-    Target, Timeouts, Topology, Values, Workload, WorkloadOptions,
+    Target, Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -64,6 +64,7 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
             options: WorkloadOptions::default(),
         },
         preload: Preload::None,
+        verify: Verify::None,
         load: Load::ClosedLoop,
         connections: 1,
         pipeline: 1,

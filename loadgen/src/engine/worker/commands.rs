@@ -60,6 +60,9 @@ impl Worker {
     }
 
     fn fresh_recording(&mut self) {
+        if let Some(verified) = &mut self.verified {
+            verified.verifier.forget_findings();
+        }
         self.recording = Recording::new(&self.common.plan);
         for node in &self.nodes {
             self.recording.add_node(&node.id, &node.label);
@@ -98,6 +101,9 @@ impl Worker {
             node.resends.clear();
         }
         self.deferred.clear();
+        if let Some(verified) = &mut self.verified {
+            verified.abandon();
+        }
         for connection in &mut self.connections {
             connection.pipeline.orphan(self.exchanges);
         }
@@ -121,7 +127,8 @@ impl Worker {
     }
 
     pub(super) fn end_if_drained(&mut self) {
-        let waits = self.nodes.iter().any(|node| !node.waiting.is_empty());
+        let holds = self.verified.as_ref().is_some_and(|verified| verified.holds());
+        let waits = holds || self.nodes.iter().any(|node| !node.waiting.is_empty());
         let drained = self.run.as_ref().is_some_and(|run| run.outstanding == 0 && !waits);
         if drained {
             self.end();
@@ -131,11 +138,17 @@ impl Worker {
     /// Every request of the load has its outcome, or will never have one.
     fn end(&mut self) {
         self.settle();
+        if self.begin_last_read() {
+            return;
+        }
+        let had_drained = self.end_last_read();
         let Some(run) = &mut self.run else { return };
         run.stage = Stage::Done;
-        run.drained = self.now;
-        run.cpu = sys::thread_cpu_nanoseconds().saturating_sub(run.cpu_before);
-        run.waited = self.run_queue.waited_nanoseconds().saturating_sub(run.waited_before);
+        if !had_drained {
+            run.drained = self.now;
+            run.cpu = sys::thread_cpu_nanoseconds().saturating_sub(run.cpu_before);
+            run.waited = self.run_queue.waited_nanoseconds().saturating_sub(run.waited_before);
+        }
         let (together, attempt, preload, aborted) = (Arc::clone(&run.together), run.attempt, run.preload, run.aborted);
         if preload {
             self.tell_progress();
@@ -185,7 +198,8 @@ impl Worker {
 
     fn report(&mut self, detail: Detail) -> WorkerReport {
         self.now = sys::monotonic_nanoseconds();
-        let run = self.run.as_ref().filter(|run| !run.preload);
+        let measured = self.verified.as_ref().and_then(|verified| verified.measured());
+        let run = measured.or(self.run.as_ref().filter(|run| !run.preload));
         let (backlog, warmup_backlog) = run.map_or((0, 0), |run| backlog(run, self.now));
         let found = if run.is_some() { self.found() } else { Found::default() };
         WorkerReport {
@@ -209,6 +223,7 @@ impl Worker {
             receive_delay: self.receive_delay(),
             reconnects: self.reconnects,
             slots: self.slot_counts(),
+            verification: self.verified.as_ref().map(|verified| verified.verifier.found().clone()),
         }
     }
 

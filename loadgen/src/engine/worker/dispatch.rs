@@ -55,7 +55,7 @@ impl Worker {
         }
     }
 
-    fn begin_load(&mut self) {
+    pub(super) fn begin_load(&mut self) {
         let ready = self.connections.iter().filter(|connection| connection.link == Link::Ready).count();
         let usable = self.connections.iter().filter(|connection| connection.link != Link::Retired).count();
         let Some(run) = &mut self.run else { return };
@@ -127,7 +127,9 @@ impl Worker {
                 }
                 let Some(connection) = self.connection_of(node) else { break };
                 self.nodes[node].waiting.pop_front();
-                if let Some(request) = self.request(waiting) {
+                if let Some(request) = self.request(waiting)
+                    && self.may_begin(&request)
+                {
                     self.stage(connection, request);
                 }
             }
@@ -137,7 +139,7 @@ impl Worker {
 
     /// Draws the requests that are due.
     fn dispatch_due(&mut self) {
-        if self.slots.is_some() {
+        if self.slots.is_some() || self.follows() {
             while let Some(slot) = self.next_slot(self.now) {
                 self.take_slot();
                 self.route(slot);
@@ -226,6 +228,9 @@ impl Worker {
         if self.nodes[node].waiting.is_empty()
             && let Some(connection) = self.connection_of(node)
         {
+            if !self.may_begin(&request) {
+                return None;
+            }
             self.stage(connection, request);
             return Some(node);
         }
@@ -238,7 +243,7 @@ impl Worker {
         owner(&run.workload, slots, &self.nodes, request.k, request.operation)
     }
 
-    fn request(&self, waiting: Waiting) -> Option<Request> {
+    pub(super) fn request(&self, waiting: Waiting) -> Option<Request> {
         let run = self.run.as_ref()?;
         let class = match (&run.source, waiting.due < run.measure_from) {
             (Source::Open(_), true) => Class::Warmup,
@@ -254,7 +259,7 @@ impl Worker {
         })
     }
 
-    fn is_too_late(&self, due: u64) -> bool {
+    pub(super) fn is_too_late(&self, due: u64) -> bool {
         self.run.as_ref().is_some_and(|run| run.is_open() && due.saturating_add(run.unsent_after) < self.now)
     }
 
@@ -270,7 +275,7 @@ impl Worker {
     }
 
     /// Counts a slot as never sent.
-    fn give_up(&mut self, waiting: Waiting, why: Unsent) {
+    pub(super) fn give_up(&mut self, waiting: Waiting, why: Unsent) {
         let Some(run) = &mut self.run else { return };
         if !run.is_open() {
             return;
@@ -290,6 +295,7 @@ impl Worker {
                 self.give_up(waiting, Unsent::AtEnd);
             }
         }
+        self.give_up_held(true);
         self.take_backlog(|worker, waiting| worker.give_up(waiting, Unsent::AtEnd));
     }
 
@@ -310,6 +316,7 @@ impl Worker {
     /// Gives up what waits for longer than it may.
     pub(super) fn expire(&mut self) {
         let patience = self.common.plan.timeouts.request_nanoseconds;
+        self.give_up_held(false);
         for node in 0..self.nodes.len() {
             while let Some(waiting) = self.nodes[node].waiting.front().copied() {
                 if !self.is_too_late(waiting.due) {

@@ -71,6 +71,9 @@ impl Worker {
 
     /// What was found so far.
     pub(super) fn found(&self) -> Found {
+        if let Some(measured) = self.verified.as_ref().and_then(|verified| verified.measured()) {
+            return measured.found.unwrap_or_default();
+        }
         let Some(run) = self.run.as_ref() else { return Found::default() };
         run.found.unwrap_or_else(|| Found {
             in_flight: if run.is_open() { 0 } else { run.in_flight.until(self.now) },

@@ -246,6 +246,9 @@ impl Worker {
         let connection = &mut self.connections[index];
         connection.link = Link::Ready;
         connection.failures = 0;
+        if let Some(verified) = &mut self.verified {
+            verified.verifier.forget(index);
+        }
         self.ready += 1;
         self.reconnects += u64::from(std::mem::replace(&mut connection.known, true));
         self.common.ready.fetch_add(1, Relaxed);

@@ -1,6 +1,7 @@
 //! Filling the windows of connections, and one send per connection and turn.
 
 use super::Worker;
+use super::verified::Verified;
 use crate::engine::connection::{Connection, Sent};
 use crate::engine::pipeline::{Class, Pipeline, Request};
 use crate::engine::run::{Filling, Run, Source};
@@ -86,11 +87,14 @@ impl Worker {
             let mut time = self.now;
             loop {
                 class = run.class_at(time);
-                limit(connection, run, class);
+                limit(connection, run, class, self.verified.as_deref_mut());
                 if connection.pipeline.staged_count() == 0 {
                     return false;
                 }
-                encode(&connection.pipeline, Some(run), &mut self.output);
+                match &mut self.verified {
+                    None => encode(&connection.pipeline, Some(run), &mut self.output),
+                    Some(verified) => verified.encode(&connection.pipeline, run, &mut self.output),
+                }
                 let sent = sys::monotonic_nanoseconds();
                 // The border between two classes may lie between the two readings of the clock.
                 if run.class_at(sent) == class {
@@ -136,14 +140,16 @@ impl Worker {
 
 /// Drops what a closed loop staged but may not send any more.
 #[inline]
-fn limit(connection: &mut Connection, run: &Run, class: Option<Class>) {
-    match (class, run.quota) {
-        (None, _) => connection.pipeline.keep_undecided(0),
-        (Some(Class::Measured), Some(quota)) if quota < connection.pipeline.undecided_count() as u64 => {
-            connection.pipeline.keep_undecided(quota as usize);
-        }
-        _ => {}
+fn limit(connection: &mut Connection, run: &Run, class: Option<Class>, verified: Option<&mut Verified>) {
+    let keep = match (class, run.quota) {
+        (None, _) => 0,
+        (Some(Class::Measured), Some(quota)) if quota < connection.pipeline.undecided_count() as u64 => quota as usize,
+        _ => return,
+    };
+    if let Some(verified) = verified {
+        verified.dropped(&connection.pipeline, keep);
     }
+    connection.pipeline.keep_undecided(keep);
 }
 
 /// Puts the staged commands into the output, and nothing else.
@@ -174,11 +180,11 @@ fn encode_beside(request: &Request, workload: Option<&Workload>, room: &mut [u8]
     }
 }
 
-const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
-const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
+pub(super) const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+pub(super) const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
 
 #[cold]
-fn write(command: &[u8], room: &mut [u8]) -> usize {
+pub(super) fn write(command: &[u8], room: &mut [u8]) -> usize {
     room[..command.len()].copy_from_slice(command);
     command.len()
 }

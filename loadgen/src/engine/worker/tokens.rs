@@ -19,6 +19,9 @@ impl Worker {
         let in_turn = run.has_callers();
         while let Some(drawn) = self.run.as_mut().and_then(Run::draw_tokens) {
             for k in drawn {
+                if self.leaves_out(k) {
+                    continue;
+                }
                 let node = self.route(Waiting { k, due: 0 });
                 if in_turn && let Some(node) = node {
                     let open = &mut self.nodes[node].open;

@@ -78,6 +78,9 @@ impl Worker {
 
     /// Takes the replies in the first `count` bytes of the read buffer.
     fn replies(&mut self, index: usize, count: usize) {
+        if self.verified.is_some() {
+            return self.checked_replies(index, count);
+        }
         // Out of the worker while it is read, so that replies can be acted on.
         let buffer = std::mem::take(&mut self.read_buffer);
         let mut input = &buffer[..count];
@@ -199,6 +202,10 @@ impl Worker {
                 self.finished(1);
                 return 0;
             }
+            Class::Check => {
+                self.finished(1);
+                return 0;
+            }
             Class::Fill => {
                 self.filled(&request, false);
                 return 0;
@@ -220,7 +227,7 @@ impl Worker {
     }
 
     #[cold]
-    fn error_reply(&mut self, index: usize, request: Request) {
+    pub(super) fn error_reply(&mut self, index: usize, request: Request) {
         let text = self.connections[index].decoder.error_text().to_vec();
         self.refused(index, request, &text, false);
     }
@@ -259,6 +266,7 @@ impl Worker {
     /// Ends a request in an error.
     #[cold]
     pub(super) fn fail(&mut self, node: u32, request: &Request, kind: &str, message: &str, answered: bool) {
+        self.check_failed(request, kind, answered);
         match request.class {
             Class::Measured => {
                 let completion = completion(node, request, self.now);
@@ -285,6 +293,7 @@ impl Worker {
                 }
                 return;
             }
+            Class::Check => {}
             Class::Fill => return self.filled(request, true),
             Class::Undecided | Class::Orphan | Class::OrphanOfTrial | Class::Ping | Class::Asking => return,
         }

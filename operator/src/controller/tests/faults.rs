@@ -333,6 +333,7 @@ async fn a_run_is_written_about_once_in_five_seconds() {
                 response: Kind::Request.empty(),
                 service: None,
                 errors: Vec::new(),
+                verification: None,
                 achieved_per_second: 1_000 + tick,
                 measuring: true,
             };

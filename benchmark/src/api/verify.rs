@@ -1,0 +1,267 @@
+//! `spec.verify`: what is checked of the target's answers. The doc comments are the text of `kubectl explain`.
+
+use redisbench_wire::plan::{self, Role, Verify};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::problem::Problem;
+use super::spec::{PipelineMode, RedisBenchmarkSpec};
+use super::values::ValueSizeType;
+
+/// What is checked of the target's answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifySpec {
+    /// `None` checks nothing. `Replies` checks that each reply is of a type that its command answers with. Where commands
+    /// count (`INCR`, `DECR`, `INCRBY`, `DECRBY` of `__key__`, all by the same step) and nothing else writes those keys, it
+    /// checks their numbers too. `Values` checks also that reads find what was written, for commands that write the whole
+    /// value (`SET __key__ __data__` with EX, PX, EXAT, PXAT, KEEPTTL or GET, `SETEX`, `PSETEX`, `GETSET`) or read it (`GET
+    /// __key__`): every value begins with 24 bytes that say which write it is, so all are at least as long. What is
+    /// found is in `status.result.verification`. To follow values and counts, each shard has keys of its own, of which it
+    /// remembers 16 bytes each, at most 8000000 of them; each key has one write in flight at a time; a shard has one
+    /// thread; and when the load is over, for a minute at most, what was written is read once more. Not with `transaction`,
+    /// `wait`, `onMiss` and `mix: Ratio` of the workload. Default `None`.
+    #[serde(default)]
+    pub mode: VerifyMode,
+}
+
+/// What is checked of the target's answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum VerifyMode {
+    /// Nothing.
+    #[default]
+    None,
+    /// Their types, and of commands that count the numbers.
+    Replies,
+    /// Also that reads find what was written.
+    Values,
+}
+
+impl From<VerifyMode> for Verify {
+    fn from(mode: VerifyMode) -> Self {
+        match mode {
+            VerifyMode::None => Self::None,
+            VerifyMode::Replies => Self::Replies,
+            VerifyMode::Values => Self::Values,
+        }
+    }
+}
+
+/// Judges whether what `workload` asks for can be verified.
+pub(super) fn check(spec: &RedisBenchmarkSpec, workload: &plan::Workload, problems: &mut Vec<Problem>) {
+    if spec.verify.mode == VerifyMode::None {
+        return;
+    }
+    let options = &workload.options;
+    for (field, value, unset, set) in [
+        ("transaction.size", "set", "0", options.transaction.is_some()),
+        ("wait.replicas", "set", "0", options.wait.is_some()),
+        ("onMiss", "Fill", "Ignore", !options.fills.is_empty()),
+        ("mix", "Ratio", "Random", options.in_turns),
+    ] {
+        if set {
+            let message = format!(
+                "does not go with verify.mode {:?}: set it to {unset}, or verify.mode to None",
+                spec.verify.mode
+            );
+            problems.push(Problem::new(format!("spec.workload.{field}"), value, message));
+        }
+    }
+    let Some(followed) = workload.followed(spec.verify.mode.into()) else { return };
+    let (mode, shards) = (spec.verify.mode, u64::from(spec.shards.count));
+    let keys = followed.keys.count;
+    let most = Verify::KEYS_PER_SHARD.saturating_mul(shards);
+    if keys > most {
+        let message = format!(
+            "must be at most {most} with verify.mode {mode:?}, {} for each shard, which remembers {} bytes of each of its \
+             keys: set fewer keys, more shards, or verify.mode to None",
+            Verify::KEYS_PER_SHARD,
+            Verify::BYTES_PER_KEY
+        );
+        problems.push(Problem::new("spec.workload.keys.count", keys, message));
+    }
+    if keys < shards {
+        let message = format!(
+            "must be at least shards.count, which is {shards}, with verify.mode {mode:?}: every shard needs one"
+        );
+        problems.push(Problem::new("spec.workload.keys.count", keys, message));
+    }
+    if spec.load.pipeline_mode == PipelineMode::Batch {
+        let message = format!(
+            "must be Window with verify.mode {mode:?}: a key has one write in flight at a time, whatever batch it is in"
+        );
+        problems.push(Problem::new("spec.load.pipelineMode", "Batch", message));
+    }
+    if mode == VerifyMode::Values {
+        check_sizes(spec, problems);
+        check_commands(workload, problems);
+    }
+}
+
+fn check_sizes(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
+    let size = &spec.workload.values.size;
+    let sizes: Vec<(String, u32)> = match size.kind {
+        ValueSizeType::Fixed => size.fixed.iter().map(|fixed| ("fixed.bytes".to_owned(), fixed.bytes)).collect(),
+        ValueSizeType::Range => size.range.iter().map(|range| ("range.minBytes".to_owned(), range.min_bytes)).collect(),
+        ValueSizeType::Weighted => {
+            let weighted = size.weighted.iter().enumerate();
+            weighted.map(|(index, size)| (format!("weighted[{index}].bytes"), size.bytes)).collect()
+        }
+    };
+    for (field, bytes) in sizes.into_iter().filter(|(_, bytes)| *bytes < Verify::STAMP_BYTES) {
+        let message = format!(
+            "must be at least {} with verify.mode Values: so many bytes of a value say which write it is",
+            Verify::STAMP_BYTES
+        );
+        problems.push(Problem::new(format!("spec.workload.values.size.{field}"), bytes, message));
+    }
+}
+
+/// A value that is written in a way that is not followed would be taken for a corrupt one.
+fn check_commands(workload: &plan::Workload, problems: &mut Vec<Problem>) {
+    for (index, operation) in workload.operations.iter().enumerate() {
+        let command = command(operation);
+        if operation.keys.as_ref().is_some_and(|keys| !keys.same_names(&workload.keys)) {
+            let message =
+                "must be those of workload.keys with verify.mode Values, by whatever pattern: set only the pattern";
+            problems.push(Problem::new(format!("spec.workload.operations[{index}].keys"), &operation.name, message));
+        }
+        if matches!(Role::of(&operation.arguments), Role::Other | Role::Count { .. }) {
+            let message = "cannot be followed with verify.mode Values, which takes SET __key__ __data__ (with EX, PX, EXAT, \
+                           PXAT, KEEPTTL or GET), SETEX, PSETEX, GETSET, GET __key__, commands that leave the value as it is \
+                           (EXISTS, STRLEN, TTL, PTTL, TYPE, TOUCH, GETRANGE, GETBIT), and any without a key: take it out, or \
+                           set verify.mode to Replies";
+            problems.push(Problem::new(format!("spec.workload.operations[{index}].command"), command, message));
+        }
+    }
+    if !workload.operations.iter().any(|operation| matches!(Role::of(&operation.arguments), Role::Write { .. })) {
+        let message = "has no operation that writes a value, such as SET __key__ __data__, which verify.mode Values is about: \
+                       add one, or set verify.mode to Replies";
+        problems.push(Problem::new("spec.workload.operations", workload.operations.len(), message));
+    }
+}
+
+fn command(operation: &plan::Operation) -> String {
+    let parts = operation.arguments.first().into_iter().flatten();
+    parts.map(|part| if let plan::Part::Literal(text) = part { text.as_str() } else { "" }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::api::{RedisBenchmark, validate};
+
+    fn problems(mode: &str, commands: &[&str], patch: &[(&str, Value)]) -> Vec<String> {
+        let operations: Vec<Value> = commands
+            .iter()
+            .enumerate()
+            .map(|(index, command)| json!({"name": format!("op-{index}"), "command": command}))
+            .collect();
+        let mut manifest = json!({
+            "apiVersion": "redisbench.dev/v1alpha1",
+            "kind": "RedisBenchmark",
+            "metadata": {"name": "cart"},
+            "spec": {
+                "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
+                "workload": {"operations": operations, "keys": {"count": 1000}},
+                "verify": {"mode": mode},
+                "load": {"type": "ClosedLoop", "duration": "10s"},
+                "shards": {"count": 2},
+            },
+        });
+        for (pointer, value) in patch {
+            let (parent, name) = pointer.rsplit_once('/').unwrap();
+            manifest.pointer_mut(parent).unwrap()[name] = value.clone();
+        }
+        let benchmark: RedisBenchmark = serde_json::from_value(manifest).unwrap();
+        let judged = validate(&benchmark.spec, "cart");
+        judged.err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    }
+
+    const SET: &str = "SET __key__ __data__";
+
+    #[test]
+    fn what_can_be_followed_is_accepted() {
+        let values = |commands: &[&str]| assert_eq!(problems("Values", commands, &[]), Vec::<String>::new());
+        values(&[SET, "GET __key__", "PING", "TTL __key__"]);
+        values(&["SET __key__ __data__ PX 100 GET", "SETEX __key__ 10 __data__", "GETSET __key__ __data__"]);
+        let own = [("/spec/workload/operations/0/keys", json!({"pattern": {"type": "Sequential"}}))];
+        assert_eq!(problems("Values", &[SET], &own), Vec::<String>::new());
+        // Replies takes anything, and follows counts where it can.
+        assert_eq!(problems("Replies", &["INCR __key__", "LPUSH list __data__"], &[]), Vec::<String>::new());
+        assert_eq!(problems("Replies", &["INCR __key__", SET], &[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_cannot_is_refused_by_its_name() {
+        for (mode, commands, patch, parts) in [
+            ("Values", [SET, "APPEND __key__ __data__"], vec![], ["spec.workload.operations[1].command", "APPEND"]),
+            ("Values", [SET, "INCR __key__"], vec![], ["spec.workload.operations[1].command", "INCR"]),
+            ("Values", [SET, "MGET __key__ __key:2__"], vec![], ["spec.workload.operations[1].command", "MGET"]),
+            ("Values", [SET, "SET __key__ x__data__"], vec![], ["spec.workload.operations[1].command", "SET"]),
+            ("Values", ["GET __key__", "PING"], vec![], ["spec.workload.operations", "writes a value"]),
+            (
+                "Values",
+                [SET, "GET __key__"],
+                vec![("/spec/workload/operations/1/keys", json!({"prefix": "other:"}))],
+                ["spec.workload.operations[1].keys", "those of workload.keys"],
+            ),
+            (
+                "Values",
+                [SET, "GET __key__"],
+                vec![("/spec/workload/values", json!({"size": {"type": "Fixed", "fixed": {"bytes": 23}}}))],
+                ["spec.workload.values.size.fixed.bytes", "23"],
+            ),
+            (
+                "Values",
+                [SET, "GET __key__"],
+                vec![(
+                    "/spec/workload/values",
+                    json!({"size": {"type": "Weighted", "weighted": [{"bytes": 24}, {"bytes": 9}]}}),
+                )],
+                ["spec.workload.values.size.weighted[1].bytes", "at least 24"],
+            ),
+            (
+                "Values",
+                [SET, "GET __key__"],
+                vec![("/spec/workload/keys/count", json!(16_000_001))],
+                ["spec.workload.keys.count", "at most 16000000"],
+            ),
+            (
+                "Replies",
+                ["INCR __key__", "GET __key__"],
+                vec![("/spec/workload/keys/count", json!(16_000_001))],
+                ["spec.workload.keys.count", "16 bytes"],
+            ),
+            (
+                "Values",
+                [SET, "GET __key__"],
+                vec![("/spec/workload/keys/count", json!(1))],
+                ["spec.workload.keys.count", "every shard needs one"],
+            ),
+            (
+                "Values",
+                [SET, "GET __key__"],
+                vec![("/spec/load/pipelineMode", json!("Batch"))],
+                ["spec.load.pipelineMode", "one write in flight"],
+            ),
+            (
+                "Replies",
+                [SET, "GET __key__"],
+                vec![("/spec/workload/transaction", json!({"size": 3}))],
+                ["spec.workload.transaction.size", "does not go with verify.mode"],
+            ),
+            (
+                "Values",
+                [SET, "GET __key__"],
+                vec![("/spec/workload/mix", json!("Ratio"))],
+                ["spec.workload.mix", "set it to Random"],
+            ),
+        ] {
+            let found = problems(mode, &commands, &patch);
+            assert_eq!(found.len(), 1, "{commands:?} {patch:?}: {found:?}");
+            assert!(parts.iter().all(|part| found[0].contains(part)), "{found:?} lacks {parts:?}");
+        }
+    }
+}

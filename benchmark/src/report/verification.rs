@@ -1,0 +1,152 @@
+//! What was found of the target's answers, as a status has it.
+
+use redisbench_wire::plan::Verify;
+use redisbench_wire::snapshot;
+
+use super::conditions::{Truth, reason};
+use crate::api::Validated;
+use crate::api::status::{FindingKind, FindingResult, VerificationResult};
+use crate::api::verify::VerifyMode;
+use crate::conductor::Outcome;
+use crate::merge::Merged;
+use crate::people;
+
+/// The most findings of a full result.
+const FINDINGS: usize = 256;
+
+/// None if nothing was checked.
+pub fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerificationResult> {
+    let found = merged.verification.as_ref()?;
+    let mode = match spec.verify {
+        Verify::None => return None,
+        Verify::Replies => VerifyMode::Replies,
+        Verify::Values => VerifyMode::Values,
+    };
+    let mut findings: Vec<FindingResult> = Vec::new();
+    for outcome in &outcome.shards {
+        let Some(snapshot) = &outcome.snapshot else { continue };
+        let start = snapshot.window.start_nanoseconds;
+        let of_shard = snapshot.verification.iter().flat_map(|verification| &verification.findings);
+        findings.extend(of_shard.map(|of| finding(of, outcome.shard, start)).take(FINDINGS));
+    }
+    // What was found first says most.
+    findings.sort_by_key(|finding| finding.after_start_milliseconds);
+    findings.truncate(FINDINGS);
+    Some(VerificationResult {
+        mode,
+        checked: found.checked,
+        mismatched: found.mismatched,
+        lost_writes: found.lost_writes,
+        lost_keys: found.lost_keys,
+        corrupt: found.corrupt,
+        indeterminate: found.indeterminate,
+        ambiguous_writes: found.ambiguous_writes,
+        read_keys: found.read_keys,
+        unread_keys: found.unread_keys,
+        findings,
+    })
+}
+
+fn finding(of: &snapshot::Finding, shard: u32, start: u64) -> FindingResult {
+    let cut = |text: &str, most: usize| text.chars().take(most).collect::<String>();
+    FindingResult {
+        kind: match of.kind {
+            snapshot::FindingKind::LostWrite => FindingKind::LostWrite,
+            snapshot::FindingKind::LostKey => FindingKind::LostKey,
+            snapshot::FindingKind::Corrupt => FindingKind::Corrupt,
+            snapshot::FindingKind::Mismatch => FindingKind::Mismatch,
+        },
+        key: cut(&of.key, 256),
+        expected: cut(&of.expected, 128),
+        seen: cut(&of.seen, 128),
+        node: cut(&of.node, 262),
+        shard,
+        after_start_milliseconds: of.at_nanoseconds.saturating_sub(start) / 1_000_000,
+    }
+}
+
+/// The condition Verified.
+pub(super) fn condition(found: &VerificationResult) -> (Truth, &'static str, String) {
+    let counts = [
+        (found.corrupt, "corrupt values"),
+        (found.mismatched, "wrong replies"),
+        (found.lost_writes, "lost writes"),
+        (found.lost_keys, "lost keys"),
+        (found.unread_keys, "keys that could not be read at the end"),
+        (found.indeterminate, "indeterminate replies"),
+    ];
+    let told = counts.into_iter().filter(|(number, _)| *number > 0);
+    let told: Vec<String> = told.map(|(number, name)| format!("{} {name}", people::count(number))).collect();
+    let checked = people::count(found.checked);
+    let message = match told.as_slice() {
+        [] => format!("{checked} replies were checked, and nothing is wrong"),
+        told => format!("{checked} replies were checked: {}", told.join(", ")),
+    };
+    match (found.is_wrong(), found.corrupt + found.mismatched, found.unread_keys) {
+        (true, 0, _) => (Truth::False, reason::DATA_LOST, message),
+        (true, ..) => (Truth::False, reason::WRONG_REPLIES, message),
+        (false, _, 0) => (Truth::True, reason::VERIFIED, message),
+        (false, ..) => (Truth::Unknown, reason::KEYS_UNREAD, message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge::merge;
+    use crate::plan::plans;
+    use crate::sample::{SECOND, outcome, snapshot, spec};
+
+    #[test]
+    fn shards_findings_come_together_in_the_order_of_time() {
+        let mut spec = spec(2, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
+        spec.verify = Verify::Values;
+        let of = |shard: u32, at: u64| {
+            let mut snapshot = snapshot(shard, &[1000; 5]);
+            let finding = |at: u64| snapshot::Finding {
+                kind: snapshot::FindingKind::LostWrite,
+                key: "rb:1".into(),
+                expected: "9".into(),
+                seen: "7".into(),
+                node: "redis:6379".into(),
+                at_nanoseconds: snapshot.window.start_nanoseconds + at,
+            };
+            snapshot.verification = Some(snapshot::Verification {
+                checked: 100,
+                lost_writes: 2,
+                findings: vec![finding(at), finding(at + 2 * SECOND)],
+                ..snapshot::Verification::default()
+            });
+            snapshot
+        };
+        let outcome = outcome(vec![of(0, 2 * SECOND), of(1, SECOND)]);
+        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        let found = result(&spec, &outcome, &merged).unwrap();
+        assert_eq!((found.mode, found.checked, found.lost_writes), (VerifyMode::Values, 200, 4));
+        let order: Vec<_> = found.findings.iter().map(|of| (of.shard, of.after_start_milliseconds)).collect();
+        assert_eq!(order, [(1, 1000), (0, 2000), (1, 3000), (0, 4000)]);
+        let (truth, why, message) = condition(&found);
+        assert_eq!((truth, why), (Truth::False, reason::DATA_LOST));
+        assert_eq!(message, "200 replies were checked: 4 lost writes");
+    }
+
+    #[test]
+    fn the_condition_says_what_is_known() {
+        let of = |found: VerificationResult| {
+            let (truth, why, _) = condition(&found);
+            (truth, why)
+        };
+        let found = VerificationResult::default;
+        assert_eq!(of(found()), (Truth::True, reason::VERIFIED));
+        assert_eq!(of(VerificationResult { indeterminate: 1, ..found() }), (Truth::True, reason::VERIFIED));
+        assert_eq!(of(VerificationResult { unread_keys: 1, ..found() }), (Truth::Unknown, reason::KEYS_UNREAD));
+        assert_eq!(
+            of(VerificationResult { unread_keys: 1, lost_keys: 1, ..found() }),
+            (Truth::False, reason::DATA_LOST)
+        );
+        assert_eq!(
+            of(VerificationResult { corrupt: 1, lost_keys: 1, ..found() }),
+            (Truth::False, reason::WRONG_REPLIES)
+        );
+    }
+}

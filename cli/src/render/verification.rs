@@ -1,0 +1,90 @@
+//! What was found of the target's answers.
+
+use redisbench_benchmark::api::status::VerificationResult;
+use redisbench_benchmark::people::{count, latency};
+
+use super::grid::{Cell, Grid};
+use super::paint::{Paint, Style};
+
+/// Counts, and below them what is wrong.
+pub fn section(found: &VerificationResult, paint: Paint) -> String {
+    let plain = |number: u64| Cell::from(count(number));
+    let wrong = |number: u64| Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Bad });
+    let doubtful = |number: u64| Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Doubtful });
+    let heads = [
+        "checked",
+        "corrupt",
+        "wrong replies",
+        "lost writes",
+        "lost keys",
+        "indeterminate",
+        "ambiguous writes",
+        "read at the end",
+        "unread",
+    ];
+    let mut grid = Grid::new("Verification", &heads);
+    grid.row([
+        Cell::from(format!("{:?}", found.mode)),
+        plain(found.checked),
+        wrong(found.corrupt),
+        wrong(found.mismatched),
+        wrong(found.lost_writes),
+        wrong(found.lost_keys),
+        plain(found.indeterminate),
+        plain(found.ambiguous_writes),
+        plain(found.read_keys),
+        doubtful(found.unread_keys),
+    ]);
+    let mut text = grid.text(paint);
+    if !found.findings.is_empty() {
+        let mut grid = Grid::new("Found wrong", &["what", "expected", "seen", "after", "shard", "said by"]).left(1);
+        for finding in &found.findings {
+            let after = latency(finding.after_start_milliseconds.saturating_mul(1_000_000));
+            grid.row([
+                Cell::from(finding.key.as_str()),
+                Cell::from(format!("{:?}", finding.kind)),
+                Cell::from(finding.expected.as_str()),
+                Cell::from(finding.seen.as_str()),
+                Cell::from(after),
+                Cell::from(finding.shard.to_string()),
+                Cell::from(finding.node.as_str()),
+            ]);
+        }
+        text.push_str(&grid.text(paint));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use redisbench_benchmark::api::status::{FindingKind, FindingResult};
+    use redisbench_benchmark::api::verify::VerifyMode;
+
+    use super::*;
+
+    #[test]
+    fn counts_stand_above_what_is_wrong() {
+        let found = VerificationResult {
+            mode: VerifyMode::Values,
+            checked: 60_000,
+            lost_writes: 306,
+            ambiguous_writes: 1,
+            read_keys: 20_000,
+            findings: vec![FindingResult {
+                kind: FindingKind::LostWrite,
+                key: "rb:00017".into(),
+                expected: "2".into(),
+                seen: "1".into(),
+                node: "10.0.0.3:6379".into(),
+                shard: 1,
+                after_start_milliseconds: 12_345,
+            }],
+            ..VerificationResult::default()
+        };
+        let text = section(&found, Paint::for_stream(false));
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");
+        let lines: Vec<_> = text.lines().map(words).collect();
+        assert_eq!(lines[2], "Values 60,000 0 0 306 0 0 1 20,000 0", "{text}");
+        assert_eq!(lines[5], "rb:00017 LostWrite 2 1 12.3 s 1 10.0.0.3:6379", "{text}");
+    }
+}

@@ -1,0 +1,287 @@
+//! Loads whose answers are checked: stamps in what is sent, a look at every reply, one write in flight per key, and a
+//! last read of all keys when the load is over.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use redisbench_wire::plan::Verify;
+use redisbench_wire::snapshot::Stage;
+
+use super::Worker;
+use super::send::{ASKING, PING, write};
+use crate::engine::connection::{Link, Waiting};
+use crate::engine::pipeline::{Class, Pipeline, Request};
+use crate::engine::run::Run;
+use crate::engine::sys;
+use crate::record::Unsent;
+use crate::resp::{Output, Reply};
+use crate::verify::{Begin, Moment, Seen, Verifier};
+use crate::workload::Workload;
+
+/// What a worker has for it. None of it is there if nothing is checked.
+#[derive(Debug)]
+pub(super) struct Verified {
+    pub verifier: Box<Verifier>,
+    /// Requests whose keys have a write in flight, by their keys.
+    held: HashMap<u32, VecDeque<Waiting>>,
+    /// The load, while its keys are read for the last time.
+    measured: Option<Run>,
+    /// Reads key k as request k.
+    last_read: Option<Arc<Workload>>,
+    /// Keys that the last read shall read.
+    wanted: u64,
+}
+
+impl Verified {
+    pub(super) fn new(verifier: Box<Verifier>, last_read: Option<Arc<Workload>>) -> Self {
+        Self { verifier, held: HashMap::new(), measured: None, last_read, wanted: 0 }
+    }
+
+    /// Puts the staged commands into the output, with their stamps. A loop of its own, so that the one without stamps is
+    /// as the compiler likes it.
+    pub(super) fn encode(&mut self, pipeline: &Pipeline, run: &Run, output: &mut Output) {
+        let longest = run.workload.longest().max(ASKING.len());
+        let room = output.room(pipeline.staged_count() * longest + Workload::SLACK);
+        let mut length = 0;
+        for request in pipeline.staged() {
+            let room = &mut room[length..];
+            length += match request.class {
+                Class::Ping => write(PING, room),
+                Class::Asking => write(ASKING, room),
+                _ => {
+                    let length = run.workload.encode_any(request.k, request.operation, room);
+                    match (run.preload, run.last_read) {
+                        (false, _) => self.verifier.stamp(request.k, request.operation, &mut room[..length]),
+                        (true, false) => self.verifier.stamp_preload(request.k, &mut room[..length]),
+                        (true, true) => {}
+                    }
+                    length
+                }
+            };
+        }
+        output.set_length(length);
+    }
+
+    /// The staged requests from `keep` on are dropped, of those that are undecided.
+    pub(super) fn dropped(&mut self, pipeline: &Pipeline, keep: usize) {
+        let undecided = pipeline.staged().iter().filter(|request| request.class == Class::Undecided);
+        for request in undecided.skip(keep) {
+            self.verifier.cancelled(request.k);
+        }
+    }
+
+    pub(super) fn measured(&self) -> Option<&Run> {
+        self.measured.as_ref()
+    }
+
+    pub(super) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Nobody will hear of what is in flight or held.
+    pub(super) fn abandon(&mut self) {
+        self.held.clear();
+        self.verifier.abandon();
+    }
+}
+
+impl Worker {
+    /// Whether it follows the values of keys.
+    pub(super) fn follows(&self) -> bool {
+        self.verified.as_ref().is_some_and(|verified| verified.verifier.follows())
+    }
+
+    /// Whether a request may be sent now. One that writes a key with a write in flight is held until that is over.
+    #[inline]
+    pub(super) fn may_begin(&mut self, request: &Request) -> bool {
+        self.verified.is_none() || self.begins(request)
+    }
+
+    #[inline(never)]
+    fn begins(&mut self, request: &Request) -> bool {
+        let (Some(verified), Some(run)) = (&mut self.verified, &self.run) else { return true };
+        if run.preload {
+            return true;
+        }
+        let number = run.workload.key(request.k, request.operation);
+        match verified.verifier.begin(request.k, request.operation, number) {
+            Begin::Now => true,
+            Begin::After(key) => {
+                let waiting = Waiting { k: request.k, due: request.due };
+                verified.held.entry(key).or_default().push_back(waiting);
+                false
+            }
+        }
+    }
+
+    /// Whether the last read leaves out key `k`, whose token is then free.
+    #[inline]
+    pub(super) fn leaves_out(&mut self, k: u64) -> bool {
+        let (Some(verified), Some(run)) = (&self.verified, &mut self.run) else { return false };
+        let leaves_out = run.last_read && !verified.verifier.wants_read(k);
+        if leaves_out {
+            run.tokens += 1;
+            run.drawn = run.drawn.saturating_sub(1);
+        }
+        leaves_out
+    }
+
+    /// A key is free for its next write, if one is held.
+    fn release(&mut self, key: Option<u32>) {
+        let (Some(verified), Some(key)) = (&mut self.verified, key) else { return };
+        let Some(held) = verified.held.get_mut(&key) else { return };
+        let next = held.pop_front();
+        if held.is_empty() {
+            verified.held.remove(&key);
+        }
+        if let Some(waiting) = next
+            && let Some(request) = self.request(waiting)
+        {
+            let node = self.node_of(&request);
+            self.nodes[node].waiting.push_front(waiting);
+        }
+    }
+
+    /// Takes the replies in the first `count` bytes of the read buffer, and looks at each.
+    #[cold]
+    pub(super) fn checked_replies(&mut self, index: usize, count: usize) {
+        let buffer = std::mem::take(&mut self.read_buffer);
+        let mut input = &buffer[..count];
+        if self.run.as_ref().is_some_and(|run| run.class_at(self.now) == Some(Class::Measured)) {
+            self.recording.received_bytes += count as u64;
+        }
+        let mut successes = 0;
+        while !input.is_empty() {
+            let before = input;
+            let connection = &mut self.connections[index];
+            let reply = match connection.decoder.next(&mut input) {
+                Ok(Some(reply)) => reply,
+                Ok(None) => {
+                    if let Some(verified) = &mut self.verified {
+                        verified.verifier.hold(index, before);
+                    }
+                    break;
+                }
+                Err(error) => {
+                    self.lost(index, "Protocol", &error.to_string());
+                    break;
+                }
+            };
+            let piece = &before[..before.len() - input.len()];
+            let kept = self.verified.as_mut().and_then(|verified| verified.verifier.whole(index, piece));
+            if let Link::Greeting { deadline, replies } = connection.link {
+                self.greeted(index, reply, deadline, replies);
+                continue;
+            }
+            let Some((request, sent)) = connection.pipeline.answered() else {
+                if connection.stream.is_some() {
+                    self.lost(index, "Protocol", "a reply came that no command asked for");
+                }
+                break;
+            };
+            if reply == Reply::Error {
+                self.error_reply(index, request);
+            } else {
+                let (raw, whole) = kept.as_ref().map_or((piece, true), |(bytes, whole)| (bytes.as_slice(), *whole));
+                self.check(index, &request, reply, Seen::of(raw, whole));
+                successes += self.success(index, request, sent, reply);
+            }
+        }
+        self.read_buffer = buffer;
+        if successes > 0 {
+            self.recording.series.add(self.now, successes);
+        }
+        self.fill(index);
+        self.has_room(index);
+    }
+
+    fn check(&mut self, index: usize, request: &Request, reply: Reply, seen: Seen<'_>) {
+        let Some(verified) = &mut self.verified else { return };
+        let node = self.connections[index].node as usize;
+        let moment = Moment { node: &self.nodes[node].label, at: self.now };
+        let checks = &mut verified.verifier;
+        match request.class {
+            Class::Measured | Class::Warmup => {
+                let free = checks.answered(request.k, request.operation, seen, moment);
+                self.release(free);
+            }
+            Class::Preload => checks.preloaded(request.k, reply == Reply::Nil),
+            Class::Check => checks.read_back(request.k, seen, moment),
+            Class::Undecided | Class::Orphan | Class::OrphanOfTrial | Class::Fill | Class::Ping | Class::Asking => {}
+        }
+    }
+
+    /// A request has failed.
+    pub(super) fn check_failed(&mut self, request: &Request, kind: &str, answered: bool) {
+        let Some(verified) = &mut self.verified else { return };
+        match request.class {
+            // In flight, or staged and never sent.
+            Class::Measured | Class::Warmup | Class::Undecided => {
+                let free = verified.verifier.failed(request.k, kind, answered);
+                self.release(free);
+            }
+            Class::Preload => verified.verifier.preload_failed(request.k),
+            Class::Check | Class::Orphan | Class::OrphanOfTrial | Class::Fill | Class::Ping | Class::Asking => {}
+        }
+    }
+
+    /// Gives up what is held: what was due too long ago, or at the end all of it.
+    pub(super) fn give_up_held(&mut self, all: bool) {
+        let Some(verified) = &mut self.verified else { return };
+        if verified.held.is_empty() {
+            return;
+        }
+        let mut held = std::mem::take(&mut verified.held);
+        for queue in held.values_mut() {
+            while let Some(waiting) = queue.front().copied() {
+                if !all && !self.is_too_late(waiting.due) {
+                    break;
+                }
+                queue.pop_front();
+                self.give_up(waiting, if all { Unsent::AtEnd } else { Unsent::NoRoom });
+            }
+        }
+        held.retain(|_, queue| !queue.is_empty());
+        if let Some(verified) = &mut self.verified {
+            verified.held = held;
+        }
+    }
+
+    /// The load is over: begins to read what it wrote. Says whether there is anything to read.
+    pub(super) fn begin_last_read(&mut self) -> bool {
+        let (Some(verified), Some(run)) = (&mut self.verified, &self.run) else { return false };
+        if run.preload || run.aborted || verified.measured.is_some() {
+            return false;
+        }
+        let (Some(keys), Some(workload)) = (verified.verifier.own_keys(), &verified.last_read) else { return false };
+        verified.wanted = keys.clone().filter(|k| verified.verifier.wants_read(*k)).count() as u64;
+        if verified.wanted == 0 {
+            return false;
+        }
+        let connections = self.connections.iter().filter(|connection| connection.link != Link::Retired).count();
+        let ends = self.now.saturating_add(Verify::LAST_READ_NANOSECONDS);
+        let last_read = Run::last_read(&self.common.plan, Arc::clone(workload), keys, connections, self.now, ends);
+        let measured = self.run.replace(last_read);
+        if let Some(mut run) = measured {
+            run.drained = self.now;
+            run.cpu = sys::thread_cpu_nanoseconds().saturating_sub(run.cpu_before);
+            run.waited = self.run_queue.waited_nanoseconds().saturating_sub(run.waited_before);
+            run.stage = Stage::Draining;
+            verified.measured = Some(run);
+        }
+        self.begin_load();
+        // Not only when something happens.
+        self.next_tick = self.now;
+        true
+    }
+
+    /// The last read is over, if there was one: the load is what is told of.
+    pub(super) fn end_last_read(&mut self) -> bool {
+        let Some(verified) = &mut self.verified else { return false };
+        let Some(measured) = verified.measured.take() else { return false };
+        let read = verified.verifier.found().read_keys;
+        verified.verifier.unread(verified.wanted.saturating_sub(read));
+        self.run = Some(measured);
+        true
+    }
+}

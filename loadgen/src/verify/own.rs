@@ -1,0 +1,104 @@
+//! The keys of a shard's own: those whose values it follows, and nobody else writes.
+
+use redisbench_wire::plan::{KeyPattern, Keys, ShardPlan};
+
+use crate::workload::part_of;
+
+/// `plan` with the keys whose values are followed brought down to this shard's own part of them, in which its requests
+/// take them by the same pattern; none if no values are followed.
+///
+/// A key belongs to one shard, which alone knows what was written. The requests of a shard are those k with
+/// `k mod shards = shard`, so request k stays a function of (seed, k), as with the pattern Partitioned.
+pub fn own_workload(plan: &ShardPlan) -> Option<ShardPlan> {
+    let followed = plan.followed()?.keys;
+    let mut own = plan.clone();
+    let operations = own.workload.operations.iter_mut().filter_map(|operation| operation.keys.as_mut());
+    for keys in operations.chain([&mut own.workload.keys]) {
+        if keys.same_names(&followed) {
+            restrict(keys, plan.shard, plan.shards);
+        }
+    }
+    Some(own)
+}
+
+fn restrict(keys: &mut Keys, shard: u32, shards: u32) {
+    let whole = keys.count;
+    let part = part_of(whole, shard.into(), shards.into());
+    let count = part.end - part.start;
+    let scaled = |number: u64| {
+        let scaled = u128::from(number) * u128::from(count) / u128::from(whole.max(1));
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    };
+    keys.pattern = match keys.pattern {
+        // These walk by k, of which a shard has every nth.
+        KeyPattern::Sequential | KeyPattern::Partitioned => {
+            keys.pattern = KeyPattern::Partitioned;
+            return;
+        }
+        KeyPattern::Gaussian { mean, standard_deviation } => KeyPattern::Gaussian {
+            mean: scaled(mean).min(count.saturating_sub(1)),
+            standard_deviation: scaled(standard_deviation).max(1),
+        },
+        KeyPattern::HotSet { keys, percent_millionths, hot_keys } => {
+            KeyPattern::HotSet { keys: scaled(keys).max(1), percent_millionths, hot_keys }
+        }
+        same @ (KeyPattern::Uniform | KeyPattern::Zipf { .. }) => same,
+    };
+    // A key has the same name whoever writes it.
+    let last = keys.start.saturating_add(whole.saturating_sub(1));
+    keys.width = keys.width.max(last.checked_ilog10().unwrap_or(0) + 1);
+    keys.start += part.start;
+    keys.count = count;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::plan;
+    use crate::workload::{OwnKeys, Workload};
+    use redisbench_wire::plan::{HotKeys, Verify};
+
+    /// All requests of all shards take keys of their shard's part, under the names that the preload writes.
+    #[test]
+    fn each_key_belongs_to_one_shard_whatever_the_pattern() {
+        let hot_keys = HotKeys::First;
+        for pattern in [
+            KeyPattern::Uniform,
+            KeyPattern::Sequential,
+            KeyPattern::Partitioned,
+            KeyPattern::Gaussian { mean: 990, standard_deviation: 100 },
+            KeyPattern::Zipf { exponent_millionths: 990_000, hot_keys },
+            KeyPattern::HotSet { keys: 10, percent_millionths: 90_000_000, hot_keys },
+        ] {
+            let mut touched = vec![0; 1001];
+            for shard in 0..3 {
+                let mut plan = plan();
+                (plan.shard, plan.verify) = (shard, Verify::Values);
+                (plan.workload.keys.start, plan.workload.keys.count, plan.workload.keys.pattern) = (9, 1001, pattern);
+                let workload = Workload::of_trial(&own_workload(&plan).unwrap()).unwrap();
+                let part = part_of(1001, shard.into(), 3);
+                let own = OwnKeys::of(&plan).unwrap();
+                for k in (u64::from(shard)..30_000).step_by(3) {
+                    let key = workload.draw(k).key - 9;
+                    assert!(part.contains(&key), "{pattern:?}: request {k} of shard {shard} takes key {key}");
+                    touched[usize::try_from(key).unwrap()] += 1;
+                    if k < 30 {
+                        let mut room = [0; 256];
+                        let length = workload.encode(k, 0, &mut room);
+                        let name = own.key(key - part.start);
+                        assert!(room[..length].windows(name.len()).any(|window| window == name), "{pattern:?}");
+                    }
+                }
+            }
+            if matches!(pattern, KeyPattern::Sequential | KeyPattern::Partitioned) {
+                assert!(touched.iter().all(|times| (29..=31).contains(times)), "{touched:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_followed_values_nothing_changes() {
+        assert_eq!(own_workload(&plan()), None);
+        assert_eq!(own_workload(&ShardPlan { verify: Verify::Replies, ..plan() }), None, "GET counts nothing");
+    }
+}

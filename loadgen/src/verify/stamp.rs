@@ -1,0 +1,119 @@
+//! The first bytes of a value: who wrote it, and which write of this key it was.
+
+use redisbench_wire::plan::Verify;
+
+/// The bytes that a stamp takes.
+const LENGTH: usize = Verify::STAMP_BYTES as usize;
+
+/// Who writes: a shard of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Writer {
+    run: u64,
+    shard: u32,
+}
+
+/// What a value says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stamped {
+    /// This writer's write with this number, from 1.
+    Own(u32),
+    /// Whole, but of another run.
+    Foreign,
+    /// Not what anybody wrote to this key.
+    Broken,
+}
+
+impl Writer {
+    pub(super) fn new(run: &str, shard: u32) -> Self {
+        Self { run: mix(run.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| mix(hash ^ u64::from(byte)))), shard }
+    }
+
+    /// Makes `value` write number `sequence` of key `key`. Too short a value stays as it is.
+    pub(super) fn write(self, key: u64, sequence: u32, value: &mut [u8]) {
+        let Some((stamp, rest)) = value.split_first_chunk_mut::<LENGTH>() else { return };
+        let sum = checksum(self.run, self.shard, key, sequence, rest);
+        let words =
+            [&self.run.to_le_bytes()[..], &sum.to_le_bytes(), &sequence.to_le_bytes(), &self.shard.to_le_bytes()];
+        let mut at = 0;
+        for word in words {
+            stamp[at..at + word.len()].copy_from_slice(word);
+            at += word.len();
+        }
+    }
+
+    /// What the value of key `key` says.
+    pub(super) fn read(self, key: u64, value: &[u8]) -> Stamped {
+        let Some((stamp, rest)) = value.split_first_chunk::<LENGTH>() else { return Stamped::Broken };
+        let [run, sum] = [0, 8].map(|at| u64::from_le_bytes(word(stamp, at)));
+        let [sequence, shard] = [16, 20].map(|at| u32::from_le_bytes(word(stamp, at)));
+        if sequence == 0 || sum != checksum(run, shard, key, sequence, rest) {
+            return Stamped::Broken;
+        }
+        match (run == self.run, shard == self.shard) {
+            (true, true) => Stamped::Own(sequence),
+            // No other shard writes this key.
+            (true, false) => Stamped::Broken,
+            (false, _) => Stamped::Foreign,
+        }
+    }
+}
+
+fn word<const BYTES: usize>(stamp: &[u8; LENGTH], at: usize) -> [u8; BYTES] {
+    let mut word = [0; BYTES];
+    word.copy_from_slice(&stamp[at..at + BYTES]);
+    word
+}
+
+/// Against accidents, not against an adversary: every bit of what goes in changes about half of the bits.
+fn checksum(run: u64, shard: u32, key: u64, sequence: u32, rest: &[u8]) -> u64 {
+    let mut sum = mix(run ^ mix(key ^ mix(u64::from(shard) << 32 | u64::from(sequence))));
+    let mut words = rest.chunks_exact(8);
+    for piece in words.by_ref() {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(piece);
+        sum = mix(sum ^ u64::from_le_bytes(bytes)).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    }
+    let mut last = [0; 8];
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    mix(sum ^ u64::from_le_bytes(last) ^ mix(rest.len() as u64))
+}
+
+/// The finalizer of `SplitMix64`: a permutation, so that two inputs never collide in a step.
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_changed_bit_is_seen(
+            bytes in prop::collection::vec(any::<u8>(), LENGTH..200),
+            key in any::<u64>(),
+            sequence in 1..u32::MAX,
+            bit in any::<prop::sample::Index>(),
+        ) {
+            let writer = Writer::new("run", 3);
+            let mut value = bytes.clone();
+            writer.write(key, sequence, &mut value);
+            prop_assert_eq!(writer.read(key, &value), Stamped::Own(sequence));
+            prop_assert_eq!(&value[LENGTH..], &bytes[LENGTH..]);
+            prop_assert_eq!(writer.read(key ^ 1, &value), Stamped::Broken, "another key's");
+            prop_assert_eq!(Writer::new("run", 4).read(key, &value), Stamped::Broken, "another shard's");
+            prop_assert_eq!(Writer::new("later", 3).read(key, &value), Stamped::Foreign);
+            let mut longer = value.clone();
+            longer.push(0);
+            prop_assert_eq!(writer.read(key, &longer), Stamped::Broken);
+            prop_assert_eq!(writer.read(key, &value[..value.len() - 1]), Stamped::Broken);
+            let bit = bit.index(value.len() * 8);
+            value[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(writer.read(key, &value), Stamped::Broken);
+        }
+    }
+}

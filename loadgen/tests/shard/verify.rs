@@ -1,0 +1,193 @@
+//! Data that a real target loses, or moves, or throws away, against what the target itself says of it.
+
+use std::collections::BTreeSet;
+
+use redisbench_wire::plan::{Bound, KeyPattern, ShardPlan, Values, Verify};
+use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
+use redisbench_wire::{Detail, ShardPhase};
+
+use crate::changes::{id, manage};
+use crate::client::{Shard, eventually};
+use crate::load::assert_balanced;
+use crate::plans::{SECOND, clustered, open_loop, operation, plan};
+use crate::support::{RedisCluster, RedisServer, wait_until};
+
+fn verification(snapshot: &Snapshot) -> &Verification {
+    snapshot.verification.as_ref().unwrap()
+}
+
+/// Writes each key of a cluster once after the preload has, in their order.
+fn each_key_once(cluster: &RedisCluster) -> ShardPlan {
+    let mut plan = clustered(&cluster.nodes[1].endpoint());
+    plan.verify = Verify::Values;
+    plan.workload.operations = vec![operation("write", 1, "SET __key__ __data__")];
+    plan.workload.keys.count = 24_000;
+    plan.workload.keys.pattern = KeyPattern::Sequential;
+    plan.load = open_loop(2_000);
+    plan.bound = Bound::Duration { nanoseconds: 10 * SECOND };
+    plan.warmup_nanoseconds = 0;
+    plan.timeouts.request_nanoseconds = 2 * SECOND;
+    plan
+}
+
+/// Preloads, does `before`, and runs the load with `change` in the middle of it.
+async fn under_load(
+    cluster: &mut RedisCluster,
+    plan: &ShardPlan,
+    before: impl FnOnce(&mut RedisCluster),
+    change: impl FnOnce(&mut RedisCluster),
+) -> Snapshot {
+    let shard = Shard::start(None).await;
+    shard.plan(1, plan).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    tokio::task::block_in_place(|| before(cluster));
+    cluster.reset_statistics();
+    shard.begin(1).await;
+    eventually("the load runs", async || (cluster.nodes[0].calls("set") > 200).then_some(())).await;
+    tokio::task::block_in_place(|| change(cluster));
+    shard.phase(ShardPhase::Finished).await;
+    let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
+    assert_balanced(&snapshot);
+    snapshot
+}
+
+fn replication_offset(node: &RedisServer, field: &str) -> u64 {
+    let info: String = node.ask(&["INFO", "replication"]);
+    let line = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.map_or(0, |offset| offset.trim().parse().unwrap())
+}
+
+/// The keys that a server's log of writes names, and how often.
+fn logged_keys(node: &RedisServer, prefix: &str) -> Vec<String> {
+    let log = node.directory().join("appendonlydir").join("appendonly.aof.1.incr.aof");
+    let log = std::fs::read(log).unwrap();
+    let needle = format!("\r\n{prefix}").into_bytes();
+    let length = prefix.len() + 5;
+    let at = log.windows(needle.len()).enumerate().filter(|(_, window)| *window == needle).map(|(at, _)| at + 2);
+    at.map(|at| String::from_utf8_lossy(&log[at..at + length]).into_owned()).collect()
+}
+
+/// Which write of a key a value is, by the stamp in it.
+fn sequence(value: &[u8]) -> u32 {
+    u32::from_le_bytes(value[16..20].try_into().unwrap())
+}
+
+/// The replica hears nothing of the last writes, and takes over when its primary is killed: what it lacks of what the dead
+/// server's log has is what was lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_dies_before_its_replica_heard_loses_what_its_own_log_has() {
+    let mut cluster = RedisCluster::start(3);
+    cluster.add_replica(0);
+    let plan = each_key_once(&cluster);
+    let snapshot = under_load(
+        &mut cluster,
+        &plan,
+        |cluster| {
+            let [primary, replica] = [&cluster.nodes[0], &cluster.nodes[3]];
+            wait_until("the replica has the preload", || {
+                let heard = replication_offset(replica, "slave_repl_offset");
+                heard >= replication_offset(primary, "master_repl_offset")
+            });
+            // From here on the primary logs every write before it acknowledges it.
+            primary.ask::<()>(&["CONFIG", "SET", "appendonly", "yes"]);
+            wait_until("the log has begun", || {
+                let info: String = primary.ask(&["INFO", "persistence"]);
+                info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
+            });
+        },
+        |cluster| {
+            // What is on its way to the replica still gets there; what comes after is not sent.
+            cluster.nodes[3].signal("-STOP");
+            cluster.nodes[0].ask::<()>(&["CLIENT", "KILL", "TYPE", "replica"]);
+            let before = cluster.nodes[0].calls("set");
+            wait_until("the primary has acknowledged more", || cluster.nodes[0].calls("set") > before + 300);
+            cluster.nodes[0].kill();
+            cluster.nodes[3].signal("-CONT");
+        },
+    )
+    .await;
+    let found = verification(&snapshot);
+    let logged = logged_keys(&cluster.nodes[0], "rb:");
+    let written: BTreeSet<_> = logged.iter().cloned().collect();
+    assert_eq!(written.len(), logged.len(), "nothing is sent again");
+    let heir = &cluster.nodes[3];
+    let mut connection = heir.connection();
+    let mut survives = |key: &String| {
+        let value: Vec<u8> = redis::cmd("GET").arg(key).query(&mut connection).unwrap();
+        sequence(&value) == 2
+    };
+    let lost: Vec<_> = written.iter().filter(|key| !survives(key)).collect();
+    // Of those that were on their way nobody knows whether they were acknowledged.
+    let (lost, unanswered) = (lost.len() as u64, snapshot.total.unanswered);
+    println!(
+        "the dead primary logged {} writes, its heir lacks {lost}; found {} lost, {} ambiguous",
+        written.len(),
+        found.lost_writes,
+        found.ambiguous_writes
+    );
+    assert!(lost >= 300, "{lost} of {}", written.len());
+    assert!((lost.saturating_sub(unanswered)..=lost).contains(&found.lost_writes), "{found:?}, {lost}, {unanswered}");
+    assert_eq!((found.lost_keys, found.corrupt, found.mismatched, found.unread_keys), (0, 0, 0, 0), "{found:?}");
+    assert_eq!((found.read_keys, found.ambiguous_writes), (24_000, unanswered));
+    for finding in &found.findings {
+        let told = (finding.kind, finding.expected.as_str(), finding.seen.as_str(), finding.node.as_str());
+        assert_eq!(told, (FindingKind::LostWrite, "2", "1", heir.endpoint().as_str()));
+        assert!(written.contains(&finding.key));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slots_that_move_lose_nothing() {
+    let mut cluster = RedisCluster::steady(3);
+    let mut plan = each_key_once(&cluster);
+    plan.workload.operations.push(operation("read", 1, "GET __key__"));
+    plan.workload.keys.count = 2_000;
+    plan.workload.keys.pattern = KeyPattern::Uniform;
+    let snapshot = under_load(
+        &mut cluster,
+        &plan,
+        |_| {},
+        |cluster| {
+            let (from, to) = (id(cluster, 0), id(cluster, 1));
+            let words = ["--cluster-from", &from, "--cluster-to", &to, "--cluster-slots", "1000", "--cluster-yes"];
+            manage(&[["reshard", &cluster.nodes[0].endpoint()].as_slice(), &words].concat());
+        },
+    )
+    .await;
+    assert_eq!((snapshot.total.errors, snapshot.total.unsent), (0, 0), "{:?}", snapshot.errors);
+    assert!(snapshot.total.redirected > 0);
+    let found = verification(&snapshot);
+    let clean = Verification { checked: 22_000, read_keys: 2_000, ..Verification::default() };
+    assert_eq!(*found, clean);
+}
+
+#[tokio::test]
+async fn what_a_server_evicts_is_not_lost() {
+    let redis = RedisServer::start(&["--maxmemory", "6mb", "--maxmemory-policy", "allkeys-random"]);
+    let mut plan = plan(&redis.endpoint());
+    plan.verify = Verify::Values;
+    plan.workload.keys.count = 10_000;
+    plan.workload.values = Values::fixed(1_000);
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    let snapshot = shard.run(1).await;
+    let found = verification(&snapshot);
+    assert!(found.indeterminate > 0);
+    assert_eq!((found.lost_keys, found.lost_writes, found.corrupt, found.mismatched), (0, 0, 0, 0), "{found:?}");
+    assert_eq!(found.findings, []);
+}
+
+#[tokio::test]
+async fn what_expires_is_not_lost() {
+    let redis = RedisServer::start(&[]);
+    let mut plan = plan(&redis.endpoint());
+    plan.verify = Verify::Values;
+    plan.workload.operations[1] = operation("write", 1, "SET __key__ __data__ PX 20");
+    plan.load = open_loop(5_000);
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    let snapshot = shard.run(1).await;
+    let found = verification(&snapshot);
+    assert!(found.indeterminate > 0);
+    assert_eq!((found.lost_keys, found.lost_writes, found.corrupt, found.mismatched), (0, 0, 0, 0), "{found:?}");
+}
