@@ -9,6 +9,7 @@
 mod cluster;
 mod local;
 mod presets;
+mod seeds;
 mod stall;
 mod support;
 mod tls;
