@@ -7,6 +7,8 @@
 )]
 
 mod cluster;
+#[path = "../../../loadgen/tests/support/haproxy.rs"]
+mod haproxy;
 mod local;
 mod presets;
 mod seeds;

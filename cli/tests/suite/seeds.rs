@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::haproxy::HaProxy;
 use crate::support::{Finished, Redis, Run, number};
 use crate::tls::secure;
 
@@ -66,4 +67,24 @@ fn redis_benchmark_go() {
     let sent = assert_made(&finished, 10_000);
     assert_eq!((primary.calls("set"), primary.calls("wait")), (sent, sent));
     assert_eq!(number(&finished.result()["requests"]["underReplicated"]), 0);
+}
+
+#[test]
+fn fred() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/seeds/fred.yaml");
+    let manifest = fs::read_to_string(path).unwrap();
+    let finished = succeeded(Run::local(&manifest, &["--with-redis"]).finish());
+    assert_made(&finished, 1_000_000);
+}
+
+#[test]
+fn redishappy() {
+    let redis = Redis::start(None);
+    let proxy = HaProxy::start(&[&[redis.address()]]);
+    let finished = run("redishappy.yaml", "haproxy:6379", &proxy.endpoints()[0]);
+    let trials = finished.object["status"]["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 7, "{trials:#?}");
+    for command in ["get", "incr", "lpop", "spop"] {
+        assert_eq!(redis.calls(command), 20_000, "{command}");
+    }
 }
