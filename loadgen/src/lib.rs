@@ -11,4 +11,5 @@ mod sample;
 pub mod schedule;
 mod selfcheck;
 mod target;
+mod timeline;
 pub mod workload;

@@ -163,6 +163,7 @@ impl Engine {
             nodes: Vec::new(),
             errors: Vec::new(),
             generator: Generator { host: host.to_owned(), workers: 1, ..Generator::default() },
+            topology: redisbench_wire::topology::TopologyReport::default(),
         }
     }
 

@@ -95,6 +95,7 @@ pub fn snapshot(shard: u32, requests: &Requests) -> Snapshot {
         nodes: Vec::new(),
         errors: Vec::new(),
         generator: Generator::default(),
+        topology: redisbench_wire::topology::TopologyReport::default(),
     }
 }
 

@@ -212,6 +212,7 @@ pub fn bare_snapshot(shard: u32, attempt: u32, sequence: u64) -> Snapshot {
         nodes: Vec::new(),
         errors: Vec::new(),
         generator: Generator::default(),
+        topology: redisbench_wire::topology::TopologyReport::default(),
     }
 }
 
