@@ -8,7 +8,7 @@ use redisbench_wire::limits;
 use redisbench_wire::snapshot::Snapshot;
 use serde::Serialize;
 
-use crate::api::status::{Synchronization, TrialResult, TrialStatus, Verdict};
+use crate::api::status::{Synchronization, TopologyStatus, TrialResult, TrialStatus, Verdict};
 use crate::conductor::{Outcome, ShardOutcome};
 use crate::merge::{Measured, Merged};
 
@@ -45,6 +45,9 @@ pub struct FullResult<'a> {
     /// As in the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub synchronization: Option<&'a Synchronization>,
+    /// As in the status, with every entry of every list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology: Option<&'a TopologyStatus>,
     /// The merged histograms.
     pub histograms: Histograms,
     /// What every shard delivered.
@@ -321,6 +324,7 @@ mod tests {
             result: &TrialResult::default(),
             verdict: None,
             synchronization: None,
+            topology: None,
             histograms: Histograms {
                 total: set(5_000),
                 operations: vec![NamedHistograms { name: "get".into(), histograms: set(100_000) }],

@@ -12,4 +12,5 @@ pub mod report;
 #[cfg(test)]
 mod sample;
 pub mod stats;
+pub mod topology;
 pub mod verdict;

@@ -12,6 +12,7 @@ use redisbench_wire::rate::CumulativeRate;
 use redisbench_wire::snapshot::{ErrorTally, Latency, Snapshot, Tally, Verification};
 
 use crate::conductor::Outcome;
+use crate::topology::{self, MergedTopology};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -46,6 +47,8 @@ pub struct Merged {
     pub verification: Option<Verification>,
     /// Succeeded requests over time.
     pub pace: Pace,
+    /// The target's servers, and what became of them.
+    pub topology: MergedTopology,
 }
 
 /// One set of requests.
@@ -81,8 +84,10 @@ pub struct NodeMeasured {
     pub id: String,
     /// `host:port`.
     pub address: String,
-    /// Slots it owned at the end.
+    /// Slots it owned at the end, or was read from for.
     pub slots: u32,
+    /// Whether it was there to be read from only, by the word of any shard.
+    pub replica: bool,
     /// Requests whose last answer it gave.
     pub requests: u64,
     /// Of these, errors.
@@ -136,6 +141,7 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
         errors: errors(&snapshots),
         verification: verification(snapshots.iter().copied()),
         pace: pace(&snapshots, plans.first().and_then(CumulativeRate::of).as_ref()),
+        topology: topology::merge(plans.first(), &snapshots),
     }))
 }
 
@@ -217,12 +223,14 @@ fn nodes(snapshots: &[&Snapshot]) -> Result<Vec<NodeMeasured>, HistogramError> {
             id: id.to_owned(),
             address: address.to_owned(),
             slots: 0,
+            replica: false,
             requests: 0,
             errors: 0,
             redirects: 0,
             service: Kind::Node.empty(),
         });
         node.slots = node.slots.max(part.slots);
+        node.replica |= part.replica;
         node.requests = node.requests.saturating_add(part.requests);
         node.errors = node.errors.saturating_add(part.errors);
         node.redirects = node.redirects.saturating_add(part.redirects);

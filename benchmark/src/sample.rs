@@ -7,6 +7,7 @@ use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::{
     ErrorTally, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally, Window,
 };
+use redisbench_wire::topology::TopologyReport;
 use serde_json::{Value, json};
 
 use crate::api::{self, Validated};
@@ -101,6 +102,7 @@ pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
             id: "redis:6379".into(),
             address: "redis:6379".into(),
             slots: 0,
+            replica: false,
             requests: count,
             errors: 0,
             redirects: 0,
@@ -110,6 +112,7 @@ pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
         latency,
         verification: None,
         generator: Generator::default(),
+        topology: TopologyReport::default(),
     }
 }
 

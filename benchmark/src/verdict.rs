@@ -35,6 +35,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         clock_uncertain(spec, outcome),
         rate_missed(spec, merged),
         errors(merged),
+        unavailable(spec, merged),
         overflow(merged),
         generator::cpu(outcome),
         generator::late(outcome, merged),
@@ -177,6 +178,28 @@ fn errors(merged: &Merged) -> Option<VerdictReason> {
         first.unwrap_or_default()
     );
     Some(reason(ReasonKind::Errors, severity, &message))
+}
+
+/// An open loop's requests wait, and tell of it by their times; those of a closed loop are not even made.
+fn unavailable(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
+    let topology = &merged.topology;
+    let longest = topology.outages.iter().max_by_key(|outage| outage.nanoseconds())?;
+    let share = topology.unavailable(merged.pace.window_nanoseconds);
+    let hidden = spec.load == Load::ClosedLoop && share > ERRORS_INVALID;
+    let slots = match longest.slots {
+        _ if !topology.slotted => "the target".to_owned(),
+        slots => format!("slots {}-{}", slots.first, slots.last),
+    };
+    let message = format!(
+        "{slots} got no answers for {}, from {}: {}.{:02} % of the time of all slots{}; see status.topology",
+        people::latency(longest.nanoseconds()),
+        longest.node,
+        share / 100,
+        share % 100,
+        if hidden { ", in which a closed loop makes fewer requests and hides it" } else { "" }
+    );
+    let severity = if hidden { VerdictValue::Invalid } else { VerdictValue::Degraded };
+    Some(reason(ReasonKind::Unavailable, severity, &message))
 }
 
 fn overflow(merged: &Merged) -> Option<VerdictReason> {

@@ -87,3 +87,31 @@ fn errors_make_a_result_doubtful_and_then_useless() {
     let message = &useless.reasons[0].message;
     assert!(message.contains("1,100") && message.contains("Timeout: no reply within 1s"), "{message}");
 }
+
+#[test]
+fn slots_without_answers_are_told_and_spoil_a_closed_loop() {
+    let judge = |load: serde_json::Value, milliseconds: u64| {
+        let spec = crate::sample::spec(1, &load);
+        let mut snapshot = snapshot(0, &vec![1000; 10_000]);
+        let from = snapshot.window.start_nanoseconds + 2_000_000_000;
+        snapshot.topology.outages.push(redisbench_wire::topology::Outage {
+            slots: redisbench_wire::topology::SlotRange::ALL,
+            reads: false,
+            node: "a:1".into(),
+            from_nanoseconds: from,
+            until_nanoseconds: from + milliseconds * 1_000_000,
+            lasting: false,
+        });
+        let outcome = outcome(vec![snapshot]);
+        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        let verdict = verdict(&spec, &outcome, &merged);
+        (kinds(&verdict), verdict.reasons[0].message.clone())
+    };
+    let open = serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s"});
+    let closed = serde_json::json!({"type": "ClosedLoop", "duration": "10s"});
+    assert_eq!(judge(open, 1_500).0, [(ReasonKind::Unavailable, VerdictValue::Degraded)]);
+    assert_eq!(judge(closed.clone(), 50).0, [(ReasonKind::Unavailable, VerdictValue::Degraded)]);
+    let (kinds, message) = judge(closed, 1_500);
+    assert_eq!(kinds, [(ReasonKind::Unavailable, VerdictValue::Invalid)]);
+    assert!(message.starts_with("the target got no answers for 1.50 s, from a:1: 15.00 % of the time"), "{message}");
+}

@@ -5,6 +5,7 @@ mod grid;
 mod paint;
 mod result;
 mod setup;
+mod topology;
 mod trials;
 mod verification;
 
@@ -41,6 +42,9 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
     let status = benchmark.status.as_ref();
     if let Some(measured) = status.and_then(|status| status.result.as_ref()) {
         text.push_str(&result::sections(benchmark, measured, paint));
+    }
+    if let Some(servers) = status.and_then(|status| status.topology.as_ref()) {
+        text.push_str(&topology::topology(servers, paint));
     }
     if let Some(status) = status {
         if !status.trials.is_empty() {

@@ -68,6 +68,7 @@ async fn main() -> anyhow::Result<()> {
             plan: Arc::new(plan(&options)),
             workers: options.workers,
             topology: Arc::new(topology(&options.addresses)),
+            reads: Vec::new(),
             handshake: Handshake::default(),
             tls: options.tls_ca.as_deref().map(tls).transpose()?,
             may_evict: false,
@@ -143,7 +144,7 @@ fn topology(addresses: &[SocketAddr]) -> Topology {
     };
     let slots: Box<[u16]> = (0..SLOTS).map(owner).collect();
     let slots = (addresses.len() > 1).then(|| slots.try_into().ok()).flatten();
-    Topology { nodes: addresses.iter().map(node).collect(), slots }
+    Topology { nodes: addresses.iter().map(node).collect(), slots, ..Topology::default() }
 }
 
 /// The most memory that this process ever had.
@@ -189,6 +190,7 @@ fn plan(options: &Options) -> ShardPlan {
             database: 0,
             address_map: Vec::new(),
             master_name: None,
+            read_from: redisbench_wire::plan::ReadFrom::Primary,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,

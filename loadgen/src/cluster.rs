@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_possible_truncation, reason = "slots are below 2^14")]
 
+mod changes;
 mod numbered;
 mod redirect;
 mod slot;
 mod topology;
 
+pub use changes::changes;
 pub use numbered::NumberedSlots;
-pub use redirect::{Redirect, is_transient};
+pub use redirect::{Deferral, Redirect};
 pub use slot::{SLOTS, crc16, hashed_part, slot_of};
-pub use topology::{NodeAddress, Topology, UNCOVERED, UNIX};
+pub use topology::{Member, NodeAddress, Topology, UNCOVERED, UNIX};

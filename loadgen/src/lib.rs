@@ -11,5 +11,6 @@ mod sample;
 pub mod schedule;
 mod selfcheck;
 mod target;
+mod timeline;
 mod verify;
 pub mod workload;

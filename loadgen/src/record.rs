@@ -12,6 +12,7 @@ use redisbench_wire::limits;
 use redisbench_wire::plan::{Load, ShardPlan};
 use redisbench_wire::snapshot::{ErrorTally, Tally};
 
+use crate::cluster::Deferral;
 use counts::{NodeCounts, RequestCounts};
 
 pub use delays::Delays;
@@ -54,6 +55,17 @@ impl Unsent {
             Self::NoRoom => {}
             Self::NotConnected => tally.unsent_not_connected += 1,
             Self::AtEnd => tally.unsent_at_end += 1,
+        }
+    }
+}
+
+impl Deferral {
+    fn count(self, tally: &mut Tally) {
+        tally.deferral_hops += 1;
+        match self {
+            Self::TryAgain => {}
+            Self::ClusterDown => tally.cluster_down_hops += 1,
+            Self::Loading => tally.loading_hops += 1,
         }
     }
 }
@@ -284,8 +296,14 @@ impl Recording {
 
     /// A node answered that it cannot serve this now.
     #[cold]
-    pub fn deferred(&mut self, operation: u16) {
-        self.operation(operation).tally.deferral_hops += 1;
+    pub fn deferred(&mut self, operation: u16, why: Deferral) {
+        why.count(&mut self.operation(operation).tally);
+    }
+
+    /// The same of the warm-up.
+    #[cold]
+    pub fn warmup_deferred(&mut self, why: Deferral) {
+        why.count(&mut self.warmup);
     }
 }
 

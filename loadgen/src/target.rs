@@ -4,14 +4,16 @@
 mod advice;
 mod cleanup;
 mod client;
+mod cluster;
 mod commands;
 mod credentials;
 mod endpoint;
 mod inspect;
+mod lookout;
+mod map;
 mod same_slot;
 mod scripts;
 mod sentinel;
-mod slots;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -25,13 +27,14 @@ use std::time::Duration;
 
 use redisbench_wire::plan::{ShardPlan, Target, Topology as Kind};
 use redisbench_wire::{FailureReason, ShardFailure};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::{sleep, timeout};
 
 pub use self::advice::refused_handshake;
 pub use self::cleanup::clean_up;
 use self::credentials::Credentials;
 use self::inspect::look;
+pub use self::lookout::Lookout;
 pub use self::sentinel::watch;
 use self::tls::Security;
 use crate::cluster::{Topology, UNIX};
@@ -41,6 +44,12 @@ use crate::engine::{Handshake, Tls};
 const LOOK: Duration = Duration::from_secs(15);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// Between looks while the map changes.
+const SETTLING_PAUSE: Duration = Duration::from_millis(300);
+/// Looks while slots get no answers that show the known map, before one is told.
+const UNCHANGED: u32 = 20;
+/// Between looks while slots get no answers.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a look at the target found.
 #[derive(Debug)]
@@ -52,29 +61,42 @@ pub enum Finding {
     /// Something that will not pass.
     Failed(ShardFailure),
     /// It is what the plan says.
-    Found(Found),
+    Found(Box<Found>),
+    /// A cluster that is known has this map now.
+    Map(Topology),
 }
 
-/// Why a target is looked at again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a target is looked at again. What is more urgent does not wait for what is less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Again {
-    /// A node said that a slot is elsewhere.
-    Moved,
-    /// A node cannot be reached.
-    NodeGone,
     /// The map was another than before, and may be changing still.
     Settling,
+    /// A node cannot be reached.
+    NodeGone,
+    /// A node said that a slot is elsewhere.
+    Moved,
+    /// Slots get no answers while a load runs.
+    Unanswered,
 }
 
 impl Again {
     /// How long to wait before. Random, because all shards of a benchmark notice at once; and longer while a node is
-    /// gone, because each look that finds the old map is followed by another.
-    fn pause(self, target: &Target) -> Duration {
+    /// gone, because each look that finds the old map is followed by another. While slots get no answers looks follow one
+    /// another closely, and less so the more shards there are: about 1,000 in a second over all of them at most.
+    fn pause(self, plan: &ShardPlan) -> Duration {
         match self {
+            Self::Unanswered => {
+                let shortest = SHORTEST_PAUSE.max(Duration::from_millis(1) * plan.shards);
+                shortest + jitter(shortest)
+            }
             // The map is one address, and the primary may be another within a second.
-            _ if target.topology == Kind::Sentinel => jitter(Duration::from_millis(200)),
-            Self::Moved => jitter(Duration::from_secs(1)),
-            Self::NodeGone | Self::Settling => Duration::from_secs(1) + jitter(Duration::from_secs(2)),
+            _ if plan.target.topology == Kind::Sentinel => jitter(Duration::from_millis(200)),
+            Self::Moved => jitter(Duration::from_millis(500)),
+            Self::Settling => {
+                let shortest = SETTLING_PAUSE.max(Duration::from_millis(2) * plan.shards);
+                shortest + jitter(shortest)
+            }
+            Self::NodeGone => Duration::from_secs(1) + jitter(Duration::from_secs(2)),
         }
     }
 }
@@ -84,6 +106,8 @@ impl Again {
 pub struct Found {
     /// The servers.
     pub topology: Topology,
+    /// Of each operation, whether it only reads.
+    pub reads: Vec<bool>,
     /// What every connection says first.
     pub handshake: Handshake,
     /// How to speak TLS to them, if they do.
@@ -131,7 +155,7 @@ impl Access {
 pub async fn search(plan: Arc<ShardPlan>, mounts: Mounts, findings: mpsc::Sender<Finding>) {
     let mut pause = FIRST_PAUSE;
     loop {
-        let finding = look_in_time(&plan, &mounts, None).await;
+        let finding = look_in_time(&plan, &mounts, None, false).await;
         let over = matches!(finding, Finding::Found(_) | Finding::Failed(_));
         if findings.send(finding).await.is_err() || over {
             return;
@@ -158,31 +182,56 @@ pub fn may_move(target: &Target) -> bool {
 pub async fn search_again(
     plan: Arc<ShardPlan>,
     mounts: Mounts,
+    lookout: Arc<Mutex<Lookout>>,
     known: Arc<Topology>,
     why: Again,
     findings: mpsc::Sender<Finding>,
 ) {
-    let mut pause = FIRST_PAUSE;
+    let mut pause = if why == Again::Unanswered { why.pause(&plan) } else { FIRST_PAUSE };
     let longest = if plan.target.topology == Kind::Sentinel { FIRST_PAUSE } else { LONGEST_PAUSE };
-    sleep(why.pause(&plan.target)).await;
+    let mut unchanged = 0;
+    sleep(why.pause(&plan)).await;
     loop {
-        let finding = look_in_time(&plan, &mounts, Some(&known)).await;
-        if matches!(finding, Finding::Found(_)) {
+        let finding = match plan.target.topology {
+            // A full look loads scripts too, which a node that took over may not have.
+            Kind::Cluster if !needs_scripts(&plan) => {
+                lookout.lock().await.look(&plan, &mounts, &known).await.map(Finding::Map)
+            }
+            _ => match look_in_time(&plan, &mounts, Some(&known), why == Again::Unanswered).await {
+                found @ Finding::Found(_) => Some(found),
+                _ => None,
+            },
+        };
+        if why == Again::Unanswered
+            && unchanged < UNCHANGED
+            && matches!(&finding, Some(Finding::Map(map)) if *map == *known)
+        {
+            unchanged += 1;
+            sleep(why.pause(&plan)).await;
+            continue;
+        }
+        if let Some(finding) = finding {
             // Nobody listens any more if the trial is over.
             let _ = findings.send(finding).await;
             return;
         }
         sleep(pause + jitter(pause)).await;
-        pause = (pause * 2).min(longest);
+        if why != Again::Unanswered {
+            pause = (pause * 2).min(longest);
+        }
     }
 }
 
-async fn look_in_time(plan: &ShardPlan, mounts: &Mounts, known: Option<&Topology>) -> Finding {
+fn needs_scripts(plan: &ShardPlan) -> bool {
+    !plan.workload.options.scripts.is_empty() || !plan.workload.options.functions.is_empty()
+}
+
+async fn look_in_time(plan: &ShardPlan, mounts: &Mounts, known: Option<&Topology>, silent: bool) -> Finding {
     let access = match Access::read(plan, mounts).await {
         Ok(access) => access,
         Err(failure) => return Finding::Failed(failure),
     };
-    timeout(LOOK, look(plan, &access, known)).await.unwrap_or_else(|_| {
+    timeout(LOOK, look(plan, &access, known, silent)).await.unwrap_or_else(|_| {
         Finding::Obstacle(advice::failure(
             FailureReason::Unreachable,
             &format!(

@@ -73,7 +73,11 @@ impl NullServer {
         let nodes: Vec<_> = self.1.iter().map(node).collect();
         let parts = u16::try_from(nodes.len()).unwrap();
         let slots: Vec<u16> = (0..16_384).map(|slot| slot % parts).collect();
-        Topology { nodes, slots: (parts > 1).then(|| slots.into_boxed_slice().try_into().unwrap()) }
+        Topology {
+            nodes,
+            slots: (parts > 1).then(|| slots.into_boxed_slice().try_into().unwrap()),
+            ..Topology::default()
+        }
     }
 }
 
@@ -104,6 +108,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
             database: 0,
             address_map: Vec::new(),
             master_name: None,
+            read_from: redisbench_wire::plan::ReadFrom::Primary,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
@@ -182,6 +187,7 @@ fn allocations(cluster: bool, load: Load, varied: bool, requests: u64) -> u64 {
             plan: Arc::new(plan),
             workers: 1,
             topology: Arc::new(server.topology()),
+            reads: Vec::new(),
             handshake: Handshake::default(),
             tls: None,
             may_evict: false,

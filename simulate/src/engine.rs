@@ -164,6 +164,7 @@ impl Engine {
             errors: Vec::new(),
             verification: None,
             generator: Generator { host: host.to_owned(), workers: 1, ..Generator::default() },
+            topology: redisbench_wire::topology::TopologyReport::default(),
         }
     }
 

@@ -3,7 +3,9 @@
 
 use crate::histogram::{EncodedHistogram, Kind};
 use crate::limits::{self, LARGEST_COUNT, LARGEST_INSTANT_NANOSECONDS};
+use crate::outage;
 use crate::snapshot::{Latency, NodeTally, OperationTally, Snapshot, Stage, Tally};
+use crate::topology::SLOTS;
 
 impl Snapshot {
     /// Checks the snapshot against the contract: bounds of lists, counts and instants; that requests add up, in total
@@ -38,7 +40,29 @@ impl Snapshot {
         self.check_nodes()?;
         let errors = sum("errors by kind", self.errors.iter().map(|error| error.count))?;
         at_most("errors by kind", errors, "errors", self.total.errors)?;
+        self.check_topology()?;
         sum("completions over time", self.series.completed.iter().copied()).map(drop)
+    }
+
+    fn check_topology(&self) -> Result<(), String> {
+        let topology = &self.topology;
+        count("changes of the map", topology.changes_left_out)?;
+        count("times without answers", topology.outages_left_out)?;
+        let ranges = topology.changes.iter().flat_map(|change| &change.slots);
+        if ranges.clone().any(|range| range.first > range.last || range.last >= SLOTS) {
+            return Err("slots that no cluster has".to_owned());
+        }
+        if !topology.outages.iter().all(outage::is_sound) {
+            return Err("a time without answers that cannot be".to_owned());
+        }
+        let changes = topology.changes.iter().map(|change| change.at_nanoseconds);
+        let instants = changes.chain(topology.outages.iter().map(|outage| outage.until_nanoseconds));
+        match instants.max() {
+            Some(at) if at > LARGEST_INSTANT_NANOSECONDS => {
+                Err(format!("a change at {at} ns, which no clock can show"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_lengths(&self) -> Result<(), String> {
@@ -52,6 +76,8 @@ impl Snapshot {
                 limits::DELAY_STEPS,
             ),
             ("series points", self.series.completed.len(), limits::SERIES_POINTS),
+            ("changes of the map", self.topology.changes.len(), limits::CHANGES),
+            ("times without answers", self.topology.outages.len(), limits::OUTAGES),
         ];
         match bounds.into_iter().find(|(_, length, bound)| length > bound) {
             Some((what, length, bound)) => Err(format!("{length} {what} in a snapshot, beyond {bound}")),
@@ -149,6 +175,8 @@ fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {
     at_most("unanswered", tally.unanswered, "errors", tally.errors)?;
     let reasons = tally.unsent_not_connected.saturating_add(tally.unsent_at_end);
     at_most("unsent by reason", reasons, "unsent", tally.unsent)?;
+    let deferrals = tally.cluster_down_hops.saturating_add(tally.loading_hops);
+    at_most("deferrals by kind", deferrals, "deferrals", tally.deferral_hops)?;
     at_most("under-replicated", tally.under_replicated, "succeeded", tally.succeeded)?;
     at_most("overflow", tally.overflow, "succeeded", tally.succeeded)?;
     at_most("late", tally.late, "scheduled", tally.scheduled)?;

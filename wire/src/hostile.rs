@@ -17,6 +17,7 @@ use crate::snapshot::{
     ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally,
     Verification, Window,
 };
+use crate::topology::{Change, ChangeKind, Outage, SlotRange, TopologyReport};
 use crate::{
     AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, EpochRequest, FailureReason,
     PlanRequest, Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
@@ -92,6 +93,8 @@ fn snapshot(bytes: &[u8]) {
         ];
         assert!(counts.iter().all(|count| *count <= most));
     }
+    let outages = crate::outage::agreed(&[&snapshot.topology.outages], 1);
+    assert!(outages.iter().all(|outage| outage.nanoseconds() >= Outage::SHORTEST_NANOSECONDS));
     let errors: u64 = snapshot.errors.iter().map(|error| error.count).sum();
     let nodes: u64 = snapshot.nodes.iter().map(|node| node.requests + node.redirects).sum();
     let completed: u64 = snapshot.series.completed.iter().sum();
@@ -241,6 +244,7 @@ fn snapshots() -> Vec<Vec<u8>> {
             id: "a".into(),
             address: "redis:6379".into(),
             slots: 16_384,
+            replica: false,
             requests: 5,
             errors: 2,
             redirects: 1,
@@ -261,6 +265,7 @@ fn snapshots() -> Vec<Vec<u8>> {
             ..Verification::default()
         }),
         generator: Generator { host: "n1".into(), workers: 1, ..Generator::default() },
+        topology: topology(),
     };
     let live = Snapshot {
         stage: Stage::Measuring,
@@ -275,6 +280,32 @@ fn snapshots() -> Vec<Vec<u8>> {
         ..full.clone()
     };
     [full, live, large].iter().map(|snapshot| answered(Some(0), snapshot)).collect()
+}
+
+fn topology() -> TopologyReport {
+    let slots = SlotRange { first: 5461, last: 10922 };
+    let change = Change {
+        at_nanoseconds: 12_000_000_000,
+        what: ChangeKind::SlotsMoved,
+        node: "b:6379".into(),
+        from: Some("a:6379".into()),
+        slots: vec![slots],
+    };
+    let outage = Outage {
+        slots,
+        reads: false,
+        node: "a:6379".into(),
+        from_nanoseconds: 12_000_000_000,
+        until_nanoseconds: 13_000_000_000,
+        lasting: false,
+    };
+    TopologyReport {
+        primaries: 3,
+        replicas: 3,
+        changes: vec![change],
+        outages: vec![outage],
+        ..TopologyReport::default()
+    }
 }
 
 fn answered(trial: Option<u32>, body: impl Serialize) -> Vec<u8> {

@@ -14,10 +14,12 @@ mod check;
 mod credential;
 pub mod histogram;
 pub mod limits;
+pub mod outage;
 pub mod plan;
 pub mod rate;
 mod selfcheck;
 pub mod snapshot;
+pub mod topology;
 mod verification;
 
 #[cfg(test)]

@@ -18,6 +18,15 @@ pub const OPERATIONS: usize = 64;
 /// The most Redis nodes that are told apart.
 pub const NODES: usize = 1024;
 
+/// The most changes of a target's map that a shard tells.
+pub const CHANGES: usize = 256;
+
+/// The most ranges of slots in all of them: every second slot.
+pub const RANGES: usize = 8192;
+
+/// The most times without answers that a shard tells.
+pub const OUTAGES: usize = 1024;
+
 /// The most kinds of error that are told apart.
 pub const ERROR_KINDS: usize = 64;
 

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 pub use load::{Arrival, Bound, Load, PipelineMode, RateStage};
 pub use options::{Fill, Script, Transaction, Wait, WorkloadOptions};
-pub use target::{AddressMapping, Protocol, Target, Tls, TlsVersion, Topology, Trust};
+pub use target::{AddressMapping, Protocol, ReadFrom, Target, Tls, TlsVersion, Topology, Trust};
 pub use verify::{Followed, Role, Verify};
 pub use workload::{
     HotKeys, KeyPattern, Keys, Operation, Part, ValueContent, ValueSize, Values, WeightedSize, Workload,
@@ -165,6 +165,7 @@ pub(crate) mod tests {
                 database: 0,
                 address_map: Vec::new(),
                 master_name: None,
+                read_from: ReadFrom::Primary,
                 authenticate: false,
                 protocol: Protocol::Resp2,
                 tls: None,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::EncodedHistogram;
 pub use crate::selfcheck::{Environment, Generator, Interface, ReceiveDelay, Sending};
+use crate::topology::TopologyReport;
 pub use crate::verification::{Finding, FindingKind, Verification};
 use crate::{bounded, limits};
 
@@ -52,6 +53,9 @@ pub struct Snapshot {
     pub verification: Option<Verification>,
     /// What the load generator measured of itself.
     pub generator: Generator,
+    /// What became of the target's map.
+    #[serde(default)]
+    pub topology: TopologyReport,
 }
 
 /// Where a trial is.
@@ -117,6 +121,12 @@ pub struct Tally {
     pub redirect_hops: u64,
     /// Hops that a node answered with TRYAGAIN, CLUSTERDOWN or LOADING.
     pub deferral_hops: u64,
+    /// Of these, CLUSTERDOWN.
+    #[serde(default)]
+    pub cluster_down_hops: u64,
+    /// Of these, LOADING.
+    #[serde(default)]
+    pub loading_hops: u64,
     /// Succeeded, but when WAIT ended, fewer replicas had it than were asked for.
     #[serde(default)]
     pub under_replicated: u64,
@@ -152,6 +162,8 @@ impl Tally {
             (&mut self.redirected, other.redirected),
             (&mut self.redirect_hops, other.redirect_hops),
             (&mut self.deferral_hops, other.deferral_hops),
+            (&mut self.cluster_down_hops, other.cluster_down_hops),
+            (&mut self.loading_hops, other.loading_hops),
             (&mut self.under_replicated, other.under_replicated),
             (&mut self.fills, other.fills),
             (&mut self.fill_errors, other.fill_errors),
@@ -223,8 +235,11 @@ pub struct NodeTally {
     /// `host:port`.
     #[serde(deserialize_with = "bounded::name")]
     pub address: String,
-    /// Slots it owned at the end; 0 if standalone.
+    /// Slots it owned at the end, or was read from for; 0 if standalone.
     pub slots: u32,
+    /// Whether it is a replica that was there to be read from.
+    #[serde(default)]
+    pub replica: bool,
     /// Requests whose final reply it gave, or that ended while it held them.
     pub requests: u64,
     /// Of these, errors.

@@ -2,6 +2,7 @@
 
 mod result;
 mod shard;
+mod topology;
 mod trial;
 mod verdict;
 mod verification;
@@ -11,10 +12,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use result::{
-    Bandwidth, Beyond, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, OperationResult,
-    PreloadResult, Requests, Throughput, TrialResult, Truncated,
+    Bandwidth, Beyond, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole,
+    OperationResult, PreloadResult, Requests, Throughput, TrialResult, Truncated,
 };
 pub use shard::{ShardOutcome, ShardResult};
+pub use topology::{ChangeKind, TopologyChange, TopologyStatus, Unavailability};
 pub use trial::{TrialLine, TrialOutcome, TrialStatus};
 pub use verdict::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
 pub use verification::{FindingKind, FindingResult, VerificationResult};
@@ -55,6 +57,9 @@ pub struct RedisBenchmarkStatus {
     /// The running trial so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// The target's servers, what became of them, and when slots got no answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<TopologyStatus>,
     /// What was measured, once the trial is over. Of several trials, `trials` has the summaries and `artifacts` name the
     /// whole results.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -75,6 +75,12 @@ pub enum TargetType {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
+    /// Who answers reads: `Primary`, the slot's primary; `Replica`, one of its replicas and nobody else, so that a slot
+    /// without one that serves is refused before the load; `PreferReplica`, the primary where there is no such replica. An
+    /// operation reads if the server flags its command `readonly`; where it does not tell, a list of our own decides.
+    /// Everything else goes to primaries. Default `Primary`.
+    #[serde(default)]
+    pub read_from: ReadFrom,
     /// Where nodes are reached whose announced addresses cannot be, as behind a NAT or a proxy for each node; up to 128.
     /// Nodes that are not in it are reached where they say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -83,6 +89,18 @@ pub struct ClusterSpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["announced"])
     )]
     pub address_map: Vec<AddressMappingSpec>,
+}
+
+/// Who answers the reads of a Cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ReadFrom {
+    /// The slot's primary.
+    #[default]
+    Primary,
+    /// A replica.
+    Replica,
+    /// A replica; the primary where there is none.
+    PreferReplica,
 }
 
 /// Where a node is reached.
@@ -268,6 +286,11 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
                 reachable: mapping.reachable.clone(),
             })
             .collect(),
+        read_from: match target.cluster.as_ref().map(|cluster| cluster.read_from).unwrap_or_default() {
+            ReadFrom::Primary => plan::ReadFrom::Primary,
+            ReadFrom::Replica => plan::ReadFrom::Replica,
+            ReadFrom::PreferReplica => plan::ReadFrom::PreferReplica,
+        },
         master_name: target.sentinel.as_ref().map(|sentinel| sentinel.master_name.clone()),
         protocol: match target.protocol {
             Protocol::RESP2 => plan::Protocol::Resp2,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
 use super::spec::{PipelineMode, RedisBenchmarkSpec};
+use super::target::{ReadFrom, TargetSpec};
 use super::values::ValueSizeType;
 
 /// What is checked of the target's answers.
@@ -66,6 +67,15 @@ pub(super) fn check(spec: &RedisBenchmarkSpec, workload: &plan::Workload, proble
             );
             problems.push(Problem::new(format!("spec.workload.{field}"), value, message));
         }
+    }
+    let replicas =
+        |target: &TargetSpec| target.cluster.as_ref().is_some_and(|cluster| cluster.read_from != ReadFrom::Primary);
+    if spec.targets.iter().any(replicas) {
+        let message = format!(
+            "must be Primary with verify.mode {:?}: a replica may be behind, and is not wrong then; or set verify.mode to None",
+            spec.verify.mode
+        );
+        problems.push(Problem::new("spec.targets[0].cluster.readFrom", "", message));
     }
     let Some(followed) = workload.followed(spec.verify.mode.into()) else { return };
     let (mode, shards) = (spec.verify.mode, u64::from(spec.shards.count));

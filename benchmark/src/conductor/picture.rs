@@ -12,6 +12,7 @@ use super::clock::{duration, nanoseconds};
 use super::drive::planned_length;
 use super::shards::{Shard, Standing};
 use super::{LivePicture, PreparationProgress};
+use crate::topology::{self, MergedTopology};
 
 /// Merges the newest snapshot of every shard, lost ones included: their counts were measured. None before the first.
 /// `since_start` is in nanoseconds.
@@ -52,7 +53,13 @@ pub fn merge(shards: &[Shard], since_start: i64) -> Option<LivePicture> {
         verification: crate::merge::verification(shards.iter().filter_map(|shard| shard.snapshot.as_ref())),
         achieved_per_second: round(achieved),
         measuring,
+        topology: topology(shards),
     })
+}
+
+fn topology(shards: &[Shard]) -> MergedTopology {
+    let snapshots: Vec<&Snapshot> = shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
+    topology::merge(shards.first().map(|shard| &shard.plan), &snapshots)
 }
 
 fn add_latency(

@@ -8,6 +8,7 @@ use redisbench_wire::snapshot::{Tally, Verification};
 
 use super::drive::planned_length;
 use super::{ConductorConfig, StartRecord};
+use crate::topology::MergedTopology;
 
 /// The state of a trial, replaced whole with every change.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -127,4 +128,6 @@ pub struct LivePicture {
     pub achieved_per_second: u64,
     /// Whether any shard's measurement has begun.
     pub measuring: bool,
+    /// The target's servers so far.
+    pub topology: MergedTopology,
 }

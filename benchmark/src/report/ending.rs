@@ -62,6 +62,7 @@ impl Subject<'_> {
         status.progress = None;
         status.trial = finished.trial.clone().or(status.trial.take());
         status.synchronization = finished.synchronization.or(status.synchronization);
+        status.topology = finished.topology.clone().or(status.topology.take());
         status.shards = Some(finished.shards);
         status.summary = Some(summary);
         self.ended(status, why, &message);

@@ -12,16 +12,16 @@ use super::{STATUS_BYTES, trial, verification};
 use crate::api::Validated;
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 use crate::api::status::{
-    Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, OperationResult, PreloadResult,
-    Requests, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, Throughput, TrialLine, TrialResult,
-    TrialStatus, Truncated, Verdict,
+    Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
+    PreloadResult, Requests, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, Throughput,
+    TopologyStatus, TrialLine, TrialResult, TrialStatus, Truncated, Verdict,
 };
 use crate::conductor::{self, Cleanup, Ending, Outcome};
 use crate::export::{self, FullResult};
 use crate::merge::{self, Measured, Merged, NodeMeasured, merge};
 use crate::plan::Trial;
 use crate::verdict::{self, verdict};
-use crate::{people, stats};
+use crate::{people, stats, topology};
 
 /// The most entries of a list in a status.
 const LISTED: usize = 32;
@@ -47,6 +47,8 @@ pub struct Finished {
     pub verdict: Option<Verdict>,
     /// How well the shards measured together; none if it never started.
     pub synchronization: Option<Synchronization>,
+    /// The target's servers, and what became of them; none if nothing was measured.
+    pub topology: Option<TopologyStatus>,
     /// For people.
     pub summary: Summary,
     /// What became of the keys, if they were to be deleted.
@@ -94,6 +96,7 @@ impl Finished {
             ending: outcome.ending.clone(),
             trial: started.then(|| trial(index, outcome.of, outcome.attempt, outcome.start_at_unix_nanoseconds)),
             synchronization: None,
+            topology: None,
             result: None,
             verdict: None,
             summary: Summary { shards: Some(format!("{}/{}", shards.finished, shards.desired)), ..Summary::default() },
@@ -119,6 +122,7 @@ impl Finished {
         let whole = result(spec, outcome, merged)?;
         let verdict = verdict(spec, outcome, merged);
         let synchronization = synchronization(outcome, merged);
+        let topology = merged.topology.report(outcome.start_at_unix_nanoseconds);
         let full = FullResult {
             format: export::FORMAT,
             benchmark: name,
@@ -127,6 +131,7 @@ impl Finished {
             result: &whole,
             verdict: Some(&verdict),
             synchronization: Some(&synchronization),
+            topology: Some(&topology),
             histograms: export::histograms(merged)?,
             shards: export::shard_records(outcome),
             shards_left_out: false,
@@ -135,12 +140,17 @@ impl Finished {
             Some(trial) if self.of > 1 => full.pieces_of_trial(trial.index, self.of)?,
             _ => full.pieces()?,
         };
-        let beside = CONDITIONS_BYTES + serde_json::to_vec(&verdict)?.len() + self.pieces.len().max(1) * ARTIFACT_BYTES;
+        let topology = topology::shortened(topology);
+        let beside = CONDITIONS_BYTES
+            + serde_json::to_vec(&topology)?.len()
+            + serde_json::to_vec(&verdict)?.len()
+            + self.pieces.len().max(1) * ARTIFACT_BYTES;
         let result = shortened(whole, STATUS_BYTES.saturating_sub(beside))?;
         summarize(&mut self.summary, &result, &verdict);
         self.result = Some(result);
         self.verdict = Some(verdict);
         self.synchronization = Some(synchronization);
+        self.topology = Some(topology);
         Ok(())
     }
 }
@@ -210,7 +220,7 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             data: EncodedHistogram::encode(&merged.total.response)?.as_str().to_owned(),
         }),
         operations: operations(merged, size),
-        nodes: nodes(&merged.nodes),
+        nodes: nodes(&merged.nodes, merged.topology.slotted),
         errors: errors(merged),
         shards: shards(outcome, &merged.unknown, size)?,
         truncated: None,
@@ -288,6 +298,8 @@ fn requests(tally: &Tally, unknown: u64, size: u64) -> Requests {
         redirected: tally.redirected,
         redirect_hops: tally.redirect_hops,
         deferral_hops: tally.deferral_hops,
+        cluster_down_hops: tally.cluster_down_hops,
+        loading_hops: tally.loading_hops,
         commands: tally.succeeded.saturating_mul(size),
         under_replicated: tally.under_replicated,
         fills: tally.fills,
@@ -308,7 +320,7 @@ fn operations(merged: &Merged, size: u64) -> Vec<OperationResult> {
     merged.operations.iter().map(|part| result(&part.name, &part.measured, part.nil_replies)).collect()
 }
 
-fn nodes(nodes: &[NodeMeasured]) -> Vec<NodeResult> {
+fn nodes(nodes: &[NodeMeasured], cluster: bool) -> Vec<NodeResult> {
     let sum: u64 = nodes.iter().map(|node| node.requests).sum();
     let imbalance = |requests: u64| {
         let percent = u128::from(requests) * 100 * nodes.len() as u128 / u128::from(sum.max(1));
@@ -320,6 +332,7 @@ fn nodes(nodes: &[NodeMeasured]) -> Vec<NodeResult> {
             id: cut(&node.id, 256),
             address: cut(&node.address, 262),
             slots: node.slots,
+            role: cluster.then_some(if node.replica { NodeRole::Replica } else { NodeRole::Primary }),
             requests: node.requests,
             errors: node.errors,
             redirects: node.redirects,

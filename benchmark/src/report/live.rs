@@ -8,6 +8,7 @@ use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{self, Phase, Summary, Synchronization};
 use crate::conductor::{ConductStage, Progress, ShardPresence};
 use crate::people;
+use crate::topology;
 
 impl Subject<'_> {
     /// Before anything is known of the shards; `how` says what is being done.
@@ -46,6 +47,9 @@ impl Subject<'_> {
             unreachable: counts.unreachable,
         });
         status.progress = live_progress(progress);
+        if let Some(live) = &progress.live {
+            status.topology = Some(topology::shortened(live.topology.report(progress.start_at_unix_nanoseconds)));
+        }
         status.synchronization = synchronization(progress).or(status.synchronization);
         status.summary = Some(self.live_summary(progress));
         self.in_progress(status, &self.describe(progress, presence));

@@ -96,6 +96,7 @@ pub fn snapshot(shard: u32, requests: &Requests) -> Snapshot {
         errors: Vec::new(),
         verification: None,
         generator: Generator::default(),
+        topology: redisbench_wire::topology::TopologyReport::default(),
     }
 }
 

@@ -32,11 +32,27 @@ impl<'a> Redirect<'a> {
     }
 }
 
-/// Whether an error reply's text says that the server cannot serve this now, and may soon: a slot's keys are on their
-/// way, the cluster has no owner for it, or the server still reads its keys from the disk.
-pub fn is_transient(error: &[u8]) -> bool {
-    let kind = error.split(|byte| *byte == b' ').next().unwrap_or_default();
-    matches!(kind, b"TRYAGAIN" | b"CLUSTERDOWN" | b"LOADING")
+/// Why a server cannot serve a request now, and may soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deferral {
+    /// Some of its keys are on their way to another node, and some are not: the slot itself is served.
+    TryAgain,
+    /// The cluster has no owner for it, or not enough nodes that agree.
+    ClusterDown,
+    /// The server still reads its keys from the disk.
+    Loading,
+}
+
+impl Deferral {
+    /// Reads an error reply's text. None if it says anything else.
+    pub fn parse(error: &[u8]) -> Option<Self> {
+        match error.split(|byte| *byte == b' ').next().unwrap_or_default() {
+            b"TRYAGAIN" => Some(Self::TryAgain),
+            b"CLUSTERDOWN" => Some(Self::ClusterDown),
+            b"LOADING" => Some(Self::Loading),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -45,13 +61,16 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_told_from_what_stays() {
-        for transient in
-            ["TRYAGAIN Multiple keys request", "CLUSTERDOWN The cluster is down", "LOADING Redis is", "LOADING"]
-        {
-            assert!(is_transient(transient.as_bytes()), "{transient}");
+        for (transient, expected) in [
+            ("TRYAGAIN Multiple keys request", Deferral::TryAgain),
+            ("CLUSTERDOWN The cluster is down", Deferral::ClusterDown),
+            ("LOADING Redis is", Deferral::Loading),
+            ("LOADING", Deferral::Loading),
+        ] {
+            assert_eq!(Deferral::parse(transient.as_bytes()), Some(expected), "{transient}");
         }
         for lasting in ["", "ERR LOADING", "LOADINGS", "READONLY You can't write", "OOM command not allowed"] {
-            assert!(!is_transient(lasting.as_bytes()), "{lasting}");
+            assert_eq!(Deferral::parse(lasting.as_bytes()), None, "{lasting}");
         }
     }
 

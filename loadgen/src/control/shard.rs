@@ -10,7 +10,7 @@ use redisbench_wire::{
     AbortRequest, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode,
     ShardFailure, ShardPhase, ShardState, StartRequest, limits,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
@@ -23,12 +23,14 @@ use super::trial::{Action, Event, Trial, refusal};
 use super::{descriptors, failure, report};
 use crate::cluster::Topology;
 use crate::engine::{Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
-use crate::target::{self, Again, Finding, Found, Mounts};
+use crate::target::{self, Again, Finding, Found, Lookout, Mounts};
 
 /// Progress of a handful of workers, of which the engine drops what is more, and the last word of each.
 const EVENTS: usize = 256 + limits::WORKERS;
 /// One look is told before the next begins.
 const FINDINGS: usize = 4;
+/// Looks at a cluster that show the same map before it is at rest: slots move with pauses in between.
+const SETTLED: u32 = 5;
 /// For the last counters to come in before the process ends.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
@@ -90,6 +92,10 @@ pub struct Shard {
     engine_events: Option<mpsc::Receiver<EngineEvent>>,
     /// Looks at the target until it is found to be what the plan says, or again when its map is stale.
     search: Option<Search>,
+    /// So many looks in a row must show the same map, before it is taken for the last one.
+    unsettled: u32,
+    /// Where it is looked at again.
+    lookout: Arc<Mutex<Lookout>>,
     cleanup: Option<Cleanup>,
     /// Hears of a failover that breaks no connection.
     watch: Option<Watch>,
@@ -165,6 +171,8 @@ impl Shard {
             engines,
             engine_events: None,
             search: None,
+            unsettled: 0,
+            lookout: Arc::default(),
             cleanup: None,
             watch: None,
             topology: None,
@@ -293,6 +301,7 @@ impl Shard {
                 Event::Failed(failure::of(FailureReason::PreloadFailed, &message))
             }
             EngineEvent::TopologyStale => return self.search_again(Again::Moved),
+            EngineEvent::Unanswered => return self.search_again(Again::Unanswered),
             EngineEvent::Finished { attempt, .. } => Event::LoadEnded { attempt },
             EngineEvent::WorkerFailed { message } => Event::Failed(failure::of(FailureReason::Internal, &message)),
         };
@@ -308,27 +317,22 @@ impl Shard {
             Finding::Waiting(reason) => self.observe(Event::Waiting(reason)),
             Finding::Obstacle(failure) => self.observe(Event::Obstacle(failure)),
             Finding::Failed(failure) => self.observe(Event::Failed(failure)),
-            Finding::Found(found) => self.found(found),
+            Finding::Found(found) => self.found(*found),
+            Finding::Map(map) => {
+                let why = self.search.take().and_then(|search| search.why);
+                self.moved(map, why);
+            }
         }
     }
 
     /// The target is what the plan says: connect to it, or hand the new map to the engine that is connected already.
     fn found(&mut self, found: Found) {
-        let Some(plan) = self.search.take().map(|search| search.plan.clone()) else { return };
-        let topology = Arc::new(found.topology);
-        let before = self.topology.replace(topology.clone());
-        if let Some(engine) = &self.engine {
-            let done = engine.update_topology(&topology);
-            if before.as_ref() != Some(&topology) {
-                info!(nodes = topology.nodes.len(), "the target's map has changed");
-                // Slots move one by one, and of those that no request meets any more nobody tells.
-                self.search_again(Again::Settling);
-            }
-            if let Err(error) = done {
-                self.observe(Event::Failed(failure::of_engine(&error)));
-            }
-            return;
+        let Some((plan, why)) = self.search.take().map(|search| (search.plan.clone(), search.why)) else { return };
+        if self.engine.is_some() {
+            return self.moved(found.topology, why);
         }
+        let topology = Arc::new(found.topology);
+        self.topology = Some(topology.clone());
         info!(nodes = topology.nodes.len(), "the target is as expected");
         if plan.target.topology == Kind::Sentinel {
             let (sender, moved) = mpsc::channel(1);
@@ -341,6 +345,7 @@ impl Shard {
             plan,
             workers: self.settings.workers,
             topology,
+            reads: found.reads,
             handshake: found.handshake,
             tls: found.tls,
             may_evict: found.may_evict,
@@ -351,8 +356,41 @@ impl Shard {
                 self.engine = Some(Arc::new(engine));
                 self.engine_events = Some(events);
                 self.observe(Event::TargetReady);
+                if let Some(topology) = self.topology.clone() {
+                    self.await_members(&topology);
+                }
             }
             Err(error) => self.observe(Event::Failed(failure::of_engine(&error))),
+        }
+    }
+
+    /// Nodes that do not serve may come back, and nobody would tell.
+    fn await_members(&mut self, topology: &Topology) {
+        if topology.members.iter().any(|member| !member.healthy) {
+            self.search_again(Again::NodeGone);
+        }
+    }
+
+    /// Hands the target's map to the engine, which is connected already.
+    fn moved(&mut self, topology: Topology, why: Option<Again>) {
+        let topology = Arc::new(topology);
+        let before = self.topology.replace(topology.clone());
+        let Some(engine) = &self.engine else { return };
+        let done = engine.update_topology(&topology);
+        if before.as_ref() != Some(&topology) {
+            info!(nodes = topology.nodes.len(), "the target's map has changed");
+            self.unsettled = if topology.slots.is_some() { SETTLED } else { 1 };
+        } else if why == Some(Again::Settling) {
+            self.unsettled = self.unsettled.saturating_sub(1);
+        }
+        // Slots move one by one, and of those that no request meets any more nobody tells.
+        if self.unsettled > 0 {
+            self.search_again(Again::Settling);
+        } else {
+            self.await_members(&topology);
+        }
+        if let Err(error) = done {
+            self.observe(Event::Failed(failure::of_engine(&error)));
         }
     }
 
@@ -420,18 +458,18 @@ impl Shard {
         self.search = Some(Search::begin(plan, None, |sender| target::search(plan.clone(), mounts, sender)));
     }
 
-    /// One look at a time: a stale map that is being replaced already is not looked at again. Only a look that nothing
-    /// hurries gives way.
+    /// One look at a time: a stale map that is being replaced already is not looked at again, unless that is more urgent
+    /// now.
     fn search_again(&mut self, why: Again) {
-        let hurried = self.search.as_ref().is_some_and(|search| search.why != Some(Again::Settling));
-        if hurried || !self.trial.wants_target() {
+        let under_way = self.search.as_ref().is_some_and(|search| search.why.is_none_or(|other| other >= why));
+        if under_way || !self.trial.wants_target() {
             return;
         }
         if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone())
             && (target::may_move(&plan.target) || !plan.workload.options.scripts.is_empty())
         {
-            let mounts = self.settings.mounts.clone();
-            let look = |sender| target::search_again(plan.clone(), mounts, known, why, sender);
+            let (mounts, lookout) = (self.settings.mounts.clone(), self.lookout.clone());
+            let look = |sender| target::search_again(plan.clone(), mounts, lookout, known, why, sender);
             self.search = Some(Search::begin(&plan, Some(why), look));
         }
     }
@@ -441,6 +479,7 @@ impl Shard {
         self.cleanup = None;
         self.watch = None;
         self.topology = None;
+        self.lookout = Arc::default();
         self.engine_events = None;
         if let Some(engine) = self.engine.take() {
             self.engines.spawn(end(engine));

@@ -19,6 +19,8 @@ pub struct EngineConfig {
     pub workers: usize,
     /// The servers, as discovered.
     pub topology: Arc<Topology>,
+    /// Of each operation, whether a replica may answer it; none may where there is no entry.
+    pub reads: Vec<bool>,
     /// What every connection says first.
     pub handshake: Handshake,
     /// How to speak TLS, if the servers do.
@@ -119,6 +121,9 @@ pub enum EngineEvent {
     /// A server answered with MOVED: the topology should be discovered again and handed to
     /// [`crate::engine::Engine::update_topology`]. Sent once until that happens.
     TopologyStale,
+    /// Slots get no answers while a load runs: the topology should be discovered again at once. Sent again and again until
+    /// they do.
+    Unanswered,
     /// Every request of the attempt has its outcome, or the attempt was aborted.
     Finished {
         /// Which attempt.

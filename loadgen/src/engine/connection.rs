@@ -196,6 +196,12 @@ pub(super) struct Node {
     pub waiting: VecDeque<Waiting>,
     /// No longer part of the target.
     pub retired: bool,
+    /// There to be read from only.
+    pub replica: bool,
+    /// When it answered last without an error, in this load; 0 if it never did.
+    pub answered: u64,
+    /// Something failed there, and it has not answered since: see [`super::worker`]'s outages.
+    pub out: bool,
 }
 
 /// A request on its way to another server.
@@ -212,7 +218,7 @@ pub(super) struct Resend {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub k: u64,
-    /// When it was due; 0 in a closed loop.
+    /// When it was due; in a closed loop, when it was drawn.
     pub due: u64,
 }
 
@@ -227,6 +233,9 @@ impl Node {
             resends: VecDeque::new(),
             waiting: VecDeque::new(),
             retired: false,
+            replica: false,
+            answered: 0,
+            out: false,
         }
     }
 

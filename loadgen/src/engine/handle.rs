@@ -5,18 +5,20 @@ use std::thread::JoinHandle;
 
 use redisbench_wire::plan::{Load, ShardPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage};
+use redisbench_wire::topology::TopologyReport;
 use redisbench_wire::{Detail, limits};
 use tokio::sync::{mpsc, oneshot};
 
 use super::api::{EngineConfig, EngineError, EngineEvent};
 use super::mailbox::{Command, Mailbox};
 use super::run::Together;
-use super::sys::Waker;
+use super::sys::{Waker, monotonic_nanoseconds};
 use super::worker::{Common, Worker};
 use crate::cluster::Topology;
 use crate::record::{Machine, Meta, WorkerReport, merge};
 use crate::schedule::Seat;
 use crate::selfcheck::Observer;
+use crate::timeline::Timeline;
 use crate::verify;
 use crate::workload::Workload;
 
@@ -30,6 +32,8 @@ pub struct Engine {
     attempt: AtomicU32,
     /// What the kernel says of the machine while the load runs.
     observer: Observer,
+    /// What becomes of the servers' map.
+    timeline: Timeline,
     connections: u32,
 }
 
@@ -45,7 +49,7 @@ impl Engine {
     /// # Errors
     /// When the plan cannot be run or the kernel refuses a thread.
     pub fn spawn(config: EngineConfig, events: mpsc::Sender<EngineEvent>) -> Result<Self, EngineError> {
-        let EngineConfig { plan, workers, topology, handshake, tls, may_evict, host } = config;
+        let EngineConfig { plan, workers, topology, reads, handshake, tls, may_evict, host } = config;
         let bad_plan = |error: crate::workload::WorkloadError| EngineError::BadPlan(error.to_string());
         if topology.nodes.is_empty() {
             return Err(EngineError::BadPlan("the target has no server".into()));
@@ -67,6 +71,7 @@ impl Engine {
             last_read: Workload::of_last_read(&plan).map_err(bad_plan)?.map(Arc::new),
             may_evict,
             plan: Arc::clone(&plan),
+            reads,
             handshake,
             tls,
             events,
@@ -81,6 +86,7 @@ impl Engine {
             sequence: AtomicU64::new(0),
             attempt: AtomicU32::new(0),
             observer: Observer::default(),
+            timeline: Timeline::new(Arc::clone(&topology)),
             connections,
         };
         for (index, connections) in split.iter().enumerate() {
@@ -130,6 +136,7 @@ impl Engine {
         self.attempt.store(attempt, Relaxed);
         let together = self.together();
         let watched = Arc::clone(&together);
+        self.timeline.begin();
         self.observer.begin(move || watched.remaining.load(Relaxed) == 0);
         self.tell_all(|| Command::Start { start: start_nanoseconds, attempt, together: Arc::clone(&together) })
     }
@@ -156,6 +163,7 @@ impl Engine {
     /// # Errors
     /// When a worker cannot be reached.
     pub fn update_topology(&self, topology: &Arc<Topology>) -> Result<(), EngineError> {
+        self.timeline.update(topology, monotonic_nanoseconds());
         self.tell_all(|| Command::Topology(Arc::clone(topology)))
     }
 
@@ -191,7 +199,10 @@ impl Engine {
             interface: seen.interface,
         };
         let names = if self.plan.breakdown.operation { self.operations() } else { Vec::new() };
-        merge(reports, meta, machine, &names).map_err(EngineError::Encode)
+        let mut snapshot = merge(reports, meta, machine, &names).map_err(EngineError::Encode)?;
+        let TopologyReport { outages, outages_left_out, .. } = snapshot.topology;
+        snapshot.topology = TopologyReport { outages, outages_left_out, ..self.timeline.report() };
+        Ok(snapshot)
     }
 
     /// Stops the load, closes all connections and joins the threads, which takes some milliseconds.

@@ -11,6 +11,7 @@ mod exchange;
 mod fills;
 mod introspect;
 mod links;
+mod outage;
 mod send;
 mod tokens;
 mod traffic;
@@ -28,6 +29,8 @@ use tokio::sync::mpsc;
 
 pub(super) use exchange::Progress;
 
+use self::dispatch::Readers;
+use self::outage::Outages;
 use super::api::{EngineEvent, Handshake, Tls};
 use super::connection::{Connection, Node};
 use super::mailbox::Command;
@@ -67,6 +70,8 @@ pub(super) struct Common {
     pub preload: Option<Arc<Workload>>,
     pub last_read: Option<Arc<Workload>>,
     pub may_evict: bool,
+    /// Of each operation, whether a replica may answer it.
+    pub reads: Vec<bool>,
     pub handshake: Handshake,
     pub tls: Option<Tls>,
     pub events: mpsc::Sender<EngineEvent>,
@@ -89,6 +94,9 @@ pub(super) struct Worker {
     sole: usize,
     /// Indices into `nodes`; none if standalone.
     slots: Option<Box<[u16; SLOTS]>>,
+    /// Who is read from, if not primaries.
+    readers: Option<Readers>,
+    outages: Outages,
     connections: Vec<Connection>,
     /// How many of them are ready.
     ready: usize,
@@ -158,6 +166,8 @@ impl Worker {
             nodes: Vec::new(),
             sole: 0,
             slots: topology.slots.clone(),
+            readers: None,
+            outages: Outages::default(),
             connections: Vec::new(),
             ready: 0,
             read_buffer: vec![0; READ_BYTES],
@@ -191,6 +201,9 @@ impl Worker {
         for (node, count) in topology.nodes.iter().zip(connections) {
             worker.add_node(&node.id, node.address, &node.label, *count);
         }
+        worker.readers =
+            topology.readers.clone().map(|slots| Readers { slots, operations: worker.common.reads.clone() });
+        worker.note_replicas(topology, 0..);
         Ok(worker)
     }
 
@@ -266,6 +279,7 @@ impl Worker {
         self.expire();
         self.resume();
         self.pace();
+        self.call();
         self.tell();
     }
 }

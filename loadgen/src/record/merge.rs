@@ -1,8 +1,12 @@
+use std::iter::repeat;
+
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
+use redisbench_wire::outage::agreed;
 use redisbench_wire::snapshot::{
     Environment, ErrorTally, Generator, Interface, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series,
     Snapshot, Stage, Tally, Verification, Window,
 };
+use redisbench_wire::topology::{Outage, TopologyReport};
 use redisbench_wire::{Detail, limits};
 
 use super::{Delays, NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
@@ -50,10 +54,16 @@ pub struct WorkerReport {
     pub room: u128,
     /// Connections that broke and were made again.
     pub reconnects: u64,
-    /// Slots that each node owns, in the order of the recording's nodes.
+    /// Slots that each node owns, or is read from for, in the order of the recording's nodes.
     pub slots: Vec<u32>,
     /// What it found of the answers; none if nothing is checked.
     pub verification: Option<Verification>,
+    /// Whether each of them is there to be read from only.
+    pub replicas: Vec<bool>,
+    /// When slots got no answers.
+    pub outages: Vec<Outage>,
+    /// How many more there were.
+    pub outages_left_out: u64,
 }
 
 /// What a snapshot says beside what workers counted.
@@ -107,7 +117,9 @@ pub fn merge(
     for found in reports.iter().filter_map(|report| report.verification.as_ref()) {
         verification.get_or_insert_default().add(found, limits::FINDINGS);
     }
-    let slots = reports.first().map(|report| report.slots.clone()).unwrap_or_default();
+    let (slots, replicas) =
+        reports.first().map(|report| (report.slots.clone(), report.replicas.clone())).unwrap_or_default();
+    let topology = topology(&reports);
     let mut recordings = reports.into_iter().map(|report| report.recording);
     let Some(mut all) = recordings.next() else { return empty(meta, generator) };
     recordings.for_each(|recording| all.absorb(recording));
@@ -144,13 +156,24 @@ pub fn merge(
             .into_iter()
             .filter(|_| full)
             // A node that only other workers know of has come after the first one's map.
-            .zip(slots.into_iter().chain(std::iter::repeat(0)))
-            .map(|(node, slots)| node.tally(slots))
+            .zip(slots.into_iter().zip(replicas.into_iter().chain(repeat(false))).chain(repeat((0, false))))
+            .map(|(node, (slots, replica))| node.tally(slots, replica))
             .collect::<Result<_, _>>()?,
         errors: all.errors,
         verification,
         generator,
+        topology,
     })
+}
+
+/// When slots got no answers of most of the workers.
+fn topology(reports: &[WorkerReport]) -> TopologyReport {
+    let lists: Vec<&[Outage]> = reports.iter().map(|report| report.outages.as_slice()).collect();
+    let mut outages = agreed(&lists, reports.len());
+    let beyond = outages.len().saturating_sub(limits::OUTAGES);
+    outages.truncate(limits::OUTAGES);
+    let left_out = reports.iter().map(|report| report.outages_left_out).sum::<u64>() + beyond as u64;
+    TopologyReport { outages, outages_left_out: left_out, ..TopologyReport::default() }
 }
 
 fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
@@ -173,6 +196,7 @@ fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
         errors: Vec::<ErrorTally>::new(),
         verification: None,
         generator,
+        topology: TopologyReport::default(),
     })
 }
 
@@ -358,12 +382,13 @@ impl NodeRecord {
         self.service.add(&other.service);
     }
 
-    fn tally(self, slots: u32) -> Result<NodeTally, HistogramError> {
+    fn tally(self, slots: u32, replica: bool) -> Result<NodeTally, HistogramError> {
         let service = EncodedHistogram::encode(&self.service.histogram())?;
         Ok(NodeTally {
             id: self.id,
             address: self.label,
             slots,
+            replica,
             requests: self.requests,
             errors: self.errors,
             redirects: self.redirects,

@@ -35,6 +35,7 @@ fn plan(open_loop: bool) -> ShardPlan {
             database: 0,
             address_map: Vec::new(),
             master_name: None,
+            read_from: redisbench_wire::plan::ReadFrom::Primary,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
@@ -101,6 +102,9 @@ fn report(recording: Recording) -> WorkerReport {
         reconnects: 1,
         slots: vec![16000],
         verification: None,
+        replicas: vec![false],
+        outages: Vec::new(),
+        outages_left_out: 0,
     }
 }
 

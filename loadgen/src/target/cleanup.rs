@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Pipeline, Value};
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::{ReadFrom, ShardPlan};
 use redisbench_wire::{CleanupState, limits};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -21,7 +21,9 @@ const TRIES: u32 = 3;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Deletes the keys of the shard with `plan`, and tells how far that is until it is done or given up.
-pub async fn clean_up(plan: Arc<ShardPlan>, mounts: Mounts, progress: mpsc::Sender<CleanupState>) {
+pub async fn clean_up(mut plan: Arc<ShardPlan>, mounts: Mounts, progress: mpsc::Sender<CleanupState>) {
+    // Primaries delete, whether or not there are still replicas to read from.
+    Arc::make_mut(&mut plan).target.read_from = ReadFrom::Primary;
     let mut state = CleanupState::default();
     match OwnKeys::of(&plan) {
         Ok(keys) => {
@@ -55,8 +57,9 @@ impl Sweep<'_> {
     /// From the first number that may be left to the end, unless a server does not do as it is asked: its slots may
     /// have moved, so that the target is to be looked at again.
     async fn run(&mut self, keys: &OwnKeys, state: &mut CleanupState, failures: &mut u32) -> Result<(), String> {
-        let topology = match look_in_time(self.plan, self.mounts, None).await {
+        let topology = match look_in_time(self.plan, self.mounts, None, false).await {
             Finding::Found(found) => found.topology,
+            Finding::Map(topology) => topology,
             Finding::Waiting(reason) => return Err(reason),
             Finding::Obstacle(failure) | Finding::Failed(failure) => return Err(failure.message),
         };

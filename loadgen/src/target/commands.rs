@@ -1,9 +1,12 @@
 //! Whether the server knows the workload's commands, takes their number of arguments, and lets them be part of a load: by
 //! its own COMMAND, where the user may ask that.
 
+mod reads;
+
 use redis::Value;
 use redisbench_wire::plan::{Operation, Part, ShardPlan};
 
+use self::reads::reads;
 use super::client::{Client, Trouble};
 
 /// Flagged as blocking, and waiting only with this word.
@@ -12,18 +15,30 @@ const BLOCKING_WITH: &[(&str, &str)] = &[("XREAD", "BLOCK"), ("XREADGROUP", "BLO
 /// The most characters of a command that are shown.
 const SHOWN: usize = 60;
 
-/// Asks for all commands of the mix. Says which operation cannot work; nothing if the server does not tell, as when
-/// the user may not run COMMAND.
-pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Option<String>, Trouble> {
+/// Asks for all commands of the mix. Says of each operation whether it only reads, or else which one cannot work. A server
+/// that does not tell, as when the user may not run COMMAND, lets all of them pass.
+pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Result<Vec<bool>, String>, Trouble> {
     let mut question = redis::cmd("COMMAND");
     question.arg("INFO");
-    let operations = &plan.workload.operations;
-    question.arg(operations.iter().map(|operation| word(operation, 0)).collect::<Vec<_>>());
-    match client.ask(&question).await {
-        Ok(answer) => Ok(judge(plan, &answer)),
-        Err(Trouble::Refused(_)) => Ok(None),
-        Err(silent) => Err(silent),
-    }
+    let names: Vec<String> = plan.workload.operations.iter().map(|operation| word(operation, 0)).collect();
+    question.arg(&names);
+    let answer = match client.ask(&question).await {
+        Ok(answer) => answer,
+        Err(Trouble::Refused(_)) => Value::Nil,
+        Err(silent) => return Err(silent),
+    };
+    Ok(match judge(plan, &answer) {
+        Some(problem) => Err(problem),
+        None => {
+            Ok(reads(&names, &answer).into_iter().zip(0..).map(|(reads, at)| reads && stays_alone(plan, at)).collect())
+        }
+    })
+}
+
+/// Whether an operation sends nothing beside its command that a replica could not answer.
+fn stays_alone(plan: &ShardPlan, operation: u32) -> bool {
+    let options = &plan.workload.options;
+    options.transaction.is_none() && !options.fills.iter().any(|fill| fill.operation == operation)
 }
 
 /// How messages begin that are about an operation's command.

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use redis::Value;
 use redisbench_wire::FailureReason;
-use redisbench_wire::plan::{Protocol, ShardPlan, Target, Topology as Kind};
+use redisbench_wire::plan::{Protocol, ReadFrom, ShardPlan, Target, Topology as Kind};
 
 use super::advice;
 use super::client::{self, Client, Trouble};
+use super::cluster::{self, Answer};
 use super::commands;
 use super::endpoint::Endpoint;
 use super::same_slot;
 use super::scripts;
-use super::slots::SlotMap;
 use super::{Access, Finding, Found, credentials, sentinel, tls};
 use crate::cluster::{NodeAddress, Topology};
 use crate::engine::Handshake;
@@ -22,24 +22,36 @@ use crate::engine::Handshake;
 /// Connecting to one address, whatever the plan allows: others are waiting.
 const CONNECT_AT_MOST: Duration = Duration::from_secs(5);
 
-/// Looks at the target. `known` are the nodes of an earlier look; they are asked if the endpoints do not answer.
-pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>) -> Finding {
+/// For sentinels that were found before.
+const SENTINELS: Duration = Duration::from_secs(1);
+
+/// Looks at the target. `known` are the nodes of an earlier look; they are asked if the endpoints do not answer. Where
+/// they are said to be silent, sentinels that name another are believed first.
+pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, silent: bool) -> Finding {
     let target = &plan.target;
     let mut endpoints = target.endpoints.iter().map(String::as_str).collect::<Vec<_>>();
     let connect_limit = Duration::from_nanos(plan.timeouts.connect_nanoseconds).min(CONNECT_AT_MOST);
-    let named;
+    let named: Vec<String>;
     match target.topology {
         Kind::Standalone => endpoints.truncate(1),
         Kind::Cluster => {
             endpoints.extend(known.iter().flat_map(|known| &known.nodes).map(|node| node.label.as_str()));
         }
-        Kind::Sentinel => match sentinel::primary(plan, access, connect_limit).await {
-            Ok(endpoint) => {
-                named = endpoint.to_string();
-                endpoints = vec![&named];
+        Kind::Sentinel => {
+            let mut primaries = Vec::new();
+            if let Some(node) = known.and_then(|known| known.nodes.first()) {
+                let avoided = silent.then_some(node.label.as_str());
+                primaries = sentinel::named(plan, access, SENTINELS, avoided).await;
             }
-            Err(finding) => return finding,
-        },
+            if primaries.is_empty() {
+                match sentinel::primary(plan, access, connect_limit).await {
+                    Ok(endpoint) => primaries.push(endpoint),
+                    Err(finding) => return finding,
+                }
+            }
+            named = primaries.iter().map(Endpoint::to_string).collect();
+            endpoints = named.iter().map(String::as_str).collect();
+        }
     }
     let mut last = None;
     for text in endpoints {
@@ -58,7 +70,11 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>) -
         for address in addresses {
             let look = Look { plan, access, endpoint: &endpoint, address };
             match look.connect_and_inspect(connect_limit).await {
-                Ok(found) => return Finding::Found(found),
+                Ok(found) => return Finding::Found(Box::new(found)),
+                // Another sentinel may know better.
+                Err(End::Judged(Finding::Obstacle(failure))) if target.topology == Kind::Sentinel => {
+                    last = Some(failure);
+                }
                 Err(End::Judged(finding)) => return finding,
                 Err(End::Trouble(Trouble::Refused(said))) => return look.refused(&Trouble::Refused(said)),
                 Err(End::Trouble(Trouble::Insecure(problem))) => {
@@ -128,7 +144,8 @@ impl Look<'_> {
             }
             Kind::Cluster => self.cluster(client).await?,
         };
-        let mut problem = commands::check(client, self.plan).await?;
+        let operations = commands::check(client, self.plan).await?;
+        let mut problem = operations.as_ref().err().cloned();
         if problem.is_none() && self.target().topology == Kind::Cluster {
             problem = same_slot::check(client, self.plan).await?;
         }
@@ -136,6 +153,7 @@ impl Look<'_> {
             let message = format!("target {}: {problem}", self.target().name);
             return Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message)).into());
         }
+        let reads = operations.unwrap_or_default();
         scripts::load(self.plan, self.access, client, &topology, limit).await?;
         let handshake = self.handshake(client).await?;
         if self.target().protocol == Protocol::Resp3 {
@@ -144,6 +162,7 @@ impl Look<'_> {
         Ok(Found {
             may_evict: facts.may_evict(),
             topology,
+            reads,
             handshake,
             tls: security.map(|security| security.engine.clone()),
         })
@@ -203,45 +222,24 @@ impl Look<'_> {
             return Err(wrong_topology(&message).into());
         }
         let label = self.endpoint.to_string();
-        Ok(Topology { nodes: vec![NodeAddress { id: label.clone(), address: self.address, label }], slots: None })
+        let members = match client.ask(&redis::cmd("ROLE")).await {
+            Ok(role) => cluster::members(&role, &label),
+            // Who may not ask knows of no others.
+            Err(Trouble::Refused(_)) => Vec::new(),
+            Err(trouble) => return Err(trouble.into()),
+        };
+        let node = NodeAddress { id: label.clone(), address: self.address, label };
+        Ok(Topology { nodes: vec![node], members, ..Topology::default() })
     }
 
     async fn cluster(&self, client: &mut Client) -> Result<Topology, End> {
-        let name = &self.target().name;
-        let answer = match client.ask(redis::cmd("CLUSTER").arg("SLOTS")).await {
+        let map = match cluster::ask(client, self.target(), self.endpoint).await? {
+            Answer::Map(map) => map,
             // INFO may be forbidden to the user; this says the same.
-            Err(trouble) if trouble.text().contains("cluster support disabled") => {
-                return Err(self.not_a_cluster().into());
-            }
-            answer => answer?,
+            Answer::NoCluster => return Err(self.not_a_cluster().into()),
         };
-        let map = SlotMap::read(&answer, self.endpoint)
-            .ok_or_else(|| wrong_topology(&format!("target {name}: its answer to CLUSTER SLOTS was not understood")))?;
-        let uncovered = map.uncovered();
-        if uncovered > 0 {
-            // A cluster that is being formed gets there.
-            let message = format!(
-                "target {name}: {uncovered} of 16384 slots have no primary: repair the cluster, wait until it is formed, \
-                 or name another in spec.targets[0].endpoints"
-            );
-            return Err(Finding::Obstacle(advice::wrong_topology(&message)).into());
-        }
-        let mut nodes = Vec::with_capacity(map.primaries.len());
-        for primary in map.primaries {
-            let announced = primary.endpoint.to_string();
-            let label = self.target().reachable(&announced).map_or(announced, str::to_owned);
-            let Ok(endpoint) = label.parse::<Endpoint>() else {
-                let message = format!("target {name}: a node is at {label}, which is not of the form host:port");
-                return Err(wrong_topology(&message).into());
-            };
-            let addresses = endpoint
-                .resolve()
-                .await
-                .map_err(|error| Finding::Obstacle(advice::not_resolved(name, &label, &client::name(&error))))?;
-            // A name that resolves has an address.
-            nodes.extend(addresses.first().map(|address| NodeAddress { id: primary.id, address: *address, label }));
-        }
-        Ok(Topology { nodes, slots: Some(map.slots) })
+        cluster::check(self.target(), &map)?;
+        Ok(cluster::topology(self.target(), map).await?)
     }
 
     /// The last question: it changes how the answers are written.
@@ -280,6 +278,10 @@ impl Look<'_> {
             Protocol::Resp3 => add(&credentials::hello(credentials)),
             Protocol::Resp2 => credentials.into_iter().for_each(|credentials| add(&credentials.command())),
         }
+        // On a primary it means nothing, and a replica may become one.
+        if self.target().read_from != ReadFrom::Primary {
+            add(&redis::cmd("READONLY"));
+        }
         if self.target().database != 0 {
             add(redis::cmd("SELECT").arg(self.target().database));
         }
@@ -294,7 +296,7 @@ impl Look<'_> {
     }
 }
 
-fn wrong_topology(message: &str) -> Finding {
+pub(super) fn wrong_topology(message: &str) -> Finding {
     Finding::Failed(advice::wrong_topology(message))
 }
 

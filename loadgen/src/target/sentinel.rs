@@ -1,5 +1,6 @@
 //! Asking sentinels who the primary is.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use redis::Value;
 use redisbench_wire::FailureReason;
 use redisbench_wire::plan::{ShardPlan, Target};
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use super::client::{self, Client, Trouble};
 use super::endpoint::Endpoint;
@@ -21,6 +23,8 @@ const NAMED: usize = 8;
 /// closes no connection and refuses nothing, so that only they know.
 const WATCH: Duration = Duration::from_secs(1);
 const CONNECT: Duration = Duration::from_secs(5);
+/// From one sentinel's answer to the next one's.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// Asks every second who the primary is, over a connection that is kept, and tells whenever it is another than before.
 /// `known` is the first: `host:port`.
@@ -52,6 +56,30 @@ async fn reach(sentinel: &str, access: &Access) -> Option<Client> {
         }
     }
     None
+}
+
+/// All primaries that sentinels name, each once, the one that most of them name first; but last what is `known`, if it
+/// does not answer. They are asked at once: the one that leads a failover knows its end seconds before the others.
+pub async fn named(plan: &ShardPlan, access: &Access, limit: Duration, silent: Option<&str>) -> Vec<Endpoint> {
+    let mut asked = JoinSet::new();
+    for text in plan.target.endpoints.clone() {
+        let (target, access) = (plan.target.clone(), access.clone());
+        asked.spawn(async move {
+            let mut client = reach(&text, &access).await?;
+            ask(&target, &text, &access, &mut client).await.ok()
+        });
+    }
+    let mut votes: Vec<(Endpoint, usize)> = Vec::new();
+    // One that does not answer holds up the word of the others for a moment only.
+    while let Ok(Some(answer)) = timeout(if votes.is_empty() { limit } else { MOMENT }, asked.join_next()).await {
+        let Ok(Some(primary)) = answer else { continue };
+        match votes.iter_mut().find(|(known, _)| *known == primary) {
+            Some((_, count)) => *count += 1,
+            None => votes.push((primary, 1)),
+        }
+    }
+    votes.sort_by_key(|(primary, count)| (silent == Some(primary.to_string().as_str()), Reverse(*count)));
+    votes.into_iter().map(|(primary, _)| primary).collect()
 }
 
 /// Where the first sentinel that answers says the primary is.

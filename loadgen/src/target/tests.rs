@@ -50,12 +50,16 @@ fn plan(topology: Kind, endpoints: &[&str]) -> ShardPlan {
 }
 
 async fn look_at(topology: Kind, endpoints: &[&str]) -> Finding {
-    look(&plan(topology, endpoints), &Access::default(), None).await
+    look(&plan(topology, endpoints), &Access::default(), None, false).await
 }
 
 const INFO: &str = "$19\r\ncluster_enabled:0\r\n\r\n";
-const GOOD: &[(&str, &str)] =
-    &[("INFO\r\n$3\r\nGET", "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n"), ("INFO", INFO), ("SETNAME", "+OK\r\n")];
+const GOOD: &[(&str, &str)] = &[
+    ("INFO\r\n$3\r\nGET", "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n"),
+    ("INFO", INFO),
+    ("ROLE", "-NOPERM no\r\n"),
+    ("SETNAME", "+OK\r\n"),
+];
 
 #[tokio::test]
 async fn a_server_as_expected_is_found() {
@@ -68,7 +72,9 @@ async fn a_server_as_expected_is_found() {
 
 #[tokio::test]
 async fn what_the_user_may_not_ask_is_left_out() {
-    let server = Script::start("", &[("INFO", "-NOPERM no\r\n"), ("SETNAME", "-NOPERM no\r\n")]).await;
+    const REFUSING: &[(&str, &str)] =
+        &[("INFO", "-NOPERM no\r\n"), ("ROLE", "-NOPERM no\r\n"), ("SETNAME", "-NOPERM no\r\n")];
+    let server = Script::start("", REFUSING).await;
     assert!(matches!(look_at(Kind::Standalone, &[&server.endpoint]).await, Finding::Found(_)));
 }
 
@@ -126,6 +132,7 @@ async fn known_nodes_are_asked_when_the_endpoints_are_gone() {
     const CLUSTER: &[(&str, &str)] = &[
         ("INFO\r\n$3\r\nGET", "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n"),
         ("INFO", "$19\r\ncluster_enabled:1\r\n\r\n"),
+        ("SHARDS", "-NOPERM no\r\n"),
         ("SLOTS", "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:7\r\n$1\r\na\r\n"),
         ("SETNAME", "+OK\r\n"),
     ];
@@ -136,8 +143,8 @@ async fn known_nodes_are_asked_when_the_endpoints_are_gone() {
         address: server.endpoint.parse().unwrap(),
         label: server.endpoint.clone(),
     };
-    let known = Topology { nodes: vec![node], slots: None };
-    let finding = look(&plan(Kind::Cluster, &[&closed]), &Access::default(), Some(&known)).await;
+    let known = Topology { nodes: vec![node], ..Topology::default() };
+    let finding = look(&plan(Kind::Cluster, &[&closed]), &Access::default(), Some(&known), false).await;
     let Finding::Found(found) = finding else { panic!("{finding:?}") };
     assert_eq!((found.topology.nodes[0].id.as_str(), found.topology.nodes[0].label.as_str()), ("a", "127.0.0.1:7"));
 }

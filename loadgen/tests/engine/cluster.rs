@@ -213,6 +213,32 @@ async fn a_stalled_node_does_not_hold_up_the_others() {
     assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
 }
 
+/// Half of what it could draw would be for the dead node, then all.
+#[tokio::test]
+async fn a_dead_node_does_not_stop_a_closed_loop() {
+    for concurrency in [None, Some(8)] {
+        let mut cluster = RedisCluster::steady(3);
+        let mut plan = cluster_plan();
+        plan.concurrency = concurrency;
+        plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
+        plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
+        let mut bench = Bench::new(plan, topology(&cluster), 1);
+        bench.connect().await;
+        bench.start(1);
+        wait_until("some requests", || cluster.calls("get") > 50);
+        let dead = cluster.nodes.remove(0);
+        drop(dead);
+        let before = cluster.calls("get");
+        wait_until("the others are loaded", || cluster.calls("get") > before + 100);
+        let snapshot = bench.finished(1).await;
+        assert_complete(&snapshot);
+        assert!(snapshot.total.unsent_not_connected > 20, "{:?}", snapshot.total);
+        assert!(bench.saw(|event| *event == EngineEvent::Unanswered));
+        let [outage] = snapshot.topology.outages.as_slice() else { panic!("{:?}", snapshot.topology) };
+        assert_eq!((outage.slots.first, outage.slots.last, outage.lasting), (0, 5460, true));
+    }
+}
+
 #[tokio::test]
 async fn a_killed_node_costs_its_own_requests_only() {
     let mut cluster = RedisCluster::steady(3);

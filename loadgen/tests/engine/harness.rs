@@ -34,6 +34,7 @@ pub fn plan() -> ShardPlan {
             database: 0,
             address_map: Vec::new(),
             master_name: None,
+            read_from: redisbench_wire::plan::ReadFrom::Primary,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,
             tls: None,
@@ -88,7 +89,11 @@ pub fn open_loop(rate_per_second: u64) -> Load {
 
 pub fn standalone(server: &RedisServer) -> Topology {
     let label = server.address().to_string();
-    Topology { nodes: vec![NodeAddress { id: label.clone(), address: server.address(), label }], slots: None }
+    Topology {
+        nodes: vec![NodeAddress { id: label.clone(), address: server.address(), label }],
+        slots: None,
+        ..Topology::default()
+    }
 }
 
 pub fn topology(cluster: &RedisCluster) -> Topology {
@@ -101,7 +106,11 @@ pub fn topology(cluster: &RedisCluster) -> Topology {
     for index in 0..cluster.nodes.len() {
         slots[cluster.slots(index)].fill(index as u16);
     }
-    Topology { nodes: cluster.ids().iter().zip(&cluster.nodes).map(node).collect(), slots: Some(slots) }
+    Topology {
+        nodes: cluster.ids().iter().zip(&cluster.nodes).map(node).collect(),
+        slots: Some(slots),
+        ..Topology::default()
+    }
 }
 
 /// An engine and what it says.
@@ -126,6 +135,7 @@ impl Bench {
             plan: Arc::new(plan),
             workers,
             topology: Arc::new(topology),
+            reads: Vec::new(),
             handshake,
             tls,
             may_evict: false,

@@ -43,7 +43,7 @@ async fn errors_of(answer: &[u8]) -> Vec<String> {
     plan.pipeline = 2;
     plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
     plan.bound = Bound::Duration { nanoseconds: 150 * MILLISECOND };
-    let mut bench = Bench::new(plan, Topology { nodes: vec![node], slots: None }, 1);
+    let mut bench = Bench::new(plan, Topology { nodes: vec![node], slots: None, ..Topology::default() }, 1);
     bench.connect().await;
     bench.start(1);
     let snapshot = bench.finished(1).await;
@@ -149,7 +149,7 @@ async fn kinds_of_errors_are_bounded() {
     plan.connections = 1;
     plan.pipeline = 200;
     plan.bound = Bound::Requests { count: 200, max_nanoseconds: 1000 * MILLISECOND };
-    let mut bench = Bench::new(plan, Topology { nodes: vec![node], slots: None }, 1);
+    let mut bench = Bench::new(plan, Topology { nodes: vec![node], slots: None, ..Topology::default() }, 1);
     let snapshot = bench.run().await;
     assert_eq!(snapshot.total.errors, 200);
     assert_eq!(snapshot.errors.len(), limits::ERROR_KINDS);
@@ -165,7 +165,7 @@ async fn nodes_that_come_and_go_do_not_grow_a_report_beyond_its_bounds() {
             let address = SocketAddr::from(([127, generation, 0, 1], 1 + index as u16));
             NodeAddress { id: format!("{generation}-{index}"), address, label: address.to_string() }
         };
-        Topology { nodes: (0..400).map(node).collect(), slots: None }
+        Topology { nodes: (0..400).map(node).collect(), slots: None, ..Topology::default() }
     };
     let bench = Bench::new(plan(), nodes(0), 1);
     for generation in 1..=5 {

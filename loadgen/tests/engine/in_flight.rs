@@ -109,7 +109,8 @@ async fn account(change: impl FnOnce(&mut ShardPlan), workers: usize) -> Account
     plan.bound = Bound::Requests { count: 60, max_nanoseconds: 60 * SECOND };
     change(&mut plan);
     let label = address.to_string();
-    let topology = Topology { nodes: vec![NodeAddress { id: label.clone(), address, label }], slots: None };
+    let topology =
+        Topology { nodes: vec![NodeAddress { id: label.clone(), address, label }], slots: None, ..Topology::default() };
     let snapshot = run(plan, topology, workers).await;
     let account = told.recv_timeout(Duration::from_secs(30)).unwrap();
     assert_eq!(snapshot.total.succeeded, account.connections.iter().map(|seen| seen.total as u64).sum::<u64>());

@@ -92,7 +92,8 @@ fn cluster() -> ([Peer; 3], Topology) {
     for (slot, node) in slots.iter_mut().enumerate() {
         *node = (slot * 3 / SLOTS) as u16;
     }
-    let topology = Topology { nodes: peers.iter().map(Peer::node).collect(), slots: Some(slots) };
+    let topology =
+        Topology { nodes: peers.iter().map(Peer::node).collect(), slots: Some(slots), ..Topology::default() };
     (peers, topology)
 }
 

@@ -22,7 +22,7 @@ fn topology(server: &NullServer) -> Topology {
         let label = address.to_string();
         NodeAddress { id: label.clone(), address: *address, label }
     };
-    Topology { nodes: server.addresses().iter().map(node).collect(), slots: None }
+    Topology { nodes: server.addresses().iter().map(node).collect(), slots: None, ..Topology::default() }
 }
 
 fn connect(address: SocketAddr) -> TcpStream {

@@ -77,7 +77,7 @@ impl Peer {
 
     /// As a standalone server.
     pub fn topology(&self) -> Topology {
-        Topology { nodes: vec![self.node()], slots: None }
+        Topology { nodes: vec![self.node()], slots: None, ..Topology::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -71,7 +71,8 @@ async fn at_200k_on_a_grid_over_1_and_4_shards() {
         let label = address.to_string();
         NodeAddress { id: label.clone(), address: *address, label }
     };
-    let topology = Topology { nodes: server.addresses().iter().map(node).collect(), slots: None };
+    let topology =
+        Topology { nodes: server.addresses().iter().map(node).collect(), slots: None, ..Topology::default() };
     for shards in [1, 4] {
         let scheduled = scheduled(start(200_000, 250_000, 16, shards, &topology)).await;
         assert_is_rate(scheduled, 200_000);

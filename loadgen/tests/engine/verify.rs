@@ -268,7 +268,8 @@ fn liar(read: fn(&[Vec<u8>]) -> Vec<u8>) -> Topology {
             });
         }
     });
-    Topology { nodes: vec![NodeAddress { id: "liar".into(), address, label: address.to_string() }], slots: None }
+    let nodes = vec![NodeAddress { id: "liar".into(), address, label: address.to_string() }];
+    Topology { nodes, ..Topology::default() }
 }
 
 #[tokio::test]

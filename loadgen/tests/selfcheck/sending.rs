@@ -26,7 +26,7 @@ fn on_the_network(sending: &Sending) -> u64 {
 
 pub fn at(address: SocketAddr) -> Topology {
     let label = address.to_string();
-    Topology { nodes: vec![NodeAddress { id: label.clone(), address, label }], slots: None }
+    Topology { nodes: vec![NodeAddress { id: label.clone(), address, label }], slots: None, ..Topology::default() }
 }
 
 #[tokio::test]

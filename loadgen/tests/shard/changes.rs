@@ -4,12 +4,15 @@ use std::process::Command;
 
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::topology::{Change, ChangeKind};
 use redisbench_wire::{Detail, ShardPhase};
 
 use crate::client::{Shard, eventually};
 use crate::load::assert_balanced;
 use crate::plans::{SECOND, clustered, open_loop};
+use crate::support::log::now;
 use crate::support::{RedisCluster, wait_until};
+use crate::windows::{assert_near, window, windows};
 
 const RATE: u64 = 2000;
 const LENGTH: u64 = 10;
@@ -58,18 +61,50 @@ async fn planned_load(
         total.redirected,
         total.deferral_hops,
     );
-    assert_eq!((total.scheduled, total.in_flight), (RATE * LENGTH, 0));
+    assert_eq!((total.scheduled, total.in_flight), (RATE * length_of(plan), 0));
     assert_eq!(total.scheduled, total.succeeded + total.errors + total.unsent);
     assert_eq!(snapshot.errors.iter().map(|error| error.count).sum::<u64>(), total.errors);
     snapshot
 }
 
+/// In seconds.
+fn length_of(plan: &ShardPlan) -> u64 {
+    match plan.bound {
+        Bound::Duration { nanoseconds } => nanoseconds / SECOND,
+        Bound::Requests { .. } => unreachable!("it ends by time"),
+    }
+}
+
 /// The tail of the series, in which the change is over: nearly all of the rate succeeds.
 fn assert_recovered(snapshot: &Snapshot) {
     let per_second = 1_000_000_000 / snapshot.series.interval_nanoseconds;
-    let last = (LENGTH - 1) * per_second..LENGTH * per_second;
+    let length = (snapshot.window.measure_to_nanoseconds - snapshot.window.measure_from_nanoseconds) / SECOND;
+    let last = (length - 1) * per_second..length * per_second;
     let completed: u64 = last.filter_map(|point| snapshot.series.completed.get(usize::try_from(point).ok()?)).sum();
     assert!(completed >= RATE * 9 / 10, "{completed} of {RATE} in the last second: {:?}", snapshot.series.completed);
+}
+
+/// The seconds in which some requests had no answers show in the series.
+fn assert_dip(snapshot: &Snapshot) {
+    let per_second = usize::try_from(1_000_000_000 / snapshot.series.interval_nanoseconds).unwrap();
+    let seconds: Vec<u64> = snapshot.series.completed.chunks(per_second).map(|second| second.iter().sum()).collect();
+    assert!(seconds.iter().any(|second| *second < RATE * 9 / 10), "{seconds:?}");
+}
+
+/// How many slots moved from one node to another, over all changes.
+fn moved(snapshot: &Snapshot, from: &str, to: &str) -> u64 {
+    let changes = snapshot.topology.changes.iter();
+    let moved = |change: &&Change| change.node == to && change.from.as_deref() == Some(from);
+    changes.filter(moved).flat_map(|change| &change.slots).map(|range| range.count()).sum()
+}
+
+fn has(snapshot: &Snapshot, what: ChangeKind, node: &str, slots: u64) -> bool {
+    let owned = |change: &Change| change.slots.iter().map(|range| range.count()).sum::<u64>();
+    snapshot
+        .topology
+        .changes
+        .iter()
+        .any(|change| (change.what, change.node.as_str(), owned(change)) == (what, node, slots))
 }
 
 pub fn manage(arguments: &[&str]) {
@@ -85,7 +120,9 @@ pub fn id(cluster: &RedisCluster, node: usize) -> String {
 async fn a_primary_is_killed_and_its_replica_takes_over() {
     let mut cluster = RedisCluster::start(3);
     cluster.add_replica(0);
+    let mut killed = 0;
     let snapshot = under_load("a primary is killed, its replica takes over", &mut cluster, |cluster| {
+        killed = now();
         cluster.nodes[0].kill();
         wait_until("the replica is under load", || cluster.nodes[3].calls("get") > 0);
     })
@@ -95,12 +132,38 @@ async fn a_primary_is_killed_and_its_replica_takes_over() {
     assert!(snapshot.errors.iter().all(|error| kinds.contains(&error.kind.as_str())), "{:?}", snapshot.errors);
     let heir = snapshot.nodes.iter().find(|node| node.id == id(&cluster, 3)).unwrap();
     assert!(heir.requests > 0 && heir.slots > 0);
+    assert_dip(&snapshot);
+
+    let windows = windows(&snapshot);
+    let own = window(&windows, cluster.slots(0).start, killed);
+    let won = cluster.nodes[3].log().times_of("Failover election won");
+    assert_near("the kill", own.from, killed);
+    assert_near("the failover", own.until, won[0]);
+    assert_eq!(own.node, cluster.nodes[0].endpoint());
+    // Without the owner of some slots the cluster serves none.
+    for node in [1, 2] {
+        let log = cluster.nodes[node].log();
+        let down = log.times_of("Cluster state changed: fail").into_iter().find(|time| *time > killed);
+        let Some(down) = down else { continue };
+        let up = log.times_of("Cluster state changed: ok").into_iter().find(|time| *time > down).unwrap();
+        let theirs = window(&windows, cluster.slots(node).start, down);
+        assert_near("the cluster is down", theirs.from, down);
+        assert_near("the cluster is up", theirs.until, up);
+    }
+    let [dead, heir] = [0, 3].map(|node| cluster.nodes[node].endpoint());
+    let slots = cluster.slots(0).len() as u64;
+    assert!(has(&snapshot, ChangeKind::BecamePrimary, &heir, slots), "{:?}", snapshot.topology.changes);
+    assert!(has(&snapshot, ChangeKind::Gone, &dead, slots), "{:?}", snapshot.topology.changes);
+    assert_eq!(moved(&snapshot, &dead, &heir), slots);
+    assert_eq!((snapshot.topology.primaries, snapshot.topology.replicas), (3, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_is_restarted() {
     let mut cluster = RedisCluster::steady(3);
+    let mut killed = 0;
     let snapshot = under_load("a node is restarted", &mut cluster, |cluster| {
+        killed = now();
         cluster.nodes[0].restart();
         wait_until("it is under load again", || cluster.nodes[0].calls("get") > 0);
     })
@@ -108,6 +171,15 @@ async fn a_node_is_restarted() {
     assert_recovered(&snapshot);
     let kinds = ["ConnectionReset", "ConnectionClosed", "CLUSTERDOWN"];
     assert!(snapshot.errors.iter().all(|error| kinds.contains(&error.kind.as_str())), "{:?}", snapshot.errors);
+    assert_dip(&snapshot);
+    // It accepts connections at once, and serves when it is sure that it is still the owner.
+    let up =
+        cluster.nodes[0].log().times_of("Cluster state changed: ok").into_iter().find(|time| *time > killed).unwrap();
+    let [own] = windows(&snapshot).try_into().unwrap();
+    assert_near("the kill", own.from, killed);
+    assert_near("the node is back", own.until, up);
+    let slots = cluster.slots(0);
+    assert_eq!((usize::from(own.slots.first), usize::from(own.slots.last)), (slots.start, slots.end - 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,6 +196,9 @@ async fn a_thousand_slots_move_to_another_primary() {
     assert_recovered(&snapshot);
     let slots = |node| snapshot.nodes.iter().find(|known| known.id == id(&cluster, node)).unwrap().slots;
     assert_eq!((slots(0), slots(1)), (4461, 6461));
+    assert!(snapshot.topology.outages.is_empty(), "{:?}", snapshot.topology.outages);
+    let [from, to] = [0, 1].map(|node| cluster.nodes[node].endpoint());
+    assert_eq!(moved(&snapshot, &from, &to), 1000, "{:?}", snapshot.topology.changes);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,6 +207,8 @@ async fn a_fourth_primary_gets_its_part_of_the_slots() {
     let mut plan = plan_of(&cluster);
     // No request meets most of the slots, so that nobody tells that they are elsewhere.
     plan.workload.keys.count = 64;
+    // A busy machine takes its time to move so many.
+    plan.bound = Bound::Duration { nanoseconds: 3 * LENGTH * SECOND };
     let snapshot = planned_load("a fourth primary is added and gets its part", &mut cluster, &plan, |cluster| {
         cluster.add_primary();
         manage(&["rebalance", &cluster.nodes[0].endpoint(), "--cluster-use-empty-masters"]);
@@ -142,4 +219,11 @@ async fn a_fourth_primary_gets_its_part_of_the_slots() {
     assert_recovered(&snapshot);
     let added = snapshot.nodes.iter().find(|node| node.id == id(&cluster, 3)).unwrap();
     assert!(added.requests > 0 && added.slots == 4096, "{added:?}");
+    assert!(snapshot.topology.outages.is_empty(), "{:?}", snapshot.topology.outages);
+    let added = cluster.nodes[3].endpoint();
+    let appeared = |change: &Change| (change.what, &change.node) == (ChangeKind::Appeared, &added);
+    assert!(snapshot.topology.changes.iter().any(appeared), "{:?}", snapshot.topology.changes);
+    let moved: u64 = (0..3).map(|node| moved(&snapshot, &cluster.nodes[node].endpoint(), &added)).sum();
+    assert_eq!(moved, 4096, "{:?}", snapshot.topology.changes);
+    assert_eq!(snapshot.topology.primaries, 4);
 }

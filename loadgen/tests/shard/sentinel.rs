@@ -5,12 +5,15 @@ use std::process::{Child, Command, Stdio};
 
 use redisbench_wire::plan::{Bound, ShardPlan, Topology};
 use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::topology::ChangeKind;
 use redisbench_wire::{Detail, FailureReason, ShardPhase};
 use tempfile::TempDir;
 
 use crate::client::{Shard, eventually};
 use crate::plans::{SECOND, open_loop, plan};
+use crate::support::log::{Log, now};
 use crate::support::{RedisServer, free_port, wait_until};
+use crate::windows::{assert_near, windows};
 
 const RATE: u64 = 2000;
 const SECONDS: u64 = 8;
@@ -19,6 +22,7 @@ const SECONDS: u64 = 8;
 struct Sentinel {
     child: Child,
     port: u16,
+    log: Log,
     _directory: TempDir,
 }
 
@@ -41,8 +45,11 @@ impl Sentinel {
         }
         std::fs::write(&file, text).unwrap();
         let mut command = Command::new("redis-server");
-        command.arg(&file).arg("--sentinel").stdout(Stdio::null()).stderr(Stdio::null());
-        Self { child: command.spawn().unwrap(), port, _directory: directory }
+        command.arg(&file).arg("--sentinel").env("TZ", "UTC").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let log = Log::default();
+        assert!(log.follow_until(child.stdout.take().unwrap(), "+monitor"), "{}", log.text());
+        Self { child, port, log, _directory: directory }
     }
 
     fn endpoint(&self) -> String {
@@ -128,8 +135,26 @@ fn assert_followed(group: &Group, snapshot: &Snapshot) {
 #[tokio::test]
 async fn a_primary_that_dies_is_followed() {
     let mut group = Group::start();
-    let snapshot = run_and_break(&mut group, |group| group.primary.kill()).await;
+    let mut killed = 0;
+    let snapshot = run_and_break(&mut group, |group| {
+        killed = now();
+        group.primary.kill();
+    })
+    .await;
     assert_followed(&group, &snapshot);
+    // From then on sentinels name the replica: the first one to know is the one that made it a primary.
+    let promoted = group.sentinels.iter().flat_map(|sentinel| sentinel.log.times_of("+promoted-slave")).min().unwrap();
+    let [window] = windows(&snapshot).try_into().unwrap();
+    assert_near("the kill", window.from, killed);
+    assert_near("the promotion", window.until, promoted);
+    assert_eq!(window.node, group.primary.endpoint());
+    let changes: Vec<_> = snapshot.topology.changes.iter().map(|change| (change.what, change.node.clone())).collect();
+    for expected in
+        [(ChangeKind::BecamePrimary, group.replica.endpoint()), (ChangeKind::Gone, group.primary.endpoint())]
+    {
+        assert!(changes.contains(&expected), "{expected:?} in {changes:?}");
+    }
+    assert_eq!((snapshot.topology.primaries, snapshot.topology.replicas), (1, 0));
 }
 
 #[tokio::test]
@@ -140,6 +165,8 @@ async fn a_primary_that_becomes_a_replica_is_followed() {
     };
     let snapshot = run_and_break(&mut group, failover).await;
     assert_followed(&group, &snapshot);
+    // The old one serves until the new one does.
+    assert!(windows(&snapshot).iter().all(|window| window.until - window.from <= 100), "{:?}", snapshot.topology);
 }
 
 #[tokio::test]

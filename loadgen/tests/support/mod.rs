@@ -3,7 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
-use std::io::{BufRead, BufReader};
+pub mod log;
+
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::process::{Child, Command, Stdio};
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
+
+use self::log::Log;
 
 /// More than a loaded machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,6 +24,7 @@ pub struct RedisServer {
     port: u16,
     arguments: Vec<String>,
     directory: TempDir,
+    log: Log,
 }
 
 impl Drop for RedisServer {
@@ -39,11 +43,13 @@ impl RedisServer {
 
     /// As [`Self::start`], but none if a port was taken.
     pub fn try_start(arguments: &[&str]) -> Option<Self> {
-        let directory = tempfile::tempdir().unwrap();
+        // A cluster's node writes its map to the disk, and waits for that, before it tells of it.
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let port = free_port();
-        let child = spawn(port, &directory, arguments)?;
+        let log = Log::default();
+        let child = spawn(port, &directory, arguments, &log)?;
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        Some(Self { child, port, arguments, directory })
+        Some(Self { child, port, arguments, directory, log })
     }
 
     /// Ends it at once, as a crash would.
@@ -56,7 +62,12 @@ impl RedisServer {
     pub fn restart(&mut self) {
         self.kill();
         let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
-        self.child = spawn(self.port, &self.directory, &arguments).expect("the port was taken meanwhile");
+        self.child = spawn(self.port, &self.directory, &arguments, &self.log).expect("the port was taken meanwhile");
+    }
+
+    /// What it wrote to its log, from one start to the next.
+    pub fn log(&self) -> &Log {
+        &self.log
     }
 
     /// Starts it again with more `arguments` and the keys that it saved. Returns as soon as it accepts connections: it may
@@ -138,25 +149,18 @@ impl RedisServer {
 fn command(port: u16, directory: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new("redis-server");
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-    command.arg("--dir").arg(directory.path()).args(arguments).stderr(Stdio::null());
+    command.arg("--dir").arg(directory.path()).args(arguments).env("TZ", "UTC").stderr(Stdio::null());
     command
 }
 
 /// Starts a redis-server and waits until it is ready; none if it ends before.
-fn spawn(port: u16, directory: &TempDir, arguments: &[&str]) -> Option<Child> {
+fn spawn(port: u16, directory: &TempDir, arguments: &[&str], log: &Log) -> Option<Child> {
     let mut child = command(port, directory, arguments)
         .stdout(Stdio::piped())
         .spawn()
         .expect("redis-server is not installed: apt-get install redis-server");
-    let mut log = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    while log.read_line(&mut line).unwrap() > 0 {
-        if line.contains("Ready to accept connections") {
-            // The rest of the log must go somewhere, or the server blocks on a full pipe.
-            std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-            return Some(child);
-        }
-        line.clear();
+    if log.follow_until(child.stdout.take().unwrap(), "Ready to accept connections") {
+        return Some(child);
     }
     let _ = child.wait();
     None
@@ -166,6 +170,18 @@ fn spawn(port: u16, directory: &TempDir, arguments: &[&str]) -> Option<Child> {
 const HASTY: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "500"];
 /// A node may be stopped for some seconds, and is not missed.
 const STEADY: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"];
+
+/// The same, that name themselves.
+const NAMED: &[&str] = &[
+    "--cluster-enabled",
+    "yes",
+    "--cluster-node-timeout",
+    "5000",
+    "--cluster-announce-hostname",
+    "localhost",
+    "--cluster-preferred-endpoint-type",
+    "hostname",
+];
 
 /// A Redis Cluster, at first of primaries only.
 pub struct RedisCluster {
@@ -183,6 +199,11 @@ impl RedisCluster {
     /// The same, of nodes that may be stopped for some seconds.
     pub fn steady(primaries: usize) -> Self {
         Self::with(primaries, STEADY)
+    }
+
+    /// The same, of nodes that announce a name instead of an address.
+    pub fn named(primaries: usize) -> Self {
+        Self::with(primaries, NAMED)
     }
 
     fn with(primaries: usize, arguments: &[&str]) -> Self {
@@ -226,7 +247,16 @@ impl RedisCluster {
 
     /// Adds a primary without slots, and waits until all know it and it may take some.
     pub fn add_primary(&mut self) {
-        let added = RedisServer::start(STEADY);
+        self.add_primary_with(STEADY);
+    }
+
+    /// The same, of one that announces a name.
+    pub fn add_named_primary(&mut self) {
+        self.add_primary_with(NAMED);
+    }
+
+    fn add_primary_with(&mut self, arguments: &[&str]) {
+        let added = RedisServer::start(arguments);
         let _: () = added.ask(&["CLUSTER", "MEET", "127.0.0.1", &self.nodes[0].port.to_string()]);
         self.nodes.push(added);
         let known = format!("cluster_known_nodes:{}", self.nodes.len());

@@ -57,6 +57,7 @@ impl Finished {
         let desired = u32::try_from(shards).unwrap_or(u32::MAX);
         Self {
             report: report::Finished {
+                topology: None,
                 of,
                 ending: Ending::Failed(Failure { reason: reason.into(), message }),
                 trial: None,

@@ -15,6 +15,9 @@ pub struct Target {
     pub endpoints: Vec<String>,
     /// Addresses that nodes of a cluster announce, and where they can be reached instead.
     pub address_map: Vec<AddressMapping>,
+    /// Who answers reads of a cluster.
+    #[serde(default)]
+    pub read_from: ReadFrom,
     /// By what name sentinels know the primary; none without sentinels.
     pub master_name: Option<String>,
     /// The language that the load speaks.
@@ -43,6 +46,18 @@ impl Target {
         let mapping = self.address_map.iter().find(|mapping| mapping.announced == announced)?;
         Some(&mapping.reachable)
     }
+}
+
+/// Who answers the reads of a cluster. Writes go to primaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReadFrom {
+    /// The slot's primary.
+    #[default]
+    Primary,
+    /// A replica, and nobody else.
+    Replica,
+    /// A replica; the primary where there is none.
+    PreferReplica,
 }
 
 /// A version of Redis's protocol.

@@ -125,6 +125,12 @@ pub struct Requests {
     /// another send. Where the pauses come to the request's timeout, it is an error of that kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deferral_hops: u64,
+    /// Of these, CLUSTERDOWN. What neither this nor the next counts is TRYAGAIN.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cluster_down_hops: u64,
+    /// Of these, LOADING.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub loading_hops: u64,
     /// Commands of transactions: so many as were in those that succeeded, without MULTI, EXEC and WAIT.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub commands: u64,
@@ -251,8 +257,11 @@ pub struct NodeResult {
     /// `host:port`.
     #[schemars(length(max = 262))]
     pub address: String,
-    /// Slots it owned at the end; 0 if standalone.
+    /// Slots it owned at the end; of a replica, slots that it was read from for. 0 if standalone.
     pub slots: u32,
+    /// Whether it was primary or replica at the end. Only of a Cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<NodeRole>,
     /// Requests whose last answer it gave, or that ended while it held them. Over all nodes they sum to the total
     /// without the unsent.
     pub requests: u64,
@@ -264,6 +273,15 @@ pub struct NodeResult {
     pub service_time: Latencies,
     /// Its requests over the mean of all nodes, in hundredths: 100 is even.
     pub imbalance_percent: u64,
+}
+
+/// What a node of a Cluster was there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum NodeRole {
+    /// Writes, and reads unless they are led to replicas.
+    Primary,
+    /// Reads alone.
+    Replica,
 }
 
 /// Errors of one kind.

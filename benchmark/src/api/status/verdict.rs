@@ -54,6 +54,8 @@ pub enum ReasonKind {
     RateMissed,
     /// Too many requests failed or were not sent.
     Errors,
+    /// Slots, or the whole target, got no answers for a while.
+    Unavailable,
     /// Requests took longer than a histogram holds.
     Overflow,
     /// Shards lacked processor time.

@@ -213,6 +213,7 @@ pub fn bare_snapshot(shard: u32, attempt: u32, sequence: u64) -> Snapshot {
         errors: Vec::new(),
         verification: None,
         generator: Generator::default(),
+        topology: redisbench_wire::topology::TopologyReport::default(),
     }
 }
 

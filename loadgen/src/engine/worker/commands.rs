@@ -41,6 +41,7 @@ impl Worker {
             Command::Start { start, attempt, together } => {
                 self.abort();
                 self.fresh_recording();
+                self.forget_outages();
                 self.reconnects = 0;
                 self.recording.series.begin(start);
                 let (plan, trial) = (&self.common.plan, Arc::clone(&self.common.trial));
@@ -142,6 +143,7 @@ impl Worker {
             return;
         }
         let had_drained = self.end_last_read();
+        self.end_outages();
         let Some(run) = &mut self.run else { return };
         run.stage = Stage::Done;
         if !had_drained {
@@ -202,6 +204,7 @@ impl Worker {
         let run = measured.or(self.run.as_ref().filter(|run| !run.preload));
         let (backlog, warmup_backlog) = run.map_or((0, 0), |run| backlog(run, self.now));
         let found = if run.is_some() { self.found() } else { Found::default() };
+        let (outages, outages_left_out) = self.told_outages();
         WorkerReport {
             taken_nanoseconds: self.now,
             recording: self.recording.summary(detail),
@@ -224,16 +227,21 @@ impl Worker {
             reconnects: self.reconnects,
             slots: self.slot_counts(),
             verification: self.verified.as_ref().map(|verified| verified.verifier.found().clone()),
+            replicas: self.nodes.iter().map(|node| node.replica).collect(),
+            outages,
+            outages_left_out,
         }
     }
 
     fn slot_counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.nodes.len()];
-        for slot in self.slots.iter().flat_map(|slots| slots.iter()) {
-            if *slot != UNCOVERED {
-                counts[usize::from(*slot)] += 1;
+        let mut count = |slots: &[u16], replicas: bool| {
+            for node in slots.iter().filter(|node| **node != UNCOVERED).map(|node| usize::from(*node)) {
+                counts[node] += u32::from(self.nodes[node].replica == replicas);
             }
-        }
+        };
+        self.slots.iter().for_each(|slots| count(&slots[..], false));
+        self.readers.iter().for_each(|readers| count(&readers.slots[..], true));
         counts
     }
 }

@@ -3,6 +3,7 @@
 //! A request is held while it pauses: its caller waits, so a closed loop sends no other in its place.
 
 use super::Worker;
+use crate::cluster::Deferral;
 use crate::engine::connection::Resend;
 use crate::engine::pipeline::{Class, Hops, Request};
 
@@ -13,13 +14,18 @@ impl Worker {
     /// Holds a request for a pause. Not if its pauses would come to the time that it may take for a reply: then it has
     /// failed.
     #[cold]
-    pub(super) fn defer(&mut self, mut request: Request) -> bool {
-        let operation = request.operation;
+    pub(super) fn defer(&mut self, request: Request, why: Deferral) -> bool {
         match request.class {
-            Class::Measured => self.recording.deferred(operation),
-            Class::Warmup => self.recording.warmup.deferral_hops += 1,
+            Class::Measured => self.recording.deferred(request.operation, why),
+            Class::Warmup => self.recording.warmup_deferred(why),
             _ => {}
         }
+        self.hold(request)
+    }
+
+    /// The same of a request that nobody is known for yet.
+    #[cold]
+    pub(super) fn hold(&mut self, mut request: Request) -> bool {
         let pause = FIRST_PAUSE << request.hops.deferrals();
         let pauses = 2 * pause - FIRST_PAUSE;
         if pauses > self.common.plan.timeouts.request_nanoseconds || request.hops.deferrals() == Hops::MOST {

@@ -240,7 +240,9 @@ impl Worker {
 
     pub(super) fn node_of(&self, request: &Request) -> usize {
         let (Some(slots), Some(run)) = (&self.slots, &self.run) else { return self.sole };
-        owner(&run.workload, slots, &self.nodes, request.k, request.operation)
+        // The operations of a preload are others, and all of them write.
+        let readers = self.readers.as_ref().filter(|_| !run.preload);
+        owner(&run.workload, slots, readers, &self.nodes, request.k, request.operation)
     }
 
     pub(super) fn request(&self, waiting: Waiting) -> Option<Request> {
@@ -325,6 +327,7 @@ impl Worker {
                 self.nodes[node].waiting.pop_front();
                 self.give_up(waiting, self.why_too_late(node));
             }
+            self.expire_drawn(node, patience);
             while let Some(resend) = self.nodes[node].resends.front().copied() {
                 if resend.since.saturating_add(patience) > self.now {
                     break;
@@ -332,6 +335,37 @@ impl Worker {
                 self.nodes[node].resends.pop_front();
                 let why = "no connection to the server that it was to be sent to again";
                 self.fail(node as u32, &resend.request, "Timeout", why, false);
+            }
+        }
+    }
+
+    /// Gives up what a closed loop drew for a node without a connection and could not send for so long. Else it would draw
+    /// for that node until nothing was left to be drawn for the others, and stand still without a word.
+    fn expire_drawn(&mut self, node: usize, patience: u64) {
+        while let Some(waiting) = self.nodes[node].waiting.front().copied() {
+            let Some(run) = self.run.as_ref().filter(|run| !run.is_open() && !run.preload) else { return };
+            if waiting.due.saturating_add(patience) > self.now || self.why_too_late(node) != Unsent::NotConnected {
+                return;
+            }
+            self.nodes[node].waiting.pop_front();
+            let (class, operation) = (run.class_at(self.now), run.workload.operation(waiting.k));
+            match class {
+                Some(Class::Measured) => {
+                    self.recording.scheduled(operation, 1);
+                    self.recording.unsent(operation, Unsent::NotConnected);
+                }
+                Some(Class::Warmup) => {
+                    self.recording.warmup.scheduled += 1;
+                    self.recording.warmup_unsent(Unsent::NotConnected);
+                }
+                _ => {}
+            }
+            if let Some(run) = &mut self.run {
+                if class == Some(Class::Measured) {
+                    run.spend(1, self.now);
+                }
+                run.drawn = run.drawn.saturating_sub(1);
+                run.tokens += 1;
             }
         }
     }
@@ -354,10 +388,36 @@ impl Worker {
     }
 }
 
+/// Who is read from.
+#[derive(Debug)]
+pub(super) struct Readers {
+    /// Per slot, as those of the owners.
+    pub slots: Box<[u16; SLOTS]>,
+    /// Of each operation, whether it only reads.
+    pub operations: Vec<bool>,
+}
+
+impl Readers {
+    pub(super) fn take(&self, operation: u16) -> bool {
+        self.operations.get(usize::from(operation)).is_some_and(|reads| *reads)
+    }
+}
+
 /// The node that a request of a cluster belongs to.
 #[inline]
-pub(super) fn owner(workload: &Workload, slots: &[u16; SLOTS], nodes: &[Node], k: u64, operation: u16) -> usize {
+pub(super) fn owner(
+    workload: &Workload,
+    slots: &[u16; SLOTS],
+    readers: Option<&Readers>,
+    nodes: &[Node],
+    k: u64,
+    operation: u16,
+) -> usize {
     let slot = workload.slot(k, operation);
+    let slots = match readers {
+        Some(readers) if readers.take(operation) => &readers.slots,
+        _ => slots,
+    };
     match slots[usize::from(slot)] {
         UNCOVERED => any_node(nodes, slot),
         node => usize::from(node),

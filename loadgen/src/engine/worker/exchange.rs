@@ -122,7 +122,7 @@ impl Worker {
     /// Gives a request its outcome.
     fn exchanged(&mut self, index: usize, request: Request, sent: u64, exchange: Exchange, progress: Progress) -> u64 {
         if let Some(Error { text, executed }) = progress.error {
-            self.refused(index, request, &text, executed);
+            self.refused(index, request, sent, &text, executed);
             return 0;
         }
         if let Some(wanted) = exchange.replicas

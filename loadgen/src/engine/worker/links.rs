@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use redisbench_wire::limits;
 
 use super::Worker;
+use super::dispatch::Readers;
 use crate::cluster::{Topology, UNIX};
 use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Connection, Link, Node};
@@ -20,6 +21,10 @@ const AT_ONCE: usize = 64;
 
 const BACKOFF_FIRST: u64 = 50_000_000;
 const BACKOFF_LONGEST: u64 = 2_000_000_000;
+
+/// Between a scout's attempts, and for each worker of the benchmark: 500 in a second over all of them at most.
+const SCOUT_FIRST: u64 = 30_000_000;
+const SCOUT_SHARE: u64 = 2_000_000;
 
 /// Of so many connections, one tells how long replies waited in the kernel.
 const STAMPED: usize = 16;
@@ -83,6 +88,7 @@ impl Worker {
     pub(super) fn update_topology(&mut self, topology: &Topology) {
         self.topology_stale = false;
         self.told_stale = false;
+        self.silent_nodes_fail();
         let share = self.share();
         let mut indices = Vec::with_capacity(topology.nodes.len());
         for node in &topology.nodes {
@@ -117,11 +123,34 @@ impl Worker {
             let mut mapped = slots.clone();
             mapped.iter_mut().for_each(|slot| *slot = map(*slot));
             self.slots = Some(mapped);
+            self.update_readers(topology, map);
         } else if let Some(sole) = indices.first() {
             self.sole = usize::from(*sole);
             self.leave_retired();
         }
+        self.note_replicas(topology, indices.into_iter().map(usize::from));
+        self.hand_over_outages();
         self.reroute();
+    }
+
+    /// Who is read from now. Where there is nobody, it stays who was.
+    fn update_readers(&mut self, topology: &Topology, map: impl Fn(u16) -> u16) {
+        let Some(mut slots) = topology.readers.clone() else { return };
+        slots.iter_mut().for_each(|slot| *slot = map(*slot));
+        if let Some(before) = &self.readers {
+            let gone = slots.iter_mut().zip(before.slots.iter()).filter(|(now, _)| **now == crate::cluster::UNCOVERED);
+            gone.for_each(|(now, before)| *now = *before);
+        }
+        self.readers = Some(Readers { slots, operations: self.common.reads.clone() });
+    }
+
+    /// Which of the map's nodes, whose places with us are `indices`, are there to be read from only.
+    pub(super) fn note_replicas(&mut self, topology: &Topology, indices: impl IntoIterator<Item = usize>) {
+        for (place, index) in indices.into_iter().take(topology.nodes.len()).enumerate() {
+            if let Some(node) = self.nodes.get_mut(index) {
+                node.replica = topology.is_replica(place);
+            }
+        }
     }
 
     /// The one server is another now. What is in flight at the old one fails with its connections: it may not answer
@@ -155,6 +184,10 @@ impl Worker {
             match self.connections[index].link {
                 Link::Ready if retired && self.connections[index].pipeline.is_empty() => self.retire(index),
                 Link::Down { .. } if retired => self.connections[index].link = Link::Retired,
+                // One that looks whether its node is back does not wait for the tick.
+                Link::Down { retry } if retry > self.now && self.is_scout(index) => {
+                    self.next_tick = self.next_tick.min(retry);
+                }
                 Link::Down { retry } if retry <= self.now => {
                     if let Err(next) = self.pace_of_connecting.take(self.now) {
                         self.next_tick = self.next_tick.min(next);
@@ -249,13 +282,36 @@ impl Worker {
         if let Some(verified) = &mut self.verified {
             verified.verifier.forget(index);
         }
+        let node = connection.node as usize;
         self.ready += 1;
         self.reconnects += u64::from(std::mem::replace(&mut connection.known, true));
         self.common.ready.fetch_add(1, Relaxed);
         self.connections_change(true);
         self.connect_soon = true;
+        if self.nodes[node].out {
+            self.follow_scout(node);
+        }
         self.has_room(index);
         self.fill(index);
+    }
+
+    /// A node that gave no answers is there: its other connections need not wait any longer.
+    #[cold]
+    fn follow_scout(&mut self, node: usize) {
+        for index in &self.nodes[node].connections {
+            let connection = &mut self.connections[*index as usize];
+            if let Link::Down { retry } = &mut connection.link {
+                *retry = self.now;
+                connection.failures = 0;
+            }
+        }
+    }
+
+    /// Whether a connection is its node's first. While a load runs it looks often whether the node is back.
+    fn is_scout(&self, index: usize) -> bool {
+        let node = &self.nodes[self.connections[index].node as usize];
+        let running = self.run.as_ref().is_some_and(|run| run.is_active() && !run.preload);
+        running && node.connections.first() == Some(&(index as u32))
     }
 
     pub(super) fn failed_to_connect(&mut self, index: usize, reason: ConnectFailure, why: &str) {
@@ -267,13 +323,24 @@ impl Worker {
         // The next attempt tells again, so a full channel loses nothing.
         let _ = self.common.events.try_send(EngineEvent::ConnectFailed { reason, message });
         self.connect_soon = true;
+        let node = connection.node as usize;
+        let others = &self.nodes[node].connections;
+        if !others.iter().any(|other| self.connections[*other as usize].link == Link::Ready) {
+            self.unanswered(node, self.now);
+        }
     }
 
     /// When to try again: twice as long after each failure, and at most a quarter earlier or later, so that
-    /// connections that broke together do not come back together.
+    /// connections that broke together do not come back together. A scout tries as often as all workers of the benchmark
+    /// together may.
     pub(super) fn retry(&mut self, index: usize) -> u64 {
+        let scout = self.is_scout(index);
         let connection = &mut self.connections[index];
-        let backoff = (BACKOFF_FIRST << connection.failures.min(6)).min(BACKOFF_LONGEST);
+        let backoff = if scout {
+            SCOUT_FIRST.max(SCOUT_SHARE.saturating_mul(self.seat.step()))
+        } else {
+            (BACKOFF_FIRST << connection.failures.min(6)).min(BACKOFF_LONGEST)
+        };
         connection.failures += 1;
         let spread = backoff / 2;
         let noise = (self.now ^ index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % spread.max(1);
@@ -315,8 +382,11 @@ impl Worker {
                 }
                 Link::Ready => {
                     let late = |sent: u64| sent.saturating_add(patience) <= self.now;
-                    if connection.pipeline.oldest_sent().is_some_and(late) {
+                    let (node, oldest) = (connection.node as usize, connection.pipeline.oldest_sent());
+                    if oldest.is_some_and(late) {
                         self.lost(index, "ConnectionClosed", "closed after a request timed out");
+                    } else if oldest.is_some_and(|sent| self.is_silent(node, sent)) {
+                        self.note_silence();
                     }
                 }
                 _ => {}

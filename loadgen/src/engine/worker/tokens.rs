@@ -22,7 +22,7 @@ impl Worker {
                 if self.leaves_out(k) {
                     continue;
                 }
-                let node = self.route(Waiting { k, due: 0 });
+                let node = self.route(Waiting { k, due: self.now });
                 if in_turn && let Some(node) = node {
                     let open = &mut self.nodes[node].open;
                     open.rotate_left(1.min(open.len()));
@@ -39,18 +39,20 @@ impl Worker {
         if !self.nodes[node].resends.is_empty() {
             return;
         }
+        let now = self.now;
         loop {
-            let Self { run: Some(run), slots: Some(slots), nodes, connections, .. } = self else { return };
+            let Self { run: Some(run), slots: Some(slots), readers, nodes, connections, .. } = self else { return };
             if !run.is_active() || run.class_at(self.now).is_none() {
                 return;
             }
+            let readers = readers.as_ref().filter(|_| !run.preload);
             let connection = &mut connections[index];
             let room = connection.room(run.window, run.batch);
             while let Some(drawn) = run.draw_tokens() {
                 let workload = &*run.workload;
                 for k in drawn {
-                    let owner = owner(workload, slots, nodes, k, workload.operation(k));
-                    nodes[owner].waiting.push_back(Waiting { k, due: 0 });
+                    let owner = owner(workload, slots, readers, nodes, k, workload.operation(k));
+                    nodes[owner].waiting.push_back(Waiting { k, due: now });
                 }
             }
             let waiting = &mut nodes[node].waiting;

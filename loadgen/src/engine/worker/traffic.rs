@@ -9,7 +9,7 @@ use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
 use super::exchange::GivenUp;
-use crate::cluster::{Redirect, is_transient};
+use crate::cluster::{Deferral, Redirect};
 use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Link, Resend, Sent};
 use crate::engine::pipeline::{Class, Flight, Request};
@@ -130,7 +130,7 @@ impl Worker {
                 break;
             };
             if reply == Reply::Error {
-                self.error_reply(index, request);
+                self.error_reply(index, request, sent);
             } else {
                 successes += self.success(index, request, sent, reply);
                 if self.fills && reply == Reply::Nil {
@@ -141,6 +141,11 @@ impl Worker {
         self.read_buffer = buffer;
         if successes > 0 {
             self.recording.series.add(self.now, successes);
+            let node = self.connections[index].node as usize;
+            self.nodes[node].answered = self.now;
+            if self.nodes[node].out {
+                self.answered_again(node);
+            }
         }
         self.fill(index);
         if self.fills {
@@ -227,14 +232,14 @@ impl Worker {
     }
 
     #[cold]
-    pub(super) fn error_reply(&mut self, index: usize, request: Request) {
+    pub(super) fn error_reply(&mut self, index: usize, request: Request, sent: u64) {
         let text = self.connections[index].decoder.error_text().to_vec();
-        self.refused(index, request, &text, false);
+        self.refused(index, request, sent, &text, false);
     }
 
-    /// A server answered with an error; nothing is sent again of what was `executed`.
+    /// A server answered what was sent at `sent` with an error; nothing is sent again of what was `executed`.
     #[cold]
-    pub(super) fn refused(&mut self, index: usize, request: Request, text: &[u8], executed: bool) {
+    pub(super) fn refused(&mut self, index: usize, request: Request, sent: u64, text: &[u8], executed: bool) {
         if !request.class.is_load() {
             return;
         }
@@ -245,7 +250,11 @@ impl Worker {
             return self.redirected(index, request, redirect);
         }
         let node = self.connections[index].node;
-        if !executed && is_transient(text) && self.defer(request) {
+        let deferral = Deferral::parse(text).filter(|_| !executed);
+        if matches!(deferral, Some(Deferral::ClusterDown | Deferral::Loading)) {
+            self.unanswered(node as usize, sent);
+        }
+        if deferral.is_some_and(|why| self.defer(request, why)) {
             return;
         }
         let text = String::from_utf8_lossy(text);
@@ -253,6 +262,7 @@ impl Worker {
         // A replica that was the primary: sentinels know who is now.
         if kind == "READONLY" && self.common.plan.target.topology == Topology::Sentinel {
             self.topology_stale = true;
+            self.unanswered(node as usize, sent);
         }
         // A replica that took over, or a server that was started anew: whoever looks at the target loads them again.
         if kind == "NOSCRIPT" && !self.common.plan.workload.options.scripts.is_empty() {
@@ -308,31 +318,54 @@ impl Worker {
             Class::Warmup => self.recording.warmup.redirect_hops += 1,
             _ => {}
         }
-        request.hops.redirect();
-        if request.hops.redirects() > HOPS {
-            return self.fail(node, &request, "RedirectLimit", "redirected more than 5 times", true);
-        }
         let (asking, slot, address) = match redirect {
             Redirect::Moved { slot, address } => (false, slot, address),
             Redirect::Ask { slot, address } => (true, slot, address),
         };
         let answered_by = self.nodes[node as usize].address;
         let target = match self.common.plan.target.reachable(address) {
-            None => resolve(address, answered_by).and_then(|address| self.node_at(address)),
-            // One that is not known yet comes with the next topology.
-            Some(reachable) => {
-                self.nodes.iter().position(|node| !node.retired && node.label == reachable).map(|node| node as u16)
-            }
+            None => match resolve(address, answered_by) {
+                Some(resolved) => self.node_at(resolved),
+                None => self.node_called(address),
+            },
+            Some(reachable) => self.node_called(reachable),
         };
         if !asking {
             self.topology_stale = true;
             if let (Some(target), Some(slots)) = (target, &mut self.slots) {
                 slots[usize::from(slot)] = target;
+                // Whoever may be read from there, the next topology tells.
+                if let Some(readers) = self
+                    .readers
+                    .as_mut()
+                    .filter(|readers| request.class != Class::Preload && readers.take(request.operation))
+                {
+                    readers.slots[usize::from(slot)] = target;
+                }
             }
         }
-        // A name that only a resolver knows: the next topology brings it.
-        let target = target.map_or(node, u32::from);
-        self.nodes[target as usize].resend(Resend { request, since: self.now, asking });
+        // A name that only a resolver knows: the next topology brings it, and until then the request waits.
+        let Some(target) = target else {
+            self.topology_stale = true;
+            if request.hops.redirects() == 0 {
+                request.hops.redirect();
+            }
+            if !self.hold(request) {
+                let message = format!("redirected to {address}, which is not known");
+                self.fail(node, &request, "RedirectLimit", &message, true);
+            }
+            return;
+        };
+        request.hops.redirect();
+        if request.hops.redirects() > HOPS {
+            return self.fail(node, &request, "RedirectLimit", "redirected more than 5 times", true);
+        }
+        self.nodes[usize::from(target)].resend(Resend { request, since: self.now, asking });
+    }
+
+    /// The server that the map has under this name.
+    fn node_called(&self, label: &str) -> Option<u16> {
+        self.nodes.iter().position(|node| !node.retired && node.label == label).map(|node| node as u16)
     }
 
     pub(super) fn broken(&mut self, index: usize, error: &io::Error) {
@@ -359,6 +392,8 @@ impl Worker {
         self.ready -= 1;
         self.common.ready.fetch_sub(1, Relaxed);
         self.connections_change(false);
+        let first = commands.iter().map(|(_, sent)| *sent).min().unwrap_or(self.now);
+        self.unanswered(node, first);
         let patience = self.common.plan.timeouts.request_nanoseconds;
         for (request, sent) in commands {
             if sent.saturating_add(patience) <= self.now {

@@ -180,7 +180,7 @@ impl Worker {
                 break;
             };
             if reply == Reply::Error {
-                self.error_reply(index, request);
+                self.error_reply(index, request, sent);
             } else {
                 let (raw, whole) = kept.as_ref().map_or((piece, true), |(bytes, whole)| (bytes.as_slice(), *whole));
                 self.check(index, &request, reply, Seen::of(raw, whole));

@@ -58,6 +58,7 @@ fn conducting(stage: ConductStage) -> Observed {
 
 fn finished(ending: Ending) -> Arc<Finished> {
     let report = report::Finished {
+        topology: None,
         of: 1,
         line: None,
         ending,

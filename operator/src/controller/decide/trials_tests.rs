@@ -48,6 +48,7 @@ fn in_trial(index: u32, change: &Value) -> RedisBenchmarkStatus {
 fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
     let why = (verdict != VerdictValue::Valid).then(|| "for a reason".to_owned());
     let report = report::Finished {
+        topology: None,
         of: 3,
         trial: Some(report::trial(index, 3, 1, Some(1_767_229_200_000_000_000))),
         result: Some(TrialResult::default()),

@@ -157,6 +157,7 @@ fn finished(pieces: usize) -> Finished {
     let name = |index: usize| format!("result.json.{index:03}");
     Finished {
         report: report::Finished {
+            topology: None,
             of: 1,
             line: None,
             ending: Ending::Completed,
@@ -327,6 +328,7 @@ async fn a_run_is_written_about_once_in_five_seconds() {
         let (mut writes, mut notices, mut written) = (0, 0, None::<u64>);
         for tick in 0..seconds * 4 {
             let live = LivePicture {
+                topology: redisbench_benchmark::topology::MergedTopology::default(),
                 percent: u8::try_from(tick * 100 / (seconds * 4)).unwrap(),
                 total: Tally { scheduled: tick, succeeded: tick, ..Tally::default() },
                 warmup: Tally::default(),

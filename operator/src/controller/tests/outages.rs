@@ -26,6 +26,7 @@ fn progress(stage: ConductStage) -> Progress {
 fn finished() -> Arc<Finished> {
     Arc::new(Finished {
         report: report::Finished {
+            topology: None,
             of: 1,
             line: None,
             ending: Ending::Completed,

@@ -1,0 +1,95 @@
+//! What became of the target's servers, if anything did.
+
+use std::fmt::Write as _;
+
+use redisbench_benchmark::api::status::{TopologyChange, TopologyStatus, Unavailability};
+use redisbench_benchmark::people::{count, latency};
+
+use super::grid::{Cell, Grid};
+use super::paint::{Paint, Style};
+
+/// Tables of the times without answers and of the changes; nothing where all stayed as it was.
+pub fn topology(status: &TopologyStatus, paint: Paint) -> String {
+    let mut text = String::new();
+    if !status.unavailability.is_empty() {
+        let mut grid = Grid::new("Unavailable", &["from", "for", "slots", "node"]).left(3).left(4);
+        status.unavailability.iter().for_each(|time| grid.row(unavailable(time)));
+        text.push_str(&grid.text(paint));
+    }
+    if !status.changes.is_empty() {
+        let mut grid = Grid::new("Changes", &["at", "node", "slots"]).left(2).left(3);
+        status.changes.iter().for_each(|change| grid.row(changed(change)));
+        text.push_str(&grid.text(paint));
+    }
+    if status.left_out > 0 {
+        let _ = writeln!(text, "{} more of these are in the artifacts only.", count(status.left_out));
+    }
+    text
+}
+
+fn unavailable(time: &Unavailability) -> Vec<Cell> {
+    let what = match (time.reads_only, time.lasting) {
+        (false, false) => "no answers",
+        (true, false) => "no reads",
+        (false, true) => "no answers, to the end",
+        (true, true) => "no reads, to the end",
+    };
+    vec![
+        Cell::from(what),
+        Cell::from(at(time.start_milliseconds)),
+        Cell::styled(latency(time.length_milliseconds.saturating_mul(1_000_000)), Style::Bad),
+        Cell::from(slots(time.slots, &time.ranges)),
+        Cell::from(time.node.as_str()),
+    ]
+}
+
+fn changed(change: &TopologyChange) -> Vec<Cell> {
+    let node = match &change.from {
+        Some(from) => format!("{from} to {}", change.node),
+        None => change.node.clone(),
+    };
+    vec![
+        Cell::from(format!("{:?}", change.what)),
+        Cell::from(at(change.milliseconds)),
+        Cell::from(node),
+        Cell::from(slots(change.slots, &change.ranges)),
+    ]
+}
+
+/// Since the start of the measurement.
+fn at(milliseconds: i64) -> String {
+    let (sign, length) = (if milliseconds < 0 { "-" } else { "" }, milliseconds.unsigned_abs());
+    format!("{sign}{}.{:03} s", length / 1000, length % 1000)
+}
+
+fn slots(number: Option<u32>, ranges: &[String]) -> String {
+    match number {
+        None => "all".to_owned(),
+        Some(0) => "0".to_owned(),
+        Some(number) => format!("{}: {}", count(number.into()), ranges.join(" ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn times_and_changes_are_listed() {
+        let status = serde_json::from_value(json!({
+            "primaries": 3, "replicas": 1,
+            "changes": [{"milliseconds": 3412, "what": "SlotsMoved", "node": "b:1", "from": "a:1", "slots": 10,
+                "ranges": ["0-9"]}],
+            "unavailability": [{"startMilliseconds": -20, "lengthMilliseconds": 1200, "slots": 5461, "ranges": ["0-5460"],
+                "node": "a:1"}],
+        }));
+        let text = topology(&status.unwrap(), Paint::for_stream(false));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in ["no answers -0.020 s 1.20 s 5,461: 0-5460 a:1", "SlotsMoved 3.412 s a:1 to b:1 10: 0-9"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(topology(&TopologyStatus::default(), Paint::for_stream(false)), "");
+    }
+}

@@ -1,0 +1,222 @@
+//! Slots that get no answers: since when, until when, and that the cold side looks for another owner meanwhile.
+//!
+//! An outage opens when something fails at a node: a request, or a connection. It begins with the first request that
+//! failed, or when the connection broke, but never before the node's last answer without an error. It closes with the first
+//! such answer of the node that owns the slots then. A node that answers others meanwhile closes it at once, so what is left
+//! as too short are single failures. The hot path only notes when a node answered last.
+
+use redisbench_wire::limits;
+use redisbench_wire::topology::{Outage, SlotRange, ranges};
+
+use super::Worker;
+use crate::cluster::{SLOTS, UNCOVERED};
+use crate::engine::api::EngineEvent;
+use crate::engine::connection::{Link, Resend};
+
+/// Between two calls for another look, while slots get no answers.
+const CALL_EVERY: u64 = 10_000_000;
+
+/// A node with requests in flight that answers none for so long may be gone, though its connections stay.
+const SILENCE: u64 = 200_000_000;
+
+/// The times without answers of one load.
+#[derive(Debug, Default)]
+pub(super) struct Outages {
+    open: Vec<Open>,
+    closed: Vec<Outage>,
+    left_out: u64,
+    /// A node has been silent for a while: nothing has failed yet.
+    silence: bool,
+    next_call: u64,
+}
+
+/// One that lasts.
+#[derive(Debug)]
+struct Open {
+    slots: Vec<SlotRange>,
+    reads: bool,
+    /// Who gave no answers.
+    node: String,
+    since: u64,
+    /// Who is to answer.
+    owner: usize,
+}
+
+impl Worker {
+    /// A request that was sent at `sent` failed at a node, or a connection broke then.
+    #[cold]
+    pub(super) fn unanswered(&mut self, node: usize, sent: u64) {
+        let Some(run) = self.run.as_ref().filter(|run| run.is_active() && !run.preload) else { return };
+        let (start, known) = (run.start, &self.nodes[node]);
+        if known.out || known.retired {
+            return;
+        }
+        let since = sent.min(self.now).max(known.answered).max(start);
+        let label = known.label.clone();
+        for (reads, slots) in [(false, self.slots_of(node)), (true, self.reads_of(node))] {
+            if !slots.is_empty() {
+                self.outages.open.push(Open { slots, reads, node: label.clone(), since, owner: node });
+                self.nodes[node].out = true;
+            }
+        }
+        self.call();
+    }
+
+    /// A node answered without an error after something had failed there.
+    #[cold]
+    pub(super) fn answered_again(&mut self, node: usize) {
+        self.nodes[node].out = false;
+        let now = self.now;
+        let (over, open): (Vec<_>, Vec<_>) = self.outages.open.drain(..).partition(|open| open.owner == node);
+        self.outages.open = open;
+        for open in over {
+            self.outages.close(&open, now, false);
+        }
+        // What pauses because it could not be served can be.
+        for (_, request) in std::mem::take(&mut self.deferred) {
+            let node = self.node_of(&request);
+            self.nodes[node].resend(Resend { request, since: now, asking: false });
+        }
+    }
+
+    /// The slots have other owners: who is waited for is another one. Before, a node that loses slots and was silent has
+    /// failed to answer.
+    pub(super) fn hand_over_outages(&mut self) {
+        for node in &mut self.nodes {
+            node.out = false;
+        }
+        for open in std::mem::take(&mut self.outages.open) {
+            let mut parts: Vec<(usize, Vec<u16>)> = Vec::new();
+            for slot in open.slots.iter().flat_map(|range| range.first..=range.last) {
+                let owner = self.owner_now(slot, open.reads).unwrap_or(open.owner);
+                match parts.iter_mut().find(|(known, _)| *known == owner) {
+                    Some((_, slots)) => slots.push(slot),
+                    None => parts.push((owner, vec![slot])),
+                }
+            }
+            for (owner, slots) in parts {
+                self.nodes[owner].out = true;
+                let (reads, node, since) = (open.reads, open.node.clone(), open.since);
+                self.outages.open.push(Open { slots: ranges(slots), reads, node, since, owner });
+            }
+        }
+        // Another map is not yet one that is right.
+        if !self.outages.open.is_empty() {
+            (self.outages.next_call, self.next_tick) = (0, self.now);
+        }
+    }
+
+    /// Opens outages of nodes that have requests in flight and answered none for a while: they are about to lose slots.
+    pub(super) fn silent_nodes_fail(&mut self) {
+        for index in 0..self.connections.len() {
+            let connection = &self.connections[index];
+            let node = connection.node as usize;
+            if let Some(sent) = connection.pipeline.oldest_sent()
+                && connection.link == Link::Ready
+                && self.is_silent(node, sent)
+            {
+                self.unanswered(node, sent);
+            }
+        }
+    }
+
+    /// Whether a node has answered nothing since `sent`, which is a while ago.
+    pub(super) fn is_silent(&self, node: usize, sent: u64) -> bool {
+        sent.saturating_add(SILENCE) <= self.now && self.nodes[node].answered <= sent
+    }
+
+    /// Something is in flight at a silent node.
+    pub(super) fn note_silence(&mut self) {
+        self.outages.silence = true;
+    }
+
+    /// Asks the cold side to look for other owners, as often as it may.
+    pub(super) fn call(&mut self) {
+        let active = self.run.as_ref().is_some_and(|run| run.is_active() && !run.preload);
+        let silence = std::mem::take(&mut self.outages.silence);
+        if !active || self.outages.open.is_empty() && !silence {
+            return;
+        }
+        if self.now >= self.outages.next_call {
+            self.outages.next_call = self.now + CALL_EVERY;
+            // The next call comes soon, so a full channel loses nothing.
+            let _ = self.common.events.try_send(EngineEvent::Unanswered);
+        }
+        self.next_tick = self.next_tick.min(self.outages.next_call);
+    }
+
+    /// A load begins.
+    pub(super) fn forget_outages(&mut self) {
+        self.outages = Outages::default();
+        for node in &mut self.nodes {
+            (node.answered, node.out) = (0, false);
+        }
+    }
+
+    /// The load is over: what lasts still is told with its length up to now.
+    pub(super) fn end_outages(&mut self) {
+        let until = self.run.as_ref().map_or(self.now, |run| run.ends.min(self.now));
+        for open in std::mem::take(&mut self.outages.open) {
+            self.outages.close(&open, until, true);
+        }
+        for node in &mut self.nodes {
+            node.out = false;
+        }
+    }
+
+    /// All of them until now, and how many were left out.
+    pub(super) fn told_outages(&self) -> (Vec<Outage>, u64) {
+        let mut told = Outages { closed: self.outages.closed.clone(), ..Outages::default() };
+        told.left_out = self.outages.left_out;
+        for open in &self.outages.open {
+            told.close(open, self.now, true);
+        }
+        (told.closed, told.left_out)
+    }
+
+    /// The slots that a node owns; of a target without slots all, if it is the one server.
+    fn slots_of(&self, node: usize) -> Vec<SlotRange> {
+        match &self.slots {
+            None if node == self.sole => vec![SlotRange::ALL],
+            None => Vec::new(),
+            Some(slots) => marked(slots, node),
+        }
+    }
+
+    fn reads_of(&self, node: usize) -> Vec<SlotRange> {
+        self.readers.as_ref().map_or(Vec::new(), |readers| marked(&readers.slots, node))
+    }
+
+    fn owner_now(&self, slot: u16, reads: bool) -> Option<usize> {
+        let slots = match &self.readers {
+            Some(readers) if reads => &readers.slots,
+            _ => match &self.slots {
+                Some(slots) => slots,
+                None => return Some(self.sole),
+            },
+        };
+        slots.get(usize::from(slot)).copied().filter(|owner| *owner != UNCOVERED).map(usize::from)
+    }
+}
+
+fn marked(slots: &[u16; SLOTS], node: usize) -> Vec<SlotRange> {
+    ranges((0..).zip(slots).filter(|(_, owner)| usize::from(**owner) == node).map(|(slot, _)| slot))
+}
+
+impl Outages {
+    fn close(&mut self, open: &Open, until: u64, lasting: bool) {
+        if until.saturating_sub(open.since) < Outage::SHORTEST_NANOSECONDS {
+            return;
+        }
+        let room = limits::OUTAGES.saturating_sub(self.closed.len());
+        self.left_out += open.slots.len().saturating_sub(room) as u64;
+        self.closed.extend(open.slots.iter().take(room).map(|slots| Outage {
+            slots: *slots,
+            reads: open.reads,
+            node: open.node.clone(),
+            from_nanoseconds: open.since,
+            until_nanoseconds: until,
+            lasting,
+        }));
+    }
+}

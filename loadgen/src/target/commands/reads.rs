@@ -1,0 +1,140 @@
+//! Which commands only read, so that a replica may answer them.
+
+use redis::Value;
+
+/// What servers up to Redis 7 flag as `readonly` and people load, for where COMMAND is not to be had. What is not here goes
+/// to primaries.
+const READS: &[&str] = &[
+    "BITCOUNT",
+    "BITFIELD_RO",
+    "BITPOS",
+    "DBSIZE",
+    "DUMP",
+    "EVALSHA_RO",
+    "EVAL_RO",
+    "EXISTS",
+    "EXPIRETIME",
+    "FCALL_RO",
+    "GEODIST",
+    "GEOHASH",
+    "GEOPOS",
+    "GEORADIUSBYMEMBER_RO",
+    "GEORADIUS_RO",
+    "GEOSEARCH",
+    "GET",
+    "GETBIT",
+    "GETRANGE",
+    "HEXISTS",
+    "HGET",
+    "HGETALL",
+    "HKEYS",
+    "HLEN",
+    "HMGET",
+    "HRANDFIELD",
+    "HSCAN",
+    "HSTRLEN",
+    "HVALS",
+    "KEYS",
+    "LCS",
+    "LINDEX",
+    "LLEN",
+    "LPOS",
+    "LRANGE",
+    "MGET",
+    "PEXPIRETIME",
+    "PFCOUNT",
+    "PTTL",
+    "RANDOMKEY",
+    "SCAN",
+    "SCARD",
+    "SDIFF",
+    "SINTER",
+    "SINTERCARD",
+    "SISMEMBER",
+    "SMEMBERS",
+    "SMISMEMBER",
+    "SORT_RO",
+    "SRANDMEMBER",
+    "SSCAN",
+    "STRLEN",
+    "SUBSTR",
+    "SUNION",
+    "TOUCH",
+    "TTL",
+    "TYPE",
+    "XLEN",
+    "XPENDING",
+    "XRANGE",
+    "XREAD",
+    "XREVRANGE",
+    "ZCARD",
+    "ZCOUNT",
+    "ZDIFF",
+    "ZINTER",
+    "ZINTERCARD",
+    "ZLEXCOUNT",
+    "ZMSCORE",
+    "ZRANDMEMBER",
+    "ZRANGE",
+    "ZRANGEBYLEX",
+    "ZRANGEBYSCORE",
+    "ZRANK",
+    "ZREVRANGE",
+    "ZREVRANGEBYLEX",
+    "ZREVRANGEBYSCORE",
+    "ZREVRANK",
+    "ZSCAN",
+    "ZSCORE",
+    "ZUNION",
+];
+
+/// Whether each of the commands only reads: by the flags in the answer to COMMAND INFO, else by the table.
+pub fn reads(names: &[String], answer: &Value) -> Vec<bool> {
+    let descriptions = if let Value::Array(descriptions) = answer { descriptions.as_slice() } else { &[] };
+    let of = |(at, name): (usize, &String)| {
+        descriptions.get(at).and_then(flagged).unwrap_or_else(|| READS.contains(&name.to_ascii_uppercase().as_str()))
+    };
+    names.iter().enumerate().map(of).collect()
+}
+
+/// What the server says; none if it has no flags.
+fn flagged(description: &Value) -> Option<bool> {
+    let Value::Array(fields) = description else { return None };
+    let (Value::Array(flags) | Value::Set(flags)) = fields.get(2)? else { return None };
+    let readonly = |flag: &Value| match flag {
+        Value::SimpleString(flag) => flag == "readonly",
+        Value::BulkString(flag) => flag == b"readonly",
+        _ => false,
+    };
+    Some(flags.iter().any(readonly))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(name: &str, flags: Option<&[&str]>) -> bool {
+        let flags = flags.map(|flags| flags.iter().map(|flag| Value::SimpleString((*flag).into())).collect());
+        let described = flags.map(|flags| Value::Array(vec![Value::Nil, Value::Int(2), Value::Array(flags)]));
+        let answer = described.map_or(Value::Nil, |described| Value::Array(vec![described]));
+        reads(&[name.to_owned()], &answer)[0]
+    }
+
+    #[test]
+    fn the_server_s_flags_decide() {
+        assert!(told("GET", Some(&["readonly", "fast"])));
+        assert!(!told("GET", Some(&["write"])), "it may have been renamed");
+        assert!(!told("PING", Some(&["fast"])), "neither reads nor writes");
+    }
+
+    #[test]
+    fn without_flags_a_table_does() {
+        assert!(told("get", None) && told("ZRANGE", None));
+        assert!(!told("SET", None) && !told("EVAL", None) && !told("GETEX", None));
+    }
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(READS.is_sorted());
+    }
+}

@@ -1,0 +1,121 @@
+//! What a node says of its cluster: who owns which slots, and who follows whom. Pure.
+
+mod shards;
+mod slots;
+
+use redis::Value;
+
+use super::endpoint::Endpoint;
+use crate::cluster::{SLOTS, UNCOVERED};
+
+/// A node as the cluster describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The node's id.
+    pub id: String,
+    /// Where clients should connect.
+    pub endpoint: Endpoint,
+    /// Whether it serves: it has not failed, and is not loading its keys.
+    pub healthy: bool,
+}
+
+/// The nodes and their slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterMap {
+    /// Those that own slots, in the order of their first slot.
+    pub primaries: Vec<Node>,
+    /// Per slot an index into `primaries`, or [`UNCOVERED`].
+    pub slots: Box<[u16; SLOTS]>,
+    /// Replicas, each with the index of its primary.
+    pub replicas: Vec<(usize, Node)>,
+    /// Primaries without slots, with their replicas.
+    pub idle: Vec<(bool, Node)>,
+}
+
+/// Slots that one primary owns, in an answer.
+struct Part {
+    /// First and last.
+    ranges: Vec<(usize, usize)>,
+    primary: Node,
+    replicas: Vec<Node>,
+}
+
+impl ClusterMap {
+    /// Reads the answer to `CLUSTER SHARDS`. `asked` is whom we asked: a node that does not know its own address leaves it
+    /// out. `tls` says which of a node's ports is wanted.
+    pub fn of_shards(answer: &Value, asked: &Endpoint, tls: bool) -> Option<Self> {
+        Self::of(shards::read(answer, asked, tls)?)
+    }
+
+    /// The same of `CLUSTER SLOTS`, which names neither primaries without slots nor nodes that do not serve.
+    pub fn of_slots(answer: &Value, asked: &Endpoint) -> Option<Self> {
+        Self::of(slots::read(answer, asked)?)
+    }
+
+    /// How many slots nobody owns.
+    pub fn uncovered(&self) -> usize {
+        self.slots.iter().filter(|slot| **slot == UNCOVERED).count()
+    }
+
+    fn of(mut parts: Vec<Part>) -> Option<Self> {
+        let slots = vec![UNCOVERED; SLOTS].into_boxed_slice().try_into().ok()?;
+        let mut map = Self { primaries: Vec::new(), slots, replicas: Vec::new(), idle: Vec::new() };
+        parts.sort_by_key(|part| part.ranges.iter().map(|(first, _)| *first).min().unwrap_or(SLOTS));
+        for Part { ranges, primary, replicas } in parts {
+            if ranges.is_empty() {
+                map.idle.push((true, primary));
+                map.idle.extend(replicas.into_iter().map(|replica| (false, replica)));
+                continue;
+            }
+            let known = map.primaries.iter().position(|present| present.id == primary.id);
+            let index = known.unwrap_or_else(|| {
+                map.primaries.push(primary);
+                map.primaries.len() - 1
+            });
+            for (first, last) in ranges {
+                // A cluster has at most as many primaries as slots.
+                map.slots.get_mut(first..=last)?.fill(u16::try_from(index).ok()?);
+            }
+            for replica in replicas {
+                if !map.replicas.iter().any(|(_, known)| known.id == replica.id) {
+                    map.replicas.push((index, replica));
+                }
+            }
+        }
+        Some(map)
+    }
+}
+
+/// First and last slot.
+fn range(first: &Value, last: &Value) -> Option<(usize, usize)> {
+    let (Value::Int(first), Value::Int(last)) = (first, last) else { return None };
+    let (first, last) = (usize::try_from(*first).ok()?, usize::try_from(*last).ok()?);
+    (first <= last && last < SLOTS).then_some((first, last))
+}
+
+/// Where a node is. Nil or empty: the address that we reached the asked one by. "?": a name that was promised and not set.
+fn endpoint(host: &Value, port: i64, asked: &Endpoint) -> Option<Endpoint> {
+    let host = text(host).filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked.host().to_owned());
+    Some(Endpoint::new(&host, u16::try_from(port).ok()?))
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
+        Value::SimpleString(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    pub fn bulk(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    pub fn asked() -> Endpoint {
+        Endpoint::new("seed", 7000)
+    }
+}

@@ -1,0 +1,68 @@
+//! What became of the target's map since the load began, for the engine's snapshots. Only the cold side knows it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use redisbench_wire::limits;
+use redisbench_wire::topology::{Change, TopologyReport};
+
+use crate::cluster::{Topology, changes};
+
+/// The present map and how it came about.
+#[derive(Debug)]
+pub(crate) struct Timeline(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    map: Arc<Topology>,
+    changes: Vec<Change>,
+    /// Ranges of slots in all of them.
+    ranges: usize,
+    left_out: u64,
+}
+
+impl Timeline {
+    pub(crate) fn new(map: Arc<Topology>) -> Self {
+        Self(Mutex::new(State { map, changes: Vec::new(), ranges: 0, left_out: 0 }))
+    }
+
+    /// A load begins: what changed before is not its own.
+    pub(crate) fn begin(&self) {
+        let mut state = self.state();
+        state.changes.clear();
+        (state.ranges, state.left_out) = (0, 0);
+    }
+
+    /// The map is another one.
+    pub(crate) fn update(&self, map: &Arc<Topology>, now: u64) {
+        let mut state = self.state();
+        for change in changes(&state.map, map, now) {
+            let ranges = state.ranges + change.slots.len();
+            if state.changes.len() < limits::CHANGES && ranges <= limits::RANGES {
+                state.ranges = ranges;
+                state.changes.push(change);
+            } else {
+                state.left_out += 1;
+            }
+        }
+        state.map = Arc::clone(map);
+    }
+
+    /// All of it, without the outages, which workers know.
+    pub(crate) fn report(&self) -> TopologyReport {
+        let state = self.state();
+        let (primaries, replicas) = state.map.counts();
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        TopologyReport {
+            primaries: number(primaries),
+            replicas: number(replicas),
+            changes: state.changes.clone(),
+            changes_left_out: state.left_out,
+            ..TopologyReport::default()
+        }
+    }
+
+    /// Whoever panicked holding it left it whole.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
