@@ -24,8 +24,10 @@ pub(super) enum Stamped {
 }
 
 impl Writer {
-    pub(super) fn new(run: &str, shard: u32) -> Self {
-        Self { run: mix(run.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| mix(hash ^ u64::from(byte)))), shard }
+    /// Of one trial: what an earlier one of the same run wrote is not its own.
+    pub(super) fn new(run: &str, trial: u32, shard: u32) -> Self {
+        let run = run.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| mix(hash ^ u64::from(byte)));
+        Self { run: mix(run ^ u64::from(trial)), shard }
     }
 
     /// Makes `value` write number `sequence` of key `key`. Too short a value stays as it is.
@@ -99,14 +101,16 @@ mod tests {
             sequence in 1..u32::MAX,
             bit in any::<prop::sample::Index>(),
         ) {
-            let writer = Writer::new("run", 3);
+            let writer = Writer::new("run", 0, 3);
             let mut value = bytes.clone();
             writer.write(key, sequence, &mut value);
             prop_assert_eq!(writer.read(key, &value), Stamped::Own(sequence));
             prop_assert_eq!(&value[LENGTH..], &bytes[LENGTH..]);
             prop_assert_eq!(writer.read(key ^ 1, &value), Stamped::Broken, "another key's");
-            prop_assert_eq!(Writer::new("run", 4).read(key, &value), Stamped::Broken, "another shard's");
-            prop_assert_eq!(Writer::new("later", 3).read(key, &value), Stamped::Foreign);
+            prop_assert_eq!(Writer::new("run", 0, 4).read(key, &value), Stamped::Broken, "another shard's");
+            for other in [Writer::new("later", 0, 3), Writer::new("run", 1, 3)] {
+                prop_assert_eq!(other.read(key, &value), Stamped::Foreign);
+            }
             let mut longer = value.clone();
             longer.push(0);
             prop_assert_eq!(writer.read(key, &longer), Stamped::Broken);

@@ -449,7 +449,7 @@ impl Own {
             keys,
             first: part.start,
             count,
-            writer: Writer::new(&plan.run, plan.shard),
+            writer: Writer::new(&plan.run, plan.trial, plan.shard),
             table: match step {
                 None => Table::Written(Written::new(room, may_evict)),
                 Some(step) => Table::Counted(Counted::new(room, step, may_evict)),
