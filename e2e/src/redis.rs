@@ -27,6 +27,32 @@ pub async fn standalone(space: &Space, name: &str) -> Result<()> {
     start(space, name, pod_spec(&["--save", "", "--appendonly", "no"], None)).await
 }
 
+/// Like [`standalone`], as a replica of the server behind the Service `primary`, whose writes it has when this returns.
+///
+/// # Errors
+/// If it does not become ready, or does not follow.
+pub async fn replica(space: &Space, name: &str, primary: &str) -> Result<()> {
+    let follow = ["--save", "", "--appendonly", "no", "--replicaof", primary, "6379"];
+    start(space, name, pod_spec(&follow, None)).await?;
+    wait::answer("a replica that follows", READY, || async {
+        let told = cli(space, &format!("deployment/{name}"), &["role"]).await?;
+        Ok(told.contains("connected").then_some(()))
+    })
+    .await
+}
+
+/// Has every node of the Redis Cluster `name` ask for `password`.
+///
+/// # Errors
+/// If one does not answer.
+pub async fn protect(space: &Space, name: &str, password: &str) -> Result<()> {
+    for index in 0..2 * PRIMARIES {
+        let set = ["config", "set", "masterauth", password, "requirepass", password];
+        cli(space, &format!("{name}-{index}"), &set).await?;
+    }
+    Ok(())
+}
+
 /// Like [`standalone`], on this node.
 ///
 /// # Errors

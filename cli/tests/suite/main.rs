@@ -7,8 +7,11 @@
 )]
 
 mod cluster;
+#[path = "../../../loadgen/tests/support/haproxy.rs"]
+mod haproxy;
 mod local;
 mod presets;
+mod seeds;
 mod stall;
 mod support;
 mod tls;

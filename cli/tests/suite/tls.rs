@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Redis, Run, number};
 
-/// A redis-server that speaks TLS and wants to see its own certificate; its port, certificate and key.
-fn secure(directory: &std::path::Path) -> (Redis, u16, String, String) {
+/// A redis-server that speaks TLS and wants to see its own certificate, unless `arguments` say otherwise; its port,
+/// certificate and key.
+pub fn secure(directory: &std::path::Path, arguments: &[&str]) -> (Redis, u16, String, String) {
     let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
     let [crt, pem] = ["tls.crt", "tls.key"].map(|name| directory.join(name));
@@ -17,7 +18,7 @@ fn secure(directory: &std::path::Path) -> (Redis, u16, String, String) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (crt, pem) = (crt.to_str().unwrap(), pem.to_str().unwrap());
     let files = ["--tls-cert-file", crt, "--tls-key-file", pem, "--tls-ca-cert-file", crt];
-    let redis = Redis::start_with(None, &[&["--tls-port", &port.to_string()][..], &files].concat());
+    let redis = Redis::start_with(None, &[&["--tls-port", &port.to_string()][..], &files, arguments].concat());
     (redis, port, certificate, key)
 }
 
@@ -45,7 +46,7 @@ fn manifest(port: u16, tls: &Value, certificate: &str, key: &str) -> String {
 #[test]
 fn certificates_come_from_secrets_and_their_absence_of_trust_is_noted() {
     let directory = tempfile::tempdir().unwrap();
-    let (redis, port, certificate, key) = secure(directory.path());
+    let (redis, port, certificate, key) = secure(directory.path(), &[]);
     let client = json!({"name": "client"});
     let trusted = json!({"caSecretRef": {"name": "ca"}, "clientCertificateSecretRef": client});
     let anyone = json!({"insecureSkipVerify": true, "clientCertificateSecretRef": client});
@@ -72,7 +73,7 @@ fn certificates_come_from_secrets_and_their_absence_of_trust_is_noted() {
 #[test]
 fn a_certificate_of_somebody_else_fails_the_run() {
     let directory = tempfile::tempdir().unwrap();
-    let (redis, port, _, key) = secure(directory.path());
+    let (redis, port, _, key) = secure(directory.path(), &[]);
     let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
     let tls = json!({"caSecretRef": {"name": "ca"}});
     let finished = Run::local(&manifest(port, &tls, &stranger, &key), &[]).finish();

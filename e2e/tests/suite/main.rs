@@ -10,4 +10,5 @@ mod recovery;
 mod redis_cluster;
 mod refusals;
 mod secrecy;
+mod seeds;
 mod tls;

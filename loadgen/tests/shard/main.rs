@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "../support/haproxy.rs"]
+mod haproxy;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -4,8 +4,8 @@ use redisbench_wire::ShardPhase;
 use redisbench_wire::plan::AddressMapping;
 
 use crate::client::Shard;
+use crate::haproxy::HaProxy;
 use crate::plans::clustered;
-use crate::proxy::HaProxy;
 use crate::support::RedisCluster;
 
 #[tokio::test]

@@ -1,0 +1,93 @@
+//! The manifests of `examples/seeds`, applied as they stand there, but for the address of a target within TLS.
+
+use anyhow::{Context, Result, ensure};
+use redisbench_e2e::accounts::{sent, served};
+use redisbench_e2e::benchmark::SOON;
+use redisbench_e2e::cluster::repository;
+use redisbench_e2e::json::count;
+use redisbench_e2e::tools::kubectl_with_input;
+use redisbench_e2e::{Benchmark, Space, redis, run};
+use serde_json::{Value, json};
+
+/// Applies the example of a tool and waits for its success.
+async fn succeeded(space: &Space, name: &str, endpoint: &str, address: &str) -> Result<(Benchmark, Value)> {
+    let path = repository().join("examples/seeds").join(name).with_extension("yaml");
+    let manifest = std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+    ensure!(manifest.matches(endpoint).count() == 1, "{name} does not name {endpoint} once");
+    kubectl_with_input(&["-n", &space.name, "apply", "-f", "-"], &manifest.replace(endpoint, address)).await?;
+    let benchmark = Benchmark::named(space, name);
+    let object = benchmark.succeeded(SOON).await?;
+    Ok((benchmark, object))
+}
+
+/// A benchmark of one trial made its requests, and none failed. On a busy machine some may not have been sent in time.
+fn check_all(object: &Value, requests: u64) -> Result<()> {
+    let result = &object["status"]["result"];
+    let [scheduled, errors] = ["/requests/scheduled", "/requests/errors"].map(|field| count(result, field));
+    ensure!((scheduled?, errors?) == (requests, 0), "not {requests} requests without errors: {result}");
+    Ok(())
+}
+
+#[test]
+fn redis_client() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let (benchmark, object) = succeeded(&space, "redis-client", "redis:6379", "redis:6379").await?;
+        check_all(&object, 200_000)?;
+        let calls = benchmark.server_calls("deployment/redis").await?;
+        ensure!(served(&calls) == sent(&object)?, "the server counted {calls:?}: {object}");
+        Ok(())
+    });
+}
+
+#[test]
+fn memtier() {
+    run(|space| async move {
+        let pair = rcgen::generate_simple_self_signed(["redis".to_owned()])?;
+        let conf = "tls-port 6380\ntls-cert-file /etc/redis/tls.crt\ntls-key-file /etc/redis/tls.key\n\
+                    tls-ca-cert-file /etc/redis/tls.crt\ntls-auth-clients no\n\
+                    user bench on >change-me ~* &* +@all -config\n";
+        let secret = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "redis-conf"},
+            "stringData": {
+                "redis.conf": conf,
+                "tls.crt": pair.cert.pem(),
+                "tls.key": pair.signing_key.serialize_pem(),
+            },
+        });
+        kubectl_with_input(&["-n", &space.name, "create", "-f", "-"], &secret.to_string()).await?;
+        redis::secure(&space, "redis", "redis-conf").await?;
+        let (benchmark, object) = succeeded(&space, "memtier", "redis:6380", "redis-tls:6380").await?;
+        check_all(&object, 100_000)?;
+        let calls = benchmark.server_calls("deployment/redis").await?;
+        ensure!(served(&calls) == sent(&object)?, "the server counted {calls:?}: {object}");
+        Ok(())
+    });
+}
+
+#[test]
+fn redis_benchmark_go() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        redis::replica(&space, "replica", "redis").await?;
+        let (benchmark, object) = succeeded(&space, "redis-benchmark-go", "redis:6379", "redis:6379").await?;
+        check_all(&object, 10_000)?;
+        let calls = benchmark.server_calls("deployment/redis").await?;
+        let sent = sent(&object)?;
+        let counted = ["set", "wait"].map(|command| calls.get(command).copied());
+        ensure!(counted == [Some(sent); 2], "the server counted {calls:?}: {object}");
+        Ok(())
+    });
+}
+
+#[test]
+fn fred() {
+    run(|space| async move {
+        redis::cluster(&space, "redis-cluster").await?;
+        redis::protect(&space, "redis-cluster", "bar").await?;
+        let (_, object) = succeeded(&space, "fred", "redis-cluster:6379", "redis-cluster:6379").await?;
+        check_all(&object, 1_000_000)
+    });
+}
