@@ -1,4 +1,4 @@
-//! A real HAProxy, ended with the test.
+//! A real `HAProxy`, ended with the test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up fails")]
 
