@@ -42,7 +42,7 @@ pub(super) enum Want {
     ClusterState,
     /// CLUSTER MYID.
     Identity,
-    /// CLUSTER KEYSLOT and the like, of a server that is none.
+    /// CLUSTER KEYSLOT and the like: a cluster does not know the subcommand, as old ones do not know SHARDS.
     NoCluster,
     /// A transaction begins.
     Multi,
@@ -234,6 +234,7 @@ impl Replies {
                 self.knowledge.addresses.len()
             )),
             Want::Identity if is_cluster => bulk(&identity(node)),
+            Want::NoCluster if is_cluster => "-ERR unknown subcommand\r\n".to_owned(),
             Want::Slots | Want::Nodes | Want::ClusterState | Want::Identity | Want::NoCluster => {
                 "-ERR This instance has cluster support disabled\r\n".to_owned()
             }
