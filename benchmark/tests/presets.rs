@@ -31,10 +31,11 @@ fn serve(connection: TcpStream, told: &mpsc::Sender<Vec<String>>) -> std::io::Re
             arguments.push(String::from_utf8_lossy(&argument).into_owned());
         }
         let is_configuration = arguments.first().is_some_and(|name| name == "CONFIG");
-        writer.write_all(if is_configuration { b"*2\r\n$4\r\nsave\r\n$0\r\n\r\n" } else { b"+OK\r\n" })?;
+        // Before the answer, after which redis-benchmark may end.
         if !is_configuration {
             let _ = told.send(arguments);
         }
+        writer.write_all(if is_configuration { b"*2\r\n$4\r\nsave\r\n$0\r\n\r\n" } else { b"+OK\r\n" })?;
         line.clear();
     }
     Ok(())
