@@ -92,7 +92,7 @@ async fn perform(
     } else {
         None
     };
-    let measured = measure(&program, order, interrupts, display).await;
+    let measured = Box::pin(measure(&program, order, interrupts, display)).await;
     if let Some(throwaway) = throwaway {
         throwaway.stop().await;
     }
