@@ -34,7 +34,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         while !self.drained {
             let mut waiting = self.present();
             waiting.retain(|endpoint| !drained.contains(&endpoint.incarnation));
-            let mut last = None;
+            let mut last = self.leaving();
             let words: Vec<_> = waiting.into_iter().map(|endpoint| self.word(endpoint)).collect();
             let mut words = stream::iter(words).buffer_unordered(CALLS_IN_FLIGHT);
             while let Some((endpoint, word)) = words.next().await {
@@ -85,6 +85,18 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             _ => None,
         });
         present.collect()
+    }
+
+    /// A process that ends and will be replaced has its connections until it has ended.
+    fn leaving(&self) -> Option<String> {
+        let seen = self.presence.borrow();
+        let mut leaving = seen.iter().enumerate().filter_map(|(shard, presence)| match presence {
+            ShardPresence::Gone { why, replaced: true } => {
+                Some(format!("shard {shard}: {why}, and is not replaced yet"))
+            }
+            _ => None,
+        });
+        leaving.next()
     }
 
     fn word(&self, endpoint: Endpoint) -> impl Future<Output = (Endpoint, Word)> + Send + use<C, J> {
