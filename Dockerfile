@@ -7,6 +7,7 @@ ENV RUSTUP_TOOLCHAIN=1.95.0
 WORKDIR /source
 COPY Cargo.toml Cargo.lock ./
 COPY wire wire
+COPY statistics statistics
 COPY benchmark benchmark
 COPY operator operator
 COPY loadgen loadgen
@@ -14,6 +15,7 @@ COPY cli cli
 COPY e2e e2e
 COPY simulate simulate
 COPY soak soak
+COPY bench bench
 COPY fuzz fuzz
 RUN cargo build --locked --release -p redisbench-operator -p redisbench-loadgen
 

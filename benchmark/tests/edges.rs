@@ -9,6 +9,8 @@ use std::process::Command;
 use serde_json::Value;
 
 const WIRE: &str = "redisbench-wire";
+/// Pure functions of numbers.
+const STATISTICS: &str = "redisbench-statistics";
 const BENCHMARK: &str = "redisbench-benchmark";
 /// For tests alone, like any crate from elsewhere that only tests use.
 const FUZZ: &str = "redisbench-fuzz";
@@ -18,8 +20,9 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     BTreeMap::from([
         (FUZZ, BTreeSet::new()),
         (WIRE, BTreeSet::from([FUZZ])),
+        (STATISTICS, BTreeSet::new()),
         ("redisbench-loadgen", BTreeSet::from([WIRE, FUZZ])),
-        (BENCHMARK, BTreeSet::from([WIRE, FUZZ])),
+        (BENCHMARK, BTreeSet::from([WIRE, STATISTICS, FUZZ])),
         ("redisbench-operator", BTreeSet::from([BENCHMARK, WIRE, FUZZ])),
         ("kubectl-redisbench", BTreeSet::from([BENCHMARK, WIRE, FUZZ])),
         ("redisbench-e2e", BTreeSet::new()),
