@@ -1,5 +1,10 @@
-//! What several trials together say. Everything here is a pure function of numbers: no clock, no input or output.
+//! What several trials together say: the summary of repeats, the comparison of targets, the search for the highest rate, and
+//! whether a throughput is steady. Everything here is a pure function of numbers: no clock, no input or output, and chance only
+//! from a seed.
 
+#[cfg(test)]
+mod noise;
+pub mod steady;
 pub mod student;
 pub mod summary;
 
