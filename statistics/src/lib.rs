@@ -2,6 +2,7 @@
 //! whether a throughput is steady. Everything here is a pure function of numbers: no clock, no input or output, and chance only
 //! from a seed.
 
+pub mod comparison;
 #[cfg(test)]
 mod noise;
 pub mod steady;

@@ -1,0 +1,127 @@
+//! What the log ratios of pairs, or two samples of logarithms, say of their mean.
+
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::student::{Confidence, critical, quantile, two_sided};
+use crate::summary::{Interval, mean, standard_deviation};
+
+/// From so many pairs on, the interval no longer supposes that log ratios are normally distributed.
+pub const BOOTSTRAP_FROM: usize = 10;
+
+/// Enough for the tail that is left when ten metrics share an error of 5 %, and odd by one, so that quantiles fall on ranks.
+const RESAMPLES: usize = 9_999;
+
+/// The power at which an effect counts as one that can be shown.
+const POWER: f64 = 0.8;
+
+/// The mean of differences, with what chance may have done to it.
+#[derive(Clone, Debug)]
+pub(super) struct Evidence {
+    pub mean: f64,
+    error: f64,
+    degrees: f64,
+    /// The distribution of t without its sign, sorted, if it is taken from the differences themselves.
+    resampled: Option<Vec<f64>>,
+}
+
+impl Evidence {
+    /// Of paired differences; none of fewer than 2.
+    pub fn of_pairs(differences: &[f64], seed: u64) -> Option<Self> {
+        Self::resampled(differences, seed, RESAMPLES)
+    }
+
+    pub(super) fn resampled(differences: &[f64], seed: u64, times: usize) -> Option<Self> {
+        let count = differences.len() as f64;
+        let error = standard_deviation(differences)? / count.sqrt();
+        let mean = mean(differences);
+        let enough = differences.len() >= BOOTSTRAP_FROM && error > 0.0;
+        let resampled = enough.then(|| bootstrap_t(differences, mean, seed, times));
+        Some(Self { mean, error, degrees: count - 1.0, resampled })
+    }
+
+    /// Of two samples that are not paired, by Welch's t test; none if one of them has fewer than 2.
+    pub fn of_samples(baseline: &[f64], candidate: &[f64]) -> Option<Self> {
+        let part = |values: &[f64]| {
+            Some((standard_deviation(values)?.powi(2) / values.len() as f64, values.len() as f64 - 1.0))
+        };
+        let ((a, free_a), (b, free_b)) = (part(baseline)?, part(candidate)?);
+        let variance = a + b;
+        // Welch and Satterthwaite.
+        let degrees =
+            if variance > 0.0 { variance.powi(2) / (a * a / free_a + b * b / free_b) } else { free_a + free_b };
+        Some(Self { mean: mean(candidate) - mean(baseline), error: variance.sqrt(), degrees, resampled: None })
+    }
+
+    pub fn interval(&self, confidence: Confidence) -> Interval {
+        if self.error == 0.0 {
+            return Interval { lower: self.mean, upper: self.mean };
+        }
+        let critical = match &self.resampled {
+            None => critical(self.degrees, confidence),
+            Some(sorted) => at(sorted, confidence.share()),
+        };
+        let half = critical * self.error;
+        Interval { lower: self.mean - half, upper: self.mean + half }
+    }
+
+    /// How often chance alone would give a mean as far from 0.
+    pub fn p_value(&self) -> f64 {
+        if self.error == 0.0 {
+            return if self.mean == 0.0 { 1.0 } else { 0.0 };
+        }
+        let t = self.mean / self.error;
+        match &self.resampled {
+            None => two_sided(self.degrees, t),
+            Some(sorted) => {
+                let beyond = sorted.len() - sorted.partition_point(|&resampled| resampled < t.abs());
+                (beyond + 1) as f64 / (sorted.len() + 1) as f64
+            }
+        }
+    }
+
+    /// The smallest difference that would be told from 0 in [`POWER`] of the cases, were the spread the one that was seen: the sum
+    /// of the two quantiles of t, times the standard error.
+    pub fn detectable(&self, confidence: Confidence) -> f64 {
+        (critical(self.degrees, confidence) + quantile(self.degrees, POWER)) * self.error
+    }
+}
+
+/// The distribution of t over resamples of the differences (Efron and Tibshirani 1993, 12.5), sorted, and without its sign: the
+/// symmetric interval (Hall 1988) errs less. With ten pairs of normal noise it errs in 5.0 % of the cases, and one with an
+/// own quantile for each side in 5.8 %.
+fn bootstrap_t(differences: &[f64], mean: f64, seed: u64, times: usize) -> Vec<f64> {
+    // A generator that is the same in every version, unlike `StdRng`: a report is one from its trials.
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let count = differences.len() as f64;
+    let mut resampled: Vec<f64> = (0..times)
+        .map(|_| {
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for _ in 0..differences.len() {
+                // About the mean, so that the squares do not cancel.
+                let drawn = differences[random.random_range(0..differences.len())] - mean;
+                sum += drawn;
+                squares += drawn * drawn;
+            }
+            let variance = (squares - sum * sum / count).max(0.0) / (count - 1.0);
+            let error = (variance / count).sqrt();
+            let off = sum / count;
+            // One value drawn every time has no spread: it is as far out as can be, or in the middle.
+            if error > 0.0 { off.abs() / error } else { off.abs() * f64::INFINITY }
+        })
+        .map(|t| if t.is_nan() { 0.0 } else { t })
+        .collect();
+    resampled.sort_unstable_by(f64::total_cmp);
+    resampled
+}
+
+/// The quantile of sorted values: the one at rank p (n + 1).
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank of at most n + 1")]
+fn at(sorted: &[f64], probability: f64) -> f64 {
+    let rank = (probability * (sorted.len() + 1) as f64).round().max(1.0) as usize;
+    sorted[rank.min(sorted.len()) - 1]
+}
+
+#[cfg(test)]
+#[path = "interval_tests.rs"]
+mod tests;
