@@ -5,6 +5,7 @@
 pub mod comparison;
 #[cfg(test)]
 mod noise;
+pub mod search;
 pub mod steady;
 pub mod student;
 pub mod summary;

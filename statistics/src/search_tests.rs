@@ -1,0 +1,241 @@
+#![allow(clippy::float_cmp, reason = "what is the same computation is the same number")]
+
+use super::*;
+use crate::noise::Noise;
+
+const LIMITS: Limits = Limits { min: 1_000, max: 1_000_000, tolerance: 0.02 };
+
+/// Runs a search against a target that says whether it holds a rate, and checks that it can be resumed at any step.
+fn search(limits: &Limits, mut holds: impl FnMut(u64) -> bool) -> (Answer<&'static str>, Vec<Step<&'static str>>) {
+    let mut steps = Vec::new();
+    loop {
+        let rate = match next(limits, &steps) {
+            Next::Done(answer) => return (answer, steps),
+            Next::Step { rate } | Next::Confirm { rate, .. } => rate,
+        };
+        assert!((limits.min..=limits.max).contains(&rate), "{rate}");
+        let outcome = if holds(rate) { Outcome::Passed } else { Outcome::Failed("slow") };
+        steps.push(Step { rate, outcome });
+    }
+}
+
+#[test]
+fn it_climbs_halves_confirms_and_doubts() {
+    let (answer, steps) = search(&LIMITS, |rate| rate <= 10_000);
+    let rates: Vec<_> = steps.iter().map(|step| step.rate).collect();
+    assert_eq!(rates[..5], [1_000, 2_000, 4_000, 8_000, 16_000]);
+    let good = answer.last_good.unwrap();
+    let bad = answer.first_bad.unwrap();
+    assert_eq!(rates[rates.len() - 4..], [good, good, good, bad.rate]);
+    assert!(good <= 10_000 && 10_000 < bad.rate && (bad.rate as f64) <= good as f64 * 1.01, "{good} {}", bad.rate);
+    assert_eq!((answer.ending, bad.times, bad.why, answer.contradicted), (Ending::Found, 2, "slow", 0));
+    assert!(steps.len() <= 16, "{}", steps.len());
+}
+
+#[test]
+fn the_ends_of_the_limits_are_answers_too() {
+    let (answer, steps) = search(&LIMITS, |_| true);
+    assert_eq!((answer.ending, answer.last_good, answer.first_bad), (Ending::MaxPassed, Some(LIMITS.max), None));
+    assert_eq!(steps.len(), 11 + 3);
+
+    let (answer, steps) = search(&LIMITS, |_| false);
+    assert_eq!((answer.ending, answer.last_good), (Ending::MinFailed, None));
+    assert_eq!((answer.first_bad.unwrap().rate, steps.len()), (LIMITS.min, 2));
+
+    let one = Limits { min: 7, max: 7, ..LIMITS };
+    assert_eq!(search(&one, |_| true).0.ending, Ending::MaxPassed);
+    assert_eq!(search(&one, |_| false).0.ending, Ending::MinFailed);
+}
+
+#[test]
+fn small_rates_end_at_neighbours() {
+    for capacity in 1..=40 {
+        let limits = Limits { min: 1, max: 64, tolerance: 0.0001 };
+        let (answer, _) = search(&limits, |rate| rate <= capacity);
+        assert_eq!((answer.ending, answer.last_good), (Ending::Found, Some(capacity)));
+        assert_eq!(answer.first_bad.unwrap().rate, capacity + 1);
+    }
+}
+
+#[test]
+fn the_first_step_may_be_cold() {
+    let mut count = 0;
+    let (answer, _) = search(&LIMITS, |rate| {
+        count += 1;
+        count > 1 && rate <= 10_000
+    });
+    assert_eq!((answer.ending, answer.contradicted), (Ending::Found, 1));
+    assert!((9_800..=10_000).contains(&answer.last_good.unwrap()));
+}
+
+/// Whichever step a neighbour spoils, the answer is the same to the tolerance.
+#[test]
+fn one_failure_by_chance_does_not_hide_the_capacity() {
+    for spoiled in 0..20 {
+        let mut count = 0;
+        let (answer, _) = search(&LIMITS, |rate| {
+            count += 1;
+            count != spoiled + 1 && rate <= 100_000
+        });
+        let good = answer.last_good.unwrap();
+        assert!(answer.ending == Ending::Found && (98_000..=100_000).contains(&good), "{spoiled}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_candidate_that_is_not_confirmed_gives_way_to_lower_ones() {
+    // Passes once at any rate below 10000, and in confirmations only below 9700.
+    let mut confirming = false;
+    let (answer, steps) = search(&LIMITS, |rate| {
+        confirming |= rate < 10_000 && rate > 9_900;
+        if confirming { rate < 9_700 } else { rate < 10_000 }
+    });
+    assert_eq!(answer.ending, Ending::Found, "{steps:?}");
+    let good = answer.last_good.unwrap();
+    assert!((9_600..9_700).contains(&good), "{good}");
+    assert!(answer.first_bad.unwrap().rate > good);
+}
+
+#[test]
+fn it_goes_down_five_times_at_most() {
+    let mut seen = 0;
+    let (answer, steps) = search(&LIMITS, |rate| {
+        seen = seen.max(rate);
+        // Nothing is confirmed after the climb.
+        seen < 16_000
+    });
+    assert_eq!(answer.ending, Ending::NotConfirmed, "{steps:?}");
+    let down = steps.iter().rev().take_while(|step| step.outcome == Outcome::Failed("slow")).count();
+    assert!(down > MOST_DOWN as usize, "{steps:?}");
+    // The last good is below all that failed, and passed once.
+    assert!(answer.last_good.is_some_and(|good| good < answer.first_bad.unwrap().rate));
+}
+
+#[test]
+fn a_step_that_says_nothing_is_repeated_three_times() {
+    let unusable = |rate| Step { rate, outcome: Outcome::Unusable("short") };
+    let mut steps = vec![];
+    for _ in 0..3 {
+        steps.push(unusable(1_000));
+        assert_eq!(next(&LIMITS, &steps), Next::Step { rate: 1_000 });
+    }
+    steps.push(unusable(1_000));
+    let Next::Done(answer) = next(&LIMITS, &steps) else { panic!("goes on") };
+    assert_eq!((answer.ending, answer.last_good), (Ending::Unusable("short"), None));
+}
+
+#[test]
+fn another_searchs_record_is_refused() {
+    let steps = [Step { rate: 1_234, outcome: Outcome::<()>::Passed }];
+    let Next::Done(answer) = next(&LIMITS, &steps) else { panic!("goes on") };
+    assert_eq!(answer.ending, Ending::OtherSearch);
+}
+
+/// No target, however mad, keeps a search beyond its bound, and the longest real one is far from it.
+#[test]
+fn every_search_ends() {
+    for seed in 0..3_000 {
+        let mut noise = Noise::new(seed, 0.0);
+        let share = noise.even();
+        let limits = Limits { min: 1, max: u64::from(u32::MAX), tolerance: 0.001 };
+        let (answer, steps) = search(&limits, |_| noise.even() < share);
+        assert!(steps.len() <= MOST_STEPS, "{answer:?}");
+        if let (Some(good), Some(bad)) = (answer.last_good, &answer.first_bad) {
+            assert!(good < bad.rate, "{answer:?}");
+        }
+    }
+}
+
+/// How a target with a capacity answers.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// Its capacity differs from trial to trial, normally, by so much; neighbouring trials correlate.
+    Varies(f64, f64),
+    /// One trial in so many fails at any rate.
+    Spoiled(f64),
+    /// p99 by S / (1 - rate / saturation), which is at its limit of 20 S at the capacity; measured with so much noise.
+    Queue(f64),
+    /// The first trials have less.
+    Cold(f64),
+}
+
+impl Target {
+    fn holds(self, rate: u64, capacity: f64, trial: usize, noise: &mut Noise) -> bool {
+        let load = rate as f64 / capacity;
+        match self {
+            Self::Varies(deviation, _) => load <= (deviation * noise.next()).exp(),
+            Self::Spoiled(share) => noise.even() >= share && load <= (0.003 * noise.next()).exp(),
+            Self::Queue(deviation) => {
+                let free = 1.0 - 0.95 * load;
+                free > 0.0 && (deviation * noise.next()).exp() / free <= 20.0
+            }
+            Self::Cold(lack) => {
+                load <= (0.003 * noise.next()).exp() - lack * 0.5_f64.powi(i32::try_from(trial).unwrap())
+            }
+        }
+    }
+}
+
+const TARGETS: [Target; 9] = [
+    Target::Varies(0.0, 0.0),
+    Target::Varies(0.002, 0.0),
+    Target::Varies(0.005, 0.0),
+    Target::Varies(0.005, 0.5),
+    Target::Varies(0.0075, 0.0),
+    Target::Spoiled(0.03),
+    Target::Queue(0.05),
+    Target::Queue(0.1),
+    Target::Cold(0.3),
+];
+
+/// How far off the answers of `searches` searches are, as shares of the capacity; none where there was no answer.
+fn errors(target: Target, searches: u64, limits: &Limits) -> (Vec<Option<f64>>, f64) {
+    let mut steps_taken = 0;
+    let errors = (0..searches)
+        .map(|seed| {
+            let correlation = if let Target::Varies(_, alike) = target { alike } else { 0.0 };
+            let mut noise = Noise::new(seed, correlation);
+            // Capacities everywhere between the strides of the climb.
+            let capacity = 20_000.0 * (1.0 + 7.0 * noise.even());
+            let mut trial = 0;
+            let (answer, steps) = search(limits, |rate| {
+                trial += 1;
+                target.holds(rate, capacity, trial - 1, &mut noise)
+            });
+            steps_taken += steps.len();
+            let rate = answer.last_good.filter(|_| answer.ending == Ending::Found)?;
+            Some(rate as f64 / capacity - 1.0)
+        })
+        .collect();
+    (errors, steps_taken as f64 / searches as f64)
+}
+
+fn within(errors: &[Option<f64>], tolerance: f64) -> usize {
+    errors.iter().filter(|error| error.is_some_and(|error| error.abs() <= tolerance)).count()
+}
+
+fn median(errors: &[Option<f64>]) -> f64 {
+    crate::summary::median(&errors.iter().copied().flatten().collect::<Vec<_>>())
+}
+
+#[test]
+fn of_twenty_searches_nineteen_end_within_the_tolerance() {
+    for target in TARGETS {
+        let (errors, _) = errors(target, 20, &LIMITS);
+        assert!(within(&errors, LIMITS.tolerance) >= 19, "{target:?}: {errors:?}");
+        assert!(median(&errors).abs() < LIMITS.tolerance / 2.0, "{target:?}: {errors:?}");
+    }
+}
+
+#[test]
+fn that_is_no_matter_of_the_seeds() {
+    for target in TARGETS {
+        let searches = 2_000;
+        let (errors, steps) = errors(target, searches, &LIMITS);
+        let within = within(&errors, LIMITS.tolerance) as f64 / searches as f64;
+        let median = median(&errors);
+        println!("{target:?}: {:.1} % within, median {:.2} %, {steps:.1} steps", 100.0 * within, 100.0 * median);
+        assert!(within >= 0.95, "{target:?}: {within}");
+        assert!(median.abs() < LIMITS.tolerance / 2.0, "{target:?}: {median}");
+    }
+}
