@@ -8,7 +8,7 @@ use redisbench_wire::limits;
 use redisbench_wire::snapshot::Snapshot;
 use serde::Serialize;
 
-use crate::api::status::{Synchronization, TopologyStatus, TrialResult, TrialStatus, Verdict};
+use crate::api::status::{Synchronization, ThresholdStatus, TopologyStatus, TrialResult, TrialStatus, Verdict};
 use crate::conductor::{Outcome, ShardOutcome};
 use crate::merge::{Measured, Merged};
 
@@ -48,6 +48,9 @@ pub struct FullResult<'a> {
     /// As in the status, with every entry of every list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<&'a TopologyStatus>,
+    /// What became of the thresholds.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub thresholds: &'a [ThresholdStatus],
     /// The merged histograms.
     pub histograms: Histograms,
     /// What every shard delivered.
@@ -325,6 +328,7 @@ mod tests {
             verdict: None,
             synchronization: None,
             topology: None,
+            thresholds: &[],
             histograms: Histograms {
                 total: set(5_000),
                 operations: vec![NamedHistograms { name: "get".into(), histograms: set(100_000) }],

@@ -12,5 +12,6 @@ pub mod report;
 #[cfg(test)]
 mod sample;
 pub mod stats;
+pub mod threshold;
 pub mod topology;
 pub mod verdict;

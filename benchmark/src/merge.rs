@@ -159,7 +159,7 @@ fn sum(parts: impl Iterator<Item = u64>) -> u64 {
     parts.fold(0, u64::saturating_add)
 }
 
-fn measured<'a>(parts: impl Iterator<Item = (&'a Tally, &'a Latency)>) -> Result<Measured, HistogramError> {
+pub(crate) fn measured<'a>(parts: impl Iterator<Item = (&'a Tally, &'a Latency)>) -> Result<Measured, HistogramError> {
     let mut sum = Measured {
         tally: Tally::default(),
         unknown: 0,
@@ -196,7 +196,7 @@ fn lateness(snapshots: &[&Snapshot]) -> Result<Option<Histogram<u64>>, Histogram
     Ok(sum)
 }
 
-fn operations(snapshots: &[&Snapshot]) -> Result<Vec<OperationMeasured>, HistogramError> {
+pub(crate) fn operations(snapshots: &[&Snapshot]) -> Result<Vec<OperationMeasured>, HistogramError> {
     // A lost shard's live snapshot has no operations; the longest list has them all, in the plan's order.
     let names = snapshots.iter().map(|snapshot| &snapshot.operations).max_by_key(|operations| operations.len());
     let names = names.into_iter().flatten().map(|operation| operation.name.as_str());
@@ -212,7 +212,7 @@ fn operations(snapshots: &[&Snapshot]) -> Result<Vec<OperationMeasured>, Histogr
         .collect()
 }
 
-fn nodes(snapshots: &[&Snapshot]) -> Result<Vec<NodeMeasured>, HistogramError> {
+pub(crate) fn nodes(snapshots: &[&Snapshot]) -> Result<Vec<NodeMeasured>, HistogramError> {
     let mut nodes = BTreeMap::<(&str, &str), NodeMeasured>::new();
     for part in snapshots.iter().flat_map(|snapshot| &snapshot.nodes) {
         // Each shard names its nodes itself, and each has a histogram.

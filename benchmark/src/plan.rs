@@ -50,6 +50,7 @@ fn shard_plan(spec: &Validated, run: &str, trial: u32, shard: u32) -> ShardPlan 
         bound: bound(spec, shard),
         timeouts: spec.timeouts,
         breakdown: spec.breakdown,
+        live_breakdown: crate::threshold::live_breakdown(&spec.thresholds),
         limits: limits(spec),
     }
 }

@@ -4,6 +4,7 @@ pub mod conditions;
 mod ending;
 mod finished;
 mod live;
+pub mod thresholds;
 mod trials;
 mod verification;
 

@@ -143,6 +143,7 @@ pub fn outcome(snapshots: Vec<Snapshot>) -> Outcome {
         shards: snapshots.into_iter().map(shard).collect(),
         start_skew: Some(Duration::from_millis(1)),
         clock_uncertainty: Some(Duration::from_micros(200)),
+        thresholds: Vec::new(),
         cleanup: None,
     }
 }

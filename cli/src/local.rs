@@ -150,6 +150,8 @@ async fn measure(
             interval: trial.interval,
             resume: None,
             attempts: 0,
+            thresholds: trial.spec.thresholds.clone(),
+            standings: Vec::new(),
             wall_clock: WallClock::default(),
         };
         let presence = shards.presence();

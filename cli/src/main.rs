@@ -16,7 +16,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
-use redisbench_benchmark::api::status::{Phase, VerdictValue, VerificationResult};
+use redisbench_benchmark::api::status::{Phase, ThresholdOutcome, VerdictValue, VerificationResult};
+use redisbench_benchmark::report::conditions::{condition, find, reason};
 use tracing_subscriber::EnvFilter;
 
 use arguments::{Arguments, Command};
@@ -29,6 +30,8 @@ const BAD: u8 = 1;
 const USAGE: u8 = 2;
 /// As good, but what was to be verified of the target is not: it lost data or answered wrongly.
 const UNVERIFIED: u8 = 3;
+/// As good, but a threshold does not hold, or nobody can tell; or it stopped the run.
+const NOT_MET: u8 = 4;
 
 // One thread: the kernel ends child processes with the thread that started them, and the machine's processors are for
 // the load.
@@ -66,15 +69,27 @@ fn exit_code(status: Option<&RedisBenchmarkStatus>) -> u8 {
     match status {
         Some(status) if status.phase == Phase::Succeeded && !invalid(status) => {
             let verification = status.result.as_ref().and_then(|result| result.verification.as_ref());
-            if verification.is_some_and(VerificationResult::is_wrong) { UNVERIFIED } else { GOOD }
+            let met = status.thresholds.iter().all(|threshold| threshold.outcome == ThresholdOutcome::Passed);
+            match (verification.is_some_and(VerificationResult::is_wrong), met) {
+                (true, _) => UNVERIFIED,
+                (false, false) => NOT_MET,
+                (false, true) => GOOD,
+            }
         }
+        Some(status) if status.phase == Phase::Failed && stopped_by_a_threshold(status) => NOT_MET,
         _ => BAD,
     }
+}
+
+fn stopped_by_a_threshold(status: &RedisBenchmarkStatus) -> bool {
+    find(status, condition::FAILED).is_some_and(|failed| failed.reason == reason::THRESHOLD_FAILED)
 }
 
 #[cfg(test)]
 mod tests {
     use redisbench_benchmark::api::status::{LimitedBy, TrialResult, Verdict};
+    use redisbench_benchmark::report::conditions::Conditions;
+    use serde_json::json;
 
     use super::*;
 
@@ -90,6 +105,27 @@ mod tests {
         assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, 1), UNVERIFIED);
         assert_eq!(code(Phase::Succeeded, VerdictValue::Invalid, 1), BAD);
         assert_eq!(code(Phase::Aborted, VerdictValue::Valid, 1), BAD);
+    }
+
+    #[test]
+    fn a_threshold_that_does_not_hold_has_an_exit_code_of_its_own() {
+        let code = |phase: Phase, value: VerdictValue, outcome: ThresholdOutcome| {
+            let verdict = Some(Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown });
+            let threshold = json!({"name": "p99", "outcome": outcome, "message": ""});
+            let thresholds = vec![serde_json::from_value(threshold).unwrap()];
+            let mut status = RedisBenchmarkStatus { phase, verdict, thresholds, ..RedisBenchmarkStatus::default() };
+            if phase == Phase::Failed {
+                let now = jiff::Timestamp::UNIX_EPOCH;
+                Conditions::new(&mut status, None, now).set(condition::FAILED, true, reason::THRESHOLD_FAILED, "");
+            }
+            exit_code(Some(&status))
+        };
+        assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, ThresholdOutcome::Passed), GOOD);
+        assert_eq!(code(Phase::Succeeded, VerdictValue::Degraded, ThresholdOutcome::Failed), NOT_MET);
+        assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, ThresholdOutcome::NotJudged), NOT_MET);
+        assert_eq!(code(Phase::Succeeded, VerdictValue::Invalid, ThresholdOutcome::Failed), BAD);
+        assert_eq!(code(Phase::Failed, VerdictValue::Invalid, ThresholdOutcome::Failed), NOT_MET);
+        assert_eq!(code(Phase::Aborted, VerdictValue::Valid, ThresholdOutcome::Failed), BAD);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod grid;
 mod paint;
 mod result;
 mod setup;
+mod thresholds;
 mod topology;
 mod trials;
 mod verification;
@@ -47,6 +48,9 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
         text.push_str(&topology::topology(servers, paint));
     }
     if let Some(status) = status {
+        if !status.thresholds.is_empty() {
+            text.push_str(&thresholds::table(&status.thresholds, paint));
+        }
         if !status.trials.is_empty() {
             text.push_str(&trials::table(&status.trials, paint));
         }

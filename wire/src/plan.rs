@@ -65,6 +65,9 @@ pub struct ShardPlan {
     pub timeouts: Timeouts,
     /// Which breakdowns are measured beside the total.
     pub breakdown: Breakdown,
+    /// Which of them live snapshots hold too: for thresholds that are judged while the load runs.
+    #[serde(default)]
+    pub live_breakdown: Breakdown,
     /// Limits that the shard enforces by its own clock.
     pub limits: Limits,
 }
@@ -126,7 +129,7 @@ pub struct Timeouts {
 }
 
 /// Which breakdowns are measured beside the total.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Breakdown {
     /// Per operation.
@@ -201,6 +204,7 @@ pub(crate) mod tests {
             bound: Bound::Requests { count: 5, max_nanoseconds: 7 },
             timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
             breakdown: Breakdown { operation: true, node: false },
+            live_breakdown: Breakdown::default(),
             limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
         }
     }

@@ -21,6 +21,7 @@ pub mod spec;
 pub mod status;
 pub mod target;
 mod template;
+pub mod threshold;
 pub mod transaction;
 mod validate;
 mod validated;

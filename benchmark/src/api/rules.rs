@@ -388,6 +388,37 @@ pub(super) const RULES: &[Rule] = &[
         expression: None,
         field: Some(".load"),
     },
+    Rule {
+        at: "spec.thresholds.[]",
+        condition: "self.metric in ['ResponseTime', 'ServiceTime'] ? has(self.quantile) && has(self.max) : \
+                    !has(self.quantile) && !has(self.max)",
+        message: "quantile and max go with metric ResponseTime and ServiceTime, which need both, such as quantile: \"0.99\" \
+                  and max: 2ms",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec.thresholds.[]",
+        condition: "(self.metric == 'ErrorRate') == has(self.maxBasisPoints)",
+        message: "maxBasisPoints goes with metric ErrorRate, which needs it, such as maxBasisPoints: 1",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec.thresholds.[]",
+        condition: "(self.metric == 'Throughput') == has(self.minPerSecond)",
+        message: "minPerSecond goes with metric Throughput, which needs it, such as minPerSecond: 10000",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec.thresholds.[]",
+        condition: "!self.eachNode || (!has(self.operation) && self.metric != 'ResponseTime')",
+        message: "eachNode does not go with operation, nor with metric ResponseTime, as what a node can answer for begins \
+                  when it is asked: remove operation, and set ServiceTime",
+        expression: None,
+        field: Some(".eachNode"),
+    },
 ];
 
 /// Where the rules of [`PATTERN_RULES`] stand.

@@ -13,6 +13,7 @@ use super::safety::SafetySpec;
 use super::status::RedisBenchmarkStatus;
 use super::target::TargetSpec;
 use super::template::ShardTemplate;
+use super::threshold::ThresholdSpec;
 use super::verify::VerifySpec;
 use super::workload::{PreloadSpec, WorkloadSpec};
 
@@ -73,6 +74,14 @@ pub struct RedisBenchmarkSpec {
     /// The pods that make the load.
     #[serde(default)]
     pub shards: ShardsSpec,
+    /// What the measurement must keep to, up to 32. The condition `ThresholdsMet` and the exit code of the command line say
+    /// whether it does. Not set by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 32),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub thresholds: Vec<ThresholdSpec>,
     /// What is measured beside the total.
     #[serde(default)]
     pub measurement: MeasurementSpec,

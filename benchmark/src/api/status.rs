@@ -2,6 +2,7 @@
 
 mod result;
 mod shard;
+mod threshold;
 mod topology;
 mod trial;
 mod verdict;
@@ -16,6 +17,7 @@ pub use result::{
     OperationResult, PreloadResult, Requests, Throughput, TrialResult, Truncated,
 };
 pub use shard::{ShardOutcome, ShardResult};
+pub use threshold::{ThresholdOutcome, ThresholdStatus};
 pub use topology::{ChangeKind, TopologyChange, TopologyStatus, Unavailability};
 pub use trial::{TrialLine, TrialOutcome, TrialStatus};
 pub use verdict::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
@@ -67,6 +69,10 @@ pub struct RedisBenchmarkStatus {
     /// Whether the result can be trusted, and what limited it. Of several trials, the worst verdict there was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// What became of `spec.thresholds`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub thresholds: Vec<ThresholdStatus>,
     /// One line for each trial that is over, of a benchmark that has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 250))]
@@ -75,7 +81,8 @@ pub struct RedisBenchmarkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub artifacts: Vec<Artifact>,
-    /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled; Verified if something was to be.
+    /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled; Verified if something was to be, and
+    /// `ThresholdsMet` if there are thresholds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

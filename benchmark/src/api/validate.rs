@@ -20,6 +20,7 @@ use super::schema;
 use super::script;
 use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec};
 use super::target::{self, TargetSecrets, TargetType};
+use super::threshold;
 use super::transaction;
 use super::validated::{Bound, Shards, Validated};
 use super::values;
@@ -50,9 +51,11 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     let durations = Durations { problems: &mut problems, within: "spec.load" };
     let (warmup, timeouts) = load::check_times(&spec.load, durations);
     // Two fields are compared only once each is right by itself: else one mistake would show as three.
+    let mut thresholds = Vec::new();
     if problems.is_empty() {
         check_across(spec, bound, &mut problems);
         verify::check(spec, &workload, &mut problems);
+        thresholds = threshold::check(spec, bound, &mut problems);
     }
     let (Some(target), Some(load), Some(bound), true) = (target, load, bound, problems.is_empty()) else {
         problems.sort_by(|a, b| a.field.cmp(&b.field));
@@ -87,6 +90,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             operation: spec.measurement.breakdown.contains(&BreakdownKind::Operation),
             node: spec.measurement.breakdown.contains(&BreakdownKind::Node),
         },
+        thresholds,
         shards,
         ttl_after_finished: spec.ttl_seconds_after_finished.map(|seconds| Duration::from_secs(seconds.into())),
     })

@@ -5,6 +5,7 @@ use redisbench_wire::plan;
 use super::spec::{OnLost, Placement};
 use super::target::TargetSecrets;
 use super::template::ShardTemplate;
+use crate::threshold::Threshold;
 
 /// A spec that was checked: whatever is built from it, building cannot fail. Only [`super::validate`] makes one.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +43,8 @@ pub struct Validated {
     pub bound: Bound,
     /// Time limits of single steps.
     pub timeouts: plan::Timeouts,
+    /// What the measurement must keep to.
+    pub thresholds: Vec<Threshold>,
     /// What is measured beside the total.
     pub breakdown: plan::Breakdown,
     /// The pods.

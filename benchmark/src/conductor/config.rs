@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use redisbench_wire::plan::ShardPlan;
 
 use super::Endpoint;
+use crate::threshold::{Standing, Threshold};
 
 /// What to conduct, and how. One conductor conducts one trial.
 #[derive(Clone, Debug)]
@@ -31,6 +32,10 @@ pub struct ConductorConfig {
     pub resume: Option<StartRecord>,
     /// The last attempt that is known to be over without a result; 0 if there is none. New ones are numbered beyond it.
     pub attempts: u32,
+    /// What the measurement must keep to.
+    pub thresholds: Vec<Threshold>,
+    /// How they stood when an earlier conductor last said so; of a trial that begins, nothing.
+    pub standings: Vec<Standing>,
     /// What the conductor reads the time of day from.
     pub wall_clock: WallClock,
 }

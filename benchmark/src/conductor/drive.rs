@@ -17,6 +17,7 @@ use super::{
     ConductStage, ConductorConfig, Control, Ending, Failure, Journal, Outcome, Progress, ShardCalls, ShardOutcome,
     ShardPresence, reason,
 };
+use crate::threshold::Watch;
 
 /// Calls that may be in flight at once.
 pub const CALLS_IN_FLIGHT: usize = 64;
@@ -37,6 +38,8 @@ pub struct Conductor<C, J> {
     /// The last attempt that is given up, while none has been measured.
     pub missed: u32,
     pub recording: Recording,
+    /// What stops the load beside its end.
+    pub watch: Watch,
     pub start_at_unix_nanoseconds: Option<u64>,
     /// The start instant on the conductor's clock.
     pub start_at: Option<i64>,
@@ -70,6 +73,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             attempt: config.resume.map_or(0, |record| record.attempt).max(config.attempts),
             missed: if config.resume.is_some() { 0 } else { config.attempts },
             recording: Recording::default(),
+            watch: Watch::new(std::mem::take(&mut config.thresholds), std::mem::take(&mut config.standings)),
             start_at_unix_nanoseconds: None,
             start_at: None,
             start_is_rough: false,
@@ -151,6 +155,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             self.shards.iter_mut().for_each(Shard::give_up_attempt);
             self.start_at = None;
             self.start_at_unix_nanoseconds = None;
+            self.watch.forget();
             // The picture of the attempt before is of no trial any more.
             self.publish(ConductStage::Preparing);
         }
@@ -189,6 +194,18 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         self.progress.send_replace(progress);
     }
 
+    /// Fails if a threshold that stops the load does not hold.
+    pub fn look_at_thresholds(&mut self) -> Result<(), Stop> {
+        let snapshots: Vec<_> = self.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
+        if snapshots.len() < self.shards.len() {
+            return Ok(());
+        }
+        match self.watch.look(&snapshots) {
+            Some(why) => Err(Stop::Failed(Failure::new(reason::THRESHOLD_FAILED, why))),
+            None => Ok(()),
+        }
+    }
+
     /// Publishes where the trial stands with the picture as it was: merging costs too much for every step.
     pub fn publish_counts(&self, stage: ConductStage) {
         let progress = self.counted(stage);
@@ -211,6 +228,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             shards: shards::count(&self.shards),
             preparation: picture::preparation(&self.shards),
             live: None,
+            thresholds: self.watch.judged(),
             start_skew: picture::start_skew(&self.shards),
             clock_uncertainty: self.clock_uncertainty.or_else(|| picture::clock_uncertainty(&self.shards)),
             oldest_snapshot_age: picture::oldest_snapshot_age(&self.shards, self.clock.now()),
@@ -221,6 +239,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let start_skew = picture::start_skew(&self.shards);
         let clock_uncertainty = self.clock_uncertainty.or_else(|| picture::clock_uncertainty(&self.shards));
         let started = self.start_at_unix_nanoseconds.is_some();
+        let thresholds = self.watch.judged();
         let shards = self.shards.into_iter().map(|shard| {
             let endpoint = shard.endpoint;
             ShardOutcome {
@@ -249,6 +268,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             shards: shards.collect(),
             start_skew,
             clock_uncertainty,
+            thresholds,
             cleanup: None,
         }
     }

@@ -115,6 +115,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 }
             }
             if now >= publish_at {
+                self.look_at_thresholds()?;
                 self.publish(self.stage());
                 publish_at = now + interval;
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use redisbench_wire::snapshot::Snapshot;
 
 use super::Cleanup;
+use crate::threshold::Judged;
 
 /// What a trial came to, and everything that the shards measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub struct Outcome {
     /// Half of the worst shard's round trip at the start, or, for a conductor that took over, as it came to be known
     /// best; none if the clocks were never exchanged.
     pub clock_uncertainty: Option<Duration>,
+    /// What the measurement must keep to, and what was seen of it while the load ran.
+    pub thresholds: Vec<Judged>,
     /// What became of the keys, if they were to be deleted.
     pub cleanup: Option<Cleanup>,
 }
@@ -75,6 +78,8 @@ pub mod reason {
     pub const TRIAL_TIMED_OUT: &str = "TrialTimedOut";
     /// Shards had been stopped before their end, by a conductor that did not live to say why.
     pub const STOPPED_EARLY: &str = "StoppedEarly";
+    /// A threshold that stops the load did not hold.
+    pub const THRESHOLD_FAILED: &str = "ThresholdFailed";
     /// A shard holds another plan of this trial.
     pub const PLAN_CONFLICT: &str = "PlanConflict";
 }

@@ -8,6 +8,7 @@ use redisbench_wire::snapshot::{Tally, Verification};
 
 use super::drive::planned_length;
 use super::{ConductorConfig, StartRecord};
+use crate::threshold::Judged;
 use crate::topology::MergedTopology;
 
 /// The state of a trial, replaced whole with every change.
@@ -32,6 +33,8 @@ pub struct Progress {
     pub preparation: PreparationProgress,
     /// The merge of the newest live snapshots; none before the first.
     pub live: Option<Arc<LivePicture>>,
+    /// What the measurement must keep to, and whether it does so far.
+    pub thresholds: Vec<Judged>,
     /// The difference between the shards' first sends; none before two are known.
     pub start_skew: Option<Duration>,
     /// Half of the worst shard's round trip; none before the clocks are exchanged.

@@ -18,6 +18,8 @@ pub mod condition {
     pub const VALID: &str = "Valid";
     /// What was checked of the target's answers is right. Only if something was to be checked.
     pub const VERIFIED: &str = "Verified";
+    /// What the measurement must keep to, it does. Only with `thresholds`.
+    pub const THRESHOLDS_MET: &str = "ThresholdsMet";
     /// Could not be measured.
     pub const FAILED: &str = "Failed";
     /// kstatus: the operator is working on it.
@@ -58,6 +60,12 @@ pub mod reason {
     pub const WRONG_REPLIES: &str = "WrongReplies";
     /// Some keys could not be read when the load was over.
     pub const KEYS_UNREAD: &str = "KeysUnread";
+    /// All thresholds hold.
+    pub const THRESHOLDS_MET: &str = "ThresholdsMet";
+    /// A threshold does not hold.
+    pub const THRESHOLD_FAILED: &str = "ThresholdFailed";
+    /// Nobody can tell whether all thresholds hold.
+    pub const THRESHOLDS_NOT_JUDGED: &str = "ThresholdsNotJudged";
     /// Held back by the user.
     pub const SUSPENDED: &str = "Suspended";
     /// One trial of several is over, and the next begins.

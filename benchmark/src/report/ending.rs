@@ -2,7 +2,7 @@
 
 use super::conditions::{Conditions, Truth, condition, reason};
 use super::trials::{add_line, worst};
-use super::{Finished, Subject, verification};
+use super::{Finished, Subject, thresholds, verification};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{Phase, Summary, Verdict, VerdictValue};
 use crate::conductor::Ending;
@@ -64,6 +64,7 @@ impl Subject<'_> {
         status.synchronization = finished.synchronization.or(status.synchronization);
         status.topology = finished.topology.clone().or(status.topology.take());
         status.shards = Some(finished.shards);
+        status.thresholds = thresholds::worse(&status.thresholds, &finished.thresholds);
         status.summary = Some(summary);
         self.ended(status, why, &message);
         Some((why.to_owned(), message))
@@ -85,6 +86,10 @@ impl Subject<'_> {
         let verified = status.result.as_ref().and_then(|result| result.verification.as_ref());
         if let Some((truth, why, message)) = verified.map(verification::condition) {
             Conditions::new(status, self.generation, self.now).set(condition::VERIFIED, truth, why, &message);
+        }
+        if let Some((truth, why, message)) = thresholds::condition(&status.thresholds) {
+            let message = people::cut(&message, BESIDE_RESULT_BYTES);
+            Conditions::new(status, self.generation, self.now).set(condition::THRESHOLDS_MET, truth, why, message);
         }
         let obstacle = if failed { why } else { reason::NO_OBSTACLE };
         Conditions::new(status, self.generation, self.now)

@@ -8,13 +8,13 @@ use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::{self, Load, ShardPlan};
 use redisbench_wire::snapshot::{Sending, Tally};
 
-use super::{STATUS_BYTES, trial, verification};
+use super::{STATUS_BYTES, thresholds, trial, verification};
 use crate::api::Validated;
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
-    PreloadResult, Requests, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, Throughput,
-    TopologyStatus, TrialLine, TrialResult, TrialStatus, Truncated, Verdict,
+    PreloadResult, Requests, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, ThresholdStatus,
+    Throughput, TopologyStatus, TrialLine, TrialResult, TrialStatus, Truncated, Verdict,
 };
 use crate::conductor::{self, Cleanup, Ending, Outcome};
 use crate::export::{self, FullResult};
@@ -49,6 +49,8 @@ pub struct Finished {
     pub synchronization: Option<Synchronization>,
     /// The target's servers, and what became of them; none if nothing was measured.
     pub topology: Option<TopologyStatus>,
+    /// What became of the thresholds; empty if nothing was measured.
+    pub thresholds: Vec<ThresholdStatus>,
     /// For people.
     pub summary: Summary,
     /// What became of the keys, if they were to be deleted.
@@ -99,6 +101,7 @@ impl Finished {
             topology: None,
             result: None,
             verdict: None,
+            thresholds: Vec::new(),
             summary: Summary { shards: Some(format!("{}/{}", shards.finished, shards.desired)), ..Summary::default() },
             cleanup: outcome.cleanup.clone(),
             shards,
@@ -123,6 +126,8 @@ impl Finished {
         let verdict = verdict(spec, outcome, merged);
         let synchronization = synchronization(outcome, merged);
         let topology = merged.topology.report(outcome.start_at_unix_nanoseconds);
+        let several = self.trial.as_ref().filter(|_| self.of > 1).map(|trial| trial.index);
+        self.thresholds = thresholds::finished(&outcome.thresholds, merged, several);
         let full = FullResult {
             format: export::FORMAT,
             benchmark: name,
@@ -132,6 +137,7 @@ impl Finished {
             verdict: Some(&verdict),
             synchronization: Some(&synchronization),
             topology: Some(&topology),
+            thresholds: &self.thresholds,
             histograms: export::histograms(merged)?,
             shards: export::shard_records(outcome),
             shards_left_out: false,
@@ -144,6 +150,7 @@ impl Finished {
         let beside = CONDITIONS_BYTES
             + serde_json::to_vec(&topology)?.len()
             + serde_json::to_vec(&verdict)?.len()
+            + serde_json::to_vec(&self.thresholds)?.len()
             + self.pieces.len().max(1) * ARTIFACT_BYTES;
         let result = shortened(whole, STATUS_BYTES.saturating_sub(beside))?;
         summarize(&mut self.summary, &result, &verdict);
@@ -427,7 +434,7 @@ fn shard(
         run_queue_percent: generator.longest_waiting_worker_millionths / 10_000,
         stolen_percent: verdict::stolen_percent(&generator),
         throttled_milliseconds: generator.throttled_nanoseconds / 1_000_000,
-        send_lateness_p99_nanoseconds: lateness.as_ref().and_then(|late| stats::quantile(late, 9_900)),
+        send_lateness_p99_nanoseconds: lateness.as_ref().and_then(|late| stats::quantile(late, 990_000)),
         send_lateness_max_nanoseconds: lateness.as_ref().filter(|late| !late.is_empty()).map(Histogram::max),
         delayed_milliseconds: lateness.is_some().then_some(generator.delayed_nanoseconds / 1_000_000),
         receive_delay_p99_nanoseconds: waited(990_000),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::conditions::{Conditions, Truth, condition, reason};
-use super::{Subject, trial};
+use super::{Subject, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{self, Phase, Summary, Synchronization};
 use crate::conductor::{ConductStage, Progress, ShardPresence};
@@ -50,6 +50,9 @@ impl Subject<'_> {
         if let Some(live) = &progress.live {
             status.topology = Some(topology::shortened(live.topology.report(progress.start_at_unix_nanoseconds)));
         }
+        let several = (progress.of > 1).then_some(progress.trial);
+        let stand = thresholds::running(&progress.thresholds, several);
+        status.thresholds = thresholds::worse(&status.thresholds, &stand);
         status.synchronization = synchronization(progress).or(status.synchronization);
         status.summary = Some(self.live_summary(progress));
         self.in_progress(status, &self.describe(progress, presence));

@@ -1,10 +1,11 @@
 //! A benchmark of several trials: a line for each that is over, and what all of them come to.
 
 use super::conditions::reason;
-use super::{Finished, Subject, trial};
+use super::{Finished, Subject, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{
-    LimitedBy, Phase, ReasonKind, ShardCounts, Summary, TrialLine, TrialOutcome, Verdict, VerdictReason, VerdictValue,
+    LimitedBy, Phase, ReasonKind, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome, Verdict,
+    VerdictReason, VerdictValue,
 };
 use crate::conductor::Ending;
 use crate::people;
@@ -45,6 +46,8 @@ impl Finished {
             achieved_per_second: result.map(|result| result.throughput.achieved_per_second),
             p50_nanoseconds: result.and_then(|result| result.response_time.p50_nanoseconds),
             p99_nanoseconds: result.and_then(|result| result.response_time.p99_nanoseconds),
+            failed_thresholds: self.thresholds.iter().filter(|one| one.outcome == ThresholdOutcome::Failed).count()
+                as u64,
             verdict: self.verdict.as_ref().map(|verdict| verdict.value),
             why: failure
                 .or(reason.map(|reason| reason.message.as_str()))
@@ -63,6 +66,7 @@ impl Subject<'_> {
     /// reason in `CamelCase` and a message for people.
     pub fn next_trial(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) -> (String, String) {
         add_line(status, finished);
+        status.thresholds = thresholds::worse(&status.thresholds, &finished.thresholds);
         let index = finished.trial.as_ref().map_or(0, |trial| trial.index);
         let desired = self.spec.shards.count;
         status.phase = Phase::Preparing;

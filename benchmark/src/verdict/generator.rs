@@ -20,8 +20,8 @@ const STOLEN: u64 = 100_000;
 const DELAYED: u64 = 10_000;
 /// In nanoseconds: less than a millisecond of lateness is what timers of virtual machines do.
 const LATE: u64 = 1_000_000;
-/// In hundredths of a per cent.
-const P99: u64 = 9_900;
+/// In millionths.
+const P99: u32 = 990_000;
 const MILLION: u64 = 1_000_000;
 
 /// Shares of a shard's load, in millionths.

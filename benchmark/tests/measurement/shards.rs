@@ -120,6 +120,7 @@ pub fn outcome(snapshots: impl IntoIterator<Item = Snapshot>) -> Outcome {
         shards: shards.collect(),
         start_skew: None,
         clock_uncertainty: None,
+        thresholds: Vec::new(),
         cleanup: None,
     }
 }

@@ -14,5 +14,6 @@ mod presets;
 mod seeds;
 mod stall;
 mod support;
+mod thresholds;
 mod tls;
 mod usage;

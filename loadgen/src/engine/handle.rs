@@ -189,6 +189,7 @@ impl Engine {
             shard: self.plan.shard,
             attempt: self.attempt.load(Relaxed),
             detail,
+            live: self.plan.live_breakdown,
         };
         let over = reports.iter().all(|report| report.stage == Stage::Done);
         let seen = self.observer.look(over);

@@ -2,6 +2,7 @@ use std::iter::repeat;
 
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::outage::agreed;
+use redisbench_wire::plan::Breakdown;
 use redisbench_wire::snapshot::{
     Environment, ErrorTally, Generator, Interface, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series,
     Snapshot, Stage, Tally, Verification, Window,
@@ -77,6 +78,22 @@ pub struct Meta {
     pub attempt: u32,
     /// How much it shall hold.
     pub detail: Detail,
+    /// What it holds beside the total even so, if it is a live one.
+    pub live: Breakdown,
+}
+
+impl Meta {
+    fn holds(&self) -> Breakdown {
+        held(self.detail, self.live)
+    }
+}
+
+/// The breakdowns that a snapshot of this detail holds, as far as they were measured.
+fn held(detail: Detail, live: Breakdown) -> Breakdown {
+    match detail {
+        Detail::Full => Breakdown { operation: true, node: true },
+        Detail::Live => live,
+    }
 }
 
 /// The shard's machine.
@@ -130,7 +147,8 @@ pub fn merge(
     let mut total = in_flight(whole.tally, backlog);
     total.sent_bytes = all.sent_bytes;
     total.received_bytes = all.received_bytes;
-    let by_operation = if full && all.operations.len() == operations.len() { operations } else { &[] };
+    let by_operation =
+        if meta.holds().operation && all.operations.len() == operations.len() { operations } else { &[] };
     Ok(Snapshot {
         sequence: meta.sequence,
         shard: meta.shard,
@@ -154,7 +172,7 @@ pub fn merge(
             .nodes
             .unwrap_or_default()
             .into_iter()
-            .filter(|_| full)
+            .filter(|_| meta.holds().node)
             // A node that only other workers know of has come after the first one's map.
             .zip(slots.into_iter().zip(replicas.into_iter().chain(repeat(false))).chain(repeat((0, false))))
             .map(|(node, (slots, replica))| node.tally(slots, replica))
@@ -308,15 +326,20 @@ fn add_optional(mine: &mut Option<RequestCounts>, its: Option<&RequestCounts>) {
 impl Recording {
     /// Collapses what a live snapshot does not show, so that less is copied between threads.
     #[must_use]
-    pub fn summary(&self, detail: Detail) -> Self {
+    pub fn summary(&self, detail: Detail, live: Breakdown) -> Self {
         if detail == Detail::Full {
             return self.clone();
         }
-        let mut whole = self.operations[0].clone();
-        self.operations[1..].iter().for_each(|record| whole.absorb(record));
+        let operations = if live.operation {
+            self.operations.clone()
+        } else {
+            let mut whole = self.operations[0].clone();
+            self.operations[1..].iter().for_each(|record| whole.absorb(record));
+            vec![whole]
+        };
         Self {
-            operations: vec![whole],
-            nodes: None,
+            operations,
+            nodes: self.nodes.clone().filter(|_| live.node),
             lateness: None,
             errors: self.errors.clone(),
             warmup: self.warmup,

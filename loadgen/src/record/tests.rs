@@ -60,6 +60,7 @@ fn plan(open_loop: bool) -> ShardPlan {
         bound: Bound::Duration { nanoseconds: 1_000_000_000 },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
         breakdown: Breakdown { operation: true, node: true },
+        live_breakdown: Breakdown::default(),
         limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
     }
 }
@@ -109,7 +110,7 @@ fn report(recording: Recording) -> WorkerReport {
 }
 
 fn merged(reports: Vec<WorkerReport>, detail: Detail) -> Snapshot {
-    let meta = Meta { sequence: 9, shard: 3, attempt: 2, detail };
+    let meta = Meta { sequence: 9, shard: 3, attempt: 2, detail, live: Breakdown::default() };
     merge(reports, meta, Machine::default(), &["a".into(), "b".into()]).unwrap()
 }
 
@@ -238,9 +239,9 @@ proptest! {
             }
         }
         let detail = if live { Detail::Live } else { Detail::Full };
-        let reports = workers.iter().map(|recording| report(recording.summary(detail))).collect();
+        let reports = workers.iter().map(|recording| report(recording.summary(detail, Breakdown::default()))).collect();
         let mut together = merged(reports, detail);
-        let mut single = merged(vec![report(alone.summary(detail))], detail);
+        let mut single = merged(vec![report(alone.summary(detail, Breakdown::default()))], detail);
         prop_assert!(together.total.balances());
         prop_assert_eq!(together.generator.workers, 3);
         together.errors.sort_by(|one, other| one.kind.cmp(&other.kind));

@@ -59,6 +59,7 @@ pub fn plan() -> ShardPlan {
         bound: Bound::Duration { nanoseconds: 200 * MILLISECOND },
         timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
         breakdown: Breakdown { operation: true, node: true },
+        live_breakdown: Breakdown::default(),
         limits: Limits { trial_nanoseconds: 60 * SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
     }
 }

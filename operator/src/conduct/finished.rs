@@ -64,6 +64,7 @@ impl Finished {
                 result: None,
                 verdict: None,
                 synchronization: None,
+                thresholds: Vec::new(),
                 cleanup: None,
                 summary: Summary { shards: Some(format!("0/{desired}")), ..Summary::default() },
                 shards: ShardCounts { desired, ..ShardCounts::default() },

@@ -6,11 +6,14 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource as _};
+use redisbench_benchmark::api::status::TrialStatus;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus, spec};
 use redisbench_benchmark::conductor::{ConductorConfig, ConductorLimits, OnLost, StartRecord};
 use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::conditions::reason;
+use redisbench_benchmark::report::thresholds;
+use redisbench_benchmark::threshold::Standing;
 
 use super::apply::{self, Applier, ApplyError};
 use super::build::{self, JobInput, Run};
@@ -172,6 +175,18 @@ impl Performer<'_> {
         written.map_err(ReconcileError::from)
     }
 
+    /// How the thresholds of the trial that goes on stood, as far as the status says.
+    fn standings(&self, trial: u32, resume: Option<StartRecord>) -> Vec<Standing> {
+        let Some(status) = self.benchmark.status.as_ref() else { return Vec::new() };
+        let same =
+            |known: &TrialStatus| known.index == trial && resume.is_some_and(|record| record.attempt == known.attempt);
+        // Of several trials it holds the worst of all.
+        if !status.trial.as_ref().is_some_and(|known| same(known) && known.of == 1) {
+            return Vec::new();
+        }
+        status.thresholds.iter().map(thresholds::standing).collect()
+    }
+
     fn conduct(
         &self,
         epoch: u64,
@@ -200,6 +215,8 @@ impl Performer<'_> {
             cleanup: spec.cleanup,
             resume,
             attempts,
+            thresholds: spec.thresholds.clone(),
+            standings: self.standings(trial.index, resume),
             wall_clock: shared.surroundings.wall_clock.clone(),
         };
         let (of_plan, run) = (trial.clone(), self.run.clone());

@@ -53,6 +53,9 @@ pub struct TrialLine {
     /// The 99th percentile of response time. Not set beyond what is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
+    /// How many thresholds did not hold in it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_thresholds: u64,
     /// What the trial is worth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictValue>,

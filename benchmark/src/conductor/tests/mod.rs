@@ -9,6 +9,7 @@ mod https;
 mod running;
 mod simulation;
 mod taking_over;
+mod thresholds;
 mod trials;
 
 use std::sync::{Arc, Mutex};
@@ -76,7 +77,8 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
         warmup_nanoseconds: nanoseconds(WARMUP),
         bound: Bound::Duration { nanoseconds: nanoseconds(MEASURED) },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1_000_000_000 },
-        breakdown: Breakdown { operation: false, node: false },
+        breakdown: Breakdown::default(),
+        live_breakdown: Breakdown::default(),
         limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 600_000_000_000, finished_nanoseconds: 1 },
     }
 }
@@ -123,6 +125,8 @@ impl Rig {
                 cleanup: false,
                 resume: None,
                 attempts: 0,
+                thresholds: Vec::new(),
+                standings: Vec::new(),
                 wall_clock: WallClock::default(),
             },
             shards,

@@ -207,7 +207,7 @@ impl Worker {
         let (outages, outages_left_out) = self.told_outages();
         WorkerReport {
             taken_nanoseconds: self.now,
-            recording: self.recording.summary(detail),
+            recording: self.recording.summary(detail, self.common.plan.live_breakdown),
             stage: run.map_or(Stage::Waiting, |run| run.stage),
             aborted: run.is_some_and(|run| run.aborted),
             window: run.map(window).unwrap_or_default(),

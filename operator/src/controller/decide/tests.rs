@@ -74,6 +74,7 @@ fn finished(ending: Ending) -> Arc<Finished> {
             limited_by: LimitedBy::Unknown,
         }),
         synchronization: None,
+        thresholds: Vec::new(),
         cleanup: None,
         summary: Summary { shards: Some("1/2".into()), ..Summary::default() },
         shards: ShardCounts { desired: 2, finished: 1, lost: 1, ..ShardCounts::default() },

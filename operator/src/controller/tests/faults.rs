@@ -164,6 +164,7 @@ fn finished(pieces: usize) -> Finished {
             trial: Some(report::trial(0, 1, 1, Some(1_767_229_200_000_000_000))),
             result: Some(TrialResult { histogram, ..serde_json::from_value(result).unwrap() }),
             verdict: Some(Verdict { value: VerdictValue::Valid, reasons: Vec::new(), limited_by: LimitedBy::Unknown }),
+            thresholds: Vec::new(),
             synchronization: None,
             cleanup: None,
             summary: Summary::default(),

@@ -33,6 +33,7 @@ fn finished() -> Arc<Finished> {
             trial: Some(report::trial(0, 1, 1, Some(1_767_229_200_000_000_000))),
             result: None,
             verdict: None,
+            thresholds: Vec::new(),
             synchronization: None,
             cleanup: None,
             summary: redisbench_benchmark::api::status::Summary::default(),

@@ -1,0 +1,240 @@
+//! `spec.thresholds`: what the measurement must keep to. The doc comments are the text of `kubectl explain`.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::duration::GoDuration;
+use super::problem::Problem;
+use super::spec::{BreakdownKind, LoadType, NAME_PATTERN, RedisBenchmarkSpec};
+use super::validate::{Durations, HOUR, SECOND};
+use super::validated::Bound;
+use crate::threshold::{Limit, Quantile, Scope, Threshold};
+
+/// Something that the measurement must keep to, over all shards together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThresholdSpec {
+    /// What it is called in the status: lower-case letters, digits and -, up to 63.
+    #[schemars(length(min = 1, max = 63), regex(pattern = NAME_PATTERN))]
+    pub name: String,
+    /// What is compared. `ResponseTime` and `ServiceTime` at their `quantile` with `max`, `ErrorRate` with `maxBasisPoints`,
+    /// `Throughput` with `minPerSecond`. Requests without an answer count as longer than any that has one; in `ErrorRate`,
+    /// those that were never sent are errors.
+    pub metric: ThresholdMetric,
+    /// For `ResponseTime` and `ServiceTime`, and required then: from "0.000001" to "1", which is the longest, such as
+    /// "0.99".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8), regex(pattern = r"^(0\.[0-9]{1,6}|1)$"))]
+    pub quantile: Option<String>,
+    /// The longest that the quantile may be: 1us to 10m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<GoDuration>,
+    /// The most requests that may fail or not be sent, in hundredths of a per cent, 0 to 9999.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 9_999))]
+    pub max_basis_points: Option<u32>,
+    /// The fewest successful requests per second, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub min_per_second: Option<u64>,
+    /// Compares this operation of the mix alone. Not set by default: all requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub operation: Option<String>,
+    /// Compares each Redis node by itself: all must keep to it. Not with `operation`, nor for `ResponseTime`, as what a
+    /// node can answer for begins when it is asked. Default false.
+    #[serde(default)]
+    pub each_node: bool,
+    /// Compares every stretch of the measurement that is so long, 2s to 1h, instead of the whole: each must keep to it. They
+    /// follow one another by a tenth of their length, or by a second if that is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<GoDuration>,
+    /// Stops the load of all shards, and fails the run, as soon as it does not hold; what was measured is kept. Of a
+    /// quantile q, this is judged from 10 / (1 - q) requests on. Default false.
+    #[serde(default)]
+    pub abort_on_fail: bool,
+}
+
+/// What a threshold compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ThresholdMetric {
+    /// From when a request was due until it was answered.
+    ResponseTime,
+    /// From when it was sent until it was answered.
+    ServiceTime,
+    /// Requests that failed or were not sent, of all.
+    ErrorRate,
+    /// Successful requests per second.
+    Throughput,
+}
+
+impl ThresholdMetric {
+    fn is_latency(self) -> bool {
+        matches!(self, Self::ResponseTime | Self::ServiceTime)
+    }
+
+    /// The field that says its limit, with a value to show.
+    fn limit(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ResponseTime | Self::ServiceTime => ("max", "2ms"),
+            Self::ErrorRate => ("maxBasisPoints", "1"),
+            Self::Throughput => ("minPerSecond", "10000"),
+        }
+    }
+}
+
+/// Judges `spec.thresholds`; `bound` ends the measurement.
+pub(super) fn check(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut Vec<Problem>) -> Vec<Threshold> {
+    let checked =
+        (0..).zip(&spec.thresholds).map(|(index, threshold)| Check { spec, threshold, index, problems }.run(bound));
+    checked.flatten().collect()
+}
+
+struct Check<'a> {
+    spec: &'a RedisBenchmarkSpec,
+    threshold: &'a ThresholdSpec,
+    index: usize,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Check<'_> {
+    fn refuse(&mut self, field: &str, value: impl std::fmt::Display, message: impl Into<String>) {
+        let field = format!("spec.thresholds[{}].{field}", self.index);
+        self.problems.push(Problem::new(field, value, message));
+    }
+
+    fn run(mut self, bound: Option<Bound>) -> Option<Threshold> {
+        let threshold = self.threshold;
+        let limit = self.limit();
+        let scope = self.scope();
+        let window = threshold.window.as_ref().map(|window| {
+            let within = format!("spec.thresholds[{}]", self.index);
+            Durations { problems: &mut *self.problems, within: &within }.between("window", window, 2 * SECOND, HOUR)
+        });
+        if let (Some(window), Some(Bound::Duration(length))) = (window, bound)
+            && window > length
+        {
+            let length = GoDuration::from(length);
+            self.refuse(
+                "window",
+                GoDuration::from(window),
+                format!("is longer than the measurement, which is {length}"),
+            );
+        }
+        Some(Threshold {
+            name: threshold.name.clone(),
+            limit: limit?,
+            scope,
+            window,
+            abort_on_fail: threshold.abort_on_fail,
+        })
+    }
+
+    fn limit(&mut self) -> Option<Limit> {
+        let threshold = self.threshold;
+        let metric = threshold.metric;
+        let (wanted, example) = metric.limit();
+        for (field, set) in [
+            ("max", threshold.max.is_some()),
+            ("maxBasisPoints", threshold.max_basis_points.is_some()),
+            ("minPerSecond", threshold.min_per_second.is_some()),
+        ] {
+            if set && field != wanted {
+                self.refuse(field, "", format!("does not go with metric {metric:?}: remove it, and set {wanted}"));
+            }
+        }
+        if !metric.is_latency()
+            && let Some(quantile) = &threshold.quantile
+        {
+            self.refuse("quantile", quantile, format!("does not go with metric {metric:?}: remove it"));
+        }
+        let limit = match metric {
+            ThresholdMetric::ErrorRate => {
+                threshold.max_basis_points.map(|max_basis_points| Limit::ErrorRate { max_basis_points })
+            }
+            ThresholdMetric::Throughput => threshold.min_per_second.map(|min_per_second| {
+                self.check_throughput(min_per_second);
+                Limit::Throughput { min_per_second }
+            }),
+            ThresholdMetric::ResponseTime | ThresholdMetric::ServiceTime => {
+                let quantile = self.quantile();
+                let within = format!("spec.thresholds[{}]", self.index);
+                let most = 600 * SECOND;
+                threshold.max.as_ref().and_then(|max| {
+                    let mut durations = Durations { problems: &mut *self.problems, within: &within };
+                    let max = durations.between("max", max, Duration::from_micros(1), most);
+                    Some(match metric {
+                        ThresholdMetric::ServiceTime => Limit::ServiceTime { quantile: quantile?, max },
+                        _ => Limit::ResponseTime { quantile: quantile?, max },
+                    })
+                })
+            }
+        };
+        let unset = match metric {
+            ThresholdMetric::ErrorRate => threshold.max_basis_points.is_none(),
+            ThresholdMetric::Throughput => threshold.min_per_second.is_none(),
+            _ => threshold.max.is_none(),
+        };
+        if unset {
+            self.refuse(wanted, "", format!("must be set for metric {metric:?}, such as {wanted}: {example}"));
+        }
+        limit
+    }
+
+    fn quantile(&mut self) -> Option<Quantile> {
+        let Some(text) = &self.threshold.quantile else {
+            let message = format!("must be set for metric {:?}, such as \"0.99\"", self.threshold.metric);
+            self.refuse("quantile", "", message);
+            return None;
+        };
+        let quantile = Quantile::parse(text);
+        if quantile.is_none() {
+            self.refuse("quantile", text, "must be from \"0.000001\" to \"1\", such as \"0.99\"");
+        }
+        quantile
+    }
+
+    /// A rate that is never asked for is never achieved.
+    fn check_throughput(&mut self, min_per_second: u64) {
+        let load = &self.spec.load;
+        let rate = (load.kind == LoadType::OpenLoop).then(|| load.mean_rate()).flatten();
+        if let Some(rate) = rate.filter(|rate| *rate < min_per_second) {
+            let message = format!("can never hold: the load asks for {rate}/s; lower it, or raise that");
+            self.refuse("minPerSecond", min_per_second, message);
+        }
+    }
+
+    fn scope(&mut self) -> Scope {
+        let (threshold, breakdown) = (self.threshold, &self.spec.measurement.breakdown);
+        if threshold.each_node {
+            if !breakdown.contains(&BreakdownKind::Node) {
+                self.refuse("eachNode", true, "needs Node in measurement.breakdown: add it");
+            }
+            if let Some(operation) = &threshold.operation {
+                self.refuse("operation", operation, "does not go with eachNode: remove one of the two");
+            }
+            if threshold.metric == ThresholdMetric::ResponseTime {
+                let message =
+                    "does not go with eachNode, as what a node can answer for begins when it is asked: set ServiceTime";
+                self.refuse("metric", "ResponseTime", message);
+            }
+            return Scope::EachNode;
+        }
+        let Some(name) = &threshold.operation else { return Scope::Total };
+        if !breakdown.contains(&BreakdownKind::Operation) {
+            self.refuse("operation", name, "needs Operation in measurement.breakdown: add it");
+        }
+        let operations = &self.spec.workload.operations;
+        if !operations.iter().any(|operation| operation.name == *name) {
+            let known: Vec<&str> = operations.iter().map(|operation| operation.name.as_str()).collect();
+            self.refuse("operation", name, format!("is no operation of the workload; there are {}", known.join(", ")));
+        }
+        Scope::Operation(name.clone())
+    }
+}
+
+#[cfg(test)]
+#[path = "threshold_tests.rs"]
+mod tests;

@@ -1,0 +1,153 @@
+//! Thresholds, as a status has them.
+
+use std::time::Duration;
+
+use super::conditions::{Truth, reason};
+use crate::api::status::{ThresholdOutcome, ThresholdStatus};
+use crate::merge::Merged;
+use crate::people;
+use crate::stats::Censored;
+use crate::threshold::{Judged, Observed, Sight, Standing, Worst};
+
+/// The most bytes of a message.
+const MESSAGE_BYTES: usize = 512;
+
+/// Judges what was measured. A threshold that stopped the load stays as it was then: what was in flight came after it.
+pub fn finished(judged: &[Judged], merged: &Merged, trial: Option<u32>) -> Vec<ThresholdStatus> {
+    if judged.is_empty() {
+        return Vec::new();
+    }
+    let sight = Sight::whole(merged);
+    let finish = |judged: &Judged| {
+        let stopped = judged.threshold.abort_on_fail && judged.standing.holds() == Some(false);
+        let standing = judged.threshold.judge(&sight).filter(|_| !stopped).unwrap_or_else(|| judged.standing.clone());
+        let outcome = match standing.holds() {
+            Some(true) => ThresholdOutcome::Passed,
+            Some(false) => ThresholdOutcome::Failed,
+            None => ThresholdOutcome::NotJudged,
+        };
+        status(&Judged { threshold: judged.threshold.clone(), standing }, outcome, trial)
+    };
+    judged.iter().map(finish).collect()
+}
+
+/// How they stand while the load runs.
+pub fn running(judged: &[Judged], trial: Option<u32>) -> Vec<ThresholdStatus> {
+    let stands = |judged: &Judged| {
+        let failed = judged.standing.holds() == Some(false);
+        status(judged, if failed { ThresholdOutcome::Failed } else { ThresholdOutcome::Pending }, trial)
+    };
+    judged.iter().map(stands).collect()
+}
+
+/// Of two trials' thresholds, the worse of each; at most one is missing.
+pub fn worse(former: &[ThresholdStatus], new: &[ThresholdStatus]) -> Vec<ThresholdStatus> {
+    let worse = |new: &ThresholdStatus| {
+        let former = former.iter().find(|former| former.name == new.name && former.trial < new.trial);
+        match former.filter(|former| !is_worse(new, former)) {
+            Some(former) => former.clone(),
+            None => new.clone(),
+        }
+    };
+    if new.is_empty() { former.to_vec() } else { new.iter().map(worse).collect() }
+}
+
+fn is_worse(one: &ThresholdStatus, other: &ThresholdStatus) -> bool {
+    match (standing(one).worst, standing(other).worst) {
+        (Some(this), Some(that)) if one.outcome == other.outcome => this.is_worse_than(&that),
+        _ => one.outcome > other.outcome,
+    }
+}
+
+/// What a status says of a threshold, for whoever goes on with it.
+pub fn standing(status: &ThresholdStatus) -> Standing {
+    let latency =
+        status.observed_nanoseconds.map(Censored::Known).or(status.more_than_nanoseconds.map(Censored::MoreThan));
+    let errors = status.failed_requests.zip(status.of_requests);
+    let observed = latency
+        .map(Observed::Latency)
+        .or(errors.map(|(failed, of)| Observed::Errors { failed, of }))
+        .or(status.observed_per_second.map(Observed::PerSecond));
+    Standing {
+        worst: observed.map(|observed| Worst {
+            observed,
+            holds: status.outcome != ThresholdOutcome::Failed,
+            node: status.node.clone(),
+            at: status.at_milliseconds.map(Duration::from_millis),
+        }),
+        windows: status.windows,
+        failed_windows: status.failed_windows,
+    }
+}
+
+fn status(judged: &Judged, outcome: ThresholdOutcome, trial: Option<u32>) -> ThresholdStatus {
+    let Judged { threshold, standing } = judged;
+    let worst = standing.worst.as_ref();
+    let observed = worst.map(|worst| worst.observed);
+    let latency = match observed {
+        Some(Observed::Latency(latency)) => Some(latency),
+        _ => None,
+    };
+    let errors = match observed {
+        Some(Observed::Errors { failed, of }) => Some((failed, of)),
+        _ => None,
+    };
+    let message = match (worst, outcome) {
+        (None, ThresholdOutcome::Pending) => format!("{}: {} is wanted", threshold.subject(), threshold.allowed()),
+        _ => threshold.describe(standing),
+    };
+    ThresholdStatus {
+        name: threshold.name.clone(),
+        outcome,
+        observed_nanoseconds: latency.and_then(|latency| match latency {
+            Censored::Known(nanoseconds) => Some(nanoseconds),
+            Censored::MoreThan(_) => None,
+        }),
+        more_than_nanoseconds: latency.and_then(|latency| match latency {
+            Censored::MoreThan(nanoseconds) => Some(nanoseconds),
+            Censored::Known(_) => None,
+        }),
+        failed_requests: errors.map(|(failed, _)| failed),
+        of_requests: errors.map(|(_, of)| of),
+        observed_per_second: observed.and_then(|observed| match observed {
+            Observed::PerSecond(per_second) => Some(per_second),
+            _ => None,
+        }),
+        node: worst.and_then(|worst| worst.node.as_ref()).map(|node| node.chars().take(262).collect()),
+        at_milliseconds: worst.and_then(|worst| worst.at).map(|at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX)),
+        windows: standing.windows,
+        failed_windows: standing.failed_windows,
+        trial,
+        message: people::cut(&message, MESSAGE_BYTES).to_owned(),
+    }
+}
+
+/// The condition `ThresholdsMet`, once the run is over; none without thresholds.
+pub(super) fn condition(thresholds: &[ThresholdStatus]) -> Option<(Truth, &'static str, String)> {
+    let of = |outcome: ThresholdOutcome| -> Vec<&ThresholdStatus> {
+        thresholds.iter().filter(|threshold| threshold.outcome == outcome).collect()
+    };
+    let say = |which: &[&ThresholdStatus]| {
+        let said: Vec<String> = which.iter().map(|one| format!("{}: {}", one.name, one.message)).collect();
+        said.join("; ")
+    };
+    let (failed, passed) = (of(ThresholdOutcome::Failed), of(ThresholdOutcome::Passed));
+    let count = thresholds.len();
+    Some(match (count, failed.len(), passed.len()) {
+        (0, ..) => return None,
+        (_, 0, passed) if passed == count => {
+            (Truth::True, reason::THRESHOLDS_MET, format!("all {count} thresholds hold"))
+        }
+        (_, 0, _) => {
+            let rest: Vec<_> = thresholds.iter().filter(|one| one.outcome != ThresholdOutcome::Passed).collect();
+            (Truth::Unknown, reason::THRESHOLDS_NOT_JUDGED, say(&rest))
+        }
+        (_, broken, _) => {
+            (Truth::False, reason::THRESHOLD_FAILED, format!("{broken} of {count} thresholds failed: {}", say(&failed)))
+        }
+    })
+}
+
+#[cfg(test)]
+#[path = "thresholds_tests.rs"]
+mod tests;

@@ -1,0 +1,323 @@
+//! What the measurement must keep to, and whether it does: over the whole, or in every window; over all requests, one
+//! operation's, or each node's. Pure.
+//!
+//! Everything is judged on the merge of all shards, never per shard. A quantile is that of all requests, of which those
+//! without an answer count as longer than any that has one.
+
+mod sight;
+mod watch;
+
+use std::cmp::Ordering;
+use std::time::Duration;
+
+use redisbench_wire::plan::Breakdown;
+pub use sight::Sight;
+pub use watch::Watch;
+
+use crate::people;
+use crate::stats::Censored;
+
+/// In millionths.
+const WHOLE: u64 = 1_000_000;
+
+/// So many requests must lie beyond a quantile, on average, before it is judged while requests still come.
+const BEYOND: u64 = 10;
+
+/// One thing that the measurement must keep to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    /// What it is called.
+    pub name: String,
+    /// What it allows.
+    pub limit: Limit,
+    /// What it is about.
+    pub scope: Scope,
+    /// Every stretch of so long is judged; none for the whole measurement.
+    pub window: Option<Duration>,
+    /// The load stops as soon as it does not hold.
+    pub abort_on_fail: bool,
+}
+
+/// A threshold, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// What must be kept to.
+    pub threshold: Threshold,
+    /// Whether it is.
+    pub standing: Standing,
+}
+
+/// What a threshold allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// From the due time until the answer.
+    ResponseTime {
+        /// At this quantile.
+        quantile: Quantile,
+        /// At most.
+        max: Duration,
+    },
+    /// From the send until the answer.
+    ServiceTime {
+        /// At this quantile.
+        quantile: Quantile,
+        /// At most.
+        max: Duration,
+    },
+    /// Requests that failed or were not sent, of all.
+    ErrorRate {
+        /// At most, in hundredths of a per cent.
+        max_basis_points: u32,
+    },
+    /// Successful requests per second.
+    Throughput {
+        /// At least.
+        min_per_second: u64,
+    },
+}
+
+/// A share of all requests, in millionths: 1 to 1,000,000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Quantile(u32);
+
+impl Quantile {
+    /// Reads a decimal from 0.000001 to 1; none of anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let millionths = match text.split_once('.') {
+            None if text == "1" => 1_000_000,
+            Some(("0", digits))
+                if (1..=6).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit()) =>
+            {
+                format!("{digits:0<6}").parse().ok()?
+            }
+            _ => return None,
+        };
+        (millionths > 0).then_some(Self(millionths))
+    }
+
+    /// In millionths.
+    pub fn millionths(self) -> u32 {
+        self.0
+    }
+
+    /// For people, such as `p99.9`; of all, `max`.
+    pub fn name(self) -> String {
+        if u64::from(self.0) == WHOLE {
+            return "max".to_owned();
+        }
+        let (whole, rest) = (self.0 / 10_000, self.0 % 10_000);
+        let text = format!("p{whole}.{rest:04}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}
+
+/// What a threshold is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All requests.
+    Total,
+    /// Those of one operation.
+    Operation(String),
+    /// Those of each Redis node by itself.
+    EachNode,
+}
+
+/// What was found of a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observed {
+    /// A quantile.
+    Latency(Censored),
+    /// Failed requests, and all.
+    Errors {
+        /// Failed or not sent.
+        failed: u64,
+        /// All that have their outcome.
+        of: u64,
+    },
+    /// Successful requests per second.
+    PerSecond(u64),
+}
+
+/// How a threshold stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The worst that was observed; none before anything could be judged.
+    pub worst: Option<Worst>,
+    /// How many windows were judged; 0 of the whole.
+    pub windows: u64,
+    /// In how many of them it did not hold.
+    pub failed_windows: u64,
+}
+
+/// The worst that was observed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worst {
+    /// What it is.
+    pub observed: Observed,
+    /// Whether the threshold allows it.
+    pub holds: bool,
+    /// The node that it was observed of, if each is judged by itself.
+    pub node: Option<String>,
+    /// The end of the window, since the measurement began; none of the whole.
+    pub at: Option<Duration>,
+}
+
+impl Standing {
+    /// Whether all that was judged holds; none if nothing was.
+    pub fn holds(&self) -> Option<bool> {
+        self.worst.as_ref().map(|worst| worst.holds)
+    }
+}
+
+impl Limit {
+    /// Whether `observed`, which is of its metric, is allowed.
+    fn allows(&self, observed: Observed) -> bool {
+        match (*self, observed) {
+            (Self::ResponseTime { max, .. } | Self::ServiceTime { max, .. }, Observed::Latency(latency)) => {
+                match latency {
+                    Censored::Known(nanoseconds) => Duration::from_nanos(nanoseconds) <= max,
+                    // It may be anything above.
+                    Censored::MoreThan(_) => false,
+                }
+            }
+            (Self::ErrorRate { max_basis_points }, Observed::Errors { failed, of }) => {
+                u128::from(failed) * 10_000 <= u128::from(of) * u128::from(max_basis_points)
+            }
+            (Self::Throughput { min_per_second }, Observed::PerSecond(per_second)) => per_second >= min_per_second,
+            _ => false,
+        }
+    }
+
+    /// From how many requests on it is judged while more may come.
+    fn least(&self) -> u64 {
+        match self {
+            Self::ResponseTime { quantile, .. } | Self::ServiceTime { quantile, .. } => {
+                let beyond = WHOLE.saturating_sub(quantile.millionths().into());
+                // Of the longest of all requests there is no such number: it only grows.
+                (BEYOND * WHOLE).checked_div(beyond).unwrap_or(1)
+            }
+            Self::ErrorRate { max_basis_points } => BEYOND * 10_000 / u64::from(*max_basis_points).max(100),
+            Self::Throughput { .. } => 0,
+        }
+    }
+}
+
+impl Observed {
+    /// Whether it is further from what anybody wants than `other`, which is of the same metric.
+    fn is_worse_than(self, other: Self) -> bool {
+        let order = match (self, other) {
+            (Self::Latency(a), Self::Latency(b)) => match (a, b) {
+                (Censored::Known(a), Censored::Known(b)) | (Censored::MoreThan(a), Censored::MoreThan(b)) => a.cmp(&b),
+                (Censored::MoreThan(_), Censored::Known(_)) => Ordering::Greater,
+                (Censored::Known(_), Censored::MoreThan(_)) => Ordering::Less,
+            },
+            (Self::Errors { failed: a, of: of_a }, Self::Errors { failed: b, of: of_b }) => {
+                (u128::from(a) * u128::from(of_b)).cmp(&(u128::from(b) * u128::from(of_a)))
+            }
+            (Self::PerSecond(a), Self::PerSecond(b)) => b.cmp(&a),
+            _ => Ordering::Equal,
+        };
+        order == Ordering::Greater
+    }
+}
+
+impl Threshold {
+    /// Judges the whole measurement. None of a threshold on windows, which [`Watch`] has judged.
+    pub fn judge(&self, sight: &Sight) -> Option<Standing> {
+        if self.window.is_some() {
+            return None;
+        }
+        Some(Standing { worst: self.worst(sight, 0, None), ..Standing::default() })
+    }
+
+    /// The worst of what it is about in `sight`, leaving out whatever has fewer than `least` requests.
+    fn worst(&self, sight: &Sight, least: u64, at: Option<Duration>) -> Option<Worst> {
+        let mut worst: Option<Worst> = None;
+        for part in sight.parts(&self.scope) {
+            let Some(observed) = part.observe(&self.limit).filter(|_| part.finished() >= least) else { continue };
+            let found = Worst { observed, holds: self.limit.allows(observed), node: part.node.clone(), at };
+            if worst.as_ref().is_none_or(|worst| found.is_worse_than(worst)) {
+                worst = Some(found);
+            }
+        }
+        worst
+    }
+
+    /// What it compares, for people, such as `p99 of response time of get`.
+    pub fn subject(&self) -> String {
+        let what = match &self.limit {
+            Limit::ResponseTime { quantile, .. } => format!("{} of response time", quantile.name()),
+            Limit::ServiceTime { quantile, .. } => format!("{} of service time", quantile.name()),
+            Limit::ErrorRate { .. } => "the error rate".to_owned(),
+            Limit::Throughput { .. } => "the throughput".to_owned(),
+        };
+        match &self.scope {
+            Scope::Total => what,
+            Scope::Operation(name) => format!("{what} of {name}"),
+            Scope::EachNode => format!("{what} of each node"),
+        }
+    }
+
+    /// What it allows, for people, such as `at most 2.00 ms`.
+    pub fn allowed(&self) -> String {
+        match &self.limit {
+            Limit::ResponseTime { max, .. } | Limit::ServiceTime { max, .. } => {
+                format!("at most {}", people::latency(nanoseconds(*max)))
+            }
+            Limit::ErrorRate { max_basis_points } => {
+                format!("at most {}.{:02} %", max_basis_points / 100, max_basis_points % 100)
+            }
+            Limit::Throughput { min_per_second } => format!("at least {}", people::rate(*min_per_second)),
+        }
+    }
+
+    /// What was observed beside what is allowed, for people.
+    pub fn describe(&self, standing: &Standing) -> String {
+        let (subject, allowed) = (self.subject(), self.allowed());
+        let window = self.window.map(|window| format!(" over {}", people::seconds(window))).unwrap_or_default();
+        let Some(worst) = &standing.worst else {
+            return format!("{subject}{window} could not be judged: too few requests; {allowed} is wanted");
+        };
+        let observed = match worst.observed {
+            Observed::Latency(Censored::Known(nanoseconds)) => people::latency(nanoseconds),
+            Observed::Latency(Censored::MoreThan(nanoseconds)) => {
+                format!("unknown, more than {}, as too many requests had no answer", people::latency(nanoseconds))
+            }
+            Observed::Errors { failed, of } => people::share(failed, of),
+            Observed::PerSecond(per_second) => people::rate(per_second),
+        };
+        let node = worst.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
+        let at =
+            worst.at.map(|at| format!(", {} after the measurement began", people::seconds(at))).unwrap_or_default();
+        let windows = match (standing.windows, standing.failed_windows) {
+            (0, _) => String::new(),
+            (windows, failed) => format!(" ({failed} of {windows} windows failed)"),
+        };
+        let is = if self.window.is_some() { "was at worst" } else { "is" };
+        format!("{subject}{window} {is} {observed}{node}{at}; {allowed} is wanted{windows}")
+    }
+}
+
+impl Worst {
+    /// Whether it is further from what anybody wants than `other`, which is of the same threshold.
+    pub fn is_worse_than(&self, other: &Self) -> bool {
+        (other.holds && !self.holds) || (other.holds == self.holds && self.observed.is_worse_than(other.observed))
+    }
+}
+
+/// What live snapshots must hold beside the total, so that `thresholds` can be judged while the load runs.
+pub fn live_breakdown(thresholds: &[Threshold]) -> Breakdown {
+    let live = || thresholds.iter().filter(|threshold| threshold.abort_on_fail || threshold.window.is_some());
+    Breakdown {
+        operation: live().any(|threshold| matches!(threshold.scope, Scope::Operation(_))),
+        node: live().any(|threshold| threshold.scope == Scope::EachNode),
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[path = "threshold_tests.rs"]
+mod tests;

@@ -1,0 +1,74 @@
+//! `spec.thresholds`, against a real Redis.
+
+use serde_json::Value;
+
+use crate::support::{Redis, Run, number};
+
+fn manifest(redis: &Redis, thresholds: &str, duration: &str) -> String {
+    format!(
+        "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {{name: kept}}
+spec:
+  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
+  workload:
+    operations:
+    - {{name: right, weight: 9, command: GET __key__}}
+    - {{name: wrong, weight: 1, command: LPUSH string x}}
+    keys: {{count: 100}}
+  load: {{type: OpenLoop, openLoop: {{rate: 2000}}, connections: 4, duration: {duration}, warmup: 0s}}
+  shards: {{count: 2}}
+  thresholds: [{thresholds}]
+",
+        redis.address()
+    )
+}
+
+fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
+    status["conditions"].as_array().unwrap().iter().find(|condition| condition["type"] == kind).unwrap()
+}
+
+#[test]
+fn thresholds_are_judged_by_operation_and_by_window() {
+    let redis = Redis::start(None);
+    redis.ask::<String>(&["SET", "string", "x"]);
+    let thresholds = "
+    {name: slow, metric: ResponseTime, quantile: '0.5', max: 5s},
+    {name: right, metric: ErrorRate, maxBasisPoints: 0, operation: right, window: 2s},
+    {name: wrong, metric: ErrorRate, maxBasisPoints: 9999, operation: wrong},
+    {name: node, metric: ServiceTime, quantile: '0.5', max: 1us, eachNode: true}";
+    let finished = Run::local(&manifest(&redis, thresholds, "4s"), &[]).finish();
+    let status = &finished.object["status"];
+    let outcomes: Vec<_> = status["thresholds"].as_array().unwrap().iter().map(|one| &one["outcome"]).collect();
+    assert_eq!(outcomes, ["Passed", "Passed", "Failed", "Failed"], "{}\n{:#}", finished.stderr, status["thresholds"]);
+    let of = |index: usize| &status["thresholds"][index];
+    assert!(number(&of(1)["windows"]) >= 1, "{:#}", of(1));
+    let wrong = &status["result"]["operations"][1]["requests"];
+    // What found no room in time is an error of the run, too.
+    let failed = number(&wrong["errors"]) + number(&wrong["unsent"]);
+    assert_eq!((number(&of(2)["failedRequests"]), &of(2)["ofRequests"]), (failed, &wrong["scheduled"]));
+    assert_eq!(of(3)["node"], redis.address());
+    let met = condition(status, "ThresholdsMet");
+    assert_eq!((met["status"].as_str(), met["reason"].as_str()), (Some("False"), Some("ThresholdFailed")));
+    // A tenth of all requests fail, which makes the whole worthless.
+    assert_eq!((status["verdict"]["value"].as_str(), finished.code), (Some("Invalid"), Some(1)));
+}
+
+#[test]
+fn a_threshold_that_does_not_hold_stops_the_load() {
+    let redis = Redis::start(None);
+    redis.ask::<String>(&["SET", "string", "x"]);
+    let thresholds = "{name: errors, metric: ErrorRate, maxBasisPoints: 100, abortOnFail: true}";
+    let finished = Run::local(&manifest(&redis, thresholds, "10m"), &[]).finish();
+    let status = &finished.object["status"];
+    assert_eq!((status["phase"].as_str(), finished.code), (Some("Failed"), Some(4)), "{}", finished.stderr);
+    let failed = condition(status, "Failed");
+    assert_eq!(failed["reason"], "ThresholdFailed");
+    assert!(failed["message"].as_str().unwrap().contains("at most 1.00 % is wanted"), "{failed}");
+    let requests = &status["result"]["requests"];
+    let sum = ["succeeded", "errors", "unsent", "inFlight"].iter().map(|part| number(&requests[*part])).sum::<u64>();
+    assert_eq!(sum, number(&requests["scheduled"]));
+    // What the server has done is what was counted: nothing went on after it.
+    assert_eq!(redis.calls("get"), number(&status["result"]["operations"][0]["requests"]["succeeded"]));
+}
