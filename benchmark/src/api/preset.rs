@@ -106,6 +106,11 @@ impl Preset {
         self.command.replace(NUMBER, &format!("__integer:{:0DIGITS$}:{last:0DIGITS$}__", 0))
     }
 
+    /// Whether each of its requests takes an element away.
+    pub fn takes(&self) -> bool {
+        matches!(self.fill, Fill::ElementPerRequest { .. })
+    }
+
     /// Whether all its requests are about one and the same key.
     pub fn has_one_key(&self) -> bool {
         self.command.split(' ').any(|word| CONTAINERS.contains(&word))

@@ -42,7 +42,7 @@ impl Finished {
             attempt: present.attempt,
             start_at: present.start_at.clone(),
             requests: result.map(|result| result.requests),
-            misses: result.map_or(0, |result| result.operations.iter().map(|operation| operation.misses).sum()),
+            misses: result.map(|result| result.operations.iter().map(|operation| operation.misses).sum()),
             achieved_per_second: result.map(|result| result.throughput.achieved_per_second),
             p50_nanoseconds: result.and_then(|result| result.response_time.p50_nanoseconds),
             p99_nanoseconds: result.and_then(|result| result.response_time.p99_nanoseconds),

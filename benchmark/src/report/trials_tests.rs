@@ -86,7 +86,7 @@ fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
         preset: Some("p".repeat(32)),
         attempt: 1_000,
         requests: Some(requests),
-        misses: 1_000_000_000_000,
+        misses: Some(1_000_000_000_000),
         achieved_per_second: Some(1_000_000_000),
         p50_nanoseconds: Some(600_000_000_000),
         p99_nanoseconds: Some(600_000_000_000),

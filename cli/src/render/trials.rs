@@ -1,7 +1,8 @@
 //! Several trials: a row for each.
 
+use redisbench_benchmark::api::preset::PRESETS;
 use redisbench_benchmark::api::status::{TrialLine, TrialOutcome, VerdictValue};
-use redisbench_benchmark::people::{count, latency, rate};
+use redisbench_benchmark::people::{count, latency, rate, share};
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
@@ -9,7 +10,7 @@ use super::paint::{Paint, Style};
 /// The table of the trials that are over.
 pub fn table(trials: &[TrialLine], paint: Paint) -> String {
     let with_presets = trials.iter().any(|trial| trial.preset.is_some());
-    let with_misses = trials.iter().any(|trial| trial.misses > 0);
+    let with_misses = trials.iter().any(|trial| trial.misses > Some(0) || takes(trial));
     let mut heads = Vec::new();
     if with_presets {
         heads.push("test");
@@ -36,7 +37,7 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
         row.push(Cell::from(count(requests.succeeded)));
         row.extend([requests.errors, requests.unsent].map(bad_unless_zero));
         if with_misses {
-            row.push(Cell::from(misses(trial.misses, requests.succeeded)));
+            row.push(known(trial.misses.map(|misses| share(misses, requests.succeeded))));
         }
         row.push(verdict(trial));
         grid.row(row);
@@ -52,9 +53,9 @@ fn bad_unless_zero(number: u64) -> Cell {
     Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Bad })
 }
 
-/// The number of empty replies, and their share of all.
-fn misses(misses: u64, replies: u64) -> String {
-    redisbench_benchmark::people::share(misses, replies)
+/// Whether each of its requests takes something away, and may find nothing left: then none left is worth saying too.
+fn takes(trial: &TrialLine) -> bool {
+    PRESETS.iter().any(|preset| preset.takes() && trial.preset.as_deref() == Some(preset.name))
 }
 
 fn verdict(trial: &TrialLine) -> Cell {

@@ -1,5 +1,6 @@
 //! `workload.preset`: a trial each, one after the other, against a real Redis whose own count is compared.
 
+use redisbench_benchmark::api::preset::PRESETS;
 use serde_json::Value;
 
 use crate::support::{Redis, Run, number, rest};
@@ -29,11 +30,11 @@ fn lines(object: &Value) -> &Vec<Value> {
 }
 
 #[test]
-fn presets_run_one_after_the_other_on_keys_of_their_own() {
+fn all_presets_run_one_after_the_other_on_keys_of_their_own() {
     let redis = Redis::start(None);
-    let presets = "get, lpush, lpop, spop, zpopmin, lrange_100, mset";
+    let presets = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
     let load = "type: ClosedLoop, requests: 300, warmup: 0s";
-    let finished = Run::local(&manifest(&redis, presets, load), &[]).finish();
+    let finished = Run::local(&manifest(&redis, &presets, load), &[]).finish();
     let status = &finished.object["status"];
     assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
     assert!(status["result"].is_null(), "a line each");
@@ -44,25 +45,63 @@ fn presets_run_one_after_the_other_on_keys_of_their_own() {
         let requests = &line["requests"];
         assert_eq!((number(&requests["succeeded"]), number(&requests["errors"])), (300, 0), "{line}");
         // Enough was there to be found or taken.
-        assert!(line["misses"].is_null(), "{line}");
+        assert_eq!(line["misses"].as_u64(), Some(0), "{line}");
     }
     // An element for each of 300 requests, 1 % more, and 1000.
     let elements = 300 + 3 + 1_000;
     for (command, calls) in [
-        ("set", 100),
+        ("set", 300 + 100),
         ("get", 300),
-        ("lpush", 300 + elements + 100),
+        ("incr", 300),
+        ("lpush", 300 + 2 * elements + 100 + 300 + 500 + 600),
+        ("rpush", 300),
         ("lpop", 300),
-        ("sadd", elements),
+        ("rpop", 300),
+        ("sadd", 300 + elements),
+        ("hset", 300),
         ("spop", 300),
-        ("zadd", elements),
+        ("zadd", 300 + elements),
         ("zpopmin", 300),
-        ("lrange", 300),
+        ("lrange", 4 * 300),
         ("mset", 300),
+        ("xadd", 300),
     ] {
         assert_eq!(redis.calls(command), calls, "{command}");
     }
+    // Connections are asked for one at times too.
+    assert!(redis.calls("ping") >= 300);
     assert_eq!(redis.ask::<u64>(&["DBSIZE"]), 0, "each trial deletes its keys: {}", finished.stderr);
+}
+
+/// Takes away what is there, and says how many elements that were.
+const ROB: &str = "
+    local key = redis.call('KEYS', '*')[1]
+    local size = {list = 'LLEN', set = 'SCARD', zset = 'ZCARD'}
+    local elements = redis.call(size[redis.call('TYPE', key).ok], key)
+    redis.call('DEL', key)
+    return elements";
+
+#[test]
+fn what_takes_elements_reports_the_share_of_empty_replies() {
+    let redis = Redis::start(None);
+    let names: Vec<_> = PRESETS.iter().filter(|preset| preset.takes()).map(|preset| preset.name).collect();
+    assert_eq!(names, ["lpop", "rpop", "spop", "zpopmin"]);
+    let load = "type: OpenLoop, openLoop: {rate: 200}, duration: 3s, warmup: 0s";
+    let run = Run::local(&manifest(&redis, &names.join(", "), load), &[]);
+    let robbed: Vec<u64> = names
+        .iter()
+        .map(|name| {
+            redis.wait_for_calls(name, 100);
+            redis.ask(&["EVAL", ROB, "0"])
+        })
+        .collect();
+    let finished = run.finish();
+    assert_eq!(finished.object["status"]["phase"], "Succeeded", "{}", finished.stderr);
+    let elements = 600 + 6 + 1_000;
+    for (line, robbed) in lines(&finished.object).iter().zip(robbed) {
+        let succeeded = number(&line["requests"]["succeeded"]);
+        assert_eq!((succeeded, line["misses"].as_u64()), (600, Some(succeeded - (elements - robbed))), "{line}");
+    }
 }
 
 #[test]

@@ -196,6 +196,15 @@ impl Redis {
         assert!(status.success());
     }
 
+    /// Waits until the server was asked for `command` at least so often.
+    pub fn wait_for_calls(&self, command: &str, calls: u64) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.calls(command) < calls {
+            assert!(Instant::now() < deadline, "{command} was not asked for {calls} times");
+            std::thread::yield_now();
+        }
+    }
+
     /// How often the server was asked for `command`, by its own count.
     pub fn calls(&self, command: &str) -> u64 {
         let mut connection = self.connect().unwrap();

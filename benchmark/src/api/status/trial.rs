@@ -41,9 +41,10 @@ pub struct TrialLine {
     /// Where the measured requests went. Not set if nothing was measured, as are the next five.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Requests>,
-    /// Successful replies that were nil or empty: keys that were not there, or nothing left to take.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub misses: u64,
+    /// Successful replies that were nil or empty: keys that were not there, or nothing left to take. Divided by
+    /// `requests.succeeded` they are the share of requests that measured something else than was meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misses: Option<u64>,
     /// Successful requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved_per_second: Option<u64>,

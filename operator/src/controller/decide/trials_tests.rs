@@ -65,7 +65,7 @@ fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
             attempt: 1,
             start_at: None,
             requests: Some(redisbench_benchmark::api::status::Requests::default()),
-            misses: 0,
+            misses: Some(0),
             achieved_per_second: Some(1_000),
             p50_nanoseconds: None,
             p99_nanoseconds: None,
