@@ -5,7 +5,7 @@
 //! incarnation and trial, so that an answer from the wrong process is recognised as such. Times are nanoseconds, and
 //! instants are readings of the answering shard's own monotonic clock.
 //!
-//! Knows neither Kubernetes nor Redis.
+//! Knows neither Kubernetes nor Redis, but for the names of its commands that only read.
 
 mod answer;
 mod bounded;

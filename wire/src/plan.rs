@@ -3,6 +3,7 @@
 
 mod load;
 mod options;
+mod reads;
 mod target;
 mod verify;
 mod workload;
@@ -12,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 pub use load::{Arrival, Bound, Load, PipelineMode, RateStage};
 pub use options::{Fill, Script, Transaction, Wait, WorkloadOptions};
+pub use reads::{READS, only_reads};
 pub use target::{AddressMapping, Protocol, ReadFrom, Target, Tls, TlsVersion, Topology, Trust};
 pub use verify::{Followed, Role, Verify};
 pub use workload::{

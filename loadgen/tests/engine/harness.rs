@@ -8,13 +8,14 @@ use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, T
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{
-    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
-    ShardPlan, Target, Timeouts, Values, Verify, Workload, WorkloadOptions,
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
+    Target, Timeouts, Values, Verify, Workload, WorkloadOptions,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+pub use crate::support::load::{OpenLoop, open_loop};
 use crate::support::{PATIENCE, RedisCluster, RedisServer};
 
 pub const MILLISECOND: u64 = 1_000_000;
@@ -75,16 +76,6 @@ pub fn operation(name: &str, weight: u32, command: &str) -> Operation {
         weight,
         arguments: command.split(' ').map(|word| vec![part(word)]).collect(),
         keys: None,
-    }
-}
-
-pub fn open_loop(rate_per_second: u64) -> Load {
-    Load::OpenLoop {
-        rate_per_second,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: 10 * SECOND,
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use redisbench_loadgen::cluster::{SLOTS, Topology};
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_loadgen::workload::Workload;
-use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
 
-use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan, standalone};
+use crate::harness::{Bench, MILLISECOND, OpenLoop, SECOND, assert_complete, open_loop, plan, standalone};
 use crate::peer::{Peer, Received};
 use crate::support::RedisServer;
 
@@ -164,13 +164,7 @@ async fn what_waits_too_long_for_a_node_is_unsent_and_no_other() {
     let (peers, topology) = cluster();
     let mut plan = numbered(3000, 900, 4);
     plan.connections = 3;
-    plan.load = Load::OpenLoop {
-        rate_per_second: 3000,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: SECOND,
-    };
+    plan.load = OpenLoop { unsent_after_nanoseconds: SECOND, ..OpenLoop::at(3000) }.load();
     let wanted = by_node(&plan, &topology, 900);
     peers[0].hold();
     let mut bench = Bench::new(plan, topology, 1);
@@ -193,13 +187,7 @@ async fn what_waits_too_long_for_a_node_is_unsent_and_no_other() {
 async fn what_has_no_connection_is_unsent_for_that() {
     let mut server = RedisServer::start(&[]);
     let mut plan = numbered(1000, 100, 1);
-    plan.load = Load::OpenLoop {
-        rate_per_second: 1000,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: 100 * MILLISECOND,
-    };
+    plan.load = OpenLoop { unsent_after_nanoseconds: 100 * MILLISECOND, ..OpenLoop::at(1000) }.load();
     let mut bench = Bench::new(plan, standalone(&server), 1);
     bench.connect().await;
     server.kill();

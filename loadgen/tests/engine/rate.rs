@@ -3,11 +3,11 @@
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
-use redisbench_wire::plan::{Arrival, Bound, Load, ShardPlan};
+use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::Snapshot;
 use tokio::task::JoinHandle;
 
-use crate::harness::{MILLISECOND, SECOND, plan, run, standalone};
+use crate::harness::{MILLISECOND, OpenLoop, SECOND, plan, run, standalone};
 use crate::support::RedisServer;
 
 const LENGTH: u64 = 10;
@@ -17,13 +17,7 @@ fn start(rate: u64, grid: u64, pipeline: u32, shards: u32, topology: &Topology) 
     let of_shard = |shard| ShardPlan {
         shard,
         shards,
-        load: Load::OpenLoop {
-            rate_per_second: rate,
-            stages: Vec::new(),
-            arrival: Arrival::Constant,
-            pacing_grid_nanoseconds: grid,
-            unsent_after_nanoseconds: 10 * SECOND,
-        },
+        load: OpenLoop { pacing_grid_nanoseconds: grid, ..OpenLoop::at(rate) }.load(),
         connections: 48 / shards,
         pipeline,
         warmup_nanoseconds: 100 * MILLISECOND,

@@ -6,7 +6,7 @@ use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, PreloadPa
 use redisbench_wire::snapshot::{Snapshot, Stage};
 
 use crate::harness::{
-    Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
+    Bench, MILLISECOND, OpenLoop, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
 };
 use crate::support::{RedisCluster, RedisServer, wait_until};
 
@@ -92,13 +92,9 @@ async fn open_loop_schedules_exactly_its_rate() {
 async fn open_loop_on_a_grid_schedules_every_request() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
-    plan.load = Load::OpenLoop {
-        rate_per_second: 10_000,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: MILLISECOND,
-        unsent_after_nanoseconds: SECOND,
-    };
+    plan.load =
+        OpenLoop { pacing_grid_nanoseconds: MILLISECOND, unsent_after_nanoseconds: SECOND, ..OpenLoop::at(10_000) }
+            .load();
     plan.bound = Bound::Requests { count: 1001, max_nanoseconds: 20 * SECOND };
     let snapshot = run(plan, standalone(&server), 2).await;
     assert_eq!(snapshot.total.scheduled, 1001);
@@ -110,13 +106,11 @@ async fn stages_schedule_what_lies_below_their_line() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
     let stage = |nanoseconds, from_per_second, to_per_second| RateStage { nanoseconds, from_per_second, to_per_second };
-    plan.load = Load::OpenLoop {
-        rate_per_second: 1000,
+    plan.load = OpenLoop {
         stages: vec![stage(300 * MILLISECOND, 1000, 9000), stage(100 * MILLISECOND, 2000, 2000)],
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: 10 * SECOND,
-    };
+        ..OpenLoop::at(1000)
+    }
+    .load();
     plan.connections = 4;
     plan.pipeline = 8;
     plan.warmup_nanoseconds = 100 * MILLISECOND;
@@ -134,13 +128,7 @@ async fn poisson_arrivals_are_those_of_the_seed() {
     for seed in [7, 7, 8] {
         let mut plan = plan();
         plan.workload.seed = seed;
-        plan.load = Load::OpenLoop {
-            rate_per_second: 10_000,
-            stages: Vec::new(),
-            arrival: Arrival::Poisson,
-            pacing_grid_nanoseconds: 0,
-            unsent_after_nanoseconds: 10 * SECOND,
-        };
+        plan.load = OpenLoop { arrival: Arrival::Poisson, ..OpenLoop::at(10_000) }.load();
         plan.connections = 4;
         plan.pipeline = 8;
         plan.warmup_nanoseconds = 50 * MILLISECOND;
@@ -294,13 +282,7 @@ async fn a_silent_server_gives_timeouts() {
 async fn a_full_open_loop_gives_up_in_time() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
-    plan.load = Load::OpenLoop {
-        rate_per_second: 2000,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: 50 * MILLISECOND,
-    };
+    plan.load = OpenLoop { unsent_after_nanoseconds: 50 * MILLISECOND, ..OpenLoop::at(2000) }.load();
     plan.bound = Bound::Duration { nanoseconds: 500 * MILLISECOND };
     let mut bench = Bench::new(plan, standalone(&server), 1);
     bench.connect().await;

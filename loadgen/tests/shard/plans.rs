@@ -1,11 +1,12 @@
 //! Plans of a single shard.
 
 use redisbench_wire::plan::{
-    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
-    ShardPlan, Target, Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
+    Target, Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
 };
 
 use crate::client::RUN;
+pub use crate::support::load::open_loop;
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -79,15 +80,4 @@ pub fn clustered(endpoint: &str) -> ShardPlan {
     let mut plan = plan(endpoint);
     plan.target.topology = Topology::Cluster;
     plan
-}
-
-/// Requests at an even rate.
-pub fn open_loop(rate_per_second: u64) -> Load {
-    Load::OpenLoop {
-        rate_per_second,
-        stages: Vec::new(),
-        arrival: Arrival::Constant,
-        pacing_grid_nanoseconds: 0,
-        unsent_after_nanoseconds: 10 * SECOND,
-    }
 }

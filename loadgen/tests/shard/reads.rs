@@ -1,7 +1,7 @@
 //! Replicas of a real cluster that are read from, and how a shard learns who they are.
 
 use redisbench_loadgen::cluster::slot_of;
-use redisbench_wire::plan::{Bound, Preload, ReadFrom, ShardPlan};
+use redisbench_wire::plan::{Bound, Preload, READS, ReadFrom, ShardPlan};
 use redisbench_wire::snapshot::{NodeTally, Snapshot};
 use redisbench_wire::topology::ChangeKind;
 use redisbench_wire::{Detail, FailureReason, ShardPhase};
@@ -160,4 +160,15 @@ async fn a_redirect_to_a_name_that_is_not_known_waits_for_the_map() {
     assert!(snapshot.total.redirected > 0);
     let added = format!("localhost:{}", cluster.nodes[2].address().port());
     assert!(snapshot.nodes.iter().any(|node| node.address == added && node.requests > 0), "{:?}", snapshot.nodes);
+}
+
+#[test]
+fn what_is_said_to_only_read_the_server_flags_so() {
+    let server = RedisServer::start(&[]);
+    let words: Vec<&str> = ["COMMAND", "INFO"].into_iter().chain(READS.iter().copied()).collect();
+    let flagged = |command: &redis::Value| format!("{command:?}").contains("readonly");
+    let told: Vec<redis::Value> = server.ask(&words);
+    let wrong: Vec<_> =
+        READS.iter().zip(&told).filter(|(_, command)| !flagged(command)).map(|(name, _)| name).collect();
+    assert!(wrong.is_empty() && told.len() == READS.len(), "{wrong:?}");
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
+pub mod load;
 pub mod log;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
