@@ -94,7 +94,8 @@ pub enum Truth {
 }
 
 impl Truth {
-    fn as_str(self) -> &'static str {
+    /// As a condition has it.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
             Self::False => "False",

@@ -1,6 +1,6 @@
 //! The status of a run that is over.
 
-use super::conditions::{Conditions, Truth, condition, reason};
+use super::conditions::{Conditions, Truth, condition, find, reason};
 use super::trials::{add_line, worst};
 use super::{Finished, Subject, thresholds, verification};
 use crate::api::RedisBenchmarkStatus;
@@ -32,6 +32,7 @@ impl Subject<'_> {
         let mut summary = finished.summary.clone();
         if several {
             add_line(status, finished);
+            self.verified_trial(status, finished);
             (status.result, status.verdict) = (None, worst(&status.trials, finished.of));
             let verdict = status.verdict.as_ref().map(|verdict| format!("{:?}", verdict.value));
             summary = Summary { shards: summary.shards, verdict, ..Summary::default() };
@@ -68,6 +69,20 @@ impl Subject<'_> {
         status.summary = Some(summary);
         self.ended(status, why, &message);
         Some((why.to_owned(), message))
+    }
+
+    /// The condition Verified after one more trial of several: the worst of them, and of those the last.
+    pub(super) fn verified_trial(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) {
+        let found = finished.result.as_ref().and_then(|result| result.verification.as_ref());
+        let (Some(found), Some(trial)) = (found, &finished.trial) else { return };
+        let (truth, why, message) = verification::condition(found);
+        let badness = |status: &str| ["True", "Unknown", "False"].iter().position(|known| *known == status);
+        let known = find(status, condition::VERIFIED).and_then(|known| badness(&known.status));
+        if trial.index > 0 && known > badness(truth.as_str()) {
+            return;
+        }
+        let message = format!("trial {} of {}: {message}", trial.index.saturating_add(1), finished.of);
+        Conditions::new(status, self.generation, self.now).set(condition::VERIFIED, truth, why, &message);
     }
 
     /// Sets all conditions of a terminal phase, which `status` already has together with its verdict. `why` is the

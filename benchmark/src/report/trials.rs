@@ -67,6 +67,7 @@ impl Subject<'_> {
     pub fn next_trial(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) -> (String, String) {
         add_line(status, finished);
         status.thresholds = thresholds::worse(&status.thresholds, &finished.thresholds);
+        self.verified_trial(status, finished);
         let index = finished.trial.as_ref().map_or(0, |trial| trial.index);
         let desired = self.spec.shards.count;
         status.phase = Phase::Preparing;

@@ -1,8 +1,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::status::{Artifact, Requests};
+use crate::api::status::{Artifact, Requests, VerificationResult};
 use crate::plan::MOST_TRIALS;
+use crate::report::conditions::{condition, find};
 use crate::sample::{open_loop, outcome, snapshot};
 
 fn finished(trial: u32, of: u32) -> Finished {
@@ -58,6 +59,30 @@ fn trials_follow_one_another_to_the_end() {
     );
     assert_eq!((status.trials.len(), status.result.as_ref()), (3, None));
     assert_eq!(crate::api::status_problems(&status), []);
+}
+
+#[test]
+fn the_worst_trial_decides_whether_a_run_is_verified() {
+    let benchmark = crate::api::read(&crate::sample::object()).unwrap();
+    let subject = subject(&benchmark);
+    let verified = |lost_writes: [u64; 3]| {
+        let mut status = RedisBenchmarkStatus::default();
+        for (index, lost_writes) in (0..).zip(lost_writes) {
+            let mut finished = finished(index, 3);
+            let found = VerificationResult { checked: 500, lost_writes, ..VerificationResult::default() };
+            finished.result.as_mut().unwrap().verification = Some(found);
+            if index < 2 {
+                subject.next_trial(&mut status, &finished);
+            } else {
+                subject.over(&mut status, &finished);
+            }
+        }
+        let condition = find(&status, condition::VERIFIED).unwrap();
+        (condition.status.clone(), condition.message.clone())
+    };
+    let told = |(status, message): (&str, &str)| (status.to_owned(), message.to_owned());
+    assert_eq!(verified([0, 0, 0]), told(("True", "trial 3 of 3: 500 replies were checked, and nothing is wrong")));
+    assert_eq!(verified([0, 7, 0]), told(("False", "trial 2 of 3: 500 replies were checked: 7 lost writes")));
 }
 
 #[test]
