@@ -4,7 +4,7 @@ mod generator;
 
 use std::time::Duration;
 
-use redisbench_wire::plan::{Arrival, Load, Trust};
+use redisbench_wire::plan::{Arrival, Load, Transport, Trust};
 
 use crate::api::Validated;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
@@ -92,10 +92,15 @@ fn keys_unread(merged: &Merged) -> Option<VerdictReason> {
 
 /// No doubt about the numbers, but about whose they are.
 fn not_verified(spec: &Validated) -> Option<VerdictReason> {
-    let tls = spec.target.tls.as_ref().filter(|tls| tls.trust == Trust::Anyone)?;
+    let servers = spec.target.tls.as_ref().map(|tls| ("spec.targets[0].tls", tls));
+    let sentinels = spec.target.sentinels.as_ref().and_then(|own| match &own.transport {
+        Transport::Tls(tls) => Some(("spec.targets[0].sentinel.transport.tls", tls)),
+        Transport::SameAsTarget | Transport::Plain => None,
+    });
+    let (field, tls) = servers.into_iter().chain(sentinels).find(|(_, tls)| tls.trust == Trust::Anyone)?;
     let message = format!(
-        "no certificate of target {} was verified: spec.targets[0].tls.insecureSkipVerify is set{}; name its authority in \
-         spec.targets[0].tls.caSecretRef instead",
+        "no certificate of target {} was verified: {field}.insecureSkipVerify is set{}; name its authority in \
+         {field}.caSecretRef instead",
         spec.target.name,
         if tls.client_certificate { ", so the client's certificate went to whoever answered" } else { "" }
     );

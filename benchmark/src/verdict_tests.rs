@@ -115,3 +115,18 @@ fn slots_without_answers_are_told_and_spoil_a_closed_loop() {
     assert_eq!(kinds, [(ReasonKind::Unavailable, VerdictValue::Invalid)]);
     assert!(message.starts_with("the target got no answers for 1.50 s, from a:1: 15.00 % of the time"), "{message}");
 }
+
+#[test]
+fn sentinels_whose_certificates_nobody_verifies_are_noted_too() {
+    let mut spec = open_loop(1);
+    let tls = redisbench_wire::plan::Tls {
+        trust: Trust::Anyone,
+        client_certificate: false,
+        server_name: None,
+        minimum_version: redisbench_wire::plan::TlsVersion::Tls12,
+    };
+    spec.target.sentinels =
+        Some(redisbench_wire::plan::Sentinels { authenticate: false, transport: Transport::Tls(tls) });
+    let note = not_verified(&spec).unwrap();
+    assert!(note.message.contains("spec.targets[0].sentinel.transport.tls.insecureSkipVerify"), "{}", note.message);
+}

@@ -11,16 +11,24 @@ pub struct Credentials {
     pub password: String,
 }
 
+impl Credentials {
+    /// As a shard reads them: name and content of each file.
+    pub fn into_files(self) -> Vec<(&'static str, String)> {
+        let username = self.username.map(|username| ("username", username));
+        [("password", self.password)].into_iter().chain(username).collect()
+    }
+}
+
 impl fmt::Debug for Credentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Credentials(..)")
     }
 }
 
-/// The files of a shard for TLS to the target, by name. Printed nowhere, `Debug` included.
+/// The files of a shard for TLS to the target, or for its sentinels, by name. Printed nowhere, `Debug` included.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Certificates {
-    /// Name and content, in PEM.
+    /// Name and content.
     pub files: Vec<(&'static str, String)>,
 }
 

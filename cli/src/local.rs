@@ -132,6 +132,7 @@ async fn measure(
         credential: &credential,
         target: order.credentials.as_ref(),
         certificates: &order.certificates,
+        sentinels: &order.sentinels,
     };
     let shards = Shards::start(&setting).await?;
     let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);

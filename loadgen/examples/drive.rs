@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -23,6 +24,8 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
 const SECOND: u64 = 1_000_000_000;
+/// How long a server may be out of reach.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Options of a measurement.
 #[derive(Debug, Parser)]
@@ -77,7 +80,7 @@ async fn main() -> anyhow::Result<()> {
         sender,
     )?;
     engine.connect()?;
-    let mut prepared = false;
+    let (mut prepared, mut failing) = (false, None);
     while let Some(event) = events.recv().await {
         match event {
             // Every worker may tell of it.
@@ -85,7 +88,12 @@ async fn main() -> anyhow::Result<()> {
                 engine.preload()?;
             }
             EngineEvent::Preloaded { .. } => engine.start(monotonic_nanoseconds() + SECOND / 10, 1)?,
-            EngineEvent::Connected { .. } | EngineEvent::PreloadProgress { .. } => {}
+            EngineEvent::Connected { .. } | EngineEvent::PreloadProgress { .. } => failing = None,
+            // The engine tries for ever: whoever has it decides how long.
+            EngineEvent::ConnectFailed { message, .. } => {
+                let since = failing.get_or_insert_with(Instant::now);
+                anyhow::ensure!(since.elapsed() < PATIENCE, "no connection for {PATIENCE:?}: {message}");
+            }
             EngineEvent::PreloadFailed { message } => anyhow::bail!("the preload failed: {message}"),
             EngineEvent::Finished { .. } => break,
             other => println!("{other:?}"),
@@ -190,6 +198,7 @@ fn plan(options: &Options) -> ShardPlan {
             database: 0,
             address_map: Vec::new(),
             master_name: None,
+            sentinels: None,
             read_from: redisbench_wire::plan::ReadFrom::Primary,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,

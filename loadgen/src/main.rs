@@ -67,6 +67,10 @@ struct Shard {
     /// Directory of ca.crt, tls.crt and tls.key for TLS to the target; read are those that the plan asks for
     #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/target-tls")]
     target_tls: PathBuf,
+    /// Directory of what sentinels ask for of their own: username (may be absent), password, ca.crt, tls.crt and tls.key;
+    /// read are those that the plan asks for
+    #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/sentinel")]
+    sentinel_secrets: PathBuf,
     /// The most worker threads. Without it as many as the processors that the cgroup's limit and the affinity leave
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
@@ -201,7 +205,11 @@ async fn serve(arguments: Shard) -> anyhow::Result<u8> {
             incarnation: arguments.incarnation,
             host: arguments.host,
         },
-        mounts: Mounts { credentials: arguments.target_credentials, tls: arguments.target_tls },
+        mounts: Mounts {
+            credentials: arguments.target_credentials,
+            tls: arguments.target_tls,
+            sentinels: arguments.sentinel_secrets,
+        },
         workers,
     };
     Ok(run(settings, credential, listener, terminated).await.code())

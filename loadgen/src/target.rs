@@ -21,11 +21,11 @@ mod tls;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redisbench_wire::plan::{ShardPlan, Target, Topology as Kind};
+use redisbench_wire::plan::{Sentinels, ShardPlan, Target, Topology as Kind, Transport};
 use redisbench_wire::{FailureReason, ShardFailure};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{sleep, timeout};
@@ -123,6 +123,8 @@ pub struct Mounts {
     pub credentials: PathBuf,
     /// Folder of `ca.crt`, `tls.crt` and `tls.key`.
     pub tls: PathBuf,
+    /// Folder of all of these that are for sentinels.
+    pub sentinels: PathBuf,
 }
 
 /// What lets us in: who to be, and whom to trust.
@@ -130,6 +132,8 @@ pub struct Mounts {
 struct Access {
     credentials: Option<Credentials>,
     security: Option<Security>,
+    /// The same for sentinels, if they ask for something of their own.
+    sentinels: Option<Box<Self>>,
 }
 
 impl Access {
@@ -146,7 +150,34 @@ impl Access {
             let security = Security::read(tls, &mounts.tls).await;
             access.security = Some(security.map_err(|problem| advice::insecure(&target.name, &problem))?);
         }
+        if let Some(own) = &target.sentinels {
+            let read = access.of_sentinels(target, own, &mounts.sentinels).await;
+            access.sentinels = Some(Box::new(read.map_err(|failure| advice::of_sentinels(target, &failure))?));
+        }
         Ok(access)
+    }
+
+    /// What sentinels have no `own` of is that of the servers.
+    async fn of_sentinels(&self, target: &Target, own: &Sentinels, mount: &Path) -> Result<Self, ShardFailure> {
+        let credentials = if own.authenticate {
+            let credentials = Credentials::read(mount).await;
+            Some(credentials.map_err(|problem| advice::unreadable_credentials(&target.name, &problem))?)
+        } else {
+            self.credentials.clone()
+        };
+        let security = match &own.transport {
+            Transport::SameAsTarget => self.security.clone(),
+            Transport::Plain => None,
+            Transport::Tls(tls) => {
+                let security = Security::read(tls, mount).await;
+                Some(security.map_err(|problem| advice::insecure(&target.name, &problem))?)
+            }
+        };
+        Ok(Self { credentials, security, sentinels: None })
+    }
+
+    fn for_sentinels(&self) -> &Self {
+        self.sentinels.as_deref().unwrap_or(self)
     }
 }
 

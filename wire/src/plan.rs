@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 pub use load::{Arrival, Bound, Load, PipelineMode, RateStage};
 pub use options::{Fill, Script, Transaction, Wait, WorkloadOptions};
 pub use reads::{READS, only_reads};
-pub use target::{AddressMapping, Protocol, ReadFrom, Target, Tls, TlsVersion, Topology, Trust};
+pub use target::{AddressMapping, Protocol, ReadFrom, Sentinels, Target, Tls, TlsVersion, Topology, Transport, Trust};
 pub use verify::{Followed, Role, Verify};
 pub use workload::{
     HotKeys, KeyPattern, Keys, Operation, Part, ValueContent, ValueSize, Values, WeightedSize, Workload,
@@ -170,6 +170,7 @@ pub(crate) mod tests {
                 database: 0,
                 address_map: Vec::new(),
                 master_name: None,
+                sentinels: None,
                 read_from: ReadFrom::Primary,
                 authenticate: false,
                 protocol: Protocol::Resp2,

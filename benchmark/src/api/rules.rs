@@ -111,6 +111,27 @@ pub(super) const RULES: &[Rule] = &[
         field: Some(".sentinel"),
     },
     Rule {
+        at: "spec.targets.[].sentinel.transport",
+        condition: "self.type != 'TLS' || has(self.tls)",
+        message: "tls must be set for type TLS, such as tls: {}",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec.targets.[].sentinel.transport",
+        condition: "self.type == 'TLS' || !has(self.tls)",
+        message: "tls goes with type TLS only: remove it, or set type to TLS",
+        expression: None,
+        field: Some(".tls"),
+    },
+    Rule {
+        at: "spec.targets.[].sentinel.transport.tls",
+        condition: "!self.insecureSkipVerify || !has(self.caSecretRef)",
+        message: "caSecretRef must not be set with insecureSkipVerify, which takes any certificate: remove one of them",
+        expression: None,
+        field: Some(".caSecretRef"),
+    },
+    Rule {
         at: "spec.targets.[].tls",
         condition: "!self.insecureSkipVerify || !has(self.caSecretRef)",
         message: "caSecretRef must not be set with insecureSkipVerify, which takes any certificate: remove one of them",

@@ -122,6 +122,38 @@ pub struct SentinelSpec {
     /// The name by which sentinels know the primary: letters, digits, `.`, `-` and `_`, as in `sentinel monitor`.
     #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
     pub master_name: String,
+    /// How to authenticate at the sentinels. Not set by default: one that asks for a password gets that of the target's
+    /// own `auth`, and the others none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<AuthSpec>,
+    /// How to speak to the sentinels. By default as to the servers.
+    #[serde(default)]
+    pub transport: TransportSpec,
+}
+
+/// How to speak to sentinels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TransportSpec {
+    /// `SameAsTarget`, as to the servers, within TLS if the target's `tls` is set; `Plain`, in the clear; `TLS`, as the
+    /// `tls` here says. Default `SameAsTarget`.
+    #[serde(default, rename = "type")]
+    pub kind: TransportType,
+    /// For type `TLS`, and required then; `{}` is enough for a certificate of a public authority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsSpec>,
+}
+
+/// A way to speak to sentinels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TransportType {
+    /// As to the servers.
+    #[default]
+    SameAsTarget,
+    /// In the clear.
+    Plain,
+    /// Within TLS of their own.
+    TLS,
 }
 
 /// A version of Redis's protocol.
@@ -219,7 +251,7 @@ pub struct CertificateSecretRef {
     pub name: String,
 }
 
-/// Where the secrets are that a target wants to see. Shards get them as files.
+/// Where the secrets are that servers want to see. Shards get them as files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetSecrets {
     /// User name and password.
@@ -231,14 +263,38 @@ pub struct TargetSecrets {
 }
 
 impl TargetSecrets {
+    /// What the servers of a target want to see.
     pub(super) fn of(target: &TargetSpec) -> Self {
-        let tls = target.tls.clone().unwrap_or_default();
+        Self::new(target.auth.as_ref(), target.tls.as_ref())
+    }
+
+    /// What its sentinels want to see that is of their own.
+    pub(super) fn of_sentinels(target: &TargetSpec) -> Self {
+        let sentinel = target.sentinel.as_ref();
+        Self::new(sentinel.and_then(|own| own.auth.as_ref()), sentinel.and_then(|own| own.transport.tls.as_ref()))
+    }
+
+    fn new(auth: Option<&AuthSpec>, tls: Option<&TlsSpec>) -> Self {
         Self {
-            credentials: target.auth.as_ref().map(|auth| auth.secret_ref.clone()),
-            authorities: tls.ca_secret_ref,
-            certificate: tls.client_certificate_secret_ref,
+            credentials: auth.map(|auth| auth.secret_ref.clone()),
+            authorities: tls.and_then(|tls| tls.ca_secret_ref.clone()),
+            certificate: tls.and_then(|tls| tls.client_certificate_secret_ref.clone()),
         }
     }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What keeps a target from being loaded by a cluster's pods, although this machine can: the API server's schema refuses it.
+pub fn of_one_machine(targets: &[TargetSpec]) -> Option<Problem> {
+    let endpoints =
+        || targets.iter().zip(0..).flat_map(|(target, at)| target.endpoints.iter().map(move |text| (at, text)));
+    let (at, file) = endpoints().find(|(_, endpoint)| endpoint::is_file(endpoint))?;
+    let message = "a UNIX socket is of one machine: name host:port, or use `kubectl redisbench local` there";
+    Some(Problem::new(format!("spec.targets[{at}].endpoints"), file, message))
 }
 
 /// Checks the first target.
@@ -292,20 +348,42 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
             ReadFrom::PreferReplica => plan::ReadFrom::PreferReplica,
         },
         master_name: target.sentinel.as_ref().map(|sentinel| sentinel.master_name.clone()),
+        sentinels: target.sentinel.as_ref().and_then(|sentinel| check_sentinels(sentinel, problems)),
         protocol: match target.protocol {
             Protocol::RESP2 => plan::Protocol::Resp2,
             Protocol::RESP3 => plan::Protocol::Resp3,
         },
         database: target.database,
         authenticate: target.auth.is_some(),
-        tls: target.tls.as_ref().map(|tls| check_tls(tls, problems)),
+        tls: target.tls.as_ref().map(|tls| check_tls(tls, "spec.targets[0].tls", problems)),
     }
 }
 
-fn check_tls(tls: &TlsSpec, problems: &mut Vec<Problem>) -> plan::Tls {
+fn check_sentinels(sentinel: &SentinelSpec, problems: &mut Vec<Problem>) -> Option<plan::Sentinels> {
+    const FIELD: &str = "spec.targets[0].sentinel.transport.tls";
+    let TransportSpec { kind, tls } = &sentinel.transport;
+    let planned = tls.as_ref().map(|tls| check_tls(tls, FIELD, problems));
+    let transport = match (kind, planned) {
+        (TransportType::TLS, Some(tls)) => plan::Transport::Tls(tls),
+        (TransportType::TLS, None) => {
+            problems.push(Problem::new(FIELD, "", "must be set for type TLS, such as tls: {}"));
+            plan::Transport::SameAsTarget
+        }
+        (other, planned) => {
+            if planned.is_some() {
+                problems.push(Problem::new(FIELD, "", "goes with type TLS only: remove it, or set type to TLS"));
+            }
+            if *other == TransportType::Plain { plan::Transport::Plain } else { plan::Transport::SameAsTarget }
+        }
+    };
+    let own = plan::Sentinels { authenticate: sentinel.auth.is_some(), transport };
+    (own.authenticate || own.transport != plan::Transport::SameAsTarget).then_some(own)
+}
+
+fn check_tls(tls: &TlsSpec, field: &str, problems: &mut Vec<Problem>) -> plan::Tls {
     if let Some(authorities) = tls.ca_secret_ref.as_ref().filter(|_| tls.insecure_skip_verify) {
         let message = "must not be set with insecureSkipVerify, which takes any certificate: remove one of them";
-        problems.push(Problem::new("spec.targets[0].tls.caSecretRef", &authorities.name, message));
+        problems.push(Problem::new(format!("{field}.caSecretRef"), &authorities.name, message));
     }
     plan::Tls {
         trust: match &tls.ca_secret_ref {

@@ -65,6 +65,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     Ok(Validated {
         target,
         secrets: spec.targets.first().map(TargetSecrets::of).unwrap_or_default(),
+        sentinel_secrets: spec.targets.first().map(TargetSecrets::of_sentinels).unwrap_or_default(),
         workload,
         preload: match spec.preload.mode {
             PreloadMode::None => plan::Preload::None,

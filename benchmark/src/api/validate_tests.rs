@@ -99,6 +99,38 @@ fn sentinels_have_a_name_for_the_primary() {
 }
 
 #[test]
+fn sentinels_may_ask_for_something_of_their_own() {
+    let target = |own: Value| {
+        let mut sentinel = json!({"masterName": "mymaster"});
+        sentinel.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        json!({"targets": [{"name": "r", "type": "Sentinel", "endpoints": ["s:1"], "sentinel": sentinel}]})
+    };
+    let planned = |own: Value| {
+        let validated = validate(&with(&target(own)).spec, "cart").unwrap();
+        (validated.target.sentinels, validated.sentinel_secrets)
+    };
+    assert_eq!(planned(json!({})), (None, TargetSecrets::default()));
+    let (own, secrets) = planned(json!({"auth": {"secretRef": {"name": "s"}}, "transport": {"type": "Plain"}}));
+    assert_eq!(own, Some(plan::Sentinels { authenticate: true, transport: plan::Transport::Plain }));
+    assert_eq!(secrets.credentials.map(|secret| secret.name), Some("s".into()));
+    let (own, secrets) = planned(json!({"transport": {"type": "TLS", "tls": {"caSecretRef": {"name": "ca"}}}}));
+    let plan::Transport::Tls(tls) = own.unwrap().transport else { panic!() };
+    assert_eq!((tls.trust, secrets.authorities.map(|secret| secret.name)), (plan::Trust::Mounted, Some("ca".into())));
+    let insecure = json!({"caSecretRef": {"name": "ca"}, "insecureSkipVerify": true});
+    for (transport, problem) in [
+        (json!({"type": "TLS"}), ": must be set for type TLS, such as tls: {}"),
+        (json!({"tls": {}}), ": goes with type TLS only: remove it, or set type to TLS"),
+        (
+            json!({"type": "TLS", "tls": insecure}),
+            ".caSecretRef: ca: must not be set with insecureSkipVerify, which takes any certificate: remove one of them",
+        ),
+    ] {
+        let problem = format!("spec.targets[0].sentinel.transport.tls{problem}");
+        assert_eq!(problems(&target(json!({"transport": transport}))), [problem]);
+    }
+}
+
+#[test]
 fn a_unix_socket_is_for_one_server_in_the_clear() {
     let target = |kind: &str, tls: Value| json!({"targets": [{"name": "r", "type": kind, "endpoints": ["unix:/run/redis.sock"], "tls": tls}]});
     assert_eq!(problems(&target("Standalone", Value::Null)), Vec::<String>::new());

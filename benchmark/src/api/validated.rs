@@ -14,6 +14,8 @@ pub struct Validated {
     pub target: plan::Target,
     /// Where the secrets are that it wants to see.
     pub secrets: TargetSecrets,
+    /// Where those are that its sentinels want to see of their own.
+    pub sentinel_secrets: TargetSecrets,
     /// What is asked of it.
     pub workload: plan::Workload,
     /// What is written before.

@@ -13,7 +13,7 @@ use redisbench_benchmark::report::Subject;
 use redisbench_wire::plan::Topology;
 
 use super::GENERATION;
-use super::secrets::Secrets;
+use super::secrets::{SERVERS, Secrets};
 use crate::arguments::LocalArguments;
 use crate::credentials::{Certificates, Credentials};
 use crate::manifest::{self, Problem};
@@ -31,6 +31,8 @@ pub struct Order {
     pub credentials: Option<Credentials>,
     /// What it asks for within TLS: the files of a shard by their names.
     pub certificates: Certificates,
+    /// What its sentinels ask for that is of their own: the files of a shard by their names.
+    pub sentinels: Certificates,
     /// What else stands in the file, and is not for us.
     pub skipped: Vec<String>,
 }
@@ -59,10 +61,11 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
     }
     let secrets = Secrets { documents: &manifest.secrets, directories: &arguments.secret };
     let wanted = &validated.secrets;
-    let credentials = wanted.credentials.as_ref().map(|reference| secrets.credentials(reference)).transpose();
+    let credentials = wanted.credentials.as_ref().map(|reference| secrets.credentials(SERVERS, reference)).transpose();
     let credentials = credentials.map_err(|problem| vec![problem])?;
-    let certificates = secrets.certificates(wanted).map_err(|problem| vec![problem])?;
-    Ok(Order { benchmark, plan, validated, credentials, certificates, skipped: manifest.skipped })
+    let certificates = secrets.certificates(SERVERS, wanted).map_err(|problem| vec![problem])?;
+    let sentinels = secrets.of_sentinels(&validated.sentinel_secrets).map_err(|problem| vec![problem])?;
+    Ok(Order { benchmark, plan, validated, credentials, certificates, sentinels, skipped: manifest.skipped })
 }
 
 impl Order {
@@ -89,6 +92,7 @@ impl Order {
             if target.topology == Topology::Sentinel {
                 target.topology = Topology::Standalone;
                 target.master_name = None;
+                target.sentinels = None;
             }
             target.endpoints.clone_from(&endpoints);
             target.tls = None;
@@ -96,6 +100,7 @@ impl Order {
         });
         self.validated = self.plan.largest().clone();
         self.certificates = Certificates::default();
+        self.sentinels = Certificates::default();
         if let Some(target) = self.benchmark.spec.targets.first_mut() {
             target.endpoints = endpoints;
             target.tls = None;

@@ -15,6 +15,20 @@ use crate::manifest::Problem;
 /// Kubernetes' own bound of a Secret.
 const LARGEST_FILE: u64 = 1 << 20;
 
+/// Fields of the manifest that name Secrets.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields {
+    auth: &'static str,
+    tls: &'static str,
+}
+
+/// Of the target's servers.
+pub const SERVERS: Fields = Fields { auth: "spec.targets[0].auth", tls: "spec.targets[0].tls" };
+
+/// Of its sentinels.
+pub const SENTINELS: Fields =
+    Fields { auth: "spec.targets[0].sentinel.auth", tls: "spec.targets[0].sentinel.transport.tls" };
+
 /// Where Secrets may be: in directories (`--secret NAME=DIR`), else among the manifest's documents.
 #[derive(Clone, Copy)]
 pub struct Secrets<'a> {
@@ -29,9 +43,9 @@ impl Secrets<'_> {
     ///
     /// # Errors
     /// When the Secret or one of its keys is not there, or is no text.
-    pub fn credentials(&self, reference: &SecretRef) -> Result<Credentials, Problem> {
+    pub fn credentials(&self, fields: Fields, reference: &SecretRef) -> Result<Credentials, Problem> {
         let read = |field: &str, key: &str| {
-            let text = self.read("spec.targets[0].auth.secretRef", field, &reference.name, key)?;
+            let text = self.read(&format!("{}.secretRef", fields.auth), field, &reference.name, key)?;
             // A file made with an editor or `echo` ends with a line break that is no part of the password.
             Ok::<_, Problem>(text.trim_end_matches(['\r', '\n']).to_owned())
         };
@@ -39,20 +53,33 @@ impl Secrets<'_> {
         Ok(Credentials { username, password: read("passwordKey", &reference.password_key)? })
     }
 
-    /// Finds what TLS to the target takes: nothing, if that is nothing.
+    /// Finds what TLS takes: nothing, if that is nothing.
     ///
     /// # Errors
     /// As [`Self::credentials`].
-    pub fn certificates(&self, wanted: &TargetSecrets) -> Result<Certificates, Problem> {
+    pub fn certificates(&self, fields: Fields, wanted: &TargetSecrets) -> Result<Certificates, Problem> {
         let mut files = Vec::new();
         if let Some(AuthoritySecretRef { name, key }) = &wanted.authorities {
-            files.push(("ca.crt", self.read("spec.targets[0].tls.caSecretRef", "key", name, key)?));
+            files.push(("ca.crt", self.read(&format!("{}.caSecretRef", fields.tls), "key", name, key)?));
         }
         for key in wanted.certificate.iter().flat_map(|_| ["tls.crt", "tls.key"]) {
             let name = wanted.certificate.as_ref().map_or("", |secret| secret.name.as_str());
-            files.push((key, self.read("spec.targets[0].tls.clientCertificateSecretRef", "name", name, key)?));
+            let reference = format!("{}.clientCertificateSecretRef", fields.tls);
+            files.push((key, self.read(&reference, "name", name, key)?));
         }
         Ok(Certificates { files })
+    }
+
+    /// Finds what sentinels want to see of their own, all in one: nothing, if that is nothing.
+    ///
+    /// # Errors
+    /// As [`Self::credentials`].
+    pub fn of_sentinels(&self, wanted: &TargetSecrets) -> Result<Certificates, Problem> {
+        let mut own = self.certificates(SENTINELS, wanted)?;
+        if let Some(reference) = &wanted.credentials {
+            own.files.extend(self.credentials(SENTINELS, reference)?.into_files());
+        }
+        Ok(own)
     }
 
     /// What stands under `key` of the Secret `name`, as `reference` asks for it in its `field`.
@@ -141,7 +168,7 @@ mod tests {
         documents: &[Secret],
         directories: &[(String, PathBuf)],
     ) -> Result<Credentials, Problem> {
-        Secrets { documents, directories }.credentials(reference)
+        Secrets { documents, directories }.credentials(SERVERS, reference)
     }
 
     #[test]
@@ -157,13 +184,29 @@ mod tests {
             authorities: Some(AuthoritySecretRef { name: "s".into(), key: "password".into() }),
             certificate: Some(CertificateSecretRef { name: "client".into() }),
         };
-        let files = secrets.certificates(&wanted).unwrap().files;
+        let files = secrets.certificates(SERVERS, &wanted).unwrap().files;
         let named = |name: &'static str, text: &str| (name, text.to_owned());
         assert_eq!(files, [named("ca.crt", "new\n"), named("tls.crt", "tls.crt"), named("tls.key", "tls.key")]);
         fs::remove_file(directory.path().join("tls.key")).unwrap();
-        let problem = secrets.certificates(&wanted).unwrap_err();
+        let problem = secrets.certificates(SERVERS, &wanted).unwrap_err();
         assert_eq!(problem.field, "spec.targets[0].tls.clientCertificateSecretRef.name");
-        assert_eq!(secrets.certificates(&TargetSecrets::default()), Ok(Certificates::default()));
+        assert_eq!(secrets.certificates(SERVERS, &TargetSecrets::default()), Ok(Certificates::default()));
+    }
+
+    #[test]
+    fn what_is_of_sentinels_is_in_one_folder() {
+        let secrets = Secrets { documents: &[secret()], directories: &[] };
+        let wanted = TargetSecrets {
+            credentials: Some(reference(Some("user"))),
+            authorities: Some(AuthoritySecretRef { name: "s".into(), key: "password".into() }),
+            certificate: None,
+        };
+        let files = secrets.of_sentinels(&wanted).unwrap().files;
+        let named = |name: &'static str, text: &str| (name, text.to_owned());
+        assert_eq!(files, [named("ca.crt", "new\n"), named("password", "new"), named("username", "bob")]);
+        let wanted = TargetSecrets { credentials: Some(reference(Some("none"))), ..TargetSecrets::default() };
+        let problem = secrets.of_sentinels(&wanted).unwrap_err();
+        assert_eq!(problem.field, "spec.targets[0].sentinel.auth.secretRef.usernameKey");
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct Setting<'a> {
     pub target: Option<&'a Credentials>,
     /// What it asks for within TLS.
     pub certificates: &'a Certificates,
+    /// What its sentinels ask for that is of their own.
+    pub sentinels: &'a Certificates,
 }
 
 /// A process that ended otherwise than it was told to.
@@ -198,11 +200,15 @@ fn prepare(setting: &Setting<'_>, shard: u32, host: &str, place: &Path) -> Resul
         write_private(&target, &files).map_err(failed)?;
         words.extend(["--target-credentials".to_owned(), path(&target)]);
     }
-    if !setting.certificates.files.is_empty() {
-        let tls = place.join("target-tls");
-        let files: Vec<_> = setting.certificates.files.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        write_private(&tls, &files).map_err(failed)?;
-        words.extend(["--target-tls".to_owned(), path(&tls)]);
+    for (option, folder, secrets) in
+        [("--target-tls", "target-tls", setting.certificates), ("--sentinel-secrets", "sentinel", setting.sentinels)]
+    {
+        if !secrets.files.is_empty() {
+            let folder = place.join(folder);
+            let files: Vec<_> = secrets.files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+            write_private(&folder, &files).map_err(failed)?;
+            words.extend([option.to_owned(), path(&folder)]);
+        }
     }
     Ok(Prepared { words, incarnation, address_file })
 }

@@ -32,6 +32,9 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     require(target.master_name.is_some() == (target.topology == Topology::Sentinel), || {
         format!("target.masterName goes with topology Sentinel, not with {:?}", target.topology)
     })?;
+    require(target.sentinels.is_none() || target.topology == Topology::Sentinel, || {
+        format!("target.sentinels goes with topology Sentinel, not with {:?}", target.topology)
+    })?;
     require(target.topology != Topology::Cluster || target.database == 0, || {
         format!("target.database is {}, but a cluster has only database 0", target.database)
     })?;

@@ -35,6 +35,7 @@ fn plan(open_loop: bool) -> ShardPlan {
             database: 0,
             address_map: Vec::new(),
             master_name: None,
+            sentinels: None,
             read_from: redisbench_wire::plan::ReadFrom::Primary,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,

@@ -1,5 +1,6 @@
 //! What people are told when a target refuses: what it said, and which field of the manifest to change.
 
+use redisbench_wire::plan::{Target, Transport};
 use redisbench_wire::{FailureReason, ShardFailure, limits};
 
 use super::client::Trouble;
@@ -88,6 +89,15 @@ pub fn not_resolved(target: &str, endpoint: &str, problem: &str) -> ShardFailure
             problem.trim_start_matches("failed to lookup address information: ")
         ),
     )
+}
+
+/// The same about a sentinel: it names the fields of sentinels, where there are some.
+pub fn of_sentinels(target: &Target, said: &ShardFailure) -> ShardFailure {
+    let mut message = said.message.replace("spec.targets[0].auth", "spec.targets[0].sentinel.auth");
+    if target.sentinels.as_ref().is_some_and(|own| own.transport != Transport::SameAsTarget) {
+        message = message.replace("spec.targets[0].tls", "spec.targets[0].sentinel.transport.tls");
+    }
+    failure(said.reason, &message)
 }
 
 /// The server is of another kind.

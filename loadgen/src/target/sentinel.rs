@@ -19,21 +19,27 @@ use super::{Access, Finding, Mounts, advice};
 /// Names in a message.
 const NAMED: usize = 8;
 
-/// Between two questions of a watch. Sentinels let a primary that they replaced on purpose be one for seconds more: it
-/// closes no connection and refuses nothing, so that only they know.
-const WATCH: Duration = Duration::from_secs(1);
+/// Between two questions of a watch; longer the more shards there are, so that all of them ask at most 1,000 times in a
+/// second. Sentinels let a primary that they replaced on purpose be one for seconds more: it closes no connection and
+/// refuses nothing, so that only they know. They would publish it too (`+switch-master`), but only to whom their ACL lets
+/// subscribe, and some milliseconds sooner; and as a message may be lost, they would have to be asked nevertheless.
+const WATCH: Duration = Duration::from_millis(100);
+/// Until sentinels are looked for again of which none answers.
+const MISSED: Duration = Duration::from_secs(1);
 const CONNECT: Duration = Duration::from_secs(5);
 /// From one sentinel's answer to the next one's.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Asks every second who the primary is, over a connection that is kept, and tells whenever it is another than before.
+/// Asks again and again who the primary is, over a connection that is kept, and tells whenever it is another than before.
 /// `known` is the first: `host:port`.
 pub async fn watch(plan: Arc<ShardPlan>, mounts: Mounts, mut known: String, moved: mpsc::Sender<()>) {
+    let pause = WATCH.max(Duration::from_millis(1) * plan.shards);
     loop {
         if let Ok(access) = Access::read(&plan, &mounts).await {
+            let access = access.for_sentinels();
             for sentinel in &plan.target.endpoints {
-                let Some(mut client) = reach(sentinel, &access).await else { continue };
-                while let Ok(primary) = ask(&plan.target, sentinel, &access, &mut client).await {
+                let Some(mut client) = reach(sentinel, access).await else { continue };
+                while let Ok(primary) = ask(&plan.target, sentinel, access, &mut client).await {
                     let primary = primary.to_string();
                     if primary != known {
                         known = primary;
@@ -41,11 +47,11 @@ pub async fn watch(plan: Arc<ShardPlan>, mounts: Mounts, mut known: String, move
                             return;
                         }
                     }
-                    sleep(WATCH).await;
+                    sleep(pause).await;
                 }
             }
         }
-        sleep(WATCH).await;
+        sleep(MISSED).await;
     }
 }
 
@@ -63,7 +69,7 @@ async fn reach(sentinel: &str, access: &Access) -> Option<Client> {
 pub async fn named(plan: &ShardPlan, access: &Access, limit: Duration, silent: Option<&str>) -> Vec<Endpoint> {
     let mut asked = JoinSet::new();
     for text in plan.target.endpoints.clone() {
-        let (target, access) = (plan.target.clone(), access.clone());
+        let (target, access) = (plan.target.clone(), access.for_sentinels().clone());
         asked.spawn(async move {
             let mut client = reach(&text, &access).await?;
             ask(&target, &text, &access, &mut client).await.ok()
@@ -85,6 +91,14 @@ pub async fn named(plan: &ShardPlan, access: &Access, limit: Duration, silent: O
 /// Where the first sentinel that answers says the primary is.
 pub async fn primary(plan: &ShardPlan, access: &Access, limit: Duration) -> Result<Endpoint, Finding> {
     let target = &plan.target;
+    first(target, access.for_sentinels(), limit).await.map_err(|finding| match finding {
+        Finding::Failed(failure) => Finding::Failed(advice::of_sentinels(target, &failure)),
+        Finding::Obstacle(failure) => Finding::Obstacle(advice::of_sentinels(target, &failure)),
+        other => other,
+    })
+}
+
+async fn first(target: &Target, access: &Access, limit: Duration) -> Result<Endpoint, Finding> {
     let mut last = None;
     for text in &target.endpoints {
         let Ok(endpoint) = text.parse::<Endpoint>() else {
@@ -111,7 +125,7 @@ pub async fn primary(plan: &ShardPlan, access: &Access, limit: Duration) -> Resu
                     return Err(Finding::Failed(advice::insecure(&target.name, &format!("{text}: {problem}"))));
                 }
                 Err(End::Trouble(Trouble::Foreign(_)))
-                    if target.tls.is_none() && super::tls::speaks_tls(address).await =>
+                    if access.security.is_none() && super::tls::speaks_tls(address).await =>
                 {
                     return Err(Finding::Failed(advice::wants_tls(&target.name, text)));
                 }
@@ -127,8 +141,12 @@ async fn ask(target: &Target, sentinel: &str, access: &Access, client: &mut Clie
     let name = target.master_name.as_deref().unwrap_or_default();
     let mut question = redis::cmd("SENTINEL");
     question.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-    let mut answer = client.ask(&question).await;
-    // Sentinels may have a password of their own; only one that asks for it gets the target's.
+    let own = target.sentinels.as_ref().is_some_and(|own| own.authenticate);
+    let mut answer = Err(Trouble::Refused("NOAUTH".to_owned()));
+    if !own {
+        answer = client.ask(&question).await;
+    }
+    // The servers' password goes only to a sentinel that asks for one.
     if let (Err(trouble), Some(credentials)) = (&answer, &access.credentials)
         && trouble.code() == "NOAUTH"
     {
@@ -150,9 +168,12 @@ async fn ask(target: &Target, sentinel: &str, access: &Access, client: &mut Clie
             );
             Err(Finding::Failed(advice::wrong_topology(&message)).into())
         }
-        Err(trouble) if ["NOAUTH", "WRONGPASS", "NOPERM"].contains(&trouble.code()) => {
-            Err(Finding::Failed(advice::refused_credentials(&target.name, access.credentials.as_ref(), &trouble))
-                .into())
+        Err(trouble)
+            if ["NOAUTH", "WRONGPASS", "NOPERM"].contains(&trouble.code())
+                || trouble.text().contains("without any password configured") =>
+        {
+            let name = format!("{}'s sentinel {sentinel}", target.name);
+            Err(Finding::Failed(advice::refused_credentials(&name, access.credentials.as_ref(), &trouble)).into())
         }
         Err(trouble) => Err(trouble.into()),
     }

@@ -24,6 +24,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
             database: 0,
             address_map: Vec::new(),
             master_name: None,
+            sentinels: None,
             read_from: plan::ReadFrom::Primary,
             authenticate: false,
             protocol: plan::Protocol::Resp2,

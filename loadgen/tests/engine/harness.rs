@@ -15,7 +15,7 @@ use redisbench_wire::snapshot::{Snapshot, Stage};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-pub use crate::support::load::{OpenLoop, open_loop};
+pub use crate::support::load::open_loop;
 use crate::support::{PATIENCE, RedisCluster, RedisServer};
 
 pub const MILLISECOND: u64 = 1_000_000;
@@ -35,6 +35,7 @@ pub fn plan() -> ShardPlan {
             database: 0,
             address_map: Vec::new(),
             master_name: None,
+            sentinels: None,
             read_from: redisbench_wire::plan::ReadFrom::Primary,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,

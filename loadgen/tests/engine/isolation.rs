@@ -7,9 +7,10 @@ use redisbench_loadgen::engine::EngineEvent;
 use redisbench_loadgen::workload::Workload;
 use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
 
-use crate::harness::{Bench, MILLISECOND, OpenLoop, SECOND, assert_complete, open_loop, plan, standalone};
+use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan, standalone};
 use crate::peer::{Peer, Received};
 use crate::support::RedisServer;
+use crate::support::load::OpenLoop;
 
 fn numbered(rate: u64, count: u64, pipeline: u32) -> ShardPlan {
     let mut plan = plan();

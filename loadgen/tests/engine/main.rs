@@ -25,6 +25,7 @@ mod null_server;
 mod peer;
 mod rate;
 mod ratio;
+mod readonly;
 mod resp3;
 mod rooms;
 mod standalone;

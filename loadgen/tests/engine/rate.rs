@@ -7,8 +7,9 @@ use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::Snapshot;
 use tokio::task::JoinHandle;
 
-use crate::harness::{MILLISECOND, OpenLoop, SECOND, plan, run, standalone};
+use crate::harness::{MILLISECOND, SECOND, plan, run, standalone};
 use crate::support::RedisServer;
+use crate::support::load::OpenLoop;
 
 const LENGTH: u64 = 10;
 

@@ -6,8 +6,9 @@ use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, PreloadPa
 use redisbench_wire::snapshot::{Snapshot, Stage};
 
 use crate::harness::{
-    Bench, MILLISECOND, OpenLoop, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
+    Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
 };
+use crate::support::load::OpenLoop;
 use crate::support::{RedisCluster, RedisServer, wait_until};
 
 /// The server ran every request that the snapshot has.

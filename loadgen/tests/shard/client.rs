@@ -244,6 +244,8 @@ pub fn command(directory: &Path, listen: &str) -> Command {
         .arg(directory.join("target"))
         .arg("--target-tls")
         .arg(directory.join("target-tls"))
+        .arg("--sentinel-secrets")
+        .arg(directory.join("sentinel"))
         .arg("--port-file")
         .arg(directory.join("port"))
         .stdin(Stdio::null())

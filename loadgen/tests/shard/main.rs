@@ -22,6 +22,7 @@ mod refusals;
 mod rights;
 mod scripts;
 mod sentinel;
+mod sentinel_access;
 mod tls;
 mod trials;
 mod verify;

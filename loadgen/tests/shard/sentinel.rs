@@ -19,9 +19,10 @@ const RATE: u64 = 2000;
 const SECONDS: u64 = 8;
 
 /// A sentinel, ended with the test.
-struct Sentinel {
+pub struct Sentinel {
     child: Child,
     port: u16,
+    password: Option<String>,
     log: Log,
     _directory: TempDir,
 }
@@ -35,11 +36,21 @@ impl Drop for Sentinel {
 
 impl Sentinel {
     fn start(primary: &RedisServer) -> Self {
+        Self::start_with(primary.address().port(), 2, &[])
+    }
+
+    /// Watches the primary at `primary`, which it replaces if `quorum` sentinels want that. `lines` are added to its
+    /// configuration.
+    pub fn start_with(primary: u16, quorum: u32, lines: &[String]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("sentinel.conf");
         let port = free_port();
         let mut text = format!("port {port}\nbind 127.0.0.1\ndir {}\n", directory.path().display());
-        writeln!(text, "sentinel monitor mymaster 127.0.0.1 {} 2", primary.address().port()).unwrap();
+        // Before the primary is named, which it connects to by these.
+        for line in lines {
+            writeln!(text, "{line}").unwrap();
+        }
+        writeln!(text, "sentinel monitor mymaster 127.0.0.1 {primary} {quorum}").unwrap();
         for setting in ["down-after-milliseconds mymaster 500", "failover-timeout mymaster 2000"] {
             writeln!(text, "sentinel {setting}").unwrap();
         }
@@ -49,26 +60,42 @@ impl Sentinel {
         let mut child = command.spawn().unwrap();
         let log = Log::default();
         assert!(log.follow_until(child.stdout.take().unwrap(), "+monitor"), "{}", log.text());
-        Self { child, port, log, _directory: directory }
+        let password = lines.iter().find_map(|line| line.strip_prefix("requirepass ")).map(str::to_owned);
+        Self { child, port, password, log, _directory: directory }
     }
 
-    fn endpoint(&self) -> String {
+    /// Its port in the clear.
+    pub fn endpoint(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    fn ask(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
-        let client = redis::Client::open(format!("redis://{}", self.endpoint()))?;
+    pub fn ask(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
+        let login = self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
+        let client = redis::Client::open(format!("redis://{login}{}", self.endpoint()))?;
         redis::cmd(words[0]).arg(&words[1..]).query(&mut client.get_connection()?)
     }
 
-    /// Whether it knows the others, the replica, and that a failover can be.
-    fn is_ready(&self) -> bool {
+    /// Whether it knows so many other sentinels, the replica, and that a failover can be.
+    pub fn is_ready(&self, others: usize) -> bool {
         let quorum = self.ask(&["SENTINEL", "CKQUORUM", "mymaster"]);
         let told = format!("{:?}", self.ask(&["SENTINEL", "MASTER", "mymaster"]));
         let field =
             |name: &str, value: &str| told.contains(&format!("bulk-string('\"{name}\"'), bulk-string('\"{value}\"')"));
-        quorum.is_ok() && field("num-other-sentinels", "2") && field("num-slaves", "1") && field("flags", "master")
+        quorum.is_ok()
+            && field("num-other-sentinels", &others.to_string())
+            && field("num-slaves", "1")
+            && field("flags", "master")
     }
+}
+
+/// A primary, and its replica.
+pub fn pair() -> (RedisServer, RedisServer) {
+    let primary = RedisServer::start(&[]);
+    let port = primary.address().port().to_string();
+    let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"]);
+    let in_step = || replica.ask::<String>(&["INFO", "replication"]).contains("master_link_status:up");
+    wait_until("the replica is in step", in_step);
+    (primary, replica)
 }
 
 /// A primary, its replica, and three sentinels that watch them.
@@ -80,13 +107,9 @@ struct Group {
 
 impl Group {
     fn start() -> Self {
-        let primary = RedisServer::start(&[]);
-        let port = primary.address().port().to_string();
-        let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"]);
-        let in_step = || replica.ask::<String>(&["INFO", "replication"]).contains("master_link_status:up");
-        wait_until("the replica is in step", in_step);
+        let (primary, replica) = pair();
         let sentinels: Vec<_> = (0..3).map(|_| Sentinel::start(&primary)).collect();
-        wait_until("the sentinels know all", || sentinels.iter().all(Sentinel::is_ready));
+        wait_until("the sentinels know all", || sentinels.iter().all(|sentinel| sentinel.is_ready(2)));
         Self { primary, replica, sentinels }
     }
 

@@ -14,13 +14,13 @@ use crate::plans::plan;
 use crate::support::{RedisServer, free_port, wait_until};
 
 /// A certificate in PEM, and its key.
-type Pair = (String, String);
+pub type Pair = (String, String);
 
 /// Somebody who signs certificates.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::named("authority of a test")
     }
 
@@ -31,11 +31,11 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    fn pem(&self) -> String {
+    pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    fn issue(&self, name: &str) -> Pair {
+    pub fn issue(&self, name: &str) -> Pair {
         self.issue_with(name, |_| {})
     }
 
@@ -49,15 +49,15 @@ impl Authority {
 }
 
 /// A redis-server that speaks TLS on one port, and in the clear on its other.
-struct Secure {
-    server: RedisServer,
-    port: u16,
+pub struct Secure {
+    pub server: RedisServer,
+    pub port: u16,
     _directory: TempDir,
 }
 
 impl Secure {
     /// With this certificate, trusting `authority` with those of clients, and with more `arguments`.
-    fn start((certificate, key): &Pair, authority: &Authority, arguments: &[&str]) -> Self {
+    pub fn start((certificate, key): &Pair, authority: &Authority, arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
             let path = directory.path().join(name);
@@ -90,7 +90,7 @@ impl Secure {
     }
 }
 
-fn trusting(trust: Trust) -> Tls {
+pub fn trusting(trust: Trust) -> Tls {
     Tls { trust, client_certificate: false, server_name: None, minimum_version: TlsVersion::Tls12 }
 }
 

@@ -20,6 +20,9 @@ pub struct Target {
     pub read_from: ReadFrom,
     /// By what name sentinels know the primary; none without sentinels.
     pub master_name: Option<String>,
+    /// What sentinels ask for; none if it is what the servers do.
+    #[serde(default)]
+    pub sentinels: Option<Sentinels>,
     /// The language that the load speaks.
     pub protocol: Protocol,
     /// The database to select; 0 for a cluster.
@@ -28,6 +31,29 @@ pub struct Target {
     pub authenticate: bool,
     /// How to speak TLS to every server; none is in the clear.
     pub tls: Option<Tls>,
+}
+
+/// What sentinels ask for that is of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sentinels {
+    /// Whether to authenticate there, with credentials that are mounted beside the servers'. If not, a sentinel that asks
+    /// gets those of the servers.
+    pub authenticate: bool,
+    /// How to speak to them.
+    pub transport: Transport,
+}
+
+/// How sentinels are spoken to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Transport {
+    /// As the servers are.
+    #[default]
+    SameAsTarget,
+    /// In the clear.
+    Plain,
+    /// Within TLS of their own; what is secret of it is mounted with their credentials.
+    Tls(Tls),
 }
 
 /// Where a node of a cluster is reached that announces an address which cannot be.

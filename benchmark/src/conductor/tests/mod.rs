@@ -48,6 +48,7 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
             database: 0,
             address_map: Vec::new(),
             master_name: None,
+            sentinels: None,
             read_from: redisbench_wire::plan::ReadFrom::Primary,
             authenticate: false,
             protocol: redisbench_wire::plan::Protocol::Resp2,

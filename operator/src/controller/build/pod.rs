@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use redisbench_benchmark::api::spec::Placement;
+use redisbench_benchmark::api::target::{SecretRef, TargetSecrets};
 
 use super::job::JobInput;
 use super::{CONTAINER, CONTROL_PORT, RUN_LABEL, Run};
@@ -19,6 +20,8 @@ const TARGET_VOLUME: &str = "target";
 const TARGET_PATH: &str = "/etc/redisbench/target";
 const TLS_VOLUME: &str = "target-tls";
 const TLS_PATH: &str = "/etc/redisbench/target-tls";
+const SENTINEL_VOLUME: &str = "sentinel";
+const SENTINEL_PATH: &str = "/etc/redisbench/sentinel";
 const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
 /// Any user but root; the same number as the image's.
 const USER: i64 = 65532;
@@ -86,9 +89,13 @@ fn container(input: &JobInput<'_>) -> Container {
         args.extend(["--target-credentials", TARGET_PATH]);
         mounts.push((TARGET_VOLUME, TARGET_PATH));
     }
-    if !tls_secrets(input).is_empty() {
+    if !tls_secrets(&input.spec.secrets).is_empty() {
         args.extend(["--target-tls", TLS_PATH]);
         mounts.push((TLS_VOLUME, TLS_PATH));
+    }
+    if !input.spec.sentinel_secrets.is_empty() {
+        args.extend(["--sentinel-secrets", SENTINEL_PATH]);
+        mounts.push((SENTINEL_VOLUME, SENTINEL_PATH));
     }
     Container {
         name: CONTAINER.into(),
@@ -204,35 +211,46 @@ fn selector(run: &Run) -> LabelSelector {
 fn volumes(input: &JobInput<'_>) -> Vec<Volume> {
     let mut volumes = vec![secret_volume(IDENTITY_VOLUME, input.run.child_name(), None)];
     if let Some(secret_ref) = &input.spec.secrets.credentials {
-        let mut items = vec![item(&secret_ref.password_key, "password")];
-        items.extend(secret_ref.username_key.as_ref().map(|key| item(key, "username")));
-        volumes.push(secret_volume(TARGET_VOLUME, secret_ref.name.clone(), Some(items)));
+        volumes.push(secret_volume(TARGET_VOLUME, secret_ref.name.clone(), Some(login(secret_ref))));
     }
-    let sources = tls_secrets(input);
-    if !sources.is_empty() {
-        volumes.push(Volume {
-            name: TLS_VOLUME.into(),
-            projected: Some(ProjectedVolumeSource { default_mode: Some(SECRET_MODE), sources: Some(sources) }),
-            ..Volume::default()
-        });
+    let sentinel = &input.spec.sentinel_secrets;
+    let own = sentinel.credentials.as_ref().map(|secret| project(secret.name.clone(), login(secret)));
+    let sentinel = own.into_iter().chain(tls_secrets(sentinel)).collect();
+    for (name, sources) in [(TLS_VOLUME, tls_secrets(&input.spec.secrets)), (SENTINEL_VOLUME, sentinel)] {
+        if !sources.is_empty() {
+            volumes.push(Volume {
+                name: name.into(),
+                projected: Some(ProjectedVolumeSource { default_mode: Some(SECRET_MODE), sources: Some(sources) }),
+                ..Volume::default()
+            });
+        }
     }
     volumes
 }
 
-/// What the shard reads for TLS to the target. Authorities and certificate may stand in two Secrets, and in one folder.
-fn tls_secrets(input: &JobInput<'_>) -> Vec<VolumeProjection> {
-    let secrets = &input.spec.secrets;
+/// The files of a user's name and password.
+fn login(secret: &SecretRef) -> Vec<KeyToPath> {
+    let mut items = vec![item(&secret.password_key, "password")];
+    items.extend(secret.username_key.as_ref().map(|key| item(key, "username")));
+    items
+}
+
+/// What the shard reads for TLS. Authorities and certificate may stand in two Secrets, and in one folder.
+fn tls_secrets(secrets: &TargetSecrets) -> Vec<VolumeProjection> {
     let authorities =
         secrets.authorities.as_ref().map(|secret| (secret.name.clone(), vec![item(&secret.key, "ca.crt")]));
     let certificate = secrets
         .certificate
         .as_ref()
         .map(|secret| (secret.name.clone(), ["tls.crt", "tls.key"].map(|key| item(key, key)).to_vec()));
-    let project = |(name, items)| VolumeProjection {
+    authorities.into_iter().chain(certificate).map(|(name, items)| project(name, items)).collect()
+}
+
+fn project(name: String, items: Vec<KeyToPath>) -> VolumeProjection {
+    VolumeProjection {
         secret: Some(SecretProjection { name, items: Some(items), optional: None }),
         ..VolumeProjection::default()
-    };
-    authorities.into_iter().chain(certificate).map(project).collect()
+    }
 }
 
 fn item(key: &str, path: &str) -> KeyToPath {

@@ -135,6 +135,26 @@ fn certificates_are_mounted_in_one_folder() {
 }
 
 #[test]
+fn what_sentinels_want_of_their_own_is_mounted_in_one_folder() {
+    let target = |sentinel: Value| {
+        json!({"spec": {"targets": [{"name": "redis", "type": "Sentinel", "endpoints": ["sentinel:26379"],
+        "sentinel": sentinel}]}})
+    };
+    let job = job_of(target(json!({"masterName": "mymaster", "auth": {"secretRef": {"name": "watch"}},
+        "transport": {"type": "TLS", "tls": {"caSecretRef": {"name": "ca"}}}})));
+    assert_eq!(
+        at(&job, "/volumes/1"),
+        &json!({"name": "sentinel", "projected": {"defaultMode": 0o440, "sources": [
+            {"secret": {"name": "watch", "items": [{"key": "password", "path": "password"}]}},
+            {"secret": {"name": "ca", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}]}})
+    );
+    assert_eq!(at(&job, "/containers/0/args/3"), "--sentinel-secrets");
+    assert_eq!(at(&job, "/containers/0/volumeMounts/1/mountPath"), "/etc/redisbench/sentinel");
+    let job = job_of(target(json!({"masterName": "mymaster", "transport": {"type": "Plain"}})));
+    assert_eq!(at(&job, "/volumes").as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn the_secret_holds_what_the_shard_reads_and_the_job_nothing_of_it() {
     let credential = RunCredential::derive(&[7; 32], "u-1/r").unwrap();
     let secret = secret(&run(), &credential);

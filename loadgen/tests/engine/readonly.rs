@@ -1,0 +1,31 @@
+//! A primary that becomes a replica closes no connection: only READONLY tells.
+
+use redisbench_loadgen::engine::EngineEvent;
+use redisbench_wire::plan::{Bound, Topology};
+
+use crate::harness::{Bench, MILLISECOND, assert_complete, open_loop, operation, plan, standalone};
+use crate::support::{RedisServer, wait_until};
+
+#[tokio::test]
+async fn with_sentinels_a_refused_write_is_a_reason_to_look_who_the_primary_is() {
+    let [old, new] = [RedisServer::start(&[]), RedisServer::start(&[])];
+    let mut plan = plan();
+    plan.target.topology = Topology::Sentinel;
+    plan.target.master_name = Some("mymaster".into());
+    plan.workload.operations = vec![operation("write", 1, "SET __key__ __data__")];
+    plan.load = open_loop(1000);
+    plan.bound = Bound::Duration { nanoseconds: 1500 * MILLISECOND };
+    let mut bench = Bench::new(plan, standalone(&old), 1);
+    bench.connect().await;
+    bench.start(1);
+    wait_until("some requests", || old.calls("set") > 100);
+    old.ask::<()>(&["REPLICAOF", "127.0.0.1", &new.address().port().to_string()]);
+    bench.until(|event| *event == EngineEvent::TopologyStale).await;
+    bench.engine.update_topology(&standalone(&new).into()).unwrap();
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    let kinds: Vec<_> = snapshot.errors.iter().map(|error| error.kind.as_str()).collect();
+    // What is on its way when the connection is given up ends with it.
+    assert!(kinds.contains(&"READONLY") && kinds.len() <= 2, "{:?}", snapshot.errors);
+    assert!(new.calls("set") > 500, "{:?}", snapshot.total);
+}
