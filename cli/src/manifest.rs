@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Secret;
-use redisbench_benchmark::api::{self, RedisBenchmark};
+use redisbench_benchmark::api::{self, RedisBenchmark, target};
 use redisbench_benchmark::plan::{self, Plan};
 use serde_json::Value;
 
@@ -146,6 +146,11 @@ fn read_secret(document: Value, problems: &mut Vec<Problem>) -> Option<Secret> {
 pub fn compile(benchmark: &RedisBenchmark) -> Result<Plan, Vec<Problem>> {
     let name = benchmark.metadata.name.as_deref().unwrap_or_default();
     plan::compile(&benchmark.spec, name).map_err(|problems| problems.into_iter().map(Problem::from).collect())
+}
+
+/// What keeps a good benchmark from running on a cluster.
+pub fn of_one_machine(benchmark: &RedisBenchmark) -> Option<Problem> {
+    target::of_one_machine(&benchmark.spec.targets).map(Problem::from)
 }
 
 #[cfg(test)]

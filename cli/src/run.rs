@@ -27,6 +27,9 @@ pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
         Ok(manifest) => manifest,
         Err(problems) => return Ok(refuse(arguments, &problems)),
     };
+    if let Some(problem) = manifest::of_one_machine(&manifest.benchmark) {
+        return Ok(refuse(arguments, &[problem]));
+    }
     let (client, default_namespace) = connect(arguments.context.as_deref()).await?;
     let namespace = match namespace(arguments, &manifest.benchmark, &default_namespace) {
         Ok(namespace) => namespace,

@@ -12,8 +12,10 @@ pub fn validate(arguments: &ValidateArguments) -> u8 {
     for file in &arguments.file {
         match manifest::load(file).and_then(|manifest| manifest::compile(&manifest.benchmark).map(|_| manifest)) {
             Ok(manifest) => {
-                let name = manifest.benchmark.metadata.name.unwrap_or_default();
-                println!("{}: RedisBenchmark {name} is valid", shown(file));
+                let name = manifest.benchmark.metadata.name.as_deref().unwrap_or_default();
+                let local = manifest::of_one_machine(&manifest.benchmark);
+                let local = local.map_or(String::new(), |problem| format!(", but for `local` only: {problem}"));
+                println!("{}: RedisBenchmark {name} is valid{local}", shown(file));
             }
             Err(problems) => {
                 code = USAGE;

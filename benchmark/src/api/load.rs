@@ -117,14 +117,20 @@ pub(super) fn check_connect_rate(spec: &RedisBenchmarkSpec, problems: &mut Vec<P
 
 /// Whether a preload ends, at its rate, before its pods are given up.
 pub(super) fn check_preload_rate(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
-    let (preload, keys) = (&spec.preload, spec.workload.keys.count);
-    let Some(rate) = preload.rate.filter(|rate| *rate > 0 && preload.mode != PreloadMode::None) else { return };
-    let needed = Duration::from_secs(keys.div_ceil(rate));
-    if needed > LONGEST_PRELOAD {
-        let (needed, most) = (GoDuration::from(needed), GoDuration::from(LONGEST_PRELOAD));
-        let message = format!("takes {needed} for {keys} keys, longer than {most}: raise it, or have fewer keys");
-        problems.push(Problem::new("spec.preload.rate", rate, message));
+    if spec.preload.mode != PreloadMode::None {
+        problems.extend(preload_rate(spec, spec.workload.keys.count, "keys", "have fewer keys"));
     }
+}
+
+/// Whether so many of `what` take too long at the preload's rate; `else_` is the other way out.
+pub(crate) fn preload_rate(spec: &RedisBenchmarkSpec, count: u64, what: &str, else_: &str) -> Option<Problem> {
+    let rate = spec.preload.rate.filter(|rate| *rate > 0)?;
+    let needed = Duration::from_secs(count.div_ceil(rate));
+    let (long, most) = (GoDuration::from(needed), GoDuration::from(LONGEST_PRELOAD));
+    (needed > LONGEST_PRELOAD).then(|| {
+        let message = format!("takes {long} for {count} {what}, longer than {most}: raise it, or {else_}");
+        Problem::new("spec.preload.rate", rate, message)
+    })
 }
 
 /// Whether the callers of a closed loop can be what the rest of the spec says.

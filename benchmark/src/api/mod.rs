@@ -31,6 +31,7 @@ pub mod workload;
 
 pub use crd::{chart_crd_template, crd_yaml, custom_resource_definition};
 pub use duration::{DurationError, GoDuration};
+pub(crate) use load::preload_rate;
 pub use problem::Problem;
 pub use rules::NAME_LENGTH;
 pub use spec::{RedisBenchmark, RedisBenchmarkSpec};

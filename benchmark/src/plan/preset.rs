@@ -7,7 +7,7 @@ use super::{nanoseconds, warmup_requests};
 use crate::api::keys::KeyPatternSpec;
 use crate::api::preset::{Fill, PRESETS, Preset};
 use crate::api::workload::{OperationSpec, PreloadMode};
-use crate::api::{Bound, Problem, RedisBenchmarkSpec, Validated, validate};
+use crate::api::{self, Bound, Problem, RedisBenchmarkSpec, Validated, validate};
 
 const FIELD: &str = "spec.workload.preset";
 
@@ -64,6 +64,10 @@ pub(super) fn trial(
         Fill::Elements { count, .. } => validated.preload = elements(preset, count.into()),
         Fill::ElementPerRequest { .. } => {
             let count = requests(&validated).map_err(|message| vec![Problem::new(FIELD, name, message)])?;
+            let slow = api::preload_rate(spec, count, &format!("elements of {name}"), "measure fewer requests");
+            if let Some(problem) = slow {
+                return Err(vec![problem]);
+            }
             validated.preload = elements(preset, count);
         }
     }

@@ -129,6 +129,19 @@ fn presets_that_cannot_be_are_refused_with_what_there_is() {
 }
 
 #[test]
+fn elements_that_take_longer_than_a_day_are_refused() {
+    let load = json!({"type": "ClosedLoop", "requests": 100_000, "warmup": "0s"});
+    let mut spec = benchmark(&json!({"preset": ["set", "lpop"]}), &load).spec;
+    spec.preload.rate = Some(1);
+    let found = compile(&spec, "sample").unwrap_err();
+    let message = "spec.preload.rate: 1: takes 28h20m for 102000 elements of lpop, longer than 24h: raise it, or measure \
+                   fewer requests";
+    assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
+    spec.preload.rate = Some(2);
+    assert_eq!(compile(&spec, "sample").unwrap().count(), 2);
+}
+
+#[test]
 fn a_preset_that_no_cluster_takes_names_the_preset() {
     let mut spec = benchmark(&json!({"preset": ["set", "mset"]}), &open_loop()).spec;
     spec.targets[0].kind = api::target::TargetType::Cluster;

@@ -26,6 +26,18 @@ fn good_manifest_passes() {
 }
 
 #[test]
+fn a_unix_socket_is_for_local_runs_only() {
+    let manifest = GOOD.replace("redis:6379", "unix:/run/redis.sock");
+    let (code, stdout, stderr) = validate(&manifest);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let why = "spec.targets[0].endpoints: unix:/run/redis.sock: a UNIX socket is of one machine";
+    assert!(stdout.contains(&format!("is valid, but for `local` only: {why}")), "{stdout}");
+    // No cluster is asked.
+    let (code, _, stderr) = run(&["run", "-f", "-"], &manifest);
+    assert!(code == Some(2) && stderr.contains(why), "{code:?} {stderr}");
+}
+
+#[test]
 fn every_example_with_a_benchmark_is_valid() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
     let mut seen = 0;

@@ -378,6 +378,23 @@ fn an_obstacle_is_waited_for_and_then_fails_the_trial() {
 }
 
 #[test]
+fn a_server_that_goes_while_its_keys_are_written_is_given_up() {
+    let mut trial = preparing();
+    let refused = || Event::Obstacle(failure(FailureReason::Unreachable));
+    let preload = [Event::TargetReady, ALL, Event::Preloading { keys: 3 }, Event::Connected { ready: 0, wanted: 4 }];
+    for event in preload {
+        trial.observe(0, event);
+    }
+    // Each attempt is refused, and no key more is written.
+    for second in 1..=20 {
+        trial.observe(second * SECOND, refused());
+        assert_eq!(trial.tick(second * SECOND), []);
+    }
+    assert_eq!(trial.tick(SECOND + PATIENCE_NANOSECONDS), [Action::Discard]);
+    assert_eq!(trial.state().failure.unwrap().reason, FailureReason::Unreachable);
+}
+
+#[test]
 fn progress_ends_an_obstacle() {
     let steps: [&[Event]; 3] = [
         &[Event::Waiting("loading".into())],
