@@ -12,8 +12,11 @@ mod haproxy;
 mod local;
 mod presets;
 mod seeds;
+#[path = "../../../loadgen/tests/support/mod.rs"]
+mod servers;
 mod stall;
 mod support;
 mod thresholds;
 mod tls;
 mod usage;
+mod windows;

@@ -1,0 +1,100 @@
+//! When slots got no answers, by the word of several shards, against the log of the servers.
+
+use serde_json::Value;
+
+use crate::servers::log::now;
+use crate::servers::{RedisCluster, wait_until};
+use crate::support::{Run, number};
+
+/// How far the shards' word may be off what the servers' logs say, in milliseconds.
+const TOLERANCE: u64 = 100;
+
+fn manifest(cluster: &RedisCluster) -> String {
+    format!(
+        "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {{name: windows}}
+spec:
+  targets: [{{name: redis, type: Cluster, endpoints: ['{}']}}]
+  workload:
+    operations: [{{name: get, command: GET __key__}}]
+    keys: {{count: 1000}}
+  preload: {{mode: Always}}
+  load:
+    type: OpenLoop
+    openLoop: {{rate: 1500, unsentAfter: 10s}}
+    connections: 18
+    duration: 8s
+    warmup: 0s
+    timeouts: {{request: 2s}}
+  shards: {{count: 3}}
+",
+        cluster.nodes[1].endpoint()
+    )
+}
+
+/// A time without answers, in milliseconds since the Unix epoch.
+#[derive(Debug)]
+struct Window {
+    node: String,
+    ranges: Vec<String>,
+    from: u64,
+    until: u64,
+}
+
+fn windows(status: &Value) -> Vec<Window> {
+    let all = status["topology"]["unavailability"].as_array().cloned().unwrap_or_default();
+    let window = |told: &Value| {
+        let start: jiff::Timestamp = told["startAt"].as_str().unwrap().parse().unwrap();
+        let from = u64::try_from(start.as_millisecond()).unwrap();
+        let ranges = told["ranges"].as_array().unwrap().iter().map(|range| range.as_str().unwrap().to_owned());
+        Window {
+            node: told["node"].as_str().unwrap().to_owned(),
+            ranges: ranges.collect(),
+            from,
+            until: from + number(&told["lengthMilliseconds"]),
+        }
+    };
+    all.iter().map(window).collect()
+}
+
+#[track_caller]
+fn assert_near(what: &str, told: u64, logged: u64) {
+    println!("{what}: {} ms off", told.cast_signed() - logged.cast_signed());
+    assert!(told.abs_diff(logged) <= TOLERANCE, "{what}: told {told}, logged {logged}");
+}
+
+#[test]
+fn three_shards_say_together_what_the_servers_log() {
+    let mut cluster = RedisCluster::start(3);
+    cluster.add_replica(0);
+    let run = Run::local(&manifest(&cluster), &[]);
+    wait_until("the load runs", || cluster.nodes[0].calls("get") > 200);
+    let killed = now();
+    cluster.nodes[0].kill();
+    wait_until("the replica is under load", || cluster.nodes[3].calls("get") > 0);
+    let finished = run.finish();
+    finished.assert_balanced();
+    let status = &finished.object["status"];
+    assert_eq!(number(&status["result"]["requests"]["scheduled"]), 8 * 1500, "{}", finished.stderr);
+
+    let windows = windows(status);
+    let dead = cluster.nodes[0].endpoint();
+    let own: Vec<_> = windows.iter().filter(|window| window.node == dead).collect();
+    let [own] = own[..] else { panic!("not one window of {dead}: {windows:#?}") };
+    let slots = cluster.slots(0);
+    assert_eq!(own.ranges, [format!("{}-{}", slots.start, slots.end - 1)]);
+    assert_near("the kill", own.from, killed);
+    assert_near("the failover", own.until, cluster.nodes[3].log().times_of("Failover election won")[0]);
+    // Without the owner of some slots the cluster serves none.
+    for server in &cluster.nodes[1..3] {
+        let down = server.log().times_of("Cluster state changed: fail").into_iter().find(|time| *time > killed);
+        let Some(down) = down else { continue };
+        let up = server.log().times_of("Cluster state changed: ok").into_iter().find(|time| *time > down).unwrap();
+        let theirs = windows.iter().find(|window| window.node == server.endpoint());
+        let theirs = theirs.unwrap_or_else(|| panic!("no window of {}: {windows:#?}", server.endpoint()));
+        assert_near("the cluster is down", theirs.from, down);
+        assert_near("the cluster is up", theirs.until, up);
+    }
+}
