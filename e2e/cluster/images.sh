@@ -21,6 +21,9 @@ if [ "$what" != project ]; then
   ! stale redis "$(command -v redis-server)" || image redis docker.io/library/redis:7.0.15 \
     --entry /usr/bin/redis-server --entry=--protected-mode --entry no --dir /data --workdir /data \
     --elf /usr/bin/redis-server --elf /usr/bin/redis-cli --elf /usr/bin/redis-benchmark
+  # Under the name of the official image, whatever Debian's patch level is.
+  ! stale haproxy "$(command -v haproxy)" || image haproxy docker.io/library/haproxy:2.6 --user 99:99 \
+    --entry /usr/sbin/haproxy --elf /usr/sbin/haproxy
 fi
 if [ "$what" != base ]; then
   for p in operator loadgen; do

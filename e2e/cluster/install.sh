@@ -7,7 +7,7 @@ set -euo pipefail
 # command or file:package
 needs=${*:-containerd:containerd runc:runc /usr/lib/cni/bridge:containernetworking-plugins nft:nftables iptables:iptables
 ip:iproute2 nsenter:util-linux mount:mount sysctl:procps openssl:openssl
-redis-server:redis-server redis-cli:redis-tools python3:python3}
+redis-server:redis-server redis-cli:redis-tools haproxy:haproxy python3:python3}
 missing=
 for n in $needs; do
   command -v "${n%:*}" >/dev/null 2>&1 || [ -e "${n%:*}" ] || missing="$missing ${n#*:}"

@@ -9,7 +9,7 @@ NODES=${1:-3}
 [ "$(id -u)" = 0 ] || die "run as root"
 [ ! -e "$STATE" ] || die "a cluster is up on this machine, or was left behind: run $HERE/down.sh first"
 [ -z "$(ip route show "$NET.0/24")$(ip route show "$SVC_CIDR")" ] || die "the networks $NET.0/24 and $SVC_CIDR are in use here"
-for f in "$BIN/stamp" "$IMAGES"/{pause,coredns,redis}.tar; do [ -e "$f" ] || die "no $f: run build.sh and images.sh first"; done
+for f in "$BIN/stamp" "$IMAGES"/{pause,coredns,redis,haproxy}.tar; do [ -e "$f" ] || die "no $f: run build.sh and images.sh first"; done
 rm -rf "$RUN"
 mkdir -p "$RUN"/{logs,etcd} "$STATE/pids"
 chmod 700 "$RUN"

@@ -163,7 +163,15 @@ impl Benchmark {
         let object = self.finished(limit).await?;
         ensure!(phase(&object) == "Succeeded", "{} did not succeed: {}", self.name, object["status"]);
         ensure!(condition(&object, "Complete") == Some("True"), "not complete: {}", object["status"]["conditions"]);
-        check_numbers(&object)?;
+        match list(&object, "/status/trials") {
+            [] => check_numbers(&object)?,
+            trials => {
+                for trial in trials {
+                    ensure!(trial["state"] == "Completed", "a trial ended otherwise: {trial}");
+                    ensure!(balanced(&trial["requests"])? > 0, "nothing was scheduled: {trial}");
+                }
+            }
+        }
         Ok(object)
     }
 

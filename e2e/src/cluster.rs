@@ -25,6 +25,7 @@ pub struct Cluster {
     programs: Option<PathBuf>,
     images: Option<Images>,
     redis_image: String,
+    haproxy_image: String,
     runtime: Runtime,
 }
 
@@ -52,12 +53,20 @@ impl Cluster {
     fn find() -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let redis_image = env::var("E2E_REDIS_IMAGE").unwrap_or_else(|_| "redis:7.0.15".to_owned());
+        let haproxy_image = env::var("E2E_HAPROXY_IMAGE").unwrap_or_else(|_| "haproxy:2.6".to_owned());
         if let Some(kubeconfig) = env::var_os("E2E_KUBECONFIG").filter(|path| !path.is_empty()) {
             let images = env::var("E2E_IMAGE_TAG").ok().map(|tag| Images {
                 registry: env::var("E2E_IMAGE_REGISTRY").unwrap_or_else(|_| "docker.io/redisbench".to_owned()),
                 tag,
             });
-            return Ok(Self { kubeconfig: kubeconfig.into(), programs: None, images, redis_image, runtime });
+            return Ok(Self {
+                kubeconfig: kubeconfig.into(),
+                programs: None,
+                images,
+                redis_image,
+                haproxy_image,
+                runtime,
+            });
         }
         let cache = env::var_os("E2E_CACHE").map_or_else(|| repository().join("target/e2e-cluster"), PathBuf::from);
         let kubeconfig = cache.join("run/admin.conf");
@@ -69,7 +78,7 @@ impl Cluster {
             );
         }
         let images = Some(Images { registry: "docker.io/redisbench".to_owned(), tag: "e2e".to_owned() });
-        Ok(Self { kubeconfig, programs: Some(cache.join("bin")), images, redis_image, runtime })
+        Ok(Self { kubeconfig, programs: Some(cache.join("bin")), images, redis_image, haproxy_image, runtime })
     }
 
     /// The folder of programs, images and logs, and of what the tests keep.
@@ -93,6 +102,11 @@ impl Cluster {
     /// The image of the Redis servers under test.
     pub fn redis_image(&self) -> &str {
         &self.redis_image
+    }
+
+    /// The image of the `HAProxy` before them.
+    pub fn haproxy_image(&self) -> &str {
+        &self.haproxy_image
     }
 
     /// The one runtime of the process: a client works only on the runtime it was made on.

@@ -8,6 +8,7 @@ pub mod benchmark;
 pub mod cluster;
 pub mod dump;
 pub mod faults;
+pub mod haproxy;
 pub mod json;
 pub mod metrics;
 pub mod redis;

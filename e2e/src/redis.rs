@@ -24,7 +24,7 @@ pub const PRIMARIES: usize = 3;
 /// # Errors
 /// If it does not become ready.
 pub async fn standalone(space: &Space, name: &str) -> Result<()> {
-    start(space, name, pod_spec(&["--save", "", "--appendonly", "no"], None)).await
+    serve(space, name, pod_spec(&["--save", "", "--appendonly", "no"], None)).await
 }
 
 /// Like [`standalone`], as a replica of the server behind the Service `primary`, whose writes it has when this returns.
@@ -33,7 +33,7 @@ pub async fn standalone(space: &Space, name: &str) -> Result<()> {
 /// If it does not become ready, or does not follow.
 pub async fn replica(space: &Space, name: &str, primary: &str) -> Result<()> {
     let follow = ["--save", "", "--appendonly", "no", "--replicaof", primary, "6379"];
-    start(space, name, pod_spec(&follow, None)).await?;
+    serve(space, name, pod_spec(&follow, None)).await?;
     wait::answer("a replica that follows", READY, || async {
         let told = cli(space, &format!("deployment/{name}"), &["role"]).await?;
         Ok(told.contains("connected").then_some(()))
@@ -60,7 +60,7 @@ pub async fn protect(space: &Space, name: &str, password: &str) -> Result<()> {
 pub async fn standalone_on(space: &Space, name: &str, node: &str) -> Result<()> {
     let mut pod = pod_spec(&["--save", "", "--appendonly", "no"], None);
     pod["nodeSelector"] = json!({"kubernetes.io/hostname": node});
-    start(space, name, pod).await
+    serve(space, name, pod).await
 }
 
 /// Waits until the container of a pod was started again.
@@ -84,7 +84,7 @@ pub async fn restarted(space: &Space, pod: &Pod) -> Result<()> {
 /// If it does not become ready.
 pub async fn configured(space: &Space, name: &str, secret: &str) -> Result<()> {
     let volume = json!({"name": "config", "secret": {"secretName": secret}});
-    start(space, name, pod_spec(&["/etc/redis/redis.conf"], Some(volume))).await
+    serve(space, name, pod_spec(&["/etc/redis/redis.conf"], Some(volume))).await
 }
 
 /// The same, but what it reads is in the Secret `secret`, its `redis.conf` and the certificates that this names; it
@@ -104,7 +104,11 @@ pub async fn secure(space: &Space, name: &str, secret: &str) -> Result<()> {
     Ok(())
 }
 
-async fn start(space: &Space, name: &str, pod: Value) -> Result<()> {
+/// Starts a pod that serves port 6379 behind the Service `name`.
+///
+/// # Errors
+/// If it does not become ready.
+pub async fn serve(space: &Space, name: &str, pod: Value) -> Result<()> {
     let labels = json!({"app": name});
     let deployment = json!({
         "apiVersion": "apps/v1",

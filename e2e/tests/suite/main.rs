@@ -12,3 +12,4 @@ mod refusals;
 mod secrecy;
 mod seeds;
 mod tls;
+mod trials;

@@ -4,9 +4,9 @@ use anyhow::{Context, Result, ensure};
 use redisbench_e2e::accounts::{sent, served};
 use redisbench_e2e::benchmark::SOON;
 use redisbench_e2e::cluster::repository;
-use redisbench_e2e::json::count;
+use redisbench_e2e::json::{count, list};
 use redisbench_e2e::tools::kubectl_with_input;
-use redisbench_e2e::{Benchmark, Space, redis, run};
+use redisbench_e2e::{Benchmark, Space, haproxy, redis, run};
 use serde_json::{Value, json};
 
 /// Applies the example of a tool and waits for its success.
@@ -89,5 +89,24 @@ fn fred() {
         redis::protect(&space, "redis-cluster", "bar").await?;
         let (_, object) = succeeded(&space, "fred", "redis-cluster:6379", "redis-cluster:6379").await?;
         check_all(&object, 1_000_000)
+    });
+}
+
+#[test]
+fn redishappy() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        haproxy::start(&space, "haproxy", "redis").await?;
+        let (benchmark, object) = succeeded(&space, "redishappy", "haproxy:6379", "haproxy:6379").await?;
+        let trials = list(&object, "/status/trials");
+        ensure!(trials.len() == 7, "{} trials of 7: {object}", trials.len());
+        for trial in trials {
+            let [succeeded, misses] = ["/requests/succeeded", "/misses"].map(|field| count(trial, field));
+            ensure!((succeeded?, misses?) == (20_000, 0), "not all of it: {trial}");
+        }
+        let calls = benchmark.server_calls("deployment/redis").await?;
+        let counted = ["get", "incr", "lpop", "spop"].map(|command| calls.get(command).copied());
+        ensure!(counted == [Some(20_000); 4], "the server counted {calls:?}");
+        Ok(())
     });
 }

@@ -1,0 +1,48 @@
+//! `HAProxy` before a server under test.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::cluster::Cluster;
+use crate::redis;
+use crate::space::Space;
+
+/// Starts one behind the Service `name`, for the Redis server behind the Service `server`.
+///
+/// # Errors
+/// If it does not become ready.
+pub async fn start(space: &Space, name: &str, server: &str) -> Result<()> {
+    let configuration = format!(
+        "global\n  maxconn 1000\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n\
+         listen redis\n  bind :6379\n  server {server} {server}:6379 check\n"
+    );
+    let map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "data": {"haproxy.cfg": configuration},
+    });
+    space.apply(&[map]).await?;
+    let pod = json!({
+        "automountServiceAccountToken": false,
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": {"runAsNonRoot": true, "runAsUser": 99, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{
+            "name": "haproxy",
+            "image": Cluster::get().haproxy_image(),
+            "command": ["haproxy"],
+            "args": ["-db", "-f", "/etc/haproxy/haproxy.cfg"],
+            "ports": [{"containerPort": 6379}],
+            "readinessProbe": {"tcpSocket": {"port": 6379}, "periodSeconds": 1},
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": {"drop": ["ALL"]},
+            },
+            "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}},
+            "volumeMounts": [{"name": "config", "mountPath": "/etc/haproxy", "readOnly": true}],
+        }],
+        "volumes": [{"name": "config", "configMap": {"name": name}}],
+    });
+    redis::serve(space, name, pod).await
+}

@@ -1,0 +1,60 @@
+//! Several trials of one run, and what is verified, on a cluster.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use redisbench_e2e::benchmark::{SOON, condition};
+use redisbench_e2e::json::{count, list};
+use redisbench_e2e::{Benchmark, redis, run};
+use serde_json::{Value, json};
+
+fn check_verified(object: &Value) -> Result<()> {
+    ensure!(condition(object, "Verified") == Some("True"), "not verified: {}", object["status"]["conditions"]);
+    Ok(())
+}
+
+#[test]
+fn two_presets_are_two_verified_trials_of_one_run() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let spec = json!({
+            "workload": {"operations": null, "preset": ["set", "incr"]},
+            "preload": {"mode": "None"},
+            "verify": {"mode": "Replies"},
+            "load": {"warmup": "0s", "duration": "3s"},
+        });
+        let benchmark = Benchmark::create(&space, "trials", &spec).await?;
+        benchmark.running().await?;
+        let names = |pods: Vec<Pod>| pods.into_iter().map(|pod| pod.metadata.name).collect::<Vec<_>>();
+        let pods = names(benchmark.pods().await?);
+        let object = benchmark.succeeded(SOON).await?;
+        let calls = benchmark.server_calls("deployment/redis").await?;
+        let trials = list(&object, "/status/trials");
+        ensure!(trials.len() == 2, "{} trials of two: {object}", trials.len());
+        for ((index, preset), trial) in (0..).zip(["set", "incr"]).zip(trials) {
+            ensure!((count(trial, "/index")?, &trial["preset"]) == (index, &json!(preset)), "not in turn: {object}");
+            let [scheduled, errors] = ["/requests/scheduled", "/requests/errors"].map(|field| count(trial, field));
+            ensure!((scheduled?, errors?) == (3 * 400, 0), "not its requests: {trial}");
+            let succeeded = count(trial, "/requests/succeeded")?;
+            ensure!(calls.get(preset) == Some(&succeeded), "the server counted {calls:?}, not {succeeded} {preset}");
+        }
+        check_verified(&object)?;
+        ensure!(names(benchmark.pods().await?) == pods, "other pods ran the second trial");
+        Ok(())
+    });
+}
+
+#[test]
+fn values_are_verified() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let spec = json!({"preload": {"mode": "Always"}, "verify": {"mode": "Values"}});
+        let benchmark = Benchmark::create(&space, "values", &spec).await?;
+        let object = benchmark.succeeded(SOON).await?;
+        let verification = &object["status"]["result"]["verification"];
+        ensure!(verification["mode"] == "Values", "no values were verified: {object}");
+        let succeeded = count(&object, "/status/result/requests/succeeded")?;
+        ensure!(count(verification, "/checked")? > succeeded, "not each reply was looked at: {verification}");
+        ensure!(count(verification, "/readKeys")? == 1000, "not each key was read at the end: {verification}");
+        check_verified(&object)
+    });
+}
