@@ -238,11 +238,11 @@ impl FullResult<'_> {
         ];
         for shorten in shorten {
             if let Ok(document) = self.document(wanted) {
-                return Ok(pieces(&document, piece));
+                return Ok(pieces(DOCUMENT, &document, piece));
             }
             shorten(&mut self);
         }
-        Ok(pieces(&self.document(most)?, piece))
+        Ok(pieces(DOCUMENT, &self.document(most)?, piece))
     }
 
     /// The document, unless it is longer than `most` bytes. It is not made first and measured then: of many shards it may
@@ -277,8 +277,9 @@ impl io::Write for Bounded {
     }
 }
 
-/// Cuts `document` at characters' edges into pieces of at most `most` bytes, which must hold any character.
-fn pieces(document: &str, most: usize) -> Vec<(String, String)> {
+/// Cuts `document` at characters' edges into pieces of at most `most` bytes, which must hold any character. One alone has
+/// the plain name.
+pub(crate) fn pieces(name: &str, document: &str, most: usize) -> Vec<(String, String)> {
     let mut rest = document;
     let mut cut = Vec::new();
     while rest.len() > most {
@@ -288,7 +289,7 @@ fn pieces(document: &str, most: usize) -> Vec<(String, String)> {
     }
     cut.push(rest);
     let alone = cut.len() == 1;
-    let name = |index: usize| if alone { DOCUMENT.to_owned() } else { format!("{DOCUMENT}.{index:03}") };
+    let name = |index: usize| if alone { name.to_owned() } else { format!("{name}.{index:03}") };
     cut.into_iter().enumerate().map(|(index, piece)| (name(index), piece.to_owned())).collect()
 }
 
@@ -299,14 +300,14 @@ mod tests {
 
     #[test]
     fn what_fits_is_one_piece() {
-        assert_eq!(pieces("abcd", 4), [("result.json".to_owned(), "abcd".to_owned())]);
-        assert_eq!(pieces("", 4), [("result.json".to_owned(), String::new())]);
+        assert_eq!(pieces(DOCUMENT, "abcd", 4), [("result.json".to_owned(), "abcd".to_owned())]);
+        assert_eq!(pieces(DOCUMENT, "", 4), [("result.json".to_owned(), String::new())]);
     }
 
     #[test]
     fn what_does_not_fit_is_cut_in_order() {
         let expected = [("result.json.000", "abcd"), ("result.json.001", "e")];
-        assert_eq!(pieces("abcde", 4), expected.map(|(name, piece)| (name.to_owned(), piece.to_owned())));
+        assert_eq!(pieces(DOCUMENT, "abcde", 4), expected.map(|(name, piece)| (name.to_owned(), piece.to_owned())));
     }
 
     /// The document of a result whose parts take about 100 kB each, in pieces of 1 kB, and so many of them at most.
@@ -364,7 +365,7 @@ mod tests {
     proptest! {
         #[test]
         fn joined_pieces_are_the_document(document in "\\PC{0,200}", most in 4_usize..50) {
-            let pieces = pieces(&document, most);
+            let pieces = pieces(DOCUMENT, &document, most);
             prop_assert!(pieces.iter().all(|(_, piece)| piece.len() <= most));
             prop_assert!(pieces.is_sorted_by_key(|(name, _)| name));
             prop_assert_eq!(pieces.into_iter().map(|(_, piece)| piece).collect::<String>(), document);

@@ -1,6 +1,7 @@
 //! From a spec to its trials, and from each of them to one plan per shard. Pure functions of the spec and the run's
 //! identity; every split is exact.
 
+mod cells;
 mod preset;
 mod trials;
 

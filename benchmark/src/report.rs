@@ -4,6 +4,8 @@ pub mod conditions;
 mod ending;
 mod finished;
 mod live;
+pub mod repeats;
+mod spread;
 pub mod thresholds;
 mod trials;
 mod verification;
@@ -24,6 +26,8 @@ pub const STATUS_BYTES: usize = 64 << 10;
 pub struct Subject<'a> {
     /// What the user wants.
     pub spec: &'a RedisBenchmarkSpec,
+    /// How many shards the trial has that it speaks of.
+    pub shards: u32,
     /// The spec's generation.
     pub generation: Option<i64>,
     /// The time of the report.

@@ -3,6 +3,7 @@
 
 mod baseline;
 mod order;
+mod repeats;
 mod secrets;
 mod shards;
 
@@ -30,6 +31,7 @@ use crate::progress::Display;
 use crate::throwaway::{Shape, Throwaway, ThrowawayError};
 use crate::{BAD, USAGE, exit_code, render, validate};
 use order::Order;
+use repeats::Repeats;
 use shards::{Setting, Shards};
 
 /// There is one conductor only: this process.
@@ -137,6 +139,7 @@ async fn measure(
     let shards = Shards::start(&setting).await?;
     let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);
     let mut trials = order.plan.trials().iter().peekable();
+    let mut repeats = Repeats::default();
     let (outcome, plans, trial, aborted) = loop {
         // A plan has one trial at least.
         let trial = trials.next().context("there is no trial")?;
@@ -163,8 +166,10 @@ async fn measure(
             break (outcome, plans, trial, aborted && trials.peek().is_some());
         }
         let finished = Finished::of_trial(order.name(), trial, &plans, &outcome)?;
+        repeats.add(&finished)?;
         let mut status = benchmark.status.take().unwrap_or_default();
-        let (_, message) = subject(&benchmark, Timestamp::now()).next_trial(&mut status, &finished);
+        let next = trials.peek().map_or(0, |next| next.spec.shards.count);
+        let (_, message) = subject(&benchmark, next, Timestamp::now()).next_trial(&mut status, &finished);
         benchmark.status = Some(status);
         display.note(&message);
     };
@@ -177,7 +182,9 @@ async fn measure(
     }
     let mut status = benchmark.status.take().unwrap_or_default();
     let ending = if aborted && finished.ending == Ending::Completed { &Ending::Aborted } else { &finished.ending };
-    subject(&benchmark, Timestamp::now()).over_as(&mut status, &finished, ending);
+    subject(&benchmark, trial.spec.shards.count, Timestamp::now()).over_as(&mut status, &finished, ending);
+    repeats.add(&finished)?;
+    repeats.tell(&mut status)?;
     let failed = status.phase == Phase::Failed;
     benchmark.status = Some(status);
     if failed {
@@ -197,6 +204,7 @@ async fn follow(
     interrupts: &Interrupts,
     display: &mut Display,
 ) -> (Outcome, bool) {
+    let shards = u32::try_from(config.plans.len()).unwrap_or(u32::MAX);
     let (publish, mut progress) = watch::channel(Progress::default());
     let (order, control) = watch::channel(Control::default());
     let mut conducting = std::pin::pin!(conduct(config, calls, NoJournal, presence.clone(), control, publish));
@@ -213,20 +221,27 @@ async fn follow(
                 order.send_replace(Control { abort: true });
             }
         }
-        show(benchmark, &progress.borrow_and_update(), &presence.borrow(), display);
+        show(benchmark, shards, &progress.borrow_and_update(), &presence.borrow(), display);
     }
 }
 
-fn show(benchmark: &mut RedisBenchmark, progress: &Progress, presence: &[ShardPresence], display: &mut Display) {
+fn show(
+    benchmark: &mut RedisBenchmark,
+    shards: u32,
+    progress: &Progress,
+    presence: &[ShardPresence],
+    display: &mut Display,
+) {
     let now = Timestamp::now();
     let mut status = benchmark.status.take().unwrap_or_default();
-    subject(benchmark, now).running(&mut status, progress, presence);
+    subject(benchmark, shards, now).running(&mut status, progress, presence);
     benchmark.status = Some(status);
     display.show(benchmark, now);
 }
 
-fn subject(benchmark: &RedisBenchmark, now: Timestamp) -> Subject<'_> {
-    Subject { spec: &benchmark.spec, generation: Some(GENERATION), now }
+/// The benchmark in a trial of so many shards.
+fn subject(benchmark: &RedisBenchmark, shards: u32, now: Timestamp) -> Subject<'_> {
+    Subject { spec: &benchmark.spec, shards, generation: Some(GENERATION), now }
 }
 
 /// Nothing survives this process, so nobody could take over.

@@ -4,6 +4,7 @@
 //! and leaves the shards as they are, for the next conductor.
 
 mod finished;
+mod gathered;
 mod journal;
 #[cfg(test)]
 mod staged;
@@ -26,6 +27,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 pub use finished::Finished;
+pub use gathered::Gathered;
 pub use journal::StatusJournal;
 
 use crate::controller::build::Run;
@@ -122,6 +124,9 @@ struct Notes {
     artifacts_refused: Option<Instant>,
     artifacts_failure: Option<String>,
     obstacle: Option<(Instant, Option<String>)>,
+    /// Since when what the repeats came to cannot be found out, or written.
+    gathering_refused: Option<Instant>,
+    gathered: Option<Arc<Gathered>>,
 }
 
 /// What a conducting task is made of.
@@ -431,6 +436,23 @@ impl Conduct {
     pub fn forgive_artifacts(&self) {
         let mut notes = self.notes();
         (notes.artifacts_refused, notes.artifacts_failure) = (None, None);
+    }
+
+    /// What the repeats came to, once it is known.
+    pub fn gathered(&self) -> Option<Arc<Gathered>> {
+        self.notes().gathered.clone()
+    }
+
+    /// What the repeats came to.
+    pub fn note_gathered(&self, gathered: Gathered) {
+        self.notes().gathered = Some(Arc::new(gathered));
+    }
+
+    /// What the repeats came to could not be found out, or written; says whether it is to be given up.
+    pub fn note_gathering_refused(&self) -> bool {
+        let mut notes = self.notes();
+        let since = notes.gathering_refused.get_or_insert_with(Instant::now);
+        since.elapsed() >= ARTIFACTS_LIMIT
     }
 
     /// What was found to hinder the shards, if it was looked for within `age`.

@@ -4,6 +4,7 @@ pub mod apply;
 pub mod build;
 pub mod decide;
 pub(crate) mod events;
+mod gather;
 mod memory;
 pub mod observe;
 mod perform;
@@ -27,7 +28,6 @@ use kube::{Client, Resource as _, ResourceExt as _};
 use prometheus_client::registry::Registry;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::credential::CredentialError;
-use redisbench_benchmark::plan::compile;
 use redisbench_benchmark::report::conditions::reason;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -258,15 +258,15 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     };
 
     // validate: the plan of trials (no client)
-    let compiled = compile(&benchmark.spec, &run.benchmark)
-        .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+    let compiled = shared.memory.plan(&uid, &benchmark.spec, &run.benchmark);
+    let compiled = compiled.as_ref();
     let (plan, problems) = (compiled.as_ref().ok(), compiled.as_ref().err().map(String::as_str));
     let generation = benchmark.metadata.generation;
     let subject = Subject { spec: &benchmark.spec, status: &status, generation, problems, plan };
 
     // observe (the only reads)
     let conduct = shared.conducts.get(&uid);
-    let mut observed = context.reads.observe(benchmark, &run, conduct.as_deref(), now).await;
+    let mut observed = context.reads.observe(benchmark, &run, subject.pods(), conduct.as_deref(), now).await;
     observed.since_write = shared.memory.since_write(&uid);
     observed.cleared = shared.memory.cleared(&uid);
     observed.failure = shared.memory.failure(&uid);

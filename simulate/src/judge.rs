@@ -1,9 +1,11 @@
 //! What must be true of a run that is over.
 
+use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::Tally;
 use serde_json::Value;
 
 use crate::ledger::{Run, Try};
+use crate::plot::Several;
 use crate::world::{World, lock};
 
 /// The conductor must have heard of every start this long before it.
@@ -73,13 +75,46 @@ impl World {
             let attempt = (index, number(&line["attempt"]));
             self.judge_result(status, &full["result"], &line["verdict"], attempt, completed);
         }
+        if self.plot.several == Several::Repeats && succeeded {
+            self.judge_repeats(status, &lines);
+        }
+    }
+
+    /// What the repeats came to together is there, whichever operators ran them, and holds every request.
+    fn judge_repeats(&self, status: &Value, lines: &[Value]) {
+        let cells = status["repeats"].as_array().cloned().unwrap_or_default();
+        let all: Vec<u64> = (0..lines.len() as u64).collect();
+        self.check(cells.len() == 1 && cells[0]["trials"] == serde_json::json!(all), || {
+            format!("the repeats are {cells:?}")
+        });
+        let kept = status["artifacts"].as_array().into_iter().flatten();
+        let results = kept
+            .clone()
+            .filter(|artifact| artifact["name"].as_str().is_some_and(|name| name.ends_with(".result.json")));
+        if results.count() < lines.len() {
+            return;
+        }
+        self.check(cells.first().is_some_and(|cell| cell["aggregate"].is_object()), || {
+            format!("the repeats have no aggregate: {cells:?}")
+        });
+        let document = lock(&self.cluster).experiment();
+        let histogram = document.and_then(|document| {
+            serde_json::from_value::<EncodedHistogram>(document["cells"][0]["histogram"].clone()).ok()
+        });
+        let recorded = histogram.and_then(|histogram| histogram.decode(Kind::Request).ok()).map(|all| all.len());
+        let succeeded: u64 = lines.iter().filter_map(|line| line["requests"]["succeeded"].as_u64()).sum();
+        self.check(recorded == Some(succeeded), || {
+            format!("{succeeded} requests succeeded, and the merged histogram has {recorded:?}")
+        });
     }
 
     /// Judges what one trial measured; `completed` if it was measured to its end. Gives the number of lost shards.
     fn judge_result(&self, status: &Value, result: &Value, verdict: &Value, attempt: Try, completed: bool) -> usize {
         let verdict = verdict.as_str().unwrap_or("none");
         let shards = result["shards"].as_array().cloned().unwrap_or_default();
-        self.check(shards.len() == self.plot.shards as usize, || format!("{} shards in the result", shards.len()));
+        self.check(shards.len() == self.plot.shards_of(attempt.0) as usize, || {
+            format!("{} shards in the result", shards.len())
+        });
         let lost = shards.iter().filter(|shard| shard["state"] == "Lost").count();
         self.check(lost == 0 || verdict == "Invalid", || {
             format!("{lost} shards are lost, and the verdict is {verdict}")

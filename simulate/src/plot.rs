@@ -23,6 +23,10 @@ pub struct Plot {
     pub seconds: u64,
     /// How many trials there are.
     pub trials: u32,
+    /// What makes them, if there are several.
+    pub several: Several,
+    /// Between two of them.
+    pub interval_seconds: u64,
     /// What ends the measurement, if it is not the time.
     pub requests: Option<u64>,
     pub on_lost: &'static str,
@@ -38,6 +42,15 @@ pub struct Plot {
     pub garbage: u64,
     /// In time's order.
     pub faults: Vec<(Duration, Fault)>,
+}
+
+/// What makes several trials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Several {
+    Presets,
+    Repeats,
+    /// A sweep over the number of shards.
+    Shards(Vec<u32>),
 }
 
 #[derive(Clone, Debug)]
@@ -155,6 +168,8 @@ impl Plot {
             warmup_seconds: dice.random_range(0..=2),
             seconds: dice.random_range(2..=10),
             trials: 1,
+            several: Several::Presets,
+            interval_seconds: 0,
             requests: None,
             on_lost: pick(dice, &["Invalidate", "Abort", "Restart"]),
             preload: dice.random_bool(0.3),
@@ -218,12 +233,48 @@ impl Plot {
             *at += length * dice.random_range(0..self.trials);
         }
         self.faults.sort_by_key(|(at, _)| *at);
+        self.draw_experiment(seed);
+    }
+
+    /// Of the worlds with several trials some repeat one, and some sweep over the number of shards. The others are what
+    /// they were before there could be any.
+    fn draw_experiment(&mut self, seed: u64) {
+        let mut dice = StdRng::seed_from_u64(seed ^ 0x0065_7870_6572_696d);
+        match dice.random_range(0..6) {
+            0..2 => self.several = Several::Repeats,
+            2..4 if self.shards > 1 => {
+                // The most shards in one trial or another, and before it or after it fewer.
+                let mut values: Vec<u32> = (1..self.shards).collect();
+                while values.len() >= self.trials as usize {
+                    values.remove(dice.random_range(0..values.len()));
+                }
+                values.insert(dice.random_range(0..=values.len()), self.shards);
+                self.trials = u32::try_from(values.len()).unwrap_or(u32::MAX);
+                self.several = Several::Shards(values);
+                // Longer than a shard waits for a word.
+                if self.requests.is_none() && dice.random_bool(0.15) {
+                    self.seconds = 800;
+                    self.rate = self.rate.min(100);
+                }
+            }
+            _ => return,
+        }
+        // The longest one is longer than a shard waits for a word, too.
+        self.interval_seconds = pick(&mut dice, &[0, 0, 5, 5, 700]);
+    }
+
+    /// How many shards a trial has.
+    pub fn shards_of(&self, trial: u32) -> u32 {
+        match &self.several {
+            Several::Shards(values) => values.get(trial as usize).copied().unwrap_or(self.shards),
+            Several::Presets | Several::Repeats => self.shards,
+        }
     }
 
     /// What is asked of the target.
     fn workload(&self) -> Value {
         let keys = json!({"count": 1_000});
-        if self.trials == 1 {
+        if self.trials == 1 || self.several != Several::Presets {
             return json!({"operations": [{"name": "get", "weight": 1, "command": "GET __key__"}], "keys": keys});
         }
         let presets: Vec<_> = ["set", "get", "incr"].into_iter().take(self.trials as usize).collect();
@@ -248,6 +299,13 @@ impl Plot {
             }
             None => load["duration"] = seconds,
         }
+        let mut repeats = json!({"interval": format!("{}s", self.interval_seconds)});
+        let mut sweep = json!([]);
+        match &self.several {
+            Several::Presets => {}
+            Several::Repeats => repeats["count"] = json!(self.trials),
+            Several::Shards(values) => sweep = json!([{"field": "shards.count", "values": values}]),
+        }
         json!({
             "apiVersion": "redisbench.dev/v1alpha1",
             "kind": "RedisBenchmark",
@@ -259,6 +317,9 @@ impl Plot {
                 // Not drawn: one draw more would make every seed another world.
                 "cleanup": {"keys": if self.preload { "DeletePrefix" } else { "Keep" }},
                 "load": load,
+                "repeats": repeats,
+                "sweep": sweep,
+                "sweepOrder": "Listed",
                 "shards": {
                     "count": self.shards,
                     "onLost": self.on_lost,
@@ -277,7 +338,7 @@ impl Plot {
     /// From calm to a terminal phase at the latest: each of three missed starts and two restarts prepares anew.
     pub fn patience(&self) -> Duration {
         let once = self.prepare_seconds + self.warmup_seconds + self.seconds + self.collect_seconds + 40;
-        Duration::from_secs(once * 6 * u64::from(self.trials))
+        Duration::from_secs((once * 6 + self.interval_seconds * 2) * u64::from(self.trials))
     }
 }
 

@@ -6,6 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube_core::CustomResourceExt as _;
 use serde_json::{Map, Value, json};
 
+use super::experiment;
 use super::rules;
 use super::spec::RedisBenchmark;
 
@@ -20,6 +21,8 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
         root.remove("title");
     }
     schema["properties"]["metadata"] = json!({"type": "object"});
+    let fields = experiment::sweepable(&schema["properties"]["spec"]);
+    schema["properties"]["spec"]["properties"]["sweep"]["items"]["properties"]["field"]["enum"] = fields.into();
     add_rules(schema);
     bound(&mut schema["properties"]["spec"]["properties"]["shards"]["properties"]["template"], Bounds::FOREIGN);
     let template = &mut schema["properties"]["spec"]["properties"]["shards"]["properties"]["template"];

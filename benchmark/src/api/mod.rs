@@ -5,6 +5,7 @@ mod command;
 mod crd;
 mod duration;
 mod endpoint;
+pub mod experiment;
 mod fill;
 pub mod keys;
 mod labels;

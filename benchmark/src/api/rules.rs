@@ -30,6 +30,17 @@ impl Rule {
 /// The longest name of a benchmark: the names of its Job, Secret and pods begin with it.
 pub const NAME_LENGTH: usize = 46;
 
+/// How many trials a spec makes, in CEL.
+macro_rules! trials {
+    () => {
+        "self.repeats.count \
+         * (has(self.workload.preset) && self.workload.preset.size() > 0 ? self.workload.preset.size() : 1) \
+         * (has(self.sweep) && self.sweep.size() > 0 ? self.sweep[0].values.size() : 1) \
+         * (has(self.sweep) && self.sweep.size() > 1 ? self.sweep[1].values.size() : 1) \
+         * (has(self.sweep) && self.sweep.size() > 2 ? self.sweep[2].values.size() : 1)"
+    };
+}
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "",
@@ -158,6 +169,18 @@ pub(super) const RULES: &[Rule] = &[
         message: "preload.mode must be None with workload.preset, which says itself what each of its trials needs",
         expression: None,
         field: Some(".preload"),
+    },
+    Rule {
+        at: "spec",
+        condition: concat!(trials!(), " <= 250"),
+        message: "repeats.count, sweep and workload.preset make more than 250 trials: remove values, or repeat less often",
+        expression: Some(concat!(
+            "'repeats.count, sweep and workload.preset make %d trials, and 250 is the most: remove values, or repeat less \
+             often'.format([",
+            trials!(),
+            "])"
+        )),
+        field: Some(".sweep"),
     },
     Rule {
         at: "spec.workload.keys",

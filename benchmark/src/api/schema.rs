@@ -9,11 +9,16 @@ use super::problem::Problem;
 use super::spec::NAME_PATTERN;
 use super::target::{ENDPOINT_PATTERN, HOST_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
 
+/// So many values of an enum are seen at a glance.
+const FEW: usize = 8;
+
 /// Everything that is wrong with `value`, which stands at `field`. Rules across fields are not looked at.
 pub(super) fn check(schema: &Value, value: &Value, field: &str, problems: &mut Vec<Problem>) {
     if schema["x-kubernetes-int-or-string"] == true {
-        if !value.is_string() && !value.is_number() {
-            problems.push(Problem::new(field, value, "must be a number or a string"));
+        if let Some(text) = value.as_str() {
+            at_most(schema, "maxLength", text.chars().count(), "characters", field, problems);
+        } else if !value.is_i64() {
+            problems.push(Problem::new(field, value, "must be a whole number, or a string in quotes"));
         }
         return;
     }
@@ -119,7 +124,12 @@ fn check_string(schema: &Value, text: &str, field: &str, problems: &mut Vec<Prob
     if let Some(values) = schema["enum"].as_array() {
         if !values.iter().any(|value| value == text) {
             let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-            problems.push(Problem::new(field, text, format!("must be one of {}", values.join(", "))));
+            let nearest = values.iter().map(|known| (distance(text, known), known)).min();
+            let meant = match nearest {
+                Some((distance, known)) if distance <= 2 && values.len() > FEW => format!("; did you mean {known}?"),
+                _ => String::new(),
+            };
+            problems.push(Problem::new(field, text, format!("must be one of {}{meant}", values.join(", "))));
         }
         return;
     }

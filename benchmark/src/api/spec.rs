@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
+use super::experiment::{RepeatsSpec, SweepOrder, SweepSpec};
 use super::safety::SafetySpec;
 use super::status::RedisBenchmarkStatus;
 use super::target::TargetSpec;
@@ -71,6 +72,17 @@ pub struct RedisBenchmarkSpec {
     pub cleanup: CleanupSpec,
     /// How fast, over how many connections and for how long.
     pub load: LoadSpec,
+    /// How often everything is run. Default: once.
+    #[serde(default)]
+    pub repeats: RepeatsSpec,
+    /// Fields of this spec that take several values, up to three: a trial for each combination, at most 250 with all
+    /// repeats. What is written at the field itself does not count then. Not set by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 3), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["field"]))]
+    pub sweep: Vec<SweepSpec>,
+    /// In which order the combinations of `sweep` are run. Default `Random`.
+    #[serde(default)]
+    pub sweep_order: SweepOrder,
     /// The pods that make the load.
     #[serde(default)]
     pub shards: ShardsSpec,

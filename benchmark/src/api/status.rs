@@ -1,5 +1,6 @@
 //! `status`: what the operator reports. Integers carry their unit in the name; `summary` is for people.
 
+mod cell;
 mod result;
 mod shard;
 mod threshold;
@@ -12,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use cell::{CellResult, LatencySpread, ShareSpread, ThroughputSpread};
 pub use result::{
     Bandwidth, Beyond, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole,
     OperationResult, PreloadResult, Requests, Throughput, TrialResult, Truncated,
@@ -19,7 +21,7 @@ pub use result::{
 pub use shard::{ShardOutcome, ShardResult};
 pub use threshold::{ThresholdOutcome, ThresholdStatus};
 pub use topology::{ChangeKind, TopologyChange, TopologyStatus, Unavailability};
-pub use trial::{TrialLine, TrialOutcome, TrialStatus};
+pub use trial::{TrialLine, TrialOutcome, TrialRequests, TrialStatus};
 pub use verdict::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
 pub use verification::{FindingKind, FindingResult, VerificationResult};
 
@@ -77,6 +79,14 @@ pub struct RedisBenchmarkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 250))]
     pub trials: Vec<TrialLine>,
+    /// How far the repeats of each cell are apart, as soon as two of them are over. Of many cells the first; the artifact
+    /// `experiment.json` holds all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub repeats: Vec<CellResult>,
+    /// How many cells `repeats` leaves out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeats_left_out: u64,
     /// Where the whole result is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -191,7 +201,7 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// What it is, such as `result.json`; of several trials, `trial-0.result.json` and so on; of several parts,
+    /// What it is, such as `result.json`; of several trials, `trial-0.result.json` and so on, and `experiment.json`; of several parts,
     /// `result.json.000` and so on, to be joined in order.
     #[schemars(length(min = 1, max = 64))]
     pub name: String,

@@ -180,7 +180,9 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
 
     /// Whether nothing will take the place of a shard: a new attempt could never start, and would cost what was measured.
     fn gone_for_good(&self) -> bool {
-        self.presence.borrow().iter().any(|presence| matches!(presence, ShardPresence::Gone { replaced: false, .. }))
+        let presence = self.presence.borrow();
+        let needed = presence.iter().take(self.shards.len());
+        needed.into_iter().any(|presence| matches!(presence, ShardPresence::Gone { replaced: false, .. }))
     }
 
     fn lost_failure(&self, reason: &str) -> Failure {

@@ -12,6 +12,7 @@ mod clock;
 mod config;
 mod drain;
 mod drive;
+mod idle;
 mod measure;
 mod outcome;
 mod picture;
@@ -42,7 +43,8 @@ pub use release::release;
 /// Conducts the trial of `config` from its present state to its end, whether this is its first conductor or one that
 /// takes over (see [`ConductorConfig::resume`]).
 ///
-/// `presence` holds one entry per plan, in the order of the indices. The load of every shard has stopped, or the shard
+/// `presence` holds one entry per plan, in the order of the indices, and then those of shards that this trial does not
+/// need, which are kept for a later one. The load of every shard has stopped, or the shard
 /// is listed as lost or unacknowledged, when this returns anything but [`Ending::Superseded`]. Shards are kept for
 /// [`release`]. Dropping the future stops conducting at once and leaves the shards as they are.
 pub async fn conduct<C: ShardCalls, J: Journal>(
@@ -54,5 +56,11 @@ pub async fn conduct<C: ShardCalls, J: Journal>(
     progress: watch::Sender<Progress>,
 ) -> Outcome {
     progress.send_replace(Progress::at_first(&config));
-    drive::Conductor::new(config, calls, journal, presence, progress).conduct(control).await
+    let idle = idle::keep(Arc::clone(&calls), presence.clone(), config.plans.len());
+    let conducting = drive::Conductor::new(config, calls, journal, presence, progress).conduct(control);
+    tokio::select! {
+        biased;
+        outcome = conducting => outcome,
+        never = idle => match never {},
+    }
 }

@@ -21,13 +21,6 @@ pub(super) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
         let message = "must not be set with operations: remove one of them";
         problems.push(Problem::new(FIELD, spec.workload.preset.join(", "), message));
     }
-    let load = &spec.load;
-    let ends = [load.duration.is_some(), load.requests.is_some(), load.requests_per_connection.is_some()];
-    if !ends.contains(&true) && load.stages.is_empty() {
-        let message = "makes several trials, and a load without an end would never come to the second: set load.duration \
-                       or load.requests";
-        problems.push(Problem::new(FIELD, spec.workload.preset.join(", "), message));
-    }
     if spec.preload.mode != PreloadMode::None {
         let message = "must be None with workload.preset, which says itself what each of its trials needs";
         problems.push(Problem::new("spec.preload.mode", format!("{:?}", spec.preload.mode), message));

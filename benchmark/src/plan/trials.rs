@@ -5,6 +5,7 @@ use std::time::Duration;
 use redisbench_wire::plan::{ShardPlan, Target};
 use sha2::{Digest as _, Sha256};
 
+use super::cells::{self, Cell, Complaints};
 use super::{plans_of, preset, shard_plan};
 use crate::api::{Problem, RedisBenchmarkSpec, Validated, validate};
 
@@ -39,6 +40,22 @@ pub struct Trial {
 pub struct Kind {
     /// The entry of `workload.preset` that it runs.
     pub preset: Option<String>,
+    /// The swept fields with their values, in the order of the sweep.
+    pub parameters: Vec<(String, String)>,
+    /// Trials that are repeats of one another have one cell, from 0: in the order of the sweep's lists, its presets
+    /// within.
+    pub cell: u32,
+    /// Which of the repeats of its cell, from 0; none if there is only one.
+    pub repeat: Option<u32>,
+}
+
+impl Kind {
+    /// What it is, in parts for people.
+    pub fn parts(&self) -> Vec<String> {
+        let parameters = self.parameters.iter().map(|(field, value)| format!("{field}={value}"));
+        let repeat = self.repeat.map(|repeat| format!("repeat {}", repeat + 1));
+        self.preset.iter().cloned().chain(parameters).chain(repeat).collect()
+    }
 }
 
 /// A trial before it has its place.
@@ -50,47 +67,96 @@ struct Draft {
 /// Compiles and checks the spec of a benchmark called `name`.
 ///
 /// # Errors
-/// Everything that is wrong with it, in the order of the fields; and a plan of more than [`MOST_TRIALS`].
+/// Everything that is wrong with it, in the order of the fields; a cell of a sweep that could not be run; and a plan of
+/// more than [`MOST_TRIALS`].
 pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Problem>> {
-    let drafts = if spec.workload.preset.is_empty() {
-        vec![Draft { kind: Kind::default(), spec: validate(spec, name)? }]
-    } else {
-        presets(spec, name)?
-    };
-    Ok(Plan::of(drafts))
+    let interval = cells::check(spec)?;
+    let base = Cell::only(spec);
+    // What stands in the spec must be right by itself, as the API server judges it.
+    let several = spec.repeats.count > 1 || !spec.sweep.is_empty() || spec.workload.preset.len() > 1;
+    if !spec.sweep.is_empty() {
+        Arrangement { name, repeats: 1, several: false }.drafts(&base.spec, std::slice::from_ref(&base))?;
+    }
+    let cells = if spec.sweep.is_empty() { vec![base] } else { cells::cells(spec)? };
+    let drafts = Arrangement { name, repeats: spec.repeats.count, several }.drafts(spec, &cells)?;
+    Ok(Plan::of(drafts, interval))
 }
 
-/// A trial for each entry of `workload.preset`.
-fn presets(spec: &RedisBenchmarkSpec, name: &str) -> Result<Vec<Draft>, Vec<Problem>> {
-    let wanted = &spec.workload.preset;
-    if wanted.len() as u64 > MOST_TRIALS {
-        let message = format!("makes {} trials, and {MOST_TRIALS} is the most: remove some", wanted.len());
-        return Err(vec![Problem::new("spec.workload.preset", "", message)]);
-    }
-    let mut problems = preset::check(spec);
-    let mut drafts = Vec::with_capacity(wanted.len());
-    for (trial, preset) in wanted.iter().enumerate() {
-        match preset::trial(spec, name, trial, preset) {
-            Ok(validated) => drafts.push(Draft { kind: Kind { preset: Some(preset.clone()) }, spec: validated }),
-            // What is wrong with all of them is said once.
-            Err(found) => {
-                for problem in found {
-                    if !problems.contains(&problem) {
-                        problems.push(problem);
+/// How cells become trials.
+struct Arrangement<'a> {
+    name: &'a str,
+    repeats: u32,
+    /// There is more than one trial: each must come to its end.
+    several: bool,
+}
+
+impl Arrangement<'_> {
+    /// Repeat after repeat all cells in their order, of each its presets one after the other.
+    fn drafts(&self, spec: &RedisBenchmarkSpec, cells: &[Cell]) -> Result<Vec<Draft>, Vec<Problem>> {
+        let mut complaints = Complaints::default();
+        for cell in cells {
+            complaints.add(cell, self.general_problems(&cell.spec));
+        }
+        let presets: Vec<Option<&String>> = match spec.workload.preset.as_slice() {
+            [] => vec![None],
+            presets => presets.iter().map(Some).collect(),
+        };
+        let mut drafts = Vec::new();
+        for repeat in 0..self.repeats {
+            for place in cells::order(spec, cells.len(), repeat) {
+                let cell = &cells[place];
+                for (within, preset) in presets.iter().enumerate() {
+                    let kind = Kind {
+                        preset: preset.cloned(),
+                        parameters: cell.parameters.clone(),
+                        cell: u32::try_from(place * presets.len() + within).unwrap_or(u32::MAX),
+                        repeat: (self.repeats > 1).then_some(repeat),
+                    };
+                    match self.validated(cell, &kind, &drafts) {
+                        Ok(validated) => drafts.push(Draft { kind, spec: validated }),
+                        Err(found) => complaints.add(cell, found),
                     }
                 }
             }
         }
+        let problems = complaints.all();
+        if problems.is_empty() { Ok(drafts) } else { Err(problems) }
     }
-    if problems.is_empty() { Ok(drafts) } else { Err(problems) }
+
+    /// What is wrong with a cell whichever of its trials it is.
+    fn general_problems(&self, cell: &RedisBenchmarkSpec) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let load = &cell.load;
+        let ends = [load.duration.is_some(), load.requests.is_some(), load.requests_per_connection.is_some()];
+        if self.several && !ends.contains(&true) && load.stages.is_empty() {
+            let message = "several trials are to be run, and a load without an end would never come to the second: set \
+                           load.duration or load.requests";
+            problems.push(Problem::new("spec.load", "", message));
+        }
+        if !cell.workload.preset.is_empty() {
+            problems.extend(preset::check(cell));
+        }
+        problems
+    }
+
+    fn validated(&self, cell: &Cell, kind: &Kind, before: &[Draft]) -> Result<Validated, Vec<Problem>> {
+        match &kind.preset {
+            Some(preset) => preset::trial(&cell.spec, self.name, before.len(), preset),
+            // A repeat is the same again.
+            None => match before.iter().find(|draft| draft.kind.cell == kind.cell) {
+                Some(same) => Ok(same.spec.clone()),
+                None => validate(&cell.spec, self.name),
+            },
+        }
+    }
 }
 
 impl Plan {
-    fn of(drafts: Vec<Draft>) -> Self {
+    fn of(drafts: Vec<Draft>, interval: Duration) -> Self {
         let of = u32::try_from(drafts.len()).unwrap_or(u32::MAX);
         let place = |(index, draft): (u32, Draft)| {
             let Draft { kind, spec } = draft;
-            Trial { index, of, kind, spec, interval: Duration::ZERO }
+            Trial { index, of, kind, spec, interval: if index == 0 { Duration::ZERO } else { interval } }
         };
         let trials: Vec<_> = (0..).zip(drafts).map(place).collect();
         let hash = hash(&trials);
@@ -152,12 +218,8 @@ impl Trial {
         if self.of == 1 {
             return String::new();
         }
-        let mut title = format!("trial {} of {}", self.index + 1, self.of);
-        if let Some(preset) = &self.kind.preset {
-            title.push_str(", ");
-            title.push_str(preset);
-        }
-        title
+        let place = format!("trial {} of {}", self.index + 1, self.of);
+        std::iter::once(place).chain(self.kind.parts()).collect::<Vec<_>>().join(", ")
     }
 }
 

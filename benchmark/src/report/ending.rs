@@ -1,6 +1,7 @@
 //! The status of a run that is over.
 
 use super::conditions::{Conditions, Truth, condition, find, reason};
+use super::repeats::set_repeats;
 use super::trials::{add_line, worst};
 use super::{Finished, Subject, thresholds, verification};
 use crate::api::RedisBenchmarkStatus;
@@ -33,6 +34,7 @@ impl Subject<'_> {
         if several {
             add_line(status, finished);
             self.verified_trial(status, finished);
+            set_repeats(status);
             (status.result, status.verdict) = (None, worst(&status.trials, finished.of));
             let verdict = status.verdict.as_ref().map(|verdict| format!("{:?}", verdict.value));
             summary = Summary { shards: summary.shards, verdict, ..Summary::default() };

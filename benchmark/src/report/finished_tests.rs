@@ -92,7 +92,12 @@ fn the_largest_result_fits_into_a_status_that_the_schema_accepts() {
     lose(&mut outcome, 7);
     let finished = finished(&outcome);
     let benchmark = crate::api::read(&crate::sample::object()).unwrap();
-    let subject = Subject { spec: &benchmark.spec, generation: Some(1), now: jiff::Timestamp::UNIX_EPOCH };
+    let subject = Subject {
+        spec: &benchmark.spec,
+        shards: benchmark.spec.shards.count,
+        generation: Some(1),
+        now: jiff::Timestamp::UNIX_EPOCH,
+    };
     let mut status = crate::api::RedisBenchmarkStatus::default();
     subject.over(&mut status, &finished);
     let result = finished.result.unwrap();
@@ -148,7 +153,12 @@ fn sizes(outcome: &Outcome) -> (usize, usize, usize) {
     let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
     let finished = Finished::of(&"n".repeat(46), &spec, &plans(&spec, "run"), outcome).unwrap();
     let benchmark = crate::api::read(&crate::sample::object()).unwrap();
-    let subject = Subject { spec: &benchmark.spec, generation: Some(i64::MAX), now: jiff::Timestamp::UNIX_EPOCH };
+    let subject = Subject {
+        spec: &benchmark.spec,
+        shards: benchmark.spec.shards.count,
+        generation: Some(i64::MAX),
+        now: jiff::Timestamp::UNIX_EPOCH,
+    };
     let mut status = crate::api::RedisBenchmarkStatus { run_id: Some("r".repeat(64)), ..Default::default() };
     status.artifacts = (finished.pieces.iter().enumerate())
         .map(|(index, (name, _))| crate::api::status::Artifact {

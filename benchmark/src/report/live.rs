@@ -13,7 +13,7 @@ use crate::topology;
 impl Subject<'_> {
     /// Before anything is known of the shards; `how` says what is being done.
     pub fn preparing(&self, status: &mut RedisBenchmarkStatus, how: &str) {
-        let desired = self.spec.shards.count;
+        let desired = self.shards;
         status.phase = Phase::Preparing;
         status.shards = Some(status::ShardCounts { desired, ..status::ShardCounts::default() });
         status.summary = Some(Summary { shards: Some(format!("0/{desired}")), ..Summary::default() });
@@ -39,7 +39,7 @@ impl Subject<'_> {
         }
         let counts = &progress.shards;
         status.shards = Some(status::ShardCounts {
-            desired: self.spec.shards.count,
+            desired: self.shards,
             armed: counts.armed,
             running: counts.running,
             finished: counts.finished,
@@ -72,8 +72,10 @@ impl Subject<'_> {
 
     /// What is going on, for people.
     fn describe(&self, progress: &Progress, presence: &[ShardPresence]) -> String {
-        let desired = self.spec.shards.count;
+        let desired = self.shards;
         let counts = &progress.shards;
+        // Those that this trial does not need may come back later.
+        let presence = presence.get(..desired as usize).unwrap_or(presence);
         match progress.stage {
             ConductStage::Preparing => {
                 let hindered = presence.iter().enumerate().find_map(|(shard, presence)| match presence {
@@ -100,7 +102,7 @@ impl Subject<'_> {
             ConductStage::Preparing => counts.armed,
             _ => counts.running + counts.finished,
         };
-        let shards = Some(format!("{there}/{}", self.spec.shards.count));
+        let shards = Some(format!("{there}/{}", self.shards));
         let Some(live) = progress.live.as_ref().filter(|_| progress.stage != ConductStage::Preparing) else {
             return Summary { shards, ..Summary::default() };
         };

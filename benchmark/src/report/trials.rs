@@ -1,18 +1,19 @@
 //! A benchmark of several trials: a line for each that is over, and what all of them come to.
 
 use super::conditions::reason;
+use super::repeats::set_repeats;
 use super::{Finished, Subject, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{
-    LimitedBy, Phase, ReasonKind, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome, Verdict,
-    VerdictReason, VerdictValue,
+    LimitedBy, Phase, ReasonKind, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome, TrialRequests,
+    Verdict, VerdictReason, VerdictValue,
 };
 use crate::conductor::Ending;
 use crate::people;
 use crate::plan::Kind;
 
 /// The most bytes of what a line says about why.
-const WHY_BYTES: usize = 160;
+const WHY_BYTES: usize = 128;
 
 /// The most reasons of a verdict.
 const REASONS: usize = 16;
@@ -34,6 +35,9 @@ impl Finished {
         Some(TrialLine {
             index: present.index,
             preset: kind.preset.clone(),
+            parameters: kind.parameters.iter().cloned().collect(),
+            cell: kind.cell,
+            repeat: kind.repeat,
             state: match self.ending {
                 Ending::Completed => TrialOutcome::Completed,
                 Ending::Aborted => TrialOutcome::Aborted,
@@ -41,13 +45,15 @@ impl Finished {
             },
             attempt: present.attempt,
             start_at: present.start_at.clone(),
-            requests: result.map(|result| result.requests),
+            requests: result.map(|result| TrialRequests::from(&result.requests)),
             misses: result.map(|result| result.operations.iter().map(|operation| operation.misses).sum()),
             achieved_per_second: result.map(|result| result.throughput.achieved_per_second),
+            mean_nanoseconds: result.and_then(|result| result.response_time.mean_nanoseconds),
             p50_nanoseconds: result.and_then(|result| result.response_time.p50_nanoseconds),
             p99_nanoseconds: result.and_then(|result| result.response_time.p99_nanoseconds),
             failed_thresholds: self.thresholds.iter().filter(|one| one.outcome == ThresholdOutcome::Failed).count()
                 as u64,
+            p999_nanoseconds: result.and_then(|result| result.response_time.p999_nanoseconds),
             verdict: self.verdict.as_ref().map(|verdict| verdict.value),
             why: failure
                 .or(reason.map(|reason| reason.message.as_str()))
@@ -62,14 +68,15 @@ impl Finished {
 }
 
 impl Subject<'_> {
-    /// A trial is over, and another follows: it has its line, and the status is that of shards that prepare. Gives the
-    /// reason in `CamelCase` and a message for people.
+    /// A trial is over, and another follows, whose shards this subject has: it has its line, and the status is that of
+    /// shards that prepare. Gives the reason in `CamelCase` and a message for people.
     pub fn next_trial(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) -> (String, String) {
         add_line(status, finished);
         status.thresholds = thresholds::worse(&status.thresholds, &finished.thresholds);
         self.verified_trial(status, finished);
+        set_repeats(status);
         let index = finished.trial.as_ref().map_or(0, |trial| trial.index);
-        let desired = self.spec.shards.count;
+        let desired = self.shards;
         status.phase = Phase::Preparing;
         status.trial = Some(trial(index.saturating_add(1), finished.of, 0, None));
         status.progress = None;
@@ -93,11 +100,18 @@ pub(super) fn add_line(status: &mut RedisBenchmarkStatus, finished: &Finished) {
 /// A line for people, behind the trial's number.
 fn describe(line: &TrialLine) -> String {
     let mut parts = vec![String::new()];
-    parts.extend(line.preset.clone());
+    parts.extend(names(line));
     parts.extend(line.achieved_per_second.map(people::rate));
     parts.extend(line.p99_nanoseconds.map(|p99| format!("p99 {}", people::latency(p99))));
     parts.extend(line.verdict.map(|verdict| format!("verdict {verdict:?}")));
     parts.join(", ")
+}
+
+/// What a line is of, in parts for people.
+pub(super) fn names(line: &TrialLine) -> Vec<String> {
+    let parameters = line.parameters.iter().map(|(field, value)| format!("{field}={value}"));
+    let repeat = line.repeat.map(|repeat| format!("repeat {}", repeat + 1));
+    line.preset.iter().cloned().chain(parameters).chain(repeat).collect()
 }
 
 /// The verdict on all trials of `status`: that of the worst, with a reason for each that is not Valid. None if nothing was
@@ -115,7 +129,7 @@ pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
         message: format!(
             "trial {} of {of}{}: {}",
             line.index + 1,
-            line.preset.as_ref().map(|preset| format!(", {preset}")).unwrap_or_default(),
+            names(line).into_iter().map(|name| format!(", {name}")).collect::<String>(),
             line.why.as_deref().unwrap_or("no reason is known")
         ),
     });

@@ -1,7 +1,6 @@
-use serde_json::json;
-
+use super::super::repeats::{Experiment, Together, cells};
 use super::*;
-use crate::api::status::{Artifact, Requests, VerificationResult};
+use crate::api::status::{Artifact, VerificationResult};
 use crate::plan::MOST_TRIALS;
 use crate::report::conditions::{condition, find};
 use crate::sample::{open_loop, outcome, snapshot};
@@ -12,13 +11,18 @@ fn finished(trial: u32, of: u32) -> Finished {
     plans[0].trial = trial;
     let mut outcome = outcome(vec![snapshot(0, &[1_450_000; 10_000])]);
     outcome.of = of;
-    let kind = Kind { preset: Some("get".into()) };
+    let kind = Kind { preset: Some("get".into()), ..Kind::default() };
     let trial = crate::plan::Trial { index: trial, of, kind, spec, interval: std::time::Duration::ZERO };
     Finished::of_trial("sample", &trial, &plans, &outcome).unwrap()
 }
 
 fn subject(benchmark: &crate::api::RedisBenchmark) -> Subject<'_> {
-    Subject { spec: &benchmark.spec, generation: Some(1), now: jiff::Timestamp::UNIX_EPOCH }
+    Subject {
+        spec: &benchmark.spec,
+        shards: benchmark.spec.shards.count,
+        generation: Some(1),
+        now: jiff::Timestamp::UNIX_EPOCH,
+    }
 }
 
 #[test]
@@ -26,7 +30,7 @@ fn a_line_says_what_the_result_says() {
     let finished = finished(1, 3);
     let (line, result) = (finished.line.clone().unwrap(), finished.result.unwrap());
     assert_eq!((line.index, line.preset.as_deref(), line.attempt), (1, Some("get"), 1));
-    assert_eq!(line.requests, Some(result.requests));
+    assert_eq!(line.requests, Some(TrialRequests::from(&result.requests)));
     assert_eq!(line.achieved_per_second, Some(result.throughput.achieved_per_second));
     assert_eq!(line.p99_nanoseconds, result.response_time.p99_nanoseconds);
     assert_eq!((line.state, line.verdict), (TrialOutcome::Completed, Some(VerdictValue::Valid)));
@@ -85,48 +89,62 @@ fn the_worst_trial_decides_whether_a_run_is_verified() {
     assert_eq!(verified([0, 7, 0]), told(("False", "trial 2 of 3: 500 replies were checked: 7 lost writes")));
 }
 
-#[test]
-fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
-    let benchmark = crate::api::read(&crate::sample::object()).unwrap();
-    let most = u32::try_from(MOST_TRIALS).unwrap();
-    let mut status = RedisBenchmarkStatus::default();
+/// Lines of a run of `most` trials, in which everything is as long as it can be: 10 repeats of each cell.
+fn long_lines(most: u32) -> Vec<TrialLine> {
     let last = finished(most - 1, most);
-    subject(&benchmark).over(&mut status, &last);
-    // A million requests per second for eleven days, of which all kinds of things became.
-    let requests: Requests = serde_json::from_value(
-        serde_json::to_value(Requests::default())
-            .unwrap()
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .chain(["unsentNotConnected", "unsentAtEnd", "inFlight", "unknown", "unanswered", "redirectHops"])
-            .chain(["deferralHops", "overflow"])
-            .map(|field| (field.to_owned(), json!(1_000_000_000_000_u64)))
-            .collect(),
-    )
-    .unwrap();
+    // A million requests per second for eleven days.
+    let many = 1_000_000_000_000;
+    let requests =
+        TrialRequests { scheduled: many, succeeded: many, errors: many, unsent: many, in_flight: many, unknown: many };
+    let field = |name: &str| (format!("workload.keys.pattern.gaussian.{name}"), "1000000000000".to_owned());
     let line = |index| TrialLine {
         index,
         preset: Some("p".repeat(32)),
+        parameters: ["standardDeviation", "standardDeviatio2", "standardDeviatio3"].map(field).into(),
+        cell: index % (most / 10),
+        repeat: Some(index / (most / 10)),
         attempt: 1_000,
         requests: Some(requests),
-        misses: Some(1_000_000_000_000),
+        misses: Some(many),
         achieved_per_second: Some(1_000_000_000),
+        mean_nanoseconds: Some(600_000_000_000),
         p50_nanoseconds: Some(600_000_000_000),
         p99_nanoseconds: Some(600_000_000_000),
+        p999_nanoseconds: Some(600_000_000_000),
+        failed_thresholds: 64,
         verdict: Some(VerdictValue::Degraded),
         why: Some("w".repeat(WHY_BYTES)),
         ..last.line.clone().unwrap()
     };
-    status.trials = (0..most).map(line).collect();
-    status.verdict = worst(&status.trials, most);
+    (0..most).map(line).collect()
+}
+
+#[test]
+fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
+    let benchmark = crate::api::read(&crate::sample::object()).unwrap();
+    let most = u32::try_from(MOST_TRIALS).unwrap();
+    let mut lines = long_lines(most);
+    let mut last = finished(most - 1, most);
+    let document: String = last.pieces.iter().map(|(_, piece)| piece.as_str()).collect();
+    last.line = lines.pop();
+    let mut status = RedisBenchmarkStatus { trials: lines, ..RedisBenchmarkStatus::default() };
     status.artifacts = (0..most)
         .map(|trial| Artifact {
             name: format!("trial-{trial}.result.json"),
             config_map: format!("{}-result-{trial}", "n".repeat(46)),
         })
         .collect();
+    subject(&benchmark).over(&mut status, &last);
+    let mut together = Together::default();
+    together.add(&document).unwrap();
+    let mut experiment = Experiment::default();
+    for cell in cells(&status.trials) {
+        experiment.add(cell, Some(&together)).unwrap();
+    }
+    experiment.tell(&mut status);
+    let cells = u64::from(most / 10);
+    // What there is no room for is counted, and in the artifact.
+    assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, cells);
     assert_eq!(crate::api::status_problems(&status), []);
     let bytes = serde_json::to_vec(&status).unwrap().len();
     assert!(bytes <= 256 << 10, "{bytes} bytes");

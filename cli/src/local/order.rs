@@ -56,8 +56,14 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
     let plan = manifest::compile(&benchmark)?;
     let validated = plan.largest().clone();
     if arguments.baseline && plan.count() > 1 {
-        let message = format!("makes {} trials, and --baseline runs one: name operations instead", plan.count());
-        return Err(vec![Problem::field("spec.workload.preset", message)]);
+        let spec = &benchmark.spec;
+        let (field, way_out) = match (spec.sweep.is_empty(), spec.repeats.count) {
+            (false, _) => ("spec.sweep", "leave it out"),
+            (true, 2..) => ("spec.repeats.count", "leave it out"),
+            (true, _) => ("spec.workload.preset", "name operations instead"),
+        };
+        let message = format!("makes {} trials, and --baseline runs one: {way_out}", plan.count());
+        return Err(vec![Problem::field(field, message)]);
     }
     let secrets = Secrets { documents: &manifest.secrets, directories: &arguments.secret };
     let wanted = &validated.secrets;
@@ -145,7 +151,8 @@ impl Order {
         metadata.uid = Some(run.to_owned());
         metadata.generation = Some(GENERATION);
         metadata.creation_timestamp = Some(Time(now));
-        let subject = Subject { spec: &self.benchmark.spec, generation: Some(GENERATION), now };
+        let shards = self.plan.trial(0).map_or(self.validated.shards.count, |first| first.spec.shards.count);
+        let subject = Subject { spec: &self.benchmark.spec, shards, generation: Some(GENERATION), now };
         let status = benchmark.status.insert(RedisBenchmarkStatus::default());
         status.observed_generation = Some(GENERATION);
         status.run_id = Some(run.to_owned());

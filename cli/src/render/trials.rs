@@ -1,7 +1,9 @@
 //! Several trials: a row for each.
 
+use std::fmt::Write as _;
+
 use redisbench_benchmark::api::preset::PRESETS;
-use redisbench_benchmark::api::status::{TrialLine, TrialOutcome, VerdictValue};
+use redisbench_benchmark::api::status::{CellResult, TrialLine, TrialOutcome, VerdictValue};
 use redisbench_benchmark::people::{count, latency, rate, share};
 
 use super::grid::{Cell, Grid};
@@ -10,10 +12,16 @@ use super::paint::{Paint, Style};
 /// The table of the trials that are over.
 pub fn table(trials: &[TrialLine], paint: Paint) -> String {
     let with_presets = trials.iter().any(|trial| trial.preset.is_some());
+    let with_repeats = trials.iter().any(|trial| trial.repeat.is_some());
+    let parameters: Vec<&String> = trials.first().map(|trial| trial.parameters.keys().collect()).unwrap_or_default();
     let with_misses = trials.iter().any(|trial| trial.misses > Some(0) || takes(trial));
     let mut heads = Vec::new();
     if with_presets {
         heads.push("test");
+    }
+    heads.extend(parameters.iter().map(|field| last_step(field)));
+    if with_repeats {
+        heads.push("repeat");
     }
     heads.extend(["rate", "p50", "p99", "succeeded", "errors", "unsent"]);
     if with_misses {
@@ -30,6 +38,10 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
         if with_presets {
             row.push(Cell::from(trial.preset.clone().unwrap_or_default()));
         }
+        row.extend(parameters.iter().map(|field| known(trial.parameters.get(*field).cloned())));
+        if with_repeats {
+            row.push(known(trial.repeat.map(|repeat| (repeat + 1).to_string())));
+        }
         let requests = trial.requests.unwrap_or_default();
         row.push(known(trial.achieved_per_second.map(rate)));
         row.push(known(trial.p50_nanoseconds.map(latency)));
@@ -43,6 +55,51 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
         grid.row(row);
     }
     grid.text(paint)
+}
+
+/// The table of repeats: for each cell the mean with its interval, and how far the runs are apart.
+pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
+    let with_presets = cells.iter().any(|cell| cell.preset.is_some());
+    let parameters: Vec<&String> = cells.first().map(|cell| cell.parameters.keys().collect()).unwrap_or_default();
+    let mut heads = Vec::new();
+    if with_presets {
+        heads.push("test");
+    }
+    heads.extend(parameters.iter().map(|field| last_step(field)));
+    heads.extend(["runs", "rate", "95 % of the mean", "best", "worst", "p99", "95 % of the mean", "p99 of all"]);
+    let mut grid = Grid::new("Repeats", &heads);
+    if with_presets {
+        grid = grid.left(1);
+    }
+    for cell in cells {
+        let mut row = vec![Cell::from((cell.cell + 1).to_string())];
+        if with_presets {
+            row.push(Cell::from(cell.preset.clone().unwrap_or_default()));
+        }
+        row.extend(parameters.iter().map(|field| known(cell.parameters.get(*field).cloned())));
+        row.push(Cell::from(cell.trials.len().to_string()));
+        let between = |low: String, high: String| format!("{low} to {high}");
+        let throughput = cell.throughput.as_ref();
+        row.push(known(throughput.map(|spread| rate(spread.mean_per_second))));
+        row.push(known(throughput.map(|spread| between(rate(spread.low_per_second), rate(spread.high_per_second)))));
+        row.push(known(throughput.map(|spread| format!("trial {}", spread.best_trial + 1))));
+        row.push(known(throughput.map(|spread| format!("trial {}", spread.worst_trial + 1))));
+        let p99 = cell.p99.as_ref();
+        row.push(known(p99.map(|spread| latency(spread.mean_nanoseconds))));
+        row.push(known(p99.map(|spread| between(latency(spread.low_nanoseconds), latency(spread.high_nanoseconds)))));
+        row.push(known(cell.aggregate.as_ref().and_then(|all| all.p99_nanoseconds).map(latency)));
+        grid.row(row);
+    }
+    let mut text = grid.text(paint);
+    if left_out > 0 {
+        let _ = writeln!(text, "{left_out} more cells are in the artifact experiment.json");
+    }
+    text
+}
+
+/// The end of a field's path, which is what a column has room for.
+fn last_step(field: &str) -> &str {
+    field.rsplit('.').next().unwrap_or(field)
 }
 
 fn known(text: Option<String>) -> Cell {

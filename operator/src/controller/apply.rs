@@ -245,6 +245,19 @@ impl Applier<'_> {
         Ok(())
     }
 
+    /// What the ConfigMap `map` of ours holds as `name`; nothing if it does not.
+    ///
+    /// # Errors
+    /// When the API server refuses, or the ConfigMap is someone else's.
+    pub async fn read_artifact(&self, map: &str, name: &str) -> Result<String, ApplyError> {
+        let api: Api<ConfigMap> = self.api();
+        let found = call(&format!("read ConfigMap {map}"), api.get(map)).await?;
+        if !self.is_ours(&found) {
+            return Err(ApplyError::NameTaken { kind: "ConfigMap".to_owned(), name: map.to_owned() });
+        }
+        Ok(found.data.unwrap_or_default().remove(name).unwrap_or_default())
+    }
+
     /// Deletes the run's Secret, and its Job with all pods. A Job that stays would do harm: while an index may be
     /// retried its failed pod keeps a finalizer, and a namespace that is deleted waits for its pods before its Jobs.
     ///

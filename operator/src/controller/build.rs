@@ -54,6 +54,14 @@ impl Run {
         }
     }
 
+    /// The name of the ConfigMap with piece `index` of what the experiment as a whole came to.
+    pub fn experiment_name(&self, index: usize) -> String {
+        match index {
+            0 => format!("{}-result-experiment", self.benchmark),
+            _ => format!("{}-result-experiment-{index}", self.benchmark),
+        }
+    }
+
     fn labels(&self) -> BTreeMap<String, String> {
         [
             (BENCHMARK_LABEL, self.benchmark.as_str()),

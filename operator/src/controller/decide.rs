@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use redisbench_benchmark::api::status::{Phase, TrialStatus};
+use redisbench_benchmark::api::status::{Artifact, Phase, TrialLine, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{Progress, ShardPresence, StartRecord};
 use redisbench_benchmark::plan::Plan;
@@ -17,7 +17,7 @@ use redisbench_benchmark::report::conditions::{Conditions, condition, cut, find,
 
 use super::observe::JobView;
 use super::status::is_urgent;
-use crate::conduct::{Ended, Finished};
+use crate::conduct::{Ended, Finished, Gathered};
 
 /// Status is written at most this often for numbers alone.
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(5);
@@ -45,7 +45,28 @@ pub struct Subject<'a> {
 
 impl Subject<'_> {
     fn report(&self, now: Timestamp) -> report::Subject<'_> {
-        report::Subject { spec: self.spec, generation: self.generation, now }
+        let index = self.status.trial.as_ref().map_or(0, |trial| trial.index);
+        self.report_of(index, now)
+    }
+
+    /// The same, if the status will speak of trial `index`.
+    fn report_of(&self, index: u32, now: Timestamp) -> report::Subject<'_> {
+        report::Subject { spec: self.spec, shards: self.shards_of(index), generation: self.generation, now }
+    }
+
+    fn shards_of(&self, index: u32) -> u32 {
+        let trial = self.plan.and_then(|plan| plan.trial(index));
+        trial.map_or(self.spec.shards.count, |trial| trial.spec.shards.count)
+    }
+
+    /// How many shards the present trial has.
+    fn shards(&self) -> u32 {
+        self.shards_of(self.status.trial.as_ref().map_or(0, |trial| trial.index))
+    }
+
+    /// The pods of the run: as many shards as its largest trial has.
+    pub fn pods(&self) -> u32 {
+        self.plan.map_or(self.spec.shards.count, |plan| plan.largest().shards.count)
     }
 }
 
@@ -66,6 +87,8 @@ pub struct Observed {
     pub failure: Option<(&'static str, String)>,
     /// This process has seen to it that the run has no children.
     pub cleared: bool,
+    /// What the repeats came to, once that was looked at.
+    pub gathered: Option<Arc<Gathered>>,
     /// A runId for a run that begins now.
     pub fresh_run_id: String,
 }
@@ -108,6 +131,13 @@ pub struct Decision {
 pub enum Action {
     /// Write the full result to ConfigMaps.
     WriteArtifacts(Arc<Finished>),
+    /// Read what the trials measured, see what the repeats of each cell come to, and write that to ConfigMaps.
+    Gather {
+        /// Every trial that is over.
+        trials: Vec<TrialLine>,
+        /// Where their full results are.
+        artifacts: Vec<Artifact>,
+    },
     /// Create the run's Secret and Job, if they are not there.
     CreateChildren,
     /// Begin to conduct.
@@ -230,7 +260,7 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
     decision.status.conductor_epoch = Some(1);
     decision.status.plan_hash = subject.plan.map(|plan| plan.hash().to_owned());
     subject.report(now).preparing(&mut decision.status, "shards are being created");
-    decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.spec.shards.count)));
+    decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.pods())));
     decision.after = vec![Action::Conduct { epoch: 1, trial: 0, resume: None, attempts: 0 }, Action::CreateChildren];
     decision.requeue = Some(LOOK_AGAIN);
     decision
@@ -365,7 +395,7 @@ fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision
     let epoch = subject.status.conductor_epoch.unwrap_or(0).saturating_add(1);
     decision.status.conductor_epoch = Some(epoch);
     if subject.status.phase == Phase::Suspended {
-        decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.spec.shards.count)));
+        decision.notices.push(Notice::normal("Preparing", format!("creating {} shards", subject.pods())));
     }
     if !started {
         subject.report(now).preparing(&mut decision.status, "shards are being created");

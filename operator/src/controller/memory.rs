@@ -2,9 +2,11 @@
 //! written a little early, or something is tried again a little soon.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use redisbench_benchmark::api::RedisBenchmarkSpec;
+use redisbench_benchmark::plan::{Plan, compile};
 use tokio::time::Instant;
 
 /// Statuses that one operator writes for numbers alone, per second.
@@ -34,7 +36,11 @@ struct Entry {
     failures: u32,
     conflicts: u32,
     failure: Option<(&'static str, String)>,
+    compiled: Option<(RedisBenchmarkSpec, Arc<Compiled>)>,
 }
+
+/// The trials of a spec, or everything that is wrong with it.
+pub type Compiled = Result<Plan, String>;
 
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, Contents> {
@@ -60,6 +66,21 @@ impl Memory {
     /// The children of `uid` were deleted, or will be made.
     pub fn set_cleared(&self, uid: &str, cleared: bool) {
         self.lock().benchmarks.entry(uid.to_owned()).or_default().cleared = cleared;
+    }
+
+    /// The trials of `spec`, of the benchmark `uid` called `name`. There may be hundreds, and a reconciliation comes several
+    /// times a second, so they are kept while the spec is the same.
+    pub fn plan(&self, uid: &str, spec: &RedisBenchmarkSpec, name: &str) -> Arc<Compiled> {
+        let known = self.lock().benchmarks.get(uid).and_then(|entry| entry.compiled.clone());
+        if let Some((_, plan)) = known.filter(|(known, _)| known == spec) {
+            return plan;
+        }
+        let plan = compile(spec, name)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        let plan = Arc::new(plan);
+        let entry = Some((spec.clone(), plan.clone()));
+        self.lock().benchmarks.entry(uid.to_owned()).or_default().compiled = entry;
+        plan
     }
 
     /// Whether one more status may be written in this second.

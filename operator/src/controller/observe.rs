@@ -60,11 +60,12 @@ impl Reads {
         }
     }
 
-    /// What there is of `run`, and tells `conduct` where its shards are.
+    /// What there is of `run`, which has `shards` at most, and tells `conduct` where they are.
     pub async fn observe(
         &self,
         benchmark: &RedisBenchmark,
         run: &Run,
+        shards: u32,
         conduct: Option<&Conduct>,
         now: Timestamp,
     ) -> Observed {
@@ -91,7 +92,7 @@ impl Reads {
             Ordering::Equal => has_started(trial, conduct_view.as_ref()),
             Ordering::Greater => has_started(None, conduct_view.as_ref()),
         };
-        let mut presence = pods::presence(benchmark.spec.shards.count.min(MOST_SHARDS), view.as_ref(), &pods, started);
+        let mut presence = pods::presence(shards.min(MOST_SHARDS), view.as_ref(), &pods, started);
         if let (Some(job), Some(conduct)) = (&job, conduct)
             && !started
             && let Some((kind, name)) = pods::puzzle(job, &pods, &presence, now)
@@ -106,7 +107,8 @@ impl Reads {
         if let Some(conduct) = conduct {
             conduct.set_presence(presence.clone());
         }
-        Observed { job: view, presence, conduct: conduct_view, conducted, ..Observed::default() }
+        let gathered = conduct.and_then(Conduct::gathered);
+        Observed { job: view, presence, conduct: conduct_view, conducted, gathered, ..Observed::default() }
     }
 
     /// The name of the pod with this UID.

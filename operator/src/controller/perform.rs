@@ -19,7 +19,7 @@ use super::apply::{self, Applier, ApplyError};
 use super::build::{self, JobInput, Run};
 use super::decide::{Action, Decision, Notice, Observed};
 use super::status::{Without, is_urgent, shortened};
-use super::{Context, ReconcileError, events};
+use super::{Context, ReconcileError, events, gather};
 use crate::conduct::{Finished, Score, StatusJournal};
 
 /// What a decision is carried out on.
@@ -109,6 +109,7 @@ impl Performer<'_> {
         let job = self.observed.job.as_ref().map_or("", |job| job.uid.as_str());
         match action {
             Action::WriteArtifacts(finished) => self.write_artifacts(&applier, finished).await?,
+            Action::Gather { trials, artifacts } => gather::gather(self, &applier, trials, artifacts).await?,
             Action::CreateChildren => {
                 shared.memory.set_cleared(uid, false);
                 self.create_children(&applier).await?;

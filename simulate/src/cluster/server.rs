@@ -164,6 +164,12 @@ impl Cluster {
         serde_json::from_str(map["data"][format!("trial-{trial}.result.json")].as_str()?).ok()
     }
 
+    /// What the experiment as a whole came to, if that is all in one piece.
+    pub fn experiment(&self) -> Option<Value> {
+        let map = self.objects.get("/api/v1/namespaces/perf/configmaps/cart-result-experiment")?;
+        serde_json::from_str(map["data"]["experiment.json"].as_str()?).ok()
+    }
+
     /// Another hand changes the benchmark in what is nobody else's business.
     pub fn touch(&mut self) {
         if let Some(mut object) = self.objects.get(BENCHMARK).cloned() {

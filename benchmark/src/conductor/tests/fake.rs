@@ -54,6 +54,9 @@ pub struct FakeShard {
     pub drained: Option<u32>,
     /// How often it was told to.
     pub drains: u32,
+    /// When it was last asked for its state, and the longest time between two questions.
+    pub asked_at: Option<Instant>,
+    pub longest_silence: Duration,
     sequence: u64,
 }
 
@@ -87,6 +90,8 @@ impl FakeShard {
             removes: Some(1_000),
             drained: None,
             drains: 0,
+            asked_at: None,
+            longest_silence: Duration::ZERO,
             sequence: 0,
         }
     }
@@ -291,7 +296,12 @@ impl ShardCalls for FakeShards {
     }
 
     async fn state(&self, endpoint: &Endpoint) -> Result<ShardState, CallError> {
-        self.call(endpoint, |shard, now| Ok(shard.state(now))).await
+        self.call(endpoint, |shard, now| {
+            let silence = shard.asked_at.replace(Instant::now()).map_or(Duration::ZERO, |at| at.elapsed());
+            shard.longest_silence = shard.longest_silence.max(silence);
+            Ok(shard.state(now))
+        })
+        .await
     }
 
     async fn put_plan(&self, endpoint: &Endpoint, request: &PlanRequest) -> Result<ShardState, CallError> {

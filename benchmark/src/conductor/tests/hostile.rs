@@ -102,7 +102,12 @@ fn snapshot(bytes: &[u8]) {
 /// The result fits where it is written, and the API server takes it.
 fn assert_fits(finished: &Finished) {
     let benchmark = api::read(&serde_json::from_slice(&manifests()[0]).unwrap()).unwrap();
-    let subject = Subject { spec: &benchmark.spec, generation: Some(1), now: Timestamp::UNIX_EPOCH };
+    let subject = Subject {
+        spec: &benchmark.spec,
+        shards: benchmark.spec.shards.count,
+        generation: Some(1),
+        now: Timestamp::UNIX_EPOCH,
+    };
     let mut status = RedisBenchmarkStatus::default();
     subject.over(&mut status, finished);
     assert_eq!(api::status_problems(&status), []);
@@ -138,7 +143,12 @@ fn manifest(bytes: &[u8]) {
     if let Ok(benchmark) = serde_json::from_slice::<RedisBenchmark>(bytes) {
         let _ = api::validate(&benchmark.spec, "sample");
         let mut status = benchmark.status.unwrap_or_default();
-        let subject = Subject { spec: &benchmark.spec, generation: None, now: Timestamp::UNIX_EPOCH };
+        let subject = Subject {
+            spec: &benchmark.spec,
+            shards: benchmark.spec.shards.count,
+            generation: None,
+            now: Timestamp::UNIX_EPOCH,
+        };
         subject.ended(&mut status, "Failed", "as it was");
     }
 }

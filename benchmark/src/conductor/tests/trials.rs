@@ -139,3 +139,56 @@ async fn another_conductor_that_takes_over_during_the_drain_ends_it() {
     assert_eq!(rig.conduct().await.ending, Ending::Superseded);
     assert_eq!(rig.shards.shard(0).plan.as_ref().map(|(plan, _)| plan.trial), Some(0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn shards_that_a_trial_does_not_need_hear_of_the_conductor_all_the_while() {
+    let mut rig = Rig::new(3);
+    rig.conduct().await;
+    next(&mut rig, 1, 1);
+    let hour = 3_600_000_000_000;
+    rig.config.plans[0].bound = redisbench_wire::plan::Bound::Duration { nanoseconds: hour };
+    assert_eq!(rig.conduct().await.ending, Ending::Completed);
+    for idle in 1..3 {
+        let shard = rig.shards.shard(idle);
+        let since = shard.asked_at.unwrap().elapsed();
+        // A shard ends after 600 s without a word.
+        assert!(shard.longest_silence.max(since) < Duration::from_secs(300), "{:?}", shard.longest_silence);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_ends_while_it_is_idle_costs_no_trial_and_is_back_for_the_one_that_needs_it() {
+    let mut rig = Rig::new(2);
+    rig.config.on_lost = super::super::OnLost::Restart;
+    rig.conduct().await;
+    next(&mut rig, 1, 1);
+    let conducting = rig.spawn();
+    rig.until_measuring().await;
+    rig.set_presence(1, ShardPresence::Gone { why: "evicted".into(), replaced: true });
+    let outcome = conducting.await.unwrap();
+    assert_eq!((outcome.ending.clone(), outcome.attempt, outcome.lost().count()), (Ending::Completed, 1, 0));
+    next(&mut rig, 2, 2);
+    let conducting = rig.spawn();
+    sleep(Duration::from_secs(20)).await;
+    assert!(!conducting.is_finished(), "it waits for the shard that is missing");
+    rig.shards.replace(1);
+    rig.set_presence(1, ShardPresence::Present(rig.shards.endpoint(1)));
+    let outcome = conducting.await.unwrap();
+    assert_eq!((outcome.ending.clone(), outcome.shards.len()), (Ending::Completed, 2));
+    assert_eq!(outcome.shards[1].incarnation, "pod-1-again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_never_comes_back_keeps_no_trial_from_a_restart_that_does_not_need_it() {
+    let mut rig = Rig::new(3);
+    rig.config.on_lost = super::super::OnLost::Restart;
+    rig.conduct().await;
+    next(&mut rig, 1, 2);
+    rig.set_presence(2, ShardPresence::Gone { why: "exit code 64".into(), replaced: false });
+    let conducting = rig.spawn();
+    rig.until_measuring().await;
+    rig.shards.replace(1);
+    rig.set_presence(1, ShardPresence::Present(rig.shards.endpoint(1)));
+    let outcome = conducting.await.unwrap();
+    assert_eq!((outcome.ending.clone(), outcome.attempt), (Ending::Completed, 2));
+}

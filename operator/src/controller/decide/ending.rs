@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::{Artifact, Phase, Verdict, VerdictValue};
 use redisbench_benchmark::conductor::Ending;
 use redisbench_benchmark::people;
 use redisbench_benchmark::report::conditions::{condition, find, reason};
-use redisbench_benchmark::report::{without_artifacts, worst};
+use redisbench_benchmark::report::{repeats, without_artifacts, worst};
 
 use super::{Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject, live};
 use crate::conduct::Ended;
@@ -70,7 +71,7 @@ pub(super) fn over(
     let ending = if next.is_some() && subject.spec.abort { &Ending::Aborted } else { &report.ending };
     let next = next.filter(|_| *ending == Ending::Completed);
     let told = match next {
-        Some(_) => Some(subject.report(now).next_trial(&mut decision.status, report)),
+        Some(next) => Some(subject.report_of(next, now).next_trial(&mut decision.status, report)),
         None => subject.report(now).over_as(&mut decision.status, report, ending),
     };
     let Some((why, message)) = told else { return };
@@ -99,6 +100,15 @@ pub(super) fn over(
         }
         None => {}
     }
+    if next.is_none() && has_repeats(&decision.status) && !gathered(observed, decision) {
+        // What they come to together is read from what was kept of each, this one included.
+        let (trials, artifacts) = (decision.status.trials.clone(), decision.status.artifacts.clone());
+        decision.status = subject.status.clone();
+        decision.notices.clear();
+        decision.after.push(Action::Gather { trials, artifacts });
+        decision.requeue = Some(AGAIN);
+        return;
+    }
     if let Some(cleanup) = finished.report.cleanup.as_ref().filter(|cleanup| !cleanup.left.is_empty()) {
         decision.notices.push(Notice::warning(reason::KEYS_LEFT, cleanup.summary()));
     }
@@ -125,6 +135,24 @@ pub(super) fn over(
     let unacknowledged = finished.unacknowledged.iter();
     decision.after.extend(unacknowledged.map(|pod| Action::DeletePod { incarnation: pod.clone() }));
     decision.requeue = Some(RELEASE_LIMIT);
+}
+
+fn has_repeats(status: &RedisBenchmarkStatus) -> bool {
+    !status.repeats.is_empty() || status.repeats_left_out > 0
+}
+
+/// Tells what the repeats came to, if that is known.
+fn gathered(observed: &Observed, decision: &mut Decision) -> bool {
+    let Some(gathered) = &observed.gathered else { return false };
+    gathered.experiment.tell(&mut decision.status);
+    decision.status.artifacts.retain(|known| !known.name.starts_with(repeats::DOCUMENT));
+    decision.status.artifacts.extend(gathered.artifacts.iter().cloned());
+    if let Some(failure) = &gathered.failure {
+        let message = format!("the repeats of trials could not be merged: {}", people::cut(failure, 512));
+        add_to_complete(decision, &message);
+        decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
+    }
+    true
 }
 
 fn add_to_complete(decision: &mut Decision, what: &str) {

@@ -3,6 +3,7 @@
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::conductor::{self, ShardPresence};
+use redisbench_benchmark::plan::Trial;
 
 use super::{Decision, Notice, Observed, Subject};
 
@@ -15,17 +16,18 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
     // Who took over while results were collected may find itself running again: that is no start.
     if new.phase == Phase::Running && old.phase == Phase::Preparing {
         let attempt = new.trial.as_ref().map_or(1, |trial| trial.attempt);
-        decision
-            .notices
-            .push(Notice::normal("Started", format!("{}attempt {attempt}: all shards start together", of_trial(new))));
+        decision.notices.push(Notice::normal(
+            "Started",
+            format!("{}attempt {attempt}: all shards start together", of_trial(subject, new)),
+        ));
     }
     // A restart begins by forgetting who was lost, so this is where people learn of it.
     if new.phase == Phase::Preparing && old.phase == Phase::Running {
         let attempt = old.trial.as_ref().map_or(1, |trial| trial.attempt);
         let message = format!(
             "{}attempt {attempt} is given up, another begins once all shards are armed; {}",
-            of_trial(old),
-            gone(observed)
+            of_trial(subject, old),
+            gone(subject, observed)
         );
         decision.notices.push(Notice::warning("Restarting", message.trim_end_matches("; ")));
     } else {
@@ -35,23 +37,28 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
 }
 
 /// Which trial of several a status speaks of.
-fn of_trial(status: &RedisBenchmarkStatus) -> String {
-    let several = status.trial.as_ref().filter(|trial| trial.of > 1);
-    several.map(|trial| format!("trial {} of {}, ", trial.index.saturating_add(1), trial.of)).unwrap_or_default()
+fn of_trial(subject: &Subject<'_>, status: &RedisBenchmarkStatus) -> String {
+    let Some(trial) = status.trial.as_ref().filter(|trial| trial.of > 1) else { return String::new() };
+    let planned = subject.plan.and_then(|plan| plan.trial(trial.index));
+    let title =
+        planned.map_or_else(|| format!("trial {} of {}", trial.index.saturating_add(1), trial.of), Trial::title);
+    format!("{title}, ")
 }
 
 /// Shards that were lost since the status was written: `now` are, in all.
 pub(super) fn losses(subject: &Subject<'_>, observed: &Observed, now: u32, decision: &mut Decision) {
     let before = subject.status.shards.map_or(0, |shards| shards.lost);
     if now > before {
-        let message = format!("{now} of {} shards are lost; {}", subject.spec.shards.count, gone(observed));
+        let shards = subject.shards();
+        let message = format!("{now} of {shards} shards are lost; {}", gone(subject, observed));
         decision.notices.push(Notice::warning(SHARD_LOST, message.trim_end_matches("; ")));
     }
 }
 
-/// Who is not there, and why: the first of them.
-fn gone(observed: &Observed) -> String {
-    let gone = observed.presence.iter().enumerate().filter_map(|(shard, presence)| match presence {
+/// Who is not there of those that the trial needs, and why: the first of them.
+fn gone(subject: &Subject<'_>, observed: &Observed) -> String {
+    let needed = observed.presence.iter().take(subject.shards() as usize).enumerate();
+    let gone = needed.filter_map(|(shard, presence)| match presence {
         ShardPresence::Gone { why, .. } => Some(format!("shard {shard}: {why}")),
         // After the start, a pod that is not there is one that was deleted.
         ShardPresence::Absent { .. } => Some(format!("shard {shard}: its pod was deleted")),

@@ -1,8 +1,11 @@
 //! Several trials, one after the other.
 
+use std::collections::BTreeMap;
+
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{
-    Artifact, LimitedBy, ShardCounts, Summary, TrialLine, TrialOutcome, TrialResult, Verdict, VerdictValue,
+    Artifact, LimitedBy, ShardCounts, Summary, TrialLine, TrialOutcome, TrialRequests, TrialResult, Verdict,
+    VerdictValue,
 };
 use redisbench_benchmark::conductor::{ConductStage, Ending, Failure};
 use redisbench_benchmark::plan::compile;
@@ -64,7 +67,12 @@ fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
             state: if ending == Ending::Completed { TrialOutcome::Completed } else { TrialOutcome::Failed },
             attempt: 1,
             start_at: None,
-            requests: Some(redisbench_benchmark::api::status::Requests::default()),
+            parameters: BTreeMap::new(),
+            cell: index,
+            repeat: None,
+            mean_nanoseconds: None,
+            p999_nanoseconds: None,
+            requests: Some(TrialRequests::default()),
             misses: Some(0),
             achieved_per_second: Some(1_000),
             p50_nanoseconds: None,
@@ -212,4 +220,79 @@ fn an_operator_that_makes_other_trials_of_the_spec_fails_the_run() {
     running.conduct = Some(ConductView::Running(Box::new(progress)));
     let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &json!({"planHash": "0".repeat(64)})), &running);
     assert!(!decision.status.phase.is_terminal());
+}
+
+/// Three repeats of one trial.
+fn of_repeats() -> RedisBenchmark {
+    benchmark(json!({"spec": {"repeats": {"count": 3}}}))
+}
+
+/// The last of three repeats is over.
+fn last_repeat() -> (RedisBenchmarkStatus, Observed) {
+    let line = |index: u32| {
+        json!({
+            "index": index, "cell": 0, "repeat": index, "state": "Completed", "attempt": 1, "verdict": "Valid",
+            "requests": {"scheduled": 10, "succeeded": 10, "errors": 0, "unsent": 0}, "achievedPerSecond": 1000 + index,
+        })
+    };
+    let artifact =
+        |index: u32| json!({"name": format!("trial-{index}.result.json"), "configMap": format!("cart-result-{index}")});
+    let before = in_trial(
+        2,
+        &json!({
+            "planHash": compile(&of_repeats().spec, "cart").unwrap().hash(),
+            "trials": [line(0), line(1)],
+            "artifacts": [artifact(0), artifact(1)],
+        }),
+    );
+    let mut over = over(2, Ending::Completed, VerdictValue::Valid);
+    if let Some(ConductView::Ended { ended: Ended::Over(finished), .. }) = &mut over.conduct {
+        let line = Arc::make_mut(finished).report.line.as_mut().unwrap();
+        (line.cell, line.repeat, line.preset) = (0, Some(2), None);
+    }
+    (before, over)
+}
+
+#[test]
+fn what_repeats_come_to_is_looked_up_before_the_run_ends() {
+    let (before, mut observed) = last_repeat();
+    let decision = decide_on(&of_repeats(), &before, &observed);
+    assert!(matches!(decision.before[..], [Action::WriteArtifacts(_)]), "the last result is safe first");
+    assert_eq!(decision.status, before);
+    let [Action::Gather { trials, artifacts }] = &decision.after[..] else { panic!("{:?}", decision.after) };
+    assert_eq!((trials.len(), artifacts.len()), (3, 3));
+    assert!(decision.notices.is_empty() && decision.requeue.is_some());
+
+    let experiment = Artifact { name: "experiment.json".into(), config_map: "cart-result-experiment".into() };
+    let gathered = Gathered { artifacts: vec![experiment.clone()], ..Gathered::default() };
+    observed.gathered = Some(Arc::new(gathered));
+    let decision = decide_on(&of_repeats(), &before, &observed);
+    assert_eq!(decision.status.phase, Phase::Succeeded);
+    assert_eq!((decision.status.artifacts.len(), decision.status.artifacts.last()), (4, Some(&experiment)));
+    assert!(decision.after.contains(&Action::Release));
+}
+
+#[test]
+fn repeats_that_could_not_be_merged_are_told_and_hold_nothing_up() {
+    let (before, mut observed) = last_repeat();
+    let failure = Some("trial 1: its full result was not kept".to_owned());
+    observed.gathered = Some(Arc::new(Gathered { failure, ..Gathered::default() }));
+    let decision = decide_on(&of_repeats(), &before, &observed);
+    assert_eq!(decision.status.phase, Phase::Succeeded);
+    let complete = find(&decision.status, "Complete").unwrap();
+    assert!(complete.message.contains("could not be merged: trial 1"), "{}", complete.message);
+    assert!(decision.notices.iter().any(|notice| notice.warning && notice.reason == "ArtifactsNotWritten"));
+}
+
+#[test]
+fn a_trial_of_fewer_shards_counts_its_own() {
+    let sweep = json!([{"field": "shards.count", "values": [1, 2, 4]}]);
+    let benchmark = benchmark(json!({"spec": {"sweep": sweep, "sweepOrder": "Listed"}}));
+    let plan = compile(&benchmark.spec, "cart").unwrap();
+    let before = in_trial(0, &json!({"planHash": plan.hash()}));
+    let decision = decide_on(&benchmark, &before, &over(0, Ending::Completed, VerdictValue::Valid));
+    assert_eq!(decision.status.shards.unwrap().desired, 2, "those of the trial that follows");
+    let subject =
+        Subject { spec: &benchmark.spec, status: &before, generation: Some(1), problems: None, plan: Some(&plan) };
+    assert_eq!((subject.shards(), subject.pods()), (1, 4));
 }

@@ -1,0 +1,159 @@
+//! The cells of a sweep: one spec for each combination of the values, and the order in which they are run.
+
+use std::time::Duration;
+
+use super::trials::MOST_TRIALS;
+use crate::api::experiment::{RepeatsSpec, SweepOrder, check_sweep, set};
+use crate::api::{GoDuration, Problem, RedisBenchmarkSpec};
+
+/// The longest interval between two trials.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// The most problems of single cells that are told.
+const TOLD: usize = 5;
+
+/// One combination of the values of a sweep.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    /// The swept fields with their values, in the order of the sweep.
+    pub parameters: Vec<(String, String)>,
+    /// A spec that makes one trial for each of its presets.
+    pub spec: RedisBenchmarkSpec,
+}
+
+impl Cell {
+    /// The only one of a spec without a sweep.
+    pub(super) fn only(spec: &RedisBenchmarkSpec) -> Self {
+        let mut own = spec.clone();
+        own.repeats = RepeatsSpec::default();
+        own.sweep.clear();
+        own.sweep_order = SweepOrder::default();
+        Self { parameters: Vec::new(), spec: own }
+    }
+
+    /// Its values for people, such as `load.pipeline=10, shards.count=2`.
+    pub(super) fn describe(&self) -> String {
+        let values: Vec<_> = self.parameters.iter().map(|(field, value)| format!("{field}={value}")).collect();
+        values.join(", ")
+    }
+}
+
+/// The time between two trials, and what is wrong with repeats and sweep by themselves: a plan that is too large above
+/// all.
+pub(super) fn check(spec: &RedisBenchmarkSpec) -> Result<Duration, Vec<Problem>> {
+    let mut problems = check_sweep(&spec.sweep);
+    let interval = spec.repeats.interval.parse().ok().filter(|interval| *interval <= LONGEST_INTERVAL);
+    if interval.is_none() {
+        let message = format!("must be from 0s to {}", GoDuration::from(LONGEST_INTERVAL));
+        problems.push(Problem::new("spec.repeats.interval", &spec.repeats.interval, message));
+    }
+    let sweep = spec.sweep.iter().map(|entry| ("values", entry.values.len() as u64));
+    let presets = Some(("presets", spec.workload.preset.len() as u64)).filter(|(_, count)| *count > 1);
+    let repeats = Some(("repeats", u64::from(spec.repeats.count))).filter(|(_, count)| *count > 1);
+    let factors: Vec<_> = sweep.chain(presets).chain(repeats).collect();
+    let trials = factors.iter().fold(1_u64, |product, (_, count)| product.saturating_mul(*count));
+    if trials > MOST_TRIALS {
+        let words: Vec<_> = factors.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        let message = format!(
+            "{} make {trials} trials, and {MOST_TRIALS} is the most: remove values, or repeat less often",
+            words.join(" x ")
+        );
+        let field = match (spec.sweep.is_empty(), repeats) {
+            (false, _) => "spec.sweep",
+            (true, Some(_)) => "spec.repeats.count",
+            (true, None) => "spec.workload.preset",
+        };
+        problems.push(Problem::new(field, "", message));
+    }
+    match interval {
+        Some(interval) if problems.is_empty() => Ok(interval),
+        _ => Err(problems),
+    }
+}
+
+/// All cells, in the order of the lists: the last one varies fastest.
+pub(super) fn cells(spec: &RedisBenchmarkSpec) -> Result<Vec<Cell>, Vec<Problem>> {
+    let base = Cell::only(spec);
+    let unreadable = |error: serde_json::Error| vec![Problem::new("spec.sweep", "", error.to_string())];
+    let plain = serde_json::to_value(&base.spec).map_err(unreadable)?;
+    let mut cells = vec![(Vec::new(), plain)];
+    for entry in &spec.sweep {
+        let each = cells.iter().flat_map(|(parameters, json)| {
+            entry.values.iter().map(move |value| {
+                let (mut parameters, mut json) = (parameters.clone(), json.clone());
+                parameters.push((entry.field.clone(), value.to_string()));
+                set(&mut json, &entry.field, value);
+                (parameters, json)
+            })
+        });
+        cells = each.collect();
+    }
+    let read = |(parameters, json)| Ok(Cell { parameters, spec: serde_json::from_value(json).map_err(unreadable)? });
+    cells.into_iter().map(read).collect()
+}
+
+/// In which order `count` cells are run in repeat `repeat`.
+pub(super) fn order(spec: &RedisBenchmarkSpec, count: usize, repeat: u32) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    if spec.sweep_order == SweepOrder::Listed {
+        return order;
+    }
+    // Fisher and Yates. The numbers are our own: another version of a crate must not make another plan of a run.
+    let mut state = spec.workload.seed ^ (u64::from(repeat) << 56);
+    for left in (2..=count).rev() {
+        let chosen = (u128::from(splitmix(&mut state)) * left as u128) >> 64;
+        order.swap(left - 1, usize::try_from(chosen).unwrap_or(0));
+    }
+    order
+}
+
+/// `SplitMix64` (Steele, Lea and Flood 2014).
+fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// What is wrong with cells, each as a problem of the sweep that names the cell; without a sweep, as it is.
+#[derive(Debug, Default)]
+pub(super) struct Complaints {
+    problems: Vec<Problem>,
+    untold: usize,
+}
+
+impl Complaints {
+    pub(super) fn add(&mut self, cell: &Cell, found: Vec<Problem>) {
+        for problem in found {
+            let problem = if cell.parameters.is_empty() {
+                problem
+            } else {
+                let value = if problem.value.is_empty() { String::new() } else { format!("{}: ", problem.value) };
+                let message = format!("{}: {value}{}", problem.field, problem.message);
+                Problem { field: "spec.sweep".to_owned(), value: cell.describe(), message }
+            };
+            // What is wrong with all of them is said once.
+            if self.problems.contains(&problem) {
+                continue;
+            }
+            if !cell.parameters.is_empty() && self.problems.len() >= TOLD {
+                self.untold += 1;
+            } else {
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    pub(super) fn all(mut self) -> Vec<Problem> {
+        if self.untold > 0 {
+            let message = format!("{} more problems of other cells", self.untold);
+            self.problems.push(Problem::new("spec.sweep", "", message));
+        }
+        self.problems
+    }
+}
+
+#[cfg(test)]
+#[path = "cells_tests.rs"]
+mod tests;

@@ -1,0 +1,223 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::{Plan, compile};
+use super::*;
+use crate::api;
+
+/// A spec of operations, with the members of `change`.
+fn spec(change: &Value) -> RedisBenchmarkSpec {
+    let mut object = crate::sample::object();
+    merge(&mut object["spec"], change);
+    api::read(&object).unwrap().spec
+}
+
+fn merge(into: &mut Value, change: &Value) {
+    match change.as_object().filter(|_| into.is_object()) {
+        Some(members) => members.iter().for_each(|(name, value)| merge(&mut into[name.as_str()], value)),
+        None => *into = change.clone(),
+    }
+}
+
+fn plan(change: &Value) -> Plan {
+    compile(&spec(change), "sample").unwrap()
+}
+
+fn refused(change: &Value) -> Vec<String> {
+    compile(&spec(change), "sample").unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+/// The values of the trials of a sweep, in the order in which they run.
+fn values(plan: &Plan) -> Vec<String> {
+    let values = |trial: &crate::plan::Trial| {
+        let values: Vec<_> = trial.kind.parameters.iter().map(|(_, value)| value.as_str()).collect();
+        values.join("/")
+    };
+    plan.trials().iter().map(values).collect()
+}
+
+#[test]
+fn repeats_are_the_same_trial_again_with_an_interval_before_each_but_the_first() {
+    let plan = plan(&json!({"repeats": {"count": 3, "interval": "10s"}}));
+    let seconds: Vec<_> = plan.trials().iter().map(|trial| trial.interval.as_secs()).collect();
+    assert_eq!(seconds, [0, 10, 10]);
+    let first = &plan.trials()[0];
+    for (index, trial) in (0..).zip(plan.trials()) {
+        assert_eq!((trial.index, trial.of, trial.kind.cell, trial.kind.repeat), (index, 3, 0, Some(index)));
+        assert_eq!(trial.spec, first.spec);
+    }
+    assert_eq!(plan.trials()[1].title(), "trial 2 of 3, repeat 2");
+    assert_eq!(plan.longest(), Duration::from_secs(3 * (600 + 10 + 120) + 2 * 10));
+}
+
+#[test]
+fn a_sweep_is_every_combination_once() {
+    let sweep =
+        json!([{"field": "load.pipeline", "values": [1, 10]}, {"field": "load.connections", "values": [50, 100, 200]}]);
+    let plan = plan(&json!({"sweep": sweep, "sweepOrder": "Listed"}));
+    assert_eq!(values(&plan), ["1/50", "1/100", "1/200", "10/50", "10/100", "10/200"]);
+    assert_eq!(plan.trials().iter().map(|trial| trial.kind.cell).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+    let last = &plan.trials()[5];
+    assert_eq!((last.spec.pipeline, last.spec.connections, last.kind.repeat), (10, 200, None));
+    assert_eq!(last.title(), "trial 6 of 6, load.pipeline=10, load.connections=200");
+}
+
+#[test]
+fn cells_run_in_another_order_in_each_repeat_and_in_the_same_for_a_seed() {
+    let values: Vec<_> = (1..=12).collect();
+    let change = |seed: u64| {
+        json!({
+            "workload": {"seed": seed},
+            "sweep": [{"field": "load.pipeline", "values": values}],
+            "repeats": {"count": 3},
+        })
+    };
+    let plan_of = |seed| plan(&change(seed));
+    let order = |plan: &Plan| plan.trials().iter().map(|trial| trial.kind.cell).collect::<Vec<_>>();
+    let cells = order(&plan_of(7));
+    assert_eq!(cells, order(&plan_of(7)));
+    assert_ne!(cells, order(&plan_of(8)));
+    let repeats: Vec<_> = cells.chunks(12).collect();
+    for repeat in &repeats {
+        let mut sorted = repeat.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..12).collect::<Vec<_>>(), "each cell is in each repeat once");
+    }
+    assert!(repeats[0] != repeats[1] && repeats[1] != repeats[2]);
+    // Pinned: another version of the operator must not make another plan of a run that goes on.
+    assert_eq!(order_of_four(), PINNED);
+}
+
+fn order_of_four() -> Vec<Vec<usize>> {
+    (0..3).map(|repeat| order(&spec(&json!({})), 4, repeat)).collect()
+}
+
+const PINNED: [[usize; 4]; 3] = [[0, 1, 3, 2], [0, 2, 1, 3], [3, 1, 0, 2]];
+
+/// Its first numbers from seed 0, as they are published with it.
+#[test]
+fn the_generator_is_split_mix() {
+    let mut state = 0;
+    assert_eq!([splitmix(&mut state), splitmix(&mut state)], [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4]);
+}
+
+#[test]
+fn what_cells_need_of_the_spec_may_be_missing_in_it() {
+    let sweep = json!([{"field": "load.closedLoop.concurrency", "values": [50, 100]}]);
+    let plan = plan(&json!({"sweep": sweep, "sweepOrder": "Listed"}));
+    assert_eq!(plan.trials().iter().map(|trial| trial.spec.concurrency).collect::<Vec<_>>(), [Some(50), Some(100)]);
+}
+
+#[test]
+fn a_sweep_over_the_shards_has_the_pods_of_its_largest_cell() {
+    let plan = plan(&json!({"sweep": [{"field": "shards.count", "values": [1, 4, 2]}], "sweepOrder": "Listed"}));
+    let shards: Vec<_> = plan.trials().iter().map(|trial| (trial.plans("run").len(), trial.spec.connections)).collect();
+    assert_eq!(shards, [(1, 4_000), (4, 4_000), (2, 4_000)]);
+    assert_eq!(plan.largest().shards.count, 4);
+}
+
+#[test]
+fn presets_are_run_in_each_cell_on_keys_of_their_own() {
+    let mut object = crate::sample::object();
+    object["spec"]["workload"] = json!({"preset": ["set", "get"]});
+    object["spec"]["sweep"] = json!([{"field": "load.pipeline", "values": [1, 8]}]);
+    object["spec"]["sweepOrder"] = json!("Listed");
+    object["spec"]["repeats"] = json!({"count": 2});
+    let plan = compile(&api::read(&object).unwrap().spec, "sample").unwrap();
+    let titles: Vec<_> = plan.trials().iter().map(|trial| trial.kind.parts().join(" ")).collect();
+    assert_eq!(
+        titles[..5],
+        [
+            "set load.pipeline=1 repeat 1",
+            "get load.pipeline=1 repeat 1",
+            "set load.pipeline=8 repeat 1",
+            "get load.pipeline=8 repeat 1",
+            "set load.pipeline=1 repeat 2",
+        ]
+    );
+    assert_eq!(plan.trials().iter().map(|trial| trial.kind.cell).collect::<Vec<_>>(), [0, 1, 2, 3, 0, 1, 2, 3]);
+    let prefixes: Vec<_> = plan.trials().iter().map(|trial| trial.spec.workload.keys.prefix.clone()).collect();
+    assert_eq!(prefixes, (0..8).map(|trial| format!("rb:{trial}:")).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_cell_that_cannot_be_run_is_refused_with_its_values() {
+    let sweep =
+        json!([{"field": "load.connections", "values": [1, 4]}, {"field": "shards.count", "values": [1, 2, 4]}]);
+    let of = |shards: u32| {
+        format!(
+            "spec.sweep: load.connections=1, shards.count={shards}: spec.load.connections: 1: must be at least \
+             shards.count, which is {shards}: every shard needs one"
+        )
+    };
+    assert_eq!(refused(&json!({"sweep": sweep, "sweepOrder": "Listed"})), [of(2), of(4)]);
+}
+
+#[test]
+fn many_cells_that_cannot_be_run_are_counted() {
+    let shards: Vec<_> = (2..=21).collect();
+    let found = refused(&json!({"load": {"connections": 1}, "sweep": [{"field": "shards.count", "values": shards}]}));
+    assert_eq!(found.len(), 6, "{found:?}");
+    assert_eq!(found[5], "spec.sweep: 15 more problems of other cells");
+}
+
+#[test]
+fn what_is_wrong_with_the_spec_itself_is_said_as_ever() {
+    let found = refused(&json!({"load": {"warmup": "9h"}, "sweep": [{"field": "load.pipeline", "values": [1, 2]}]}));
+    assert_eq!(found, ["spec.load.warmup: 9h: must be from 0s to 1h"]);
+}
+
+#[test]
+fn plans_that_are_too_large_are_refused_with_their_size() {
+    let many = |count: i64| (1..=count).collect::<Vec<_>>();
+    let sweep = json!([{"field": "load.pipeline", "values": many(16)}, {"field": "workload.seed", "values": many(4)}]);
+    assert_eq!(
+        refused(&json!({"sweep": sweep, "repeats": {"count": 5}})),
+        [
+            "spec.sweep: 16 values x 4 values x 5 repeats make 320 trials, and 250 is the most: remove values, or repeat less \
+             often"
+        ]
+    );
+    let most = plan(&json!({"sweep": [{"field": "workload.seed", "values": many(25)}], "repeats": {"count": 10}}));
+    assert_eq!(most.count(), 250);
+}
+
+#[test]
+fn intervals_are_an_hour_at_most_and_several_trials_have_an_end() {
+    assert_eq!(
+        refused(&json!({"repeats": {"count": 2, "interval": "61m"}})),
+        ["spec.repeats.interval: 61m: must be from 0s to 1h"]
+    );
+    let endless = refused(&json!({"load": {"duration": null}, "repeats": {"count": 2}}));
+    assert!(endless.len() == 1 && endless[0].contains("would never come to the second"), "{endless:?}");
+    // The swept field is what ends it.
+    let sweep = json!([{"field": "load.duration", "values": ["1s", "2s"]}]);
+    assert_eq!(plan(&json!({"load": {"duration": null}, "sweep": sweep})).count(), 2);
+}
+
+/// What the API server refuses, so does the command line.
+#[test]
+fn lists_are_held_against_the_schema() {
+    let said = |sweep: &Value| {
+        let mut object = crate::sample::object();
+        object["spec"]["sweep"] = sweep.clone();
+        let found = api::read(&object).unwrap_err();
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    let misspelt = said(&json!([{"field": "load.pipelin", "values": [1]}]));
+    assert!(misspelt.starts_with("spec.sweep[0].field: load.pipelin: must be one of load."), "{misspelt}");
+    assert!(misspelt.ends_with("; did you mean load.pipeline?"), "{misspelt}");
+    assert!(said(&json!([{"field": "workload.operations", "values": [1]}])).contains("must be one of"));
+    assert_eq!(
+        said(&json!([{"field": "load.pipeline", "values": []}])),
+        "spec.sweep[0].values: 0: must have at least 1 entries"
+    );
+    let twice = json!([{"field": "load.pipeline", "values": [1]}, {"field": "load.pipeline", "values": [2]}]);
+    assert_eq!(said(&twice), "spec.sweep[1].field: load.pipeline: stands there twice: remove one");
+    let fraction = json!([{"field": "load.pipeline", "values": [1.5]}]);
+    assert_eq!(said(&fraction), "spec.sweep[0].values[0]: 1.5: must be a whole number, or a string in quotes");
+    let four = ["load.pipeline", "load.connections", "workload.seed", "shards.count"];
+    let four: Vec<_> = four.iter().map(|field| json!({"field": field, "values": [1]})).collect();
+    assert_eq!(said(&json!(four)), "spec.sweep: 4 entries: must be at most 3 entries");
+}

@@ -1,0 +1,258 @@
+//! Repeats of one cell: how far they are apart, from the lines of `status.trials`; and what they come to together, from the
+//! histograms of the trials' full results. Both are durable, so that who takes over misses nothing.
+
+use std::collections::BTreeMap;
+
+use redisbench_statistics::Direction;
+use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
+use redisbench_wire::snapshot::Tally;
+use serde::{Deserialize, Serialize};
+
+use super::spread::Spread;
+use crate::api::RedisBenchmarkStatus;
+use crate::api::status::{CellResult, Latencies, Requests, TrialLine, TrialOutcome};
+use crate::export;
+use crate::merge::Measured;
+use crate::stats;
+
+/// The format of the document about an experiment. A change that a reader must know of gets another number.
+pub const FORMAT: &str = "redisbench.dev/experiment/v1";
+
+/// The name of that document among the artifacts.
+pub const DOCUMENT: &str = "experiment.json";
+
+/// The most cells that a status lists.
+const LISTED: usize = 32;
+
+/// The most bytes that a status of several trials may come to with its cells: conditions and verdict have the rest of
+/// 256 KiB.
+const STATUS_BYTES: usize = 228 << 10;
+
+const MILLION: u128 = 1_000_000;
+
+/// All cells of which two trials or more were measured to their end, in their order.
+pub fn cells(trials: &[TrialLine]) -> Vec<CellResult> {
+    let mut by_cell = BTreeMap::<u32, Vec<&TrialLine>>::new();
+    let counts =
+        |line: &&TrialLine| line.repeat.is_some() && line.state == TrialOutcome::Completed && line.requests.is_some();
+    for line in trials.iter().filter(counts) {
+        by_cell.entry(line.cell).or_default().push(line);
+    }
+    by_cell.into_values().filter(|lines| lines.len() > 1).map(|lines| cell(&lines)).collect()
+}
+
+fn cell(lines: &[&TrialLine]) -> CellResult {
+    let spread = |direction, value: fn(&TrialLine) -> Option<u64>| {
+        let values: Option<Vec<_>> = lines.iter().map(|line| Some((line.index, value(line)?))).collect();
+        values.and_then(|values| Spread::of(&values, direction))
+    };
+    let latency = |value| spread(Direction::LowerIsBetter, value).map(Spread::latency);
+    CellResult {
+        cell: lines[0].cell,
+        preset: lines[0].preset.clone(),
+        parameters: lines[0].parameters.clone(),
+        trials: lines.iter().map(|line| line.index).collect(),
+        verdict: lines.iter().filter_map(|line| line.verdict).max(),
+        throughput: spread(Direction::HigherIsBetter, |line| line.achieved_per_second).map(Spread::throughput),
+        mean_response_time: latency(|line| line.mean_nanoseconds),
+        p50: latency(|line| line.p50_nanoseconds),
+        p99: latency(|line| line.p99_nanoseconds),
+        p999: latency(|line| line.p999_nanoseconds),
+        error_rate: spread(Direction::LowerIsBetter, error_millionths).map(Spread::share),
+        aggregate: None,
+    }
+}
+
+/// Errors and unsent requests as a share of all.
+fn error_millionths(line: &TrialLine) -> Option<u64> {
+    let requests = line.requests?;
+    let bad = u128::from(requests.errors) + u128::from(requests.unsent);
+    u64::try_from(bad * MILLION / u128::from(requests.scheduled.max(1))).ok()
+}
+
+/// Sets what `status` says of repeats from its lines.
+pub(super) fn set_repeats(status: &mut RedisBenchmarkStatus) {
+    let cells = cells(&status.trials);
+    list(status, cells);
+}
+
+/// As many of `cells` as a status has room for, and how many are left out.
+fn list(status: &mut RedisBenchmarkStatus, cells: Vec<CellResult>) {
+    (status.repeats, status.repeats_left_out) = (Vec::new(), 0);
+    let all = cells.len();
+    let mut taken = bytes(&*status);
+    for cell in cells.into_iter().take(LISTED) {
+        taken += bytes(&cell) + 1;
+        if taken > STATUS_BYTES {
+            break;
+        }
+        status.repeats.push(cell);
+    }
+    status.repeats_left_out = (all - status.repeats.len()) as u64;
+}
+
+/// The length of something as JSON.
+fn bytes(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(0, |json| json.len())
+}
+
+/// Why the histograms of several trials could not be merged.
+#[derive(Debug, thiserror::Error)]
+pub enum TogetherError {
+    /// The full result of a trial is not what was written.
+    #[error("failed to read the full result of a trial")]
+    Document(#[from] serde_json::Error),
+    /// A histogram is not what the contract says.
+    #[error("failed to merge the histogram of a trial")]
+    Histogram(#[from] HistogramError),
+}
+
+/// What is read of the full result of a trial.
+#[derive(Deserialize)]
+struct Document {
+    result: DocumentResult,
+    histograms: DocumentHistograms,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DocumentResult {
+    requests: Requests,
+    response_time: Latencies,
+}
+
+#[derive(Deserialize)]
+struct DocumentHistograms {
+    total: DocumentTotal,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DocumentTotal {
+    response: EncodedHistogram,
+    error_replies: Option<EncodedHistogram>,
+}
+
+/// The requests of several trials as one set.
+#[derive(Debug)]
+pub struct Together(Measured);
+
+impl Default for Together {
+    fn default() -> Self {
+        Self(Measured {
+            tally: Tally::default(),
+            unknown: 0,
+            response: Kind::Request.empty(),
+            service: None,
+            error_replies: None,
+        })
+    }
+}
+
+impl Together {
+    /// Adds the trial whose full result is `document`.
+    ///
+    /// # Errors
+    /// When it is not what [`crate::export::FullResult`] writes.
+    pub fn add(&mut self, document: &str) -> Result<(), TogetherError> {
+        let Document { result, histograms } = serde_json::from_str(document)?;
+        let beyond = || HistogramError::Malformed("counts beyond its bounds");
+        let response = histograms.total.response.decode(Kind::Request)?;
+        self.0.response.add(response).map_err(|_| beyond())?;
+        if let Some(replies) = &histograms.total.error_replies {
+            let replies = replies.decode(Kind::Request)?;
+            self.0.error_replies.get_or_insert_with(|| Kind::Request.empty()).add(replies).map_err(|_| beyond())?;
+        }
+        let requests = &result.requests;
+        let longest = result.response_time.max_nanoseconds.filter(|_| requests.overflow > 0).unwrap_or(0);
+        let tally = &mut self.0.tally;
+        for (sum, more) in [
+            (&mut tally.scheduled, requests.scheduled),
+            (&mut tally.succeeded, requests.succeeded),
+            (&mut tally.unanswered, requests.unanswered),
+            (&mut tally.unsent, requests.unsent),
+            (&mut tally.in_flight, requests.in_flight),
+            (&mut tally.overflow, requests.overflow),
+            (&mut self.0.unknown, requests.unknown),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        tally.overflow_max_nanoseconds = tally.overflow_max_nanoseconds.max(longest);
+        Ok(())
+    }
+
+    /// Response time over all of them: those without an answer count as longer than any that had one.
+    pub fn response_time(&self) -> Latencies {
+        stats::response_time(&self.0)
+    }
+
+    /// The distribution of response time of those that succeeded.
+    ///
+    /// # Errors
+    /// When it cannot be encoded.
+    pub fn histogram(&self) -> Result<EncodedHistogram, HistogramError> {
+        EncodedHistogram::encode(&self.0.response)
+    }
+}
+
+/// What the repeats of all cells came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Experiment {
+    cells: Vec<CellRecord>,
+}
+
+/// One cell, with the distribution of response time over all its trials.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CellRecord {
+    #[serde(flatten)]
+    result: CellResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    histogram: Option<EncodedHistogram>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExperimentDocument<'a> {
+    format: &'static str,
+    benchmark: &'a str,
+    run_id: &'a str,
+    trials: &'a [TrialLine],
+    cells: &'a [CellRecord],
+}
+
+impl Experiment {
+    /// Adds a cell with its trials together, or without if they could not be merged.
+    ///
+    /// # Errors
+    /// When the merged histogram cannot be encoded.
+    pub fn add(&mut self, mut cell: CellResult, together: Option<&Together>) -> Result<(), HistogramError> {
+        cell.aggregate = together.map(Together::response_time);
+        let histogram = together.map(Together::histogram).transpose()?;
+        self.cells.push(CellRecord { result: cell, histogram });
+        Ok(())
+    }
+
+    /// The document of all cells and trials of a run, in pieces that fit into ConfigMaps.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn pieces(
+        &self,
+        benchmark: &str,
+        run_id: &str,
+        trials: &[TrialLine],
+    ) -> Result<Vec<(String, String)>, serde_json::Error> {
+        let document = ExperimentDocument { format: FORMAT, benchmark, run_id, trials, cells: &self.cells };
+        Ok(export::pieces(DOCUMENT, &serde_json::to_string(&document)?, export::PIECE_BYTES))
+    }
+
+    /// Makes `status`, which is that of the end, say what the cells came to.
+    pub fn tell(&self, status: &mut RedisBenchmarkStatus) {
+        list(status, self.cells.iter().map(|cell| cell.result.clone()).collect());
+    }
+}
+
+#[cfg(test)]
+#[path = "repeats_tests.rs"]
+mod tests;

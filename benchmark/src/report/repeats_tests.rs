@@ -1,0 +1,150 @@
+use redisbench_wire::snapshot::Tally;
+use serde_json::json;
+
+use super::*;
+use crate::api::status::VerdictValue;
+use crate::plan::{self, Kind as Of};
+use crate::report::Finished;
+use crate::sample::{outcome, snapshot, spec, with_timeouts};
+
+/// Trial `index` of four: of two cells, each twice. So many requests took so long, and so many more had no answer.
+fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finished {
+    let spec = spec(1, &json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s"}));
+    let mut plans = plan::plans(&spec, "run");
+    plans[0].trial = index;
+    let mut outcome = outcome(vec![with_timeouts(snapshot(0, &vec![nanoseconds; count]), timeouts)]);
+    outcome.of = 4;
+    let kind = Of {
+        preset: None,
+        parameters: vec![("load.pipeline".into(), ["1", "8"][index as usize % 2].into())],
+        cell: index % 2,
+        repeat: Some(index / 2),
+    };
+    let trial = plan::Trial { index, of: 4, kind, spec, interval: std::time::Duration::ZERO };
+    Finished::of_trial("sample", &trial, &plans, &outcome).unwrap()
+}
+
+/// Four trials: the response times of cell 0 are 1 ms and then 3 ms, those of cell 1 are 2 ms and then twice as many.
+fn four() -> Vec<Finished> {
+    let trial = |index, nanoseconds: u64, count: usize| finished(index, nanoseconds, count, 0);
+    vec![
+        trial(0, 1_000_000, 10_000),
+        trial(1, 2_000_000, 10_000),
+        trial(2, 3_000_000, 10_000),
+        trial(3, 2_000_000, 20_000),
+    ]
+}
+
+fn lines(of: &[Finished]) -> Vec<TrialLine> {
+    of.iter().filter_map(|finished| finished.line.clone()).collect()
+}
+
+fn document(finished: &Finished) -> String {
+    finished.pieces.iter().map(|(_, piece)| piece.as_str()).collect()
+}
+
+/// Within what a histogram of three digits keeps.
+fn is_near(found: Option<u64>, expected: u64) -> bool {
+    found.is_some_and(|found| found.abs_diff(expected) <= expected / 500)
+}
+
+#[test]
+fn repeats_of_a_cell_are_told_by_metric() {
+    let cells = cells(&lines(&four()));
+    assert_eq!(
+        cells.iter().map(|cell| (cell.cell, cell.trials.clone())).collect::<Vec<_>>(),
+        [(0, vec![0, 2]), (1, vec![1, 3])]
+    );
+    assert_eq!(cells[0].parameters, BTreeMap::from([("load.pipeline".to_owned(), "1".to_owned())]));
+    assert_eq!(cells[0].verdict, Some(VerdictValue::Valid));
+    let p99 = cells[0].p99.unwrap();
+    assert!(is_near(Some(p99.mean_nanoseconds), 2_000_000) && is_near(Some(p99.median_nanoseconds), 2_000_000));
+    // The deviation of 1 and 3 is the root of 2, and t of one degree at 95 % is 12.706: far below 0.
+    assert!(is_near(Some(p99.standard_deviation_nanoseconds), 1_414_214), "{p99:?}");
+    assert_eq!(p99.low_nanoseconds, 0);
+    assert!(is_near(Some(p99.high_nanoseconds), 2_000_000 + 12_706_205), "{p99:?}");
+    assert_eq!((p99.best_trial, p99.worst_trial), (0, 2));
+    let throughput = cells[1].throughput.unwrap();
+    assert_eq!((throughput.mean_per_second, throughput.best_trial, throughput.worst_trial), (1_500, 3, 1));
+    assert_eq!(cells[1].error_rate.unwrap().mean_millionths, 0);
+}
+
+#[test]
+fn one_repeat_says_nothing_and_a_trial_that_failed_does_not_count() {
+    let all = four();
+    assert_eq!(cells(&lines(&all[..2])), []);
+    let mut failed = lines(&all);
+    failed[2].state = TrialOutcome::Failed;
+    assert_eq!(cells(&failed).iter().map(|cell| cell.cell).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_quantile_that_one_trial_does_not_know_is_not_told() {
+    // 2 % of the second had no answer: its p99 is beyond what is known.
+    let trials = [finished(0, 1_000_000, 9_800, 0), finished(2, 1_000_000, 9_800, 200)];
+    let cell = &cells(&lines(&trials))[0];
+    assert_eq!((cell.p99, cell.p999), (None, None));
+    assert!(cell.p50.is_some());
+    let errors = cell.error_rate.unwrap();
+    assert_eq!((errors.mean_millionths, errors.best_trial, errors.worst_trial), (10_000, 0, 2));
+}
+
+#[test]
+fn the_aggregate_is_that_of_all_requests_together() {
+    let mut together = Together::default();
+    // Ten thousand at 1 ms and half as many at 3 ms: the mean of both medians would be none of them.
+    for finished in [finished(0, 1_000_000, 10_000, 0), finished(2, 3_000_000, 5_000, 100)] {
+        together.add(&document(&finished)).unwrap();
+    }
+    let latencies = together.response_time();
+    assert!(is_near(latencies.p50_nanoseconds, 1_000_000) && is_near(latencies.p90_nanoseconds, 3_000_000));
+    assert!(is_near(latencies.mean_nanoseconds, 1_666_667), "{latencies:?}");
+    // 100 of 15100 had no answer: 0.66 %.
+    assert!(is_near(latencies.p99_nanoseconds, 3_000_000));
+    assert_eq!(latencies.beyond.iter().map(|beyond| beyond.quantile.as_str()).collect::<Vec<_>>(), ["p999", "p9999"]);
+    assert_eq!(together.histogram().unwrap().decode(Kind::Request).unwrap().len(), 15_000);
+}
+
+#[test]
+fn what_is_no_full_result_is_said() {
+    let mut together = Together::default();
+    assert!(matches!(together.add("{}"), Err(TogetherError::Document(_))));
+    let mut broken: serde_json::Value = serde_json::from_str(&document(&four()[0])).unwrap();
+    broken["histograms"]["total"]["response"] = "x".into();
+    assert!(matches!(together.add(&broken.to_string()), Err(TogetherError::Histogram(_))));
+    assert_eq!(together.0.tally, Tally::default());
+}
+
+#[test]
+fn the_document_of_an_experiment_has_every_cell_with_its_distribution() {
+    let all = four();
+    let lines = lines(&all);
+    let mut experiment = Experiment::default();
+    for cell in cells(&lines) {
+        let mut together = Together::default();
+        for trial in &cell.trials {
+            together.add(&document(&all[*trial as usize])).unwrap();
+        }
+        experiment.add(cell, Some(&together)).unwrap();
+    }
+    let pieces = experiment.pieces("sample", "run", &lines).unwrap();
+    assert_eq!(pieces.len(), 1);
+    let document: serde_json::Value = serde_json::from_str(&pieces[0].1).unwrap();
+    assert_eq!((&document["format"], &document["runId"]), (&json!(FORMAT), &json!("run")));
+    assert_eq!((document["trials"].as_array().unwrap().len(), document["cells"].as_array().unwrap().len()), (4, 2));
+    assert!(document["cells"][1]["histogram"].as_str().unwrap().starts_with("HIST"));
+    let mut status = RedisBenchmarkStatus { trials: lines, ..RedisBenchmarkStatus::default() };
+    experiment.tell(&mut status);
+    assert_eq!((status.repeats.len(), status.repeats_left_out), (2, 0));
+    assert!(is_near(status.repeats[0].aggregate.as_ref().unwrap().p99_nanoseconds, 3_000_000));
+    assert_eq!(crate::api::status_problems(&status), []);
+}
+
+#[test]
+fn of_many_cells_the_first_are_listed_and_the_others_counted() {
+    let mut status = RedisBenchmarkStatus::default();
+    list(&mut status, (0..125).map(|cell| CellResult { cell, ..CellResult::default() }).collect());
+    assert_eq!((status.repeats.len(), status.repeats_left_out), (32, 93));
+    list(&mut status, Vec::new());
+    assert_eq!((status.repeats.len(), status.repeats_left_out), (0, 0));
+}

@@ -1,0 +1,40 @@
+//! The repeats of each cell together, trial by trial: nothing is kept of a full result but its histograms.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use redisbench_benchmark::api::RedisBenchmarkStatus;
+use redisbench_benchmark::conductor::Ending;
+use redisbench_benchmark::report::Finished;
+use redisbench_benchmark::report::repeats::{Experiment, Together, cells};
+
+/// The trials so far, by their cells.
+#[derive(Debug, Default)]
+pub struct Repeats(BTreeMap<u32, Together>);
+
+impl Repeats {
+    /// Adds a trial that is over, if it was measured to its end and is one of several of its cell.
+    ///
+    /// # Errors
+    /// When its full result cannot be read.
+    pub fn add(&mut self, finished: &Finished) -> anyhow::Result<()> {
+        let line = finished.line.as_ref().filter(|line| line.repeat.is_some() && line.requests.is_some());
+        let Some(line) = line.filter(|_| finished.ending == Ending::Completed) else { return Ok(()) };
+        let document: String = finished.pieces.iter().map(|(_, piece)| piece.as_str()).collect();
+        self.0.entry(line.cell).or_default().add(&document).context("failed to merge the repeats of a trial")
+    }
+
+    /// Makes `status`, which is that of the end, say what they came to.
+    ///
+    /// # Errors
+    /// When a histogram cannot be encoded.
+    pub fn tell(&self, status: &mut RedisBenchmarkStatus) -> anyhow::Result<()> {
+        let mut experiment = Experiment::default();
+        for cell in cells(&status.trials) {
+            let together = self.0.get(&cell.cell);
+            experiment.add(cell, together).context("failed to encode a histogram")?;
+        }
+        experiment.tell(status);
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! Several trials of one spec, one after the other, against a real Redis whose own count is compared.
+
+use serde_json::Value;
+
+use crate::support::{Redis, Run, number};
+
+fn manifest(redis: &Redis, load: &str, more: &str) -> String {
+    format!(
+        "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {{name: tiny}}
+spec:
+  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
+  workload:
+    operations: [{{name: get, command: GET __key__}}]
+    keys: {{count: 100}}
+  preload: {{mode: FillMissing}}
+  load: {{warmup: 0s, {load}}}
+{more}
+",
+        redis.address()
+    )
+}
+
+fn succeeded(manifest: &str) -> (Value, String) {
+    let finished = Run::local(manifest, &[]).finish();
+    let status = finished.object["status"].clone();
+    assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
+    assert!(status["result"].is_null(), "a line each");
+    (status, finished.stderr)
+}
+
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+fn started(line: &Value) -> jiff::Timestamp {
+    line["startAt"].as_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn repeats_say_how_far_runs_are_apart_and_what_they_come_to_together() {
+    let redis = Redis::start(None);
+    let load = "type: ClosedLoop, connections: 4, requests: 500";
+    let (status, stderr) = succeeded(&manifest(&redis, load, "  repeats: {count: 3, interval: 300ms}"));
+    let lines = list(&status["trials"]);
+    assert_eq!(lines.iter().map(|line| number(&line["repeat"])).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(redis.calls("get"), 1_500, "{stderr}");
+    for pair in lines.windows(2) {
+        let apart = started(&pair[1]).duration_since(started(&pair[0]));
+        assert!(apart.as_millis() >= 300, "{apart}");
+    }
+    let [cell] = &list(&status["repeats"])[..] else { panic!("{status:#}") };
+    assert_eq!(cell["trials"], serde_json::json!([0, 1, 2]));
+    let of = |field: &str| lines.iter().map(|line| number(&line[field])).collect::<Vec<_>>();
+    let rates = of("achievedPerSecond");
+    let throughput = &cell["throughput"];
+    let best = usize::try_from(number(&throughput["bestTrial"])).unwrap();
+    let worst = usize::try_from(number(&throughput["worstTrial"])).unwrap();
+    assert_eq!(rates.iter().max(), Some(&rates[best]));
+    assert_eq!(rates.iter().min(), Some(&rates[worst]));
+    let mean = rates.iter().sum::<u64>() as f64 / 3.0;
+    assert!((number(&throughput["meanPerSecond"]) as f64 - mean).abs() <= 1.0, "{throughput} {rates:?}");
+    assert!(number(&throughput["lowPerSecond"]) <= number(&throughput["meanPerSecond"]));
+    assert!(number(&throughput["highPerSecond"]) >= number(&throughput["meanPerSecond"]));
+    assert_eq!(number(&cell["errorRate"]["meanMillionths"]), 0);
+    // Of all requests together: the longest is the longest of any trial, and the median lies between theirs.
+    let together = &cell["aggregate"];
+    let medians = of("p50Nanoseconds");
+    let median = number(&together["p50Nanoseconds"]);
+    assert!(medians.iter().min() <= Some(&median) && Some(&median) <= medians.iter().max(), "{together} {medians:?}");
+    assert!(number(&together["maxNanoseconds"]) >= *of("p99Nanoseconds").iter().max().unwrap());
+}
+
+#[test]
+fn a_sweep_runs_every_combination_on_the_same_shards() {
+    let redis = Redis::start(None);
+    let load = "type: ClosedLoop, connections: 4, requests: 400";
+    let sweep = "  sweep: [{field: shards.count, values: [1, 3]}, {field: load.pipeline, values: [1, 4]}]\n  \
+                 sweepOrder: Listed";
+    let (status, stderr) = succeeded(&manifest(&redis, load, sweep));
+    let cells: Vec<_> = list(&status["trials"])
+        .iter()
+        .map(|line| {
+            let value = |field: &str| line["parameters"][field].as_str().unwrap().to_owned();
+            assert_eq!(number(&line["requests"]["succeeded"]), 400, "{line}");
+            (number(&line["cell"]), value("shards.count"), value("load.pipeline"))
+        })
+        .collect();
+    let expected = [(0, "1", "1"), (1, "1", "4"), (2, "3", "1"), (3, "3", "4")];
+    assert_eq!(cells, expected.map(|(cell, shards, pipeline)| (cell, shards.to_owned(), pipeline.to_owned())));
+    assert_eq!(redis.calls("get"), 1_600);
+    assert!(stderr.contains("trial 2 of 4, load.pipeline=4, shards.count=1"), "{stderr}");
+    assert_eq!(number(&status["shards"]["finished"]), 3);
+    assert!(status["repeats"].is_null(), "each ran once");
+}
+
+#[test]
+fn presets_sweeps_and_repeats_go_together() {
+    let redis = Redis::start(None);
+    let text = manifest(
+        &redis,
+        "type: ClosedLoop, connections: 2, requests: 200",
+        "  repeats: {count: 2}\n  sweep: [{field: load.pipeline, values: [1, 8]}]",
+    );
+    let text = text
+        .replace("operations: [{name: get, command: GET __key__}]", "preset: [set, incr]")
+        .replace("preload: {mode: FillMissing}", "preload: {}");
+    let (status, _) = succeeded(&text);
+    assert_eq!(list(&status["trials"]).len(), 8);
+    assert_eq!((redis.calls("set"), redis.calls("incr")), (800, 800));
+    let cells = list(&status["repeats"]);
+    let of = |cell: &Value| (cell["preset"].as_str().unwrap().to_owned(), cell["parameters"]["load.pipeline"].clone());
+    let named = |preset: &str, pipeline: &str| (preset.to_owned(), Value::from(pipeline));
+    assert_eq!(
+        cells.iter().map(of).collect::<Vec<_>>(),
+        [named("set", "1"), named("incr", "1"), named("set", "8"), named("incr", "8")]
+    );
+    assert!(cells.iter().all(|cell| cell["trials"].as_array().unwrap().len() == 2 && cell["aggregate"].is_object()));
+}
+
+#[test]
+fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
+    let redis = Redis::start(None);
+    let refused = |more: &str, said: &str| {
+        let load = "type: ClosedLoop, connections: 4, requests: 400";
+        let finished = Run::local(&manifest(&redis, load, more), &[]).finish();
+        assert_eq!(finished.code, Some(2), "{}", finished.stderr);
+        assert!(finished.stderr.contains(said), "{}", finished.stderr);
+    };
+    refused("  sweep: [{field: load.pipelin, values: [1]}]", "did you mean load.pipeline?");
+    refused(
+        "  sweep: [{field: load.pipeline, values: [many]}]",
+        "\"many\": must be a whole number, as load.pipeline is",
+    );
+    refused(
+        "  sweep: [{field: shards.count, values: [1, 8]}]",
+        "shards.count=8: spec.load.connections: 4: must be at least",
+    );
+    refused("  repeats: {count: 51}", "spec.repeats.count: 51: must be at most 50");
+    let values: Vec<_> = (1..=126).map(|value| value.to_string()).collect();
+    let large =
+        format!("  repeats: {{count: 2}}\n  sweep: [{{field: workload.seed, values: [{}]}}]", values.join(", "));
+    refused(&large, "126 values x 2 repeats make 252 trials, and 250 is the most");
+}

@@ -1,0 +1,112 @@
+//! What the repeats of each cell came to together, from the full results of their trials, which are in ConfigMaps: they are
+//! there whichever operator ran them.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use redisbench_benchmark::api::status::{Artifact, CellResult, TrialLine};
+use redisbench_benchmark::export::trial_prefix;
+use redisbench_benchmark::report::repeats::{self, Experiment, Together, TogetherError};
+use redisbench_wire::histogram::HistogramError;
+
+use super::apply::{Applier, ApplyError};
+use super::perform::Performer;
+use super::{ReconcileError, build, events};
+use crate::conduct::{Conduct, Gathered};
+
+/// Why the trials of a cell could not be merged.
+#[derive(Debug, thiserror::Error)]
+enum GatherError {
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    #[error("trial {trial}: its full result was not kept")]
+    NotKept { trial: u32 },
+    #[error("trial {trial}")]
+    Unusable { trial: u32, source: TogetherError },
+    #[error("failed to write a histogram")]
+    Histogram(#[from] HistogramError),
+    #[error("failed to write the document")]
+    Document(#[from] serde_json::Error),
+}
+
+/// Merges the repeats of each cell of `trials`, writes what that came to, and leaves it with the conducting task.
+pub(super) async fn gather(
+    performer: &Performer<'_>,
+    applier: &Applier<'_>,
+    trials: &[TrialLine],
+    artifacts: &[Artifact],
+) -> Result<(), ReconcileError> {
+    let Some(conduct) = performer.context.shared.conducts.get(&performer.run.uid) else { return Ok(()) };
+    let mut failure = None;
+    let mut experiment = Experiment::default();
+    for cell in repeats::cells(trials) {
+        let together = match together(applier, &cell, artifacts).await {
+            Ok(together) => Some(together),
+            Err(error) => {
+                give_up(&conduct, error, &mut failure)?;
+                None
+            }
+        };
+        if let Err(error) = experiment.add(cell, together.as_ref()) {
+            give_up(&conduct, error.into(), &mut failure)?;
+        }
+    }
+    let artifacts = match write(performer, applier, &conduct, &experiment, trials).await {
+        Ok(artifacts) => artifacts,
+        Err(error) => {
+            give_up(&conduct, error, &mut failure)?;
+            Vec::new()
+        }
+    };
+    conduct.note_gathered(Gathered { experiment, artifacts, failure });
+    Ok(())
+}
+
+/// Keeps the first `error` if it is not to be tried again.
+///
+/// # Errors
+/// With `error`, if it is.
+fn give_up(conduct: &Conduct, error: GatherError, failure: &mut Option<String>) -> Result<(), ReconcileError> {
+    match error {
+        GatherError::Apply(error) if error.is_outage() => Err(error.into()),
+        GatherError::Apply(error) if error.code() != Some(404) && !conduct.note_gathering_refused() => {
+            Err(error.into())
+        }
+        error => {
+            failure.get_or_insert_with(|| events::chain(&error));
+            Ok(())
+        }
+    }
+}
+
+/// The trials of a cell as one.
+async fn together(applier: &Applier<'_>, cell: &CellResult, artifacts: &[Artifact]) -> Result<Together, GatherError> {
+    let mut together = Together::default();
+    for &trial in &cell.trials {
+        let prefix = trial_prefix(trial);
+        let mut document = String::new();
+        for artifact in artifacts.iter().filter(|artifact| artifact.name.starts_with(&prefix)) {
+            document.push_str(&applier.read_artifact(&artifact.config_map, &artifact.name).await?);
+        }
+        if document.is_empty() {
+            return Err(GatherError::NotKept { trial });
+        }
+        together.add(&document).map_err(|source| GatherError::Unusable { trial, source })?;
+    }
+    Ok(together)
+}
+
+async fn write(
+    performer: &Performer<'_>,
+    applier: &Applier<'_>,
+    conduct: &Conduct,
+    experiment: &Experiment,
+    trials: &[TrialLine],
+) -> Result<Vec<Artifact>, GatherError> {
+    let run = performer.run;
+    let pieces = experiment.pieces(&run.benchmark, &run.id, trials)?;
+    let named = pieces.into_iter().enumerate().map(|(index, (name, text))| (name, run.experiment_name(index), text));
+    let named: Vec<_> = named.collect();
+    let maps: Vec<ConfigMap> =
+        named.iter().map(|(name, map, text)| build::artifact(run, conduct.epoch(), map, name, text)).collect();
+    applier.write_artifacts(conduct.epoch(), &maps).await?;
+    Ok(named.into_iter().map(|(name, config_map, _)| Artifact { name, config_map }).collect())
+}
