@@ -101,7 +101,9 @@ impl Worker {
     #[cold]
     pub(super) fn exchange(&mut self, index: usize, reply: Reply) -> Option<Result<u64, GivenUp>> {
         let connection = &mut self.connections[index];
-        let request = *connection.pipeline.oldest()?.1.first()?;
+        let (flight, requests) = connection.pipeline.oldest()?;
+        // A preload has single commands, of which the send alone says what they are.
+        let request = flight.decide(*requests.first()?);
         let exchange = self.common.trial.exchange(request.operation).filter(|_| is_of_trial(&request))?;
         let progress = connection.progress.get_or_insert_default();
         let decoder = &connection.decoder;
