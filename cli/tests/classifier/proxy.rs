@@ -1,0 +1,105 @@
+//! A proxy of the test's own before a server: every piece of bytes goes on after a delay, or one after the other.
+
+use std::collections::VecDeque;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::situation::pass;
+
+/// What the proxy does to what a client sends.
+#[derive(Clone, Copy)]
+pub enum Slow {
+    /// All of it arrives so much later, however much there is.
+    Latency(Duration),
+    /// It is taken one piece at a time over all connections, each of which takes so long.
+    Busy(Duration),
+}
+
+/// A proxy that lives as long as the test's process.
+pub struct Proxy(SocketAddr);
+
+impl Proxy {
+    pub fn before(server: SocketAddr, slow: Slow) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let turn = Arc::new(Mutex::new(()));
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let turn = Arc::clone(&turn);
+                let Ok(upstream) = TcpStream::connect(server) else { continue };
+                let _ = (client.set_nodelay(true), upstream.set_nodelay(true));
+                let (reader, writer) = (client.try_clone().unwrap(), upstream.try_clone().unwrap());
+                match slow {
+                    Slow::Latency(delay) => delayed(reader, writer, delay),
+                    Slow::Busy(each) => drop(thread::spawn(move || serial(reader, writer, &turn, each))),
+                }
+                thread::spawn(move || straight(upstream, client));
+            }
+        });
+        Self(address)
+    }
+
+    pub fn endpoint(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+fn straight(mut from: TcpStream, mut to: TcpStream) {
+    let _ = std::io::copy(&mut from, &mut to);
+    let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
+}
+
+/// One piece at a time, whoever sent it: what a proxy with one busy thread does.
+fn serial(mut from: TcpStream, mut to: TcpStream, turn: &Mutex<()>, each: Duration) {
+    let mut buffer = [0; 4096];
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        let _turn = turn.lock().unwrap();
+        pass(each);
+        if to.write_all(&buffer[..length]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+/// What was read goes on when it is old enough.
+fn delayed(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
+    let held = Arc::new((Mutex::new(VecDeque::<(Instant, Option<Vec<u8>>)>::new()), std::sync::Condvar::new()));
+    let sender = Arc::clone(&held);
+    thread::spawn(move || {
+        let mut buffer = vec![0; 65536];
+        loop {
+            let piece = match from.read(&mut buffer) {
+                Ok(length @ 1..) => Some(buffer[..length].to_vec()),
+                _ => None,
+            };
+            let end = piece.is_none();
+            sender.0.lock().unwrap().push_back((Instant::now() + delay, piece));
+            sender.1.notify_one();
+            if end {
+                return;
+            }
+        }
+    });
+    thread::spawn(move || {
+        loop {
+            let mut queue = held.0.lock().unwrap();
+            while queue.is_empty() {
+                queue = held.1.wait(queue).unwrap();
+            }
+            let (due, piece) = queue.pop_front().unwrap();
+            drop(queue);
+            pass(due.saturating_duration_since(Instant::now()));
+            match piece {
+                Some(piece) if to.write_all(&piece).is_ok() => {}
+                _ => {
+                    let _ = to.shutdown(Shutdown::Both);
+                    return;
+                }
+            }
+        }
+    });
+}
