@@ -9,12 +9,18 @@ use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::limits;
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::rate::CumulativeRate;
-use redisbench_wire::snapshot::{ErrorTally, Latency, Snapshot, Tally, Verification};
+use redisbench_wire::snapshot::{ErrorTally, Latency, ServerStats, Snapshot, Tally, Verification};
 
 use crate::conductor::Outcome;
 use crate::topology::{self, MergedTopology};
 
 const SECOND: u64 = 1_000_000_000;
+
+/// Parts of the common window whose throughput is compared.
+const TENTHS: usize = 10;
+
+/// Shorter ones hold too little.
+const SHORTEST_TENTH: u64 = SECOND / 2;
 
 /// What is beyond the bound of nodes or kinds of error is counted as this.
 const OTHER: &str = "Other";
@@ -49,6 +55,10 @@ pub struct Merged {
     pub pace: Pace,
     /// The target's servers, and what became of them.
     pub topology: MergedTopology,
+    /// What the servers said of themselves; none if they were not asked.
+    pub servers: Option<ServerStats>,
+    /// Completions in ten equal parts of the common window, in order, per second; empty if it is too short for that.
+    pub tenths: Vec<u64>,
 }
 
 /// One set of requests.
@@ -129,6 +139,7 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
     let mut total = measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?;
     let unknown: Vec<u64> = outcome.shards.iter().zip(plans).map(unknown).collect();
     total.unknown = sum(unknown.iter().copied());
+    let (pace, tenths) = pace(&snapshots, plans.first().and_then(CumulativeRate::of).as_ref());
     Ok(Some(Merged {
         total,
         unknown,
@@ -140,7 +151,9 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
         lateness: lateness(&snapshots)?,
         errors: errors(&snapshots),
         verification: verification(snapshots.iter().copied()),
-        pace: pace(&snapshots, plans.first().and_then(CumulativeRate::of).as_ref()),
+        servers: snapshots.iter().find_map(|snapshot| snapshot.servers.clone()),
+        tenths,
+        pace,
         topology: topology::merge(plans.first(), &snapshots),
     }))
 }
@@ -278,7 +291,7 @@ fn due_before(plan: &ShardPlan, rate: &CumulativeRate, nanoseconds: u64) -> u64 
 
 /// Completions in the common window, from whole points of the series. A lost shard's live snapshot has none: the window
 /// and the rate are those of the others, unless there are no others.
-fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>) -> Pace {
+fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>) -> (Pace, Vec<u64>) {
     let with_series: Vec<&Snapshot> =
         snapshots.iter().copied().filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
     let snapshots = if with_series.is_empty() { snapshots } else { &with_series };
@@ -307,13 +320,26 @@ fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>) -> Pace {
     let seconds = points.chunks_exact(per_whole_second).map(|second| sum(second.iter().copied()));
     let seconds: Vec<u64> =
         seconds.map(|count| per_second(count, interval.saturating_mul(per_whole_second as u64))).collect();
-    Pace {
+    let pace = Pace {
         window_nanoseconds: window,
         mean,
         slowest: seconds.iter().copied().min().unwrap_or(mean),
         fastest: seconds.iter().copied().max().unwrap_or(mean),
         target: rate.map(|rate| rate.mean_per_second(looked_at.0, looked_at.1)),
+    };
+    (pace, tenths(&points, interval))
+}
+
+/// Ten equal parts of the common window, if each of them is half a second or more. What is left over at the end is left
+/// out.
+fn tenths(points: &[u64], interval: u64) -> Vec<u64> {
+    let each = points.len() / TENTHS;
+    let length = interval.saturating_mul(each as u64);
+    if length < SHORTEST_TENTH {
+        return Vec::new();
     }
+    let parts = points.chunks_exact(each).take(TENTHS);
+    parts.map(|part| per_second(sum(part.iter().copied()), length)).collect()
 }
 
 /// The end of a shard's window, or of what is known of it.

@@ -28,6 +28,11 @@ pub fn latency(nanoseconds: u64) -> String {
     scaled(nanoseconds, &[(1, " ns"), (1_000, " µs"), (1_000_000, " ms"), (1_000_000_000, " s")])
 }
 
+/// Bytes, such as `1.05 MB`.
+pub fn bytes(bytes: u64) -> String {
+    scaled(bytes, &[(1, " B"), (1_000, " kB"), (1_000_000, " MB"), (1_000_000_000, " GB"), (1_000_000_000_000, " TB")])
+}
+
 /// Bytes per second, such as `310 MB/s`.
 pub fn bandwidth(bytes_per_second: u64) -> String {
     scaled(bytes_per_second, &[(1, " B/s"), (1_000, " kB/s"), (1_000_000, " MB/s"), (1_000_000_000, " GB/s")])

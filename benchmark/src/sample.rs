@@ -113,6 +113,8 @@ pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
         verification: None,
         generator: Generator::default(),
         topology: TopologyReport::default(),
+        servers: None,
+        probe: None,
     }
 }
 

@@ -169,7 +169,7 @@ fn at_rank(histogram: &Histogram<u64>, rank: u64) -> Option<u64> {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a mean of values below 600 s")]
-fn round(mean: f64) -> u64 {
+pub(crate) fn round(mean: f64) -> u64 {
     mean.round() as u64
 }
 

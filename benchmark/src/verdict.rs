@@ -1,25 +1,26 @@
 //! Whether a result can be trusted, and what limited it. Pure.
 
 mod generator;
+mod limit;
+mod network;
+mod probe;
+mod servers;
+mod steadiness;
+mod thresholds;
 
 use std::time::Duration;
 
 use redisbench_wire::plan::{Arrival, Load, Transport, Trust};
 
+use self::thresholds::{ERRORS_DOUBTFUL, ERRORS_INVALID, RATE_MET};
 use crate::api::Validated;
-use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
+use crate::api::status::{ReasonKind, Verdict, VerdictReason, VerdictValue};
 use crate::conductor::Outcome;
 use crate::merge::Merged;
 use crate::people;
 
 pub use generator::stolen_percent;
 
-/// In hundredths of a per cent: a target rate counts as met from 99 % on.
-const RATE_MET: u64 = 9_900;
-/// In hundredths of a per cent: more failed requests than 0.01 % make a result doubtful.
-const ERRORS_DOUBTFUL: u64 = 1;
-/// More than 1 % make it useless.
-const ERRORS_INVALID: u64 = 100;
 const WHOLE: u64 = 10_000;
 const SECOND: u128 = 1_000_000_000;
 /// The most bytes of a reason: the condition Valid says them all in one message.
@@ -36,9 +37,13 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         rate_missed(spec, merged),
         errors(merged),
         unavailable(spec, merged),
+        servers::topology_changed(merged),
         overflow(merged),
         generator::cpu(outcome),
         generator::late(outcome, merged),
+        steadiness::unsteady(spec, merged),
+        servers::evictions(merged),
+        servers::reconciled(spec, outcome, merged),
         wrong_replies(merged),
         data_lost(merged),
         keys_unread(merged),
@@ -48,7 +53,8 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
     .flatten()
     .collect();
     let value = reasons.iter().map(|reason| reason.severity).max().unwrap_or(VerdictValue::Valid);
-    Verdict { value, limited_by: limited_by(spec, outcome, merged), reasons }
+    let (limited_by, component) = limit::limited_by(spec, outcome, merged);
+    Verdict { value, reasons, limited_by, component }
 }
 
 fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictReason {
@@ -218,16 +224,6 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
         people::latency(tally.overflow_max_nanoseconds)
     );
     Some(reason(ReasonKind::Overflow, VerdictValue::Degraded, &message))
-}
-
-/// The target rate, if it was met, or the shards, if they say so of themselves. For anything else the evidence of more
-/// than one trial is needed.
-fn limited_by(spec: &Validated, outcome: &Outcome, merged: &Merged) -> LimitedBy {
-    match merged.pace.target {
-        Some(target) if rate_is_met(spec, merged, target) => LimitedBy::Rate,
-        _ if generator::is_limit(outcome) => LimitedBy::GeneratorCPU,
-        _ => LimitedBy::Unknown,
-    }
 }
 
 /// How many shards a reason is about, such as `2 of 8 shards`.

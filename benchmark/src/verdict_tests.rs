@@ -1,4 +1,5 @@
 use super::*;
+use crate::api::status::LimitedBy;
 use crate::merge::merge;
 use crate::plan::plans;
 use crate::sample::{lose, open_loop, outcome, snapshot, with_timeouts};

@@ -98,7 +98,7 @@ mod tests {
         let code = |phase: Phase, value: VerdictValue, lost_writes: u64| {
             let verification = Some(VerificationResult { lost_writes, ..VerificationResult::default() });
             let result = Some(TrialResult { verification, ..TrialResult::default() });
-            let verdict = Some(Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown });
+            let verdict = Some(Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None });
             exit_code(Some(&RedisBenchmarkStatus { phase, verdict, result, ..RedisBenchmarkStatus::default() }))
         };
         assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, 0), GOOD);
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_threshold_that_does_not_hold_has_an_exit_code_of_its_own() {
         let code = |phase: Phase, value: VerdictValue, outcome: ThresholdOutcome| {
-            let verdict = Some(Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown });
+            let verdict = Some(Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None });
             let threshold = json!({"name": "p99", "outcome": outcome, "message": ""});
             let thresholds = vec![serde_json::from_value(threshold).unwrap()];
             let mut status = RedisBenchmarkStatus { phase, verdict, thresholds, ..RedisBenchmarkStatus::default() };
@@ -131,7 +131,12 @@ mod tests {
     #[test]
     fn only_a_complete_result_that_is_not_invalid_is_good() {
         let code = |phase: Phase, verdict: Option<VerdictValue>| {
-            let verdict = verdict.map(|value| Verdict { value, reasons: Vec::new(), limited_by: LimitedBy::Unknown });
+            let verdict = verdict.map(|value| Verdict {
+                value,
+                reasons: Vec::new(),
+                limited_by: LimitedBy::Unknown,
+                component: None,
+            });
             exit_code(Some(&RedisBenchmarkStatus { phase, verdict, ..RedisBenchmarkStatus::default() }))
         };
         assert_eq!(code(Phase::Succeeded, Some(VerdictValue::Valid)), GOOD);

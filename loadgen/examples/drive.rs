@@ -225,6 +225,7 @@ fn plan(options: &Options) -> ShardPlan {
         timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
         breakdown: Breakdown { operation: true, node: true },
         live_breakdown: Breakdown::default(),
+        measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits { trial_nanoseconds: 600 * SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
     }
 }

@@ -8,6 +8,7 @@ pub mod exit;
 mod failure;
 mod identity;
 mod plan_check;
+mod probe;
 mod report;
 mod server;
 mod shard;

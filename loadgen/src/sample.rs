@@ -54,6 +54,7 @@ pub fn plan() -> ShardPlan {
         timeouts: Timeouts { connect_nanoseconds: SECOND, request_nanoseconds: SECOND },
         breakdown: Breakdown { operation: true, node: true },
         live_breakdown: Breakdown::default(),
+        measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits {
             trial_nanoseconds: 60 * SECOND,
             armed_nanoseconds: 600 * SECOND,

@@ -14,6 +14,7 @@ mod map;
 mod same_slot;
 mod scripts;
 mod sentinel;
+mod servers;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -36,6 +37,7 @@ use self::credentials::Credentials;
 use self::inspect::look;
 pub use self::lookout::Lookout;
 pub use self::sentinel::watch;
+pub use self::servers::{ServerView, ServerWatch};
 use self::tls::Security;
 use crate::cluster::{Topology, UNIX};
 use crate::engine::{Handshake, Tls};

@@ -165,6 +165,8 @@ impl Engine {
             verification: None,
             generator: Generator { host: host.to_owned(), workers: 1, ..Generator::default() },
             topology: redisbench_wire::topology::TopologyReport::default(),
+            servers: None,
+            probe: None,
         }
     }
 

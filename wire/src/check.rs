@@ -4,7 +4,7 @@
 use crate::histogram::{EncodedHistogram, Kind};
 use crate::limits::{self, LARGEST_COUNT, LARGEST_INSTANT_NANOSECONDS};
 use crate::outage;
-use crate::snapshot::{Latency, NodeTally, OperationTally, Snapshot, Stage, Tally};
+use crate::snapshot::{Latency, NodeTally, OperationTally, ServerNode, Snapshot, Stage, Tally};
 use crate::topology::SLOTS;
 
 impl Snapshot {
@@ -41,6 +41,8 @@ impl Snapshot {
         let errors = sum("errors by kind", self.errors.iter().map(|error| error.count))?;
         at_most("errors by kind", errors, "errors", self.total.errors)?;
         self.check_topology()?;
+        self.check_servers()?;
+        self.check_probe()?;
         sum("completions over time", self.series.completed.iter().copied()).map(drop)
     }
 
@@ -63,6 +65,24 @@ impl Snapshot {
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_probe(&self) -> Result<(), String> {
+        let Some(probe) = &self.probe else { return Ok(()) };
+        check_tally("the probe", &probe.tally)?;
+        count("the room of the probe", probe.room)?;
+        count("the room of the trial", probe.of_room)?;
+        at_most("succeeded in the probe", probe.succeeded, "all of it", probe.tally.succeeded)?;
+        let time = probe.nanoseconds.max(probe.mean_nanoseconds);
+        at_most("the time of the probe", time, "any clock", LARGEST_INSTANT_NANOSECONDS)
+    }
+
+    fn check_servers(&self) -> Result<(), String> {
+        let Some(servers) = &self.servers else { return Ok(()) };
+        at_most("servers", servers.nodes.len() as u64, "a snapshot may have", limits::NODES as u64)?;
+        let not_compared = servers.not_compared.len() as u64;
+        at_most("commands that are not compared", not_compared, "a mix may have", limits::OPERATIONS as u64)?;
+        servers.nodes.iter().try_for_each(check_server)
     }
 
     fn check_lengths(&self) -> Result<(), String> {
@@ -154,6 +174,23 @@ impl Snapshot {
         let redirects = sum("redirects of nodes", self.nodes.iter().map(|node| node.redirects))?;
         at_most("redirects of nodes", redirects, "redirects", self.total.redirect_hops)
     }
+}
+
+/// Servers count for years, so only what is added up is bounded like a shard's own counts.
+fn check_server(node: &ServerNode) -> Result<(), String> {
+    let whose = &node.address;
+    for sample in [node.before, node.after].into_iter().flatten() {
+        at_most("the time of an answer", sample.taken_nanoseconds, "any clock", LARGEST_INSTANT_NANOSECONDS)?;
+    }
+    if let Some(cpu) = node.cpu {
+        at_most("the time of a server", cpu.nanoseconds, "any clock", LARGEST_INSTANT_NANOSECONDS)?;
+    }
+    let Some(commands) = node.commands else { return Ok(()) };
+    count(whose, commands.calls)?;
+    count(whose, commands.rejected.unwrap_or_default())?;
+    count(whose, commands.foreign)?;
+    count(whose, commands.microseconds)?;
+    at_most("failed calls", commands.failed, "calls", commands.calls)
 }
 
 fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {

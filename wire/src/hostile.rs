@@ -14,8 +14,8 @@ use crate::histogram::{EncodedHistogram, HIGHEST_NANOSECONDS, Kind};
 use crate::limits::LARGEST_COUNT;
 use crate::plan::tests::plan;
 use crate::snapshot::{
-    ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally,
-    Verification, Window,
+    ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally, OperationTally, Probe, Series, ServerCommands,
+    ServerCpu, ServerNode, ServerSample, ServerStats, Snapshot, Stage, Tally, Verification, Window,
 };
 use crate::topology::{Change, ChangeKind, Outage, SlotRange, TopologyReport};
 use crate::{
@@ -266,6 +266,15 @@ fn snapshots() -> Vec<Vec<u8>> {
         }),
         generator: Generator { host: "n1".into(), workers: 1, ..Generator::default() },
         topology: topology(),
+        servers: Some(servers()),
+        probe: Some(Probe {
+            room: 2,
+            of_room: 4,
+            nanoseconds: 2_000_000_000,
+            succeeded: 3,
+            mean_nanoseconds: 500,
+            tally: tally(3, 2),
+        }),
     };
     let live = Snapshot {
         stage: Stage::Measuring,
@@ -280,6 +289,21 @@ fn snapshots() -> Vec<Vec<u8>> {
         ..full.clone()
     };
     [full, live, large].iter().map(|snapshot| answered(Some(0), snapshot)).collect()
+}
+
+fn servers() -> ServerStats {
+    let sample = ServerSample { taken_nanoseconds: 9_000_000_000, keys: 10, ..ServerSample::default() };
+    let node = ServerNode {
+        id: "a".into(),
+        address: "redis:6379".into(),
+        note: Some("silent once".into()),
+        before: Some(sample),
+        after: Some(ServerSample { io_threads_active: Some(false), ..sample }),
+        cpu: Some(ServerCpu { main_thread: true, mean_basis_points: 9_000, ..ServerCpu::default() }),
+        commands: Some(ServerCommands { calls: 12, failed: 2, rejected: Some(1), ..ServerCommands::default() }),
+        ..ServerNode::default()
+    };
+    ServerStats { nodes: vec![node], not_compared: vec!["ping".into()] }
 }
 
 fn topology() -> TopologyReport {

@@ -18,6 +18,7 @@ pub mod outage;
 pub mod plan;
 pub mod rate;
 mod selfcheck;
+mod server_stats;
 pub mod snapshot;
 pub mod topology;
 mod verification;

@@ -70,6 +70,9 @@ pub struct ShardPlan {
     /// Which of them live snapshots hold too: for thresholds that are judged while the load runs.
     #[serde(default)]
     pub live_breakdown: Breakdown,
+    /// What is looked at beside the requests.
+    #[serde(default)]
+    pub measurement: Measurement,
     /// Limits that the shard enforces by its own clock.
     pub limits: Limits,
 }
@@ -140,6 +143,18 @@ pub struct Breakdown {
     pub node: bool,
 }
 
+/// What is looked at beside the requests, to say what the numbers are worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Measurement {
+    /// Shard 0 asks the servers for INFO.
+    pub server_stats: bool,
+    /// What a shard's link carries in each direction, if somebody said so.
+    pub link_bytes_per_second: Option<u64>,
+    /// How long the load goes on with half of the connections once the trial is over; 0: not at all.
+    pub probe_nanoseconds: u64,
+}
+
 /// Limits that the shard enforces by its own clock: past one the load stops, the counters go to the log, and the
 /// shard exits with 75.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,6 +223,7 @@ pub(crate) mod tests {
             timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
             breakdown: Breakdown { operation: true, node: false },
             live_breakdown: Breakdown::default(),
+            measurement: Measurement { server_stats: true, link_bytes_per_second: Some(5), probe_nanoseconds: 7 },
             limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
         }
     }

@@ -115,6 +115,10 @@ pub struct Interface {
     pub busiest_received_bytes_per_second: u64,
     /// The rate of the 100 ms in which it sent most.
     pub busiest_sent_bytes_per_second: u64,
+    /// In four of five intervals of 100 ms from the start on it received at this rate or more.
+    pub sustained_received_bytes_per_second: u64,
+    /// The same of what it sent.
+    pub sustained_sent_bytes_per_second: u64,
 }
 
 /// Settings of a machine that a result may depend on. None where they could not be read.

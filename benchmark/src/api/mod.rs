@@ -10,6 +10,7 @@ mod fill;
 pub mod keys;
 mod labels;
 mod load;
+mod measurement;
 mod placeholder;
 pub mod preset;
 mod problem;

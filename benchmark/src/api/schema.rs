@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::duration::{DURATION_PATTERN, DurationError, GoDuration};
 use super::keys::{DECIMAL_PATTERN, millionths};
+use super::measurement::{CAPACITY_PATTERN, bits_per_second};
 use super::problem::Problem;
 use super::spec::NAME_PATTERN;
 use super::target::{ENDPOINT_PATTERN, HOST_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
@@ -183,6 +184,10 @@ fn pattern(pattern: &str) -> Option<Pattern> {
         DECIMAL_PATTERN => (
             |text| millionths(text).is_some(),
             "must be a decimal number above 0 and below 100 with at most 6 decimals, such as 0.99",
+        ),
+        CAPACITY_PATTERN => (
+            |text| bits_per_second(text).is_some(),
+            "must be a number with at most 3 decimals and Kbit, Mbit, Gbit or Tbit, such as 10Gbit",
         ),
         NAME_PATTERN => (is_label, "must be lower-case letters, digits and -, with a letter or digit at both ends"),
         OBJECT_NAME_PATTERN => (

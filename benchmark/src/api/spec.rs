@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
 use super::experiment::{RepeatsSpec, SweepOrder, SweepSpec};
+pub use super::measurement::{BreakdownKind, MeasurementSpec};
 use super::safety::SafetySpec;
 use super::status::RedisBenchmarkStatus;
 use super::target::TargetSpec;
@@ -94,7 +95,7 @@ pub struct RedisBenchmarkSpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub thresholds: Vec<ThresholdSpec>,
-    /// What is measured beside the total.
+    /// What is measured beside the total, and what is looked at to say what the numbers are worth.
     #[serde(default)]
     pub measurement: MeasurementSpec,
     /// What the load may do to others on the target. Default: no harm.
@@ -346,25 +347,6 @@ pub enum Placement {
     Any,
 }
 
-/// What is measured beside the total.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct MeasurementSpec {
-    /// Also measures per `Operation` of the mix, per `Node` of the target, or both. Default both.
-    #[serde(default = "default_breakdown")]
-    #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "set"))]
-    pub breakdown: Vec<BreakdownKind>,
-}
-
-/// What is measured beside the total.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum BreakdownKind {
-    /// Per operation of the mix.
-    Operation,
-    /// Per Redis node.
-    Node,
-}
-
 impl Default for OpenLoopSpec {
     fn default() -> Self {
         Self {
@@ -393,12 +375,6 @@ impl Default for ShardsSpec {
             collect_timeout: default_collect_timeout(),
             template: ShardTemplate::default(),
         }
-    }
-}
-
-impl Default for MeasurementSpec {
-    fn default() -> Self {
-        Self { breakdown: default_breakdown() }
     }
 }
 
@@ -440,10 +416,6 @@ fn default_prepare_timeout() -> GoDuration {
 
 fn default_collect_timeout() -> GoDuration {
     GoDuration::new("2m")
-}
-
-fn default_breakdown() -> Vec<BreakdownKind> {
-    vec![BreakdownKind::Operation, BreakdownKind::Node]
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

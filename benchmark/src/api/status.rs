@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use cell::{CellResult, LatencySpread, ShareSpread, ThroughputSpread};
 pub use result::{
     Bandwidth, Beyond, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole,
-    OperationResult, PreloadResult, Requests, Throughput, TrialResult, Truncated,
+    OperationResult, PreloadResult, Requests, ServerResult, Throughput, TrialResult, Truncated,
 };
 pub use shard::{ShardOutcome, ShardResult};
 pub use threshold::{ThresholdOutcome, ThresholdStatus};

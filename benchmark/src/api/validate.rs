@@ -12,6 +12,7 @@ use super::duration::GoDuration;
 use super::fill;
 use super::keys::{self, KeyPatternType, KeysSpec};
 use super::load;
+use super::measurement;
 use super::placeholder;
 use super::problem::Problem;
 use super::rules::NAME_LENGTH;
@@ -47,6 +48,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     let workload = check_workload(spec, &mut problems);
     let load = load::check_load(&spec.load, &mut problems);
     let bound = load::check_bound(&spec.load, &mut problems);
+    let measurement = measurement::check(&spec.measurement, &mut problems);
     let shards = check_shards(&spec.shards, &mut problems);
     let durations = Durations { problems: &mut problems, within: "spec.load" };
     let (warmup, timeouts) = load::check_times(&spec.load, durations);
@@ -92,6 +94,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             node: spec.measurement.breakdown.contains(&BreakdownKind::Node),
         },
         thresholds,
+        measurement,
         shards,
         ttl_after_finished: spec.ttl_seconds_after_finished.map(|seconds| Duration::from_secs(seconds.into())),
     })

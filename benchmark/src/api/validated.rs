@@ -49,6 +49,8 @@ pub struct Validated {
     pub thresholds: Vec<Threshold>,
     /// What is measured beside the total.
     pub breakdown: plan::Breakdown,
+    /// What is looked at beside the requests.
+    pub measurement: plan::Measurement,
     /// The pods.
     pub shards: Shards,
     /// When the finished benchmark is deleted, if ever.

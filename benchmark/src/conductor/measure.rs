@@ -17,10 +17,13 @@ use super::prepare::exchange;
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
 use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, ShardPresence, Unreachable, reason};
-use crate::plan::last_read;
+use crate::plan::{last_read, probe};
 
 /// A loop that wakes so late has not run: its process was stopped, or its machine.
 const STOOD_STILL: Duration = Duration::from_secs(1);
+
+/// So long after the end of the load the others are waited for, before what the servers counted is asked for.
+const OTHERS: Duration = Duration::from_secs(3);
 
 /// How measuring ended.
 pub enum Measured {
@@ -219,8 +222,9 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// clock's zero, counts from there: until then nobody may have asked.
     fn give_up_at(&self) -> Instant {
         let end = self.end_at().unwrap_or_default().max(0);
+        let probe = self.shards.first().map_or(Duration::ZERO, |shard| probe(&shard.plan));
         let reads = self.shards.first().is_some_and(|shard| shard.plan.followed().is_some());
-        self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect + last_read(reads))))
+        self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect + probe + last_read(reads))))
     }
 
     fn load_is_over(&self) -> bool {
@@ -237,6 +241,22 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         if done || self.load_is_over() { ConductStage::Collecting } else { ConductStage::Running }
     }
 
+    /// Shard 0 tells what the servers have counted when it is asked for all it has: so it is asked when the load of the
+    /// others is over too, or should long be.
+    fn is_its_turn(&self, index: usize) -> bool {
+        if index != 0 || !self.shards[index].plan.measurement.server_stats {
+            return true;
+        }
+        let over = |shard: &Shard| {
+            shard.standing != Standing::Running
+                || shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done)
+        };
+        let late = self.end_at().is_some_and(|end| {
+            self.clock.now() >= end.saturating_add(nanoseconds(OTHERS + probe(&self.shards[index].plan)))
+        });
+        late || self.shards.iter().skip(1).all(over)
+    }
+
     /// Asks one running shard: its clock, a snapshot, and if that stands still its state.
     fn poll(&self, index: usize) -> Option<impl Future<Output = Polled> + Send + use<C, J>> {
         let shard = &self.shards[index];
@@ -245,7 +265,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
         let endpoint = shard.endpoint.clone()?;
         let done = shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done);
-        let detail = if done { Detail::Full } else { Detail::Live };
+        let detail = if done && self.is_its_turn(index) { Detail::Full } else { Detail::Live };
         let doubtful = shard.stands_still || shard.unheard;
         let (calls, clock, trial) = (Arc::clone(&self.calls), self.clock, self.trial);
         Some(async move {
@@ -265,6 +285,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let Polled { index, clock, snapshot, detail, state } = polled;
         let now = self.clock.now();
         let attempt = self.attempt;
+        let turn = self.is_its_turn(index);
         let soon = if self.load_is_over() { polling_interval(self.shards.len()) } else { interval };
         let shard = &mut self.shards[index];
         if shard.standing != Standing::Running {
@@ -283,7 +304,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                     if new.stage == Stage::Done {
                         match detail {
                             Detail::Full => shard.standing = Standing::Finished,
-                            Detail::Live => again_after = Duration::ZERO,
+                            Detail::Live if turn => again_after = Duration::ZERO,
+                            Detail::Live => {}
                         }
                     }
                     // Only who accepted the start has such a snapshot.

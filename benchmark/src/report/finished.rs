@@ -6,15 +6,15 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::{self, Load, ShardPlan};
-use redisbench_wire::snapshot::{Sending, Tally};
+use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Tally};
 
 use super::{STATUS_BYTES, thresholds, trial, verification};
 use crate::api::Validated;
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
-    PreloadResult, Requests, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization, ThresholdStatus,
-    Throughput, TopologyStatus, TrialLine, TrialResult, TrialStatus, Truncated, Verdict,
+    PreloadResult, Requests, ServerResult, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization,
+    ThresholdStatus, Throughput, TopologyStatus, TrialLine, TrialResult, TrialStatus, Truncated, Verdict,
 };
 use crate::conductor::{self, Cleanup, Ending, Outcome};
 use crate::export::{self, FullResult};
@@ -227,7 +227,7 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             data: EncodedHistogram::encode(&merged.total.response)?.as_str().to_owned(),
         }),
         operations: operations(merged, size),
-        nodes: nodes(&merged.nodes, merged.topology.slotted),
+        nodes: nodes(merged),
         errors: errors(merged),
         shards: shards(outcome, &merged.unknown, size)?,
         truncated: None,
@@ -327,7 +327,8 @@ fn operations(merged: &Merged, size: u64) -> Vec<OperationResult> {
     merged.operations.iter().map(|part| result(&part.name, &part.measured, part.nil_replies)).collect()
 }
 
-fn nodes(nodes: &[NodeMeasured], cluster: bool) -> Vec<NodeResult> {
+fn nodes(merged: &Merged) -> Vec<NodeResult> {
+    let (nodes, cluster): (&[NodeMeasured], bool) = (&merged.nodes, merged.topology.slotted);
     let sum: u64 = nodes.iter().map(|node| node.requests).sum();
     let imbalance = |requests: u64| {
         let percent = u128::from(requests) * 100 * nodes.len() as u128 / u128::from(sum.max(1));
@@ -345,8 +346,29 @@ fn nodes(nodes: &[NodeMeasured], cluster: bool) -> Vec<NodeResult> {
             redirects: node.redirects,
             service_time: stats::plain(&node.service),
             imbalance_percent: imbalance(node.requests),
+            server: merged.servers.as_ref().and_then(|servers| server(servers, &node.address)),
         })
         .collect()
+}
+
+/// What the server at `address` said of itself before and after.
+fn server(servers: &ServerStats, address: &str) -> Option<ServerResult> {
+    let node = servers.nodes.iter().find(|node| node.address == address)?;
+    let (before, after) = (node.before?, node.after?);
+    let since = |of: fn(&ServerSample) -> u64| of(&after).saturating_sub(of(&before));
+    Some(ServerResult {
+        cpu_mean_basis_points: node.cpu.map(|cpu| cpu.mean_basis_points),
+        cpu_max_basis_points: node.cpu.map(|cpu| cpu.max_basis_points),
+        memory_before_bytes: before.used_memory_bytes,
+        memory_after_bytes: after.used_memory_bytes,
+        keys_before: before.keys,
+        keys_after: after.keys,
+        evicted_keys: since(|sample| sample.evicted_keys),
+        expired_keys: since(|sample| sample.expired_keys),
+        keyspace_hits: since(|sample| sample.keyspace_hits),
+        keyspace_misses: since(|sample| sample.keyspace_misses),
+        most_clients: node.most_clients,
+    })
 }
 
 fn errors(merged: &Merged) -> Vec<ErrorResult> {

@@ -133,7 +133,7 @@ pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
             line.why.as_deref().unwrap_or("no reason is known")
         ),
     });
-    Some(Verdict { value, reasons: reasons.collect(), limited_by: LimitedBy::Unknown })
+    Some(Verdict { value, reasons: reasons.collect(), limited_by: LimitedBy::Unknown, component: None })
 }
 
 /// How many trials were measured whose full result is in no artifact.

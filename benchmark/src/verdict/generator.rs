@@ -2,24 +2,13 @@
 
 use redisbench_wire::snapshot::{Generator, Snapshot};
 
+use super::thresholds::{BUSY, DELAYED, LATE, STOLEN, THROTTLED, WAITING};
 use super::{reason, shards};
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::conductor::{Outcome, ShardOutcome};
 use crate::merge::Merged;
 use crate::{people, stats};
 
-/// In millionths: a worker that runs for longer than 95 % of its load has no room left.
-const BUSY: u64 = 950_000;
-/// Waiting for a processor for more than 20 % of the load.
-const WAITING: u64 = 200_000;
-/// Held back by a quota for more than 5 % of the load: requests that were due meanwhile wait for up to a whole period.
-const THROTTLED: u64 = 50_000;
-/// More than 10 % of the machine's processor time went to other machines.
-const STOLEN: u64 = 100_000;
-/// Delays of 1 % of the load are what it takes to make 1 % of the requests late.
-const DELAYED: u64 = 10_000;
-/// In nanoseconds: less than a millisecond of lateness is what timers of virtual machines do.
-const LATE: u64 = 1_000_000;
 /// In millionths.
 const P99: u32 = 990_000;
 const MILLION: u64 = 1_000_000;
@@ -75,6 +64,12 @@ fn short_of_cpu(outcome: &Outcome) -> Vec<(&ShardOutcome, &Snapshot, Processor)>
 /// more, lacked time.
 pub(super) fn is_limit(outcome: &Outcome) -> bool {
     2 * short_of_cpu(outcome).len() >= outcome.shards.len().max(1)
+}
+
+/// Whether half of the shards or more had a worker with nothing left to give.
+pub(super) fn is_busy(outcome: &Outcome) -> bool {
+    let busy = short_of_cpu(outcome).into_iter().filter(|(_, _, processor)| processor.busy >= BUSY);
+    2 * busy.count() >= outcome.shards.len().max(1)
 }
 
 pub(super) fn cpu(outcome: &Outcome) -> Option<VerdictReason> {

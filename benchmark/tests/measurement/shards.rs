@@ -97,6 +97,8 @@ pub fn snapshot(shard: u32, requests: &Requests) -> Snapshot {
         verification: None,
         generator: Generator::default(),
         topology: redisbench_wire::topology::TopologyReport::default(),
+        servers: None,
+        probe: None,
     }
 }
 

@@ -7,7 +7,7 @@ use redisbench_benchmark::api::target::TargetType;
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 use super::verification;
-use redisbench_benchmark::people::{bandwidth, count, latency, rate};
+use redisbench_benchmark::people::{bandwidth, bytes, count, latency, rate};
 
 /// Below this the busiest worker leaves its processor idle now and then; above it, it is likely the limit.
 const BUSY_PERCENT: u32 = 90;
@@ -27,6 +27,9 @@ pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) 
     let standalone = benchmark.spec.targets.iter().all(|target| target.kind == TargetType::Standalone);
     if !result.nodes.is_empty() && !standalone {
         text.push_str(&nodes(result).text(paint));
+    }
+    if result.nodes.iter().any(|node| node.server.is_some()) {
+        text.push_str(&servers(result).text(paint));
     }
     if !result.shards.is_empty() {
         text.push_str(&shards(result).text(paint));
@@ -189,6 +192,33 @@ fn nodes(result: &TrialResult) -> Grid {
             known(service.p50_nanoseconds),
             known(service.p99_nanoseconds),
             known(service.max_nanoseconds),
+        ]);
+    }
+    grid
+}
+
+/// What the servers said of themselves.
+fn servers(result: &TrialResult) -> Grid {
+    let heads = ["main thread", "at most", "memory", "after", "keys", "after", "evicted", "expired"];
+    let mut grid = Grid::new("Servers", &heads);
+    for (node, server) in result.nodes.iter().filter_map(|node| Some((node, node.server?))) {
+        let share = |basis_points: Option<u32>| match basis_points {
+            None => Cell::from("-"),
+            Some(share) => {
+                let style = if share < 100 * BUSY_PERCENT { Style::Plain } else { Style::Doubtful };
+                Cell::styled(format!("{} %", share / 100), style)
+            }
+        };
+        grid.row([
+            Cell::from(node.address.as_str()),
+            share(server.cpu_mean_basis_points),
+            share(server.cpu_max_basis_points),
+            Cell::from(bytes(server.memory_before_bytes)),
+            Cell::from(bytes(server.memory_after_bytes)),
+            Cell::from(count(server.keys_before)),
+            Cell::from(count(server.keys_after)),
+            wrong_unless_zero(count(server.evicted_keys), server.evicted_keys),
+            Cell::from(count(server.expired_keys)),
         ]);
     }
     grid

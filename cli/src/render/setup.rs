@@ -38,7 +38,11 @@ pub fn headline(benchmark: &RedisBenchmark, paint: Paint) -> String {
         let _ = writeln!(line, "  {name}: {}", reason.message);
     }
     if let Some(verdict) = verdict.filter(|_| status.result.is_some()) {
-        let _ = writeln!(line, "  {}", paint.apply(Style::Dim, limited_by(verdict.limited_by)));
+        let _ = writeln!(
+            line,
+            "  {}",
+            paint.apply(Style::Dim, &limited_by(verdict.limited_by, verdict.component.as_deref()))
+        );
     }
     line
 }
@@ -59,12 +63,18 @@ fn verdict_style(value: VerdictValue) -> Style {
     }
 }
 
-fn limited_by(limit: LimitedBy) -> &'static str {
-    match limit {
+fn limited_by(limit: LimitedBy, component: Option<&str>) -> String {
+    let what = match limit {
         LimitedBy::Rate => "limited by the rate that was asked for: it was met",
+        LimitedBy::Target => "limited by the target",
         LimitedBy::GeneratorCPU => "limited by the processors of the load generator, not by the target",
+        LimitedBy::GeneratorNetwork => "limited by the network of the load generator, not by the target",
+        LimitedBy::Connections => {
+            "limited by its connections: with more of them, or more in flight, it would have been faster"
+        }
         LimitedBy::Unknown => "limited by: unknown, the evidence does not decide",
-    }
+    };
+    component.map_or_else(|| what.to_owned(), |component| format!("{what} ({component})"))
 }
 
 /// Target, load and shards, a line each.

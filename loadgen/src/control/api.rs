@@ -13,6 +13,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use http_body_util::BodyExt;
+use redisbench_wire::snapshot::Stage;
 use redisbench_wire::{
     AbortRequest, Answer, ClockReading, Detail, EpochRequest, PlanRequest, Refusal, RefusalCode, RunToken,
     StartRequest, limits, path,
@@ -23,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::identity::Identity;
-use super::shard::{Answered, Call, Reply};
+use super::shard::{Answered, Call, Reply, Sources};
 use super::trial::refusal;
 use crate::engine::monotonic_nanoseconds;
 
@@ -142,12 +143,25 @@ async fn snapshot(
             return api.refused(None, &refusal(RefusalCode::Malformed, "detail must be live or full"));
         }
     };
-    let engine = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await {
+    let Sources { engine, servers, probing, probe } = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await
+    {
         Ok(Answered { body, .. }) => body,
         Err((trial, refused)) => return api.refused(trial, &refused),
     };
-    match timeout(ANSWER, engine.snapshot(detail)).await {
-        Ok(Ok(snapshot)) => api.answer(Some(trial), &snapshot),
+    // The conductor asks shard 0 for everything when the load of all is over: what the servers have counted now is all of it.
+    if let (Some(servers), Detail::Full) = (&servers, detail) {
+        // Without it there is less to say of the servers.
+        let _ = timeout(ANSWER / 2, servers.look()).await;
+    }
+    match timeout(ANSWER / 2, engine.snapshot(detail)).await {
+        Ok(Ok(mut snapshot)) => {
+            if probing && snapshot.stage == Stage::Done {
+                snapshot.stage = Stage::Draining;
+            }
+            snapshot.probe = probe;
+            snapshot.servers = servers.map(|servers| servers.report(detail));
+            api.answer(Some(trial), &snapshot)
+        }
         Ok(Err(error)) => {
             let message = format!("failed to take a snapshot: {error}");
             api.refused(Some(trial), &refusal(RefusalCode::Unavailable, message))

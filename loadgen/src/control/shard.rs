@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_wire::plan::{ShardPlan, Topology as Kind};
+use redisbench_wire::snapshot::Probe;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode,
     ShardFailure, ShardPhase, ShardState, StartRequest, limits,
@@ -20,10 +21,10 @@ use super::clock::timer_at;
 use super::exit::Exit;
 use super::identity::Identity;
 use super::trial::{Action, Event, Trial, refusal};
-use super::{descriptors, failure, report};
+use super::{descriptors, failure, probe, report};
 use crate::cluster::Topology;
 use crate::engine::{Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
-use crate::target::{self, Again, Finding, Found, Lookout, Mounts};
+use crate::target::{self, Again, Finding, Found, Lookout, Mounts, ServerView, ServerWatch};
 
 /// Progress of a handful of workers, of which the engine drops what is more, and the last word of each.
 const EVENTS: usize = 256 + limits::WORKERS;
@@ -49,6 +50,19 @@ pub struct Answered<T> {
 /// Where the answer to a call goes.
 pub type Reply<T> = oneshot::Sender<Answered<Result<T, Refusal>>>;
 
+/// Who knows what a snapshot tells.
+#[derive(Debug)]
+pub struct Sources {
+    /// What was measured.
+    pub engine: Arc<Engine>,
+    /// What the target's servers said, if they are asked.
+    pub servers: Option<ServerView>,
+    /// The load is over, and what comes after it is not.
+    pub probing: bool,
+    /// What came of that.
+    pub probe: Option<Probe>,
+}
+
 /// A call of a conductor that presented the credential.
 #[derive(Debug)]
 pub enum Call {
@@ -60,8 +74,8 @@ pub enum Call {
     Start(u32, StartRequest, Reply<AcceptedStart>),
     /// `PUT /v1/trials/{t}/abort`.
     Abort(u32, AbortRequest, Reply<ShardState>),
-    /// `GET /v1/trials/{t}/snapshot`: the engine to ask, so that encoding holds up no other call.
-    Snapshot(u32, Detail, Reply<Arc<Engine>>),
+    /// `GET /v1/trials/{t}/snapshot`: whom to ask, so that encoding holds up no other call.
+    Snapshot(u32, Detail, Reply<Sources>),
     /// `PUT /v1/cleanup`.
     Cleanup(EpochRequest, Reply<CleanupState>),
     /// `PUT /v1/drain`.
@@ -87,9 +101,15 @@ pub struct Shard {
     settings: Settings,
     trial: Trial,
     engine: Option<Arc<Engine>>,
-    /// Engines that are dropped and have not closed their connections yet.
+    /// Engines that are dropped and have not closed their connections yet, and who asks the servers.
     engines: TaskTracker,
     engine_events: Option<mpsc::Receiver<EngineEvent>>,
+    /// How the engine was started.
+    config: Option<EngineConfig>,
+    /// The perturbation under way, after which the trial is over.
+    probing: Option<Probing>,
+    /// What came of it.
+    probe: Option<Probe>,
     /// Looks at the target until it is found to be what the plan says, or again when its map is stale.
     search: Option<Search>,
     /// So many looks in a row must show the same map, before it is taken for the last one.
@@ -100,6 +120,10 @@ pub struct Shard {
     /// Hears of a failover that breaks no connection.
     watch: Option<Watch>,
     topology: Option<Arc<Topology>>,
+    /// Of each operation, whether it only reads.
+    reads: Vec<bool>,
+    /// Asks the servers of themselves while a load runs.
+    servers: Option<ServerWatch>,
     /// The phase that the log told last.
     logged: ShardPhase,
     exit: Option<Exit>,
@@ -144,6 +168,20 @@ impl Drop for Cleanup {
     }
 }
 
+/// A probe under way, after an attempt's load. Dropping it ends it.
+#[derive(Debug)]
+struct Probing {
+    attempt: u32,
+    result: mpsc::Receiver<Option<Probe>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Probing {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 /// The watch of a target's sentinels. Dropping it ends it.
 #[derive(Debug)]
 struct Watch {
@@ -170,12 +208,17 @@ impl Shard {
             engine: None,
             engines,
             engine_events: None,
+            config: None,
+            probing: None,
+            probe: None,
             search: None,
             unsettled: 0,
             lookout: Arc::default(),
             cleanup: None,
             watch: None,
             topology: None,
+            reads: Vec::new(),
+            servers: None,
             logged: ShardPhase::Idle,
             exit: None,
         }
@@ -203,6 +246,7 @@ impl Shard {
                     }
                     self.observe(Event::Cleanup(state));
                 }
+                Some(probe) = next(self.probing.as_mut().map(|probing| &mut probing.result)) => self.probed(probe),
                 Some(()) = next(self.watch.as_mut().map(|watch| &mut watch.moved)) => self.search_again(Again::Moved),
                 () = until(deadline) => {
                     let actions = self.trial.tick(monotonic_nanoseconds());
@@ -236,10 +280,13 @@ impl Shard {
             }
             Call::Snapshot(trial, detail, reply) => {
                 let allowed = self.trial.snapshot(now, trial, detail);
-                let engine = allowed.and_then(|()| {
-                    self.engine.clone().ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))
+                let sources = allowed.and_then(|()| {
+                    let engine = self.engine.clone();
+                    let engine = engine.ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))?;
+                    let servers = self.servers.as_ref().map(ServerWatch::view);
+                    Ok(Sources { engine, servers, probing: self.probing.is_some(), probe: self.probe })
                 });
-                send(reply, Some(trial), engine);
+                send(reply, Some(trial), sources);
             }
             Call::Cleanup(request, reply) => {
                 let answer = self.trial.cleanup(now, request).map(|(state, actions)| {
@@ -302,7 +349,15 @@ impl Shard {
             }
             EngineEvent::TopologyStale => return self.search_again(Again::Moved),
             EngineEvent::Unanswered => return self.search_again(Again::Unanswered),
-            EngineEvent::Finished { attempt, .. } => Event::LoadEnded { attempt },
+            EngineEvent::Finished { attempt, aborted } => {
+                if let Some(servers) = &self.servers {
+                    servers.load_is_over();
+                }
+                if !aborted && self.begin_probe(attempt) {
+                    return;
+                }
+                Event::LoadEnded { attempt }
+            }
             EngineEvent::WorkerFailed { message } => Event::Failed(failure::of(FailureReason::Internal, &message)),
         };
         self.observe(event);
@@ -340,6 +395,7 @@ impl Shard {
             let task = tokio::spawn(target::watch(plan.clone(), self.settings.mounts.clone(), known, sender));
             self.watch = Some(Watch { moved, task });
         }
+        self.reads.clone_from(&found.reads);
         let (sender, events) = mpsc::channel(EVENTS);
         let config = EngineConfig {
             plan,
@@ -351,6 +407,7 @@ impl Shard {
             may_evict: found.may_evict,
             host: self.settings.identity.host.clone(),
         };
+        self.config = Some(config.clone());
         match Engine::spawn(config, sender).and_then(|engine| engine.connect().map(|()| engine)) {
             Ok(engine) => {
                 self.engine = Some(Arc::new(engine));
@@ -377,6 +434,9 @@ impl Shard {
         let before = self.topology.replace(topology.clone());
         let Some(engine) = &self.engine else { return };
         let done = engine.update_topology(&topology);
+        if let Some(servers) = &self.servers {
+            servers.update_topology(topology.clone());
+        }
         if before.as_ref() != Some(&topology) {
             info!(nodes = topology.nodes.len(), "the target's map has changed");
             self.unsettled = if topology.slots.is_some() { SETTLED } else { 1 };
@@ -420,9 +480,23 @@ impl Shard {
                     Ok(())
                 }
                 Action::Preload => self.with_engine(Engine::preload),
-                Action::Start(start) => self.with_engine(|engine| engine.start(start.start_nanoseconds, start.attempt)),
-                Action::Stop => self.with_engine(Engine::abort),
-                Action::Rearm => self.with_engine(Engine::rearm),
+                Action::Start(start) => {
+                    (self.probing, self.probe) = (None, None);
+                    self.watch_servers(start.start_nanoseconds);
+                    self.with_engine(|engine| engine.start(start.start_nanoseconds, start.attempt))
+                }
+                Action::Stop => {
+                    let done = self.with_engine(Engine::abort);
+                    // The load itself has ended already, and tells nothing more.
+                    if self.probing.is_some() {
+                        self.probed(None);
+                    }
+                    done
+                }
+                Action::Rearm => {
+                    (self.probing, self.probe) = (None, None);
+                    self.with_engine(Engine::rearm)
+                }
                 Action::Cleanup(plan) => {
                     let (sender, progress) = mpsc::channel(FINDINGS);
                     let mounts = self.settings.mounts.clone();
@@ -442,6 +516,44 @@ impl Shard {
             if let Err(error) = done {
                 return self.observe(Event::Failed(failure::of_engine(&error)));
             }
+        }
+    }
+
+    /// Begins the probe after the load of `attempt`, if the plan wants one and its instant is not too near.
+    fn begin_probe(&mut self, attempt: u32) -> bool {
+        let start = self.trial.state().accepted.filter(|accepted| accepted.attempt == attempt);
+        let (Some(start), Some(engine), Some(config)) = (start, &self.engine, &self.config) else { return false };
+        let Some(instant) = probe::instant(&config.plan, start.start_nanoseconds) else { return false };
+        let topology = self.topology.clone().unwrap_or_else(|| config.topology.clone());
+        let config = EngineConfig { topology, ..config.clone() };
+        let (sender, result) = mpsc::channel(1);
+        let connections = engine.connections();
+        let task = self.engines.spawn(async move {
+            // Nobody waits any more if the trial was stopped.
+            let _ = sender.send(probe::run(config, connections, instant).await).await;
+        });
+        self.probing = Some(Probing { attempt, result, task });
+        true
+    }
+
+    fn probed(&mut self, probe: Option<Probe>) {
+        let Some(probing) = self.probing.take() else { return };
+        self.probe = probe;
+        self.observe(Event::LoadEnded { attempt: probing.attempt });
+    }
+
+    /// All shards are armed and none has begun: what the servers have counted until now is not the load's.
+    fn watch_servers(&mut self, start: u64) {
+        self.servers = None;
+        if let (Some(plan), Some(topology)) = (self.trial.plan_in_use(), self.topology.clone())
+            && plan.measurement.server_stats
+            && plan.shard == 0
+        {
+            let mounts = self.settings.mounts.clone();
+            let (watch, task) = ServerWatch::begin(plan, mounts, topology, &self.reads, start);
+            self.servers = Some(watch);
+            // Whoever drains waits for its connections too.
+            self.engines.spawn(task);
         }
     }
 
@@ -479,8 +591,10 @@ impl Shard {
         self.cleanup = None;
         self.watch = None;
         self.topology = None;
+        self.servers = None;
         self.lookout = Arc::default();
         self.engine_events = None;
+        (self.config, self.probing, self.probe) = (None, None, None);
         if let Some(engine) = self.engine.take() {
             self.engines.spawn(end(engine));
         }

@@ -137,7 +137,7 @@ impl Engine {
         let together = self.together();
         let watched = Arc::clone(&together);
         self.timeline.begin();
-        self.observer.begin(move || watched.remaining.load(Relaxed) == 0);
+        self.observer.begin(start_nanoseconds, move || watched.remaining.load(Relaxed) == 0);
         self.tell_all(|| Command::Start { start: start_nanoseconds, attempt, together: Arc::clone(&together) })
     }
 

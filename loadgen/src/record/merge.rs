@@ -181,6 +181,8 @@ pub fn merge(
         verification,
         generator,
         topology,
+        servers: None,
+        probe: None,
     })
 }
 
@@ -215,6 +217,8 @@ fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
         verification: None,
         generator,
         topology: TopologyReport::default(),
+        servers: None,
+        probe: None,
     })
 }
 

@@ -62,6 +62,7 @@ fn plan(open_loop: bool) -> ShardPlan {
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
         breakdown: Breakdown { operation: true, node: true },
         live_breakdown: Breakdown::default(),
+        measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
     }
 }

@@ -3,10 +3,17 @@
 use std::fs::File;
 use std::io::Read as _;
 
+use hdrhistogram::Histogram;
 use redisbench_wire::snapshot::Interface;
 
 /// The most interfaces that are looked at: a machine of containers may have hundreds.
 const INTERFACES: usize = 64;
+
+/// The highest rate that is told from higher ones: 8 Tbit/s.
+const HIGHEST_RATE: u64 = 1 << 40;
+
+/// What four of five intervals reached or exceeded.
+const SUSTAINED: f64 = 0.2;
 
 /// The counts of all interfaces over a load.
 #[derive(Debug, Default)]
@@ -22,30 +29,38 @@ struct Counts {
     received: u64,
     sent: u64,
     seen: Interface,
+    /// The rates of all intervals, with two digits.
+    received_rates: Option<Histogram<u32>>,
+    sent_rates: Option<Histogram<u32>>,
+}
+
+impl Counts {
+    fn new(name: &str, received: u64, sent: u64) -> Self {
+        // Its bounds are constants that it takes.
+        let rates = || Histogram::new_with_bounds(1, HIGHEST_RATE, 2).ok();
+        let seen = Interface { name: name.to_owned(), ..Interface::default() };
+        Self { received, sent, seen, received_rates: rates(), sent_rates: rates() }
+    }
 }
 
 impl Interfaces {
     /// As they stand when a load begins.
     pub(super) fn begin() -> Self {
-        let counts = |(name, received, sent): (&str, u64, u64)| Counts {
-            received,
-            sent,
-            seen: Interface { name: name.to_owned(), ..Interface::default() },
-        };
         let mut text = String::new();
         read(&mut text);
-        Self { counts: parse(&text).take(INTERFACES).map(counts).collect(), text }
+        let counts = parse(&text).take(INTERFACES).map(|(name, received, sent)| Counts::new(name, received, sent));
+        Self { counts: counts.collect(), text }
     }
 
-    /// An interval of so many nanoseconds is over.
-    pub(super) fn look(&mut self, nanoseconds: u64) {
+    /// An interval of so many nanoseconds is over; all of it was under load.
+    pub(super) fn look(&mut self, nanoseconds: u64, loaded: bool) {
         let mut text = std::mem::take(&mut self.text);
         read(&mut text);
-        self.add(&text, nanoseconds);
+        self.add(&text, nanoseconds, loaded);
         self.text = text;
     }
 
-    fn add(&mut self, text: &str, nanoseconds: u64) {
+    fn add(&mut self, text: &str, nanoseconds: u64, loaded: bool) {
         for (name, received, sent) in parse(text) {
             let Some(counts) = self.counts.iter_mut().find(|counts| counts.seen.name == name) else { continue };
             let more_received = received.saturating_sub(counts.received);
@@ -59,6 +74,14 @@ impl Interfaces {
                 let per_second = u128::from(bytes) * 1_000_000_000 / u128::from(nanoseconds.max(1));
                 u64::try_from(per_second).unwrap_or(u64::MAX)
             };
+            if loaded {
+                for (rates, bytes) in [(&mut counts.received_rates, more_received), (&mut counts.sent_rates, more_sent)]
+                {
+                    if let Some(rates) = rates {
+                        rates.saturating_record(rate(bytes));
+                    }
+                }
+            }
             seen.busiest_received_bytes_per_second = seen.busiest_received_bytes_per_second.max(rate(more_received));
             seen.busiest_sent_bytes_per_second = seen.busiest_sent_bytes_per_second.max(rate(more_sent));
         }
@@ -66,8 +89,15 @@ impl Interfaces {
 
     /// The one that carried most: where the target is, unless something else is louder than the load.
     pub(super) fn busiest(&self) -> Option<Interface> {
-        let all = self.counts.iter().map(|counts| &counts.seen);
-        all.max_by_key(|seen| seen.received_bytes.saturating_add(seen.sent_bytes)).cloned()
+        let carried = |counts: &&Counts| counts.seen.received_bytes.saturating_add(counts.seen.sent_bytes);
+        let busiest = self.counts.iter().max_by_key(carried)?;
+        let sustained =
+            |rates: &Option<Histogram<u32>>| rates.as_ref().map_or(0, |rates| rates.value_at_quantile(SUSTAINED));
+        Some(Interface {
+            sustained_received_bytes_per_second: sustained(&busiest.received_rates),
+            sustained_sent_bytes_per_second: sustained(&busiest.sent_rates),
+            ..busiest.seen.clone()
+        })
     }
 }
 
@@ -105,14 +135,9 @@ mod tests {
     #[test]
     fn the_busiest_interval_of_the_busiest_interface_is_kept() {
         let mut interfaces = Interfaces::begin();
-        let counts = |name: &str| Counts {
-            received: 1000,
-            sent: 100,
-            seen: Interface { name: name.to_owned(), ..Interface::default() },
-        };
-        interfaces.counts = vec![counts("lo"), counts("eth0")];
-        interfaces.add(&text(1000, 6000, 200), 100_000_000);
-        interfaces.add(&text(1001, 7000, 1200), 100_000_000);
+        interfaces.counts = vec![Counts::new("lo", 1000, 100), Counts::new("eth0", 1000, 100)];
+        interfaces.add(&text(1000, 6000, 200), 100_000_000, true);
+        interfaces.add(&text(1001, 7000, 1200), 100_000_000, true);
         let expected = Interface {
             name: "eth0".into(),
             nanoseconds: 200_000_000,
@@ -120,8 +145,28 @@ mod tests {
             sent_bytes: 1100,
             busiest_received_bytes_per_second: 50_000,
             busiest_sent_bytes_per_second: 10_000,
+            ..Interface::default()
         };
-        assert_eq!(interfaces.busiest(), Some(expected));
+        let found = interfaces.busiest().unwrap();
+        let (received, sent) = (found.sustained_received_bytes_per_second, found.sustained_sent_bytes_per_second);
+        // Of two intervals the lesser, to two digits.
+        assert!((10_000..10_100).contains(&received) && (1_000..1_010).contains(&sent), "{found:?}");
+        let rest = Interface { sustained_received_bytes_per_second: 0, sustained_sent_bytes_per_second: 0, ..found };
+        assert_eq!(rest, expected);
+    }
+
+    #[test]
+    fn what_four_of_five_intervals_carried_is_known_whatever_the_first_let_pass() {
+        let mut interfaces = Interfaces::begin();
+        interfaces.counts = vec![Counts::new("eth0", 0, 0)];
+        // Nothing before the load, a burst that the bucket lets pass, and then the bucket's rate.
+        let mut received = 0;
+        for (bytes, loaded) in [(0, false), (0, false), (9_000_000, true)].into_iter().chain([(250_000, true); 9]) {
+            received += bytes;
+            interfaces.add(&text(0, received, 0), 100_000_000, loaded);
+        }
+        let sustained = interfaces.busiest().unwrap().sustained_received_bytes_per_second;
+        assert!((2_480_000..=2_520_000).contains(&sustained), "{sustained}");
     }
 
     #[test]

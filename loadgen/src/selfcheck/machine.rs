@@ -12,6 +12,7 @@ use redisbench_wire::snapshot::{Environment, Interface};
 
 use super::environment;
 use super::interface::Interfaces;
+use crate::engine::monotonic_nanoseconds;
 
 /// How often the interfaces are read while a load runs.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -78,6 +79,8 @@ struct Watch {
     before: Counters,
     environment: Option<Environment>,
     interfaces: Interfaces,
+    /// When the load starts, by the monotonic clock.
+    start: u64,
     /// When the interfaces were read last.
     read: Option<Instant>,
     evidence: Evidence,
@@ -94,7 +97,10 @@ impl Watch {
         let now = Instant::now();
         let length = self.read.map_or(Duration::ZERO, |read| now.duration_since(read));
         self.read = Some(now);
-        self.interfaces.look(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        // What began before the start, or holds the end, is not wholly the load's.
+        let loaded = !over && monotonic_nanoseconds() >= self.start.saturating_add(length);
+        self.interfaces.look(length, loaded);
         if over {
             self.look(true);
         }
@@ -110,12 +116,13 @@ impl Watch {
 }
 
 impl Observer {
-    /// A load begins. Until `is_over` says so, a thread looks at the interfaces ten times a second.
-    pub(crate) fn begin(&self, is_over: impl Fn() -> bool + Send + 'static) {
+    /// A load begins at `start` nanoseconds of the monotonic clock. Until `is_over` says so, a thread looks at the interfaces ten times a second.
+    pub(crate) fn begin(&self, start: u64, is_over: impl Fn() -> bool + Send + 'static) {
         let watch = Arc::new(Mutex::new(Watch {
             before: Counters::read(),
             environment: Some(environment::read()),
             interfaces: Interfaces::begin(),
+            start,
             read: Some(Instant::now()),
             ..Watch::default()
         }));
@@ -174,7 +181,7 @@ mod tests {
     #[test]
     fn this_machine_has_processors() {
         let observer = Observer::default();
-        observer.begin(|| true);
+        observer.begin(0, || true);
         let seen = observer.look(false);
         assert!(seen.evidence.processors > 0 && seen.environment.is_some() && seen.interface.is_some());
     }

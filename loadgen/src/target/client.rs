@@ -100,6 +100,13 @@ impl Client {
         }
     }
 
+    /// Ends the connection, and returns when it is closed.
+    pub async fn close(mut self) {
+        self.driver.abort();
+        // It ends by being aborted.
+        let _ = (&mut self.driver).await;
+    }
+
     /// Asks and awaits the answer.
     pub async fn ask(&mut self, command: &Cmd) -> Result<Value, Trouble> {
         self.connection

@@ -51,6 +51,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
         breakdown: Breakdown { operation: true, node: true },
         live_breakdown: Breakdown::default(),
+        measurement: plan::Measurement::default(),
         limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
     }
 }

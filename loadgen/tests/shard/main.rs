@@ -23,6 +23,7 @@ mod rights;
 mod scripts;
 mod sentinel;
 mod sentinel_access;
+mod servers;
 mod tls;
 mod trials;
 mod verify;

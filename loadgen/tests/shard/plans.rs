@@ -61,6 +61,7 @@ pub fn plan(endpoint: &str) -> ShardPlan {
         timeouts: Timeouts { connect_nanoseconds: 2 * SECOND, request_nanoseconds: 5 * SECOND },
         breakdown: Breakdown { operation: true, node: true },
         live_breakdown: Breakdown::default(),
+        measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits {
             trial_nanoseconds: 60 * SECOND,
             armed_nanoseconds: 60 * SECOND,

@@ -273,6 +273,40 @@ pub struct NodeResult {
     pub service_time: Latencies,
     /// Its requests over the mean of all nodes, in hundredths: 100 is even.
     pub imbalance_percent: u64,
+    /// What the server said of itself. Only with `measurement.serverStats`, and where the server told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerResult>,
+}
+
+/// What a server said of itself, in its answers to INFO.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerResult {
+    /// Processor time of its main thread over the measured window, in hundredths of a per cent of one processor; of the
+    /// whole process where it does not tell threads apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_mean_basis_points: Option<u32>,
+    /// The same in the second in which it was highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_max_basis_points: Option<u32>,
+    /// `used_memory` before the load.
+    pub memory_before_bytes: u64,
+    /// `used_memory` after it.
+    pub memory_after_bytes: u64,
+    /// Keys of all databases before the load.
+    pub keys_before: u64,
+    /// Keys of all databases after it.
+    pub keys_after: u64,
+    /// Keys that it removed for want of memory while the load ran.
+    pub evicted_keys: u64,
+    /// Keys that it removed because their time was over.
+    pub expired_keys: u64,
+    /// Reads that found their key, by its own count.
+    pub keyspace_hits: u64,
+    /// Reads that did not.
+    pub keyspace_misses: u64,
+    /// The most connections that it had.
+    pub most_clients: u64,
 }
 
 /// What a node of a Cluster was there for.

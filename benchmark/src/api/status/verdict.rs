@@ -11,10 +11,15 @@ pub struct Verdict {
     pub value: VerdictValue,
     /// Why it is not Valid, and notes of severity `Valid`, which change nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = 32))]
     pub reasons: Vec<VerdictReason>,
     /// What kept the throughput from being higher.
     pub limited_by: LimitedBy,
+    /// Which part of it: of `Target` the node's id and `MainThread`, as `redis:6379/MainThread`, or `Path` for what is before
+    /// it; of `GeneratorNetwork` `Uplink` or `Downlink`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 300))]
+    pub component: Option<String>,
 }
 
 /// How far a result can be trusted.
@@ -72,6 +77,16 @@ pub enum ReasonKind {
     KeysUnread,
     /// Nobody checked whose certificates the target has. A note: the verdict stays what it is.
     NotVerified,
+    /// The target's servers executed more or fewer commands than were sent to them.
+    Unreconciled,
+    /// What the servers executed could not be compared with what was sent to them. A note.
+    NotReconciled,
+    /// The target removed keys for want of memory.
+    Evictions,
+    /// A primary took over from another, or a server went, while it was measured.
+    TopologyChanged,
+    /// The throughput was not the same from the beginning of the measurement to its end.
+    Unsteady,
 }
 
 /// What kept the throughput from being higher.
@@ -79,8 +94,14 @@ pub enum ReasonKind {
 pub enum LimitedBy {
     /// The target rate was met: more was not asked for.
     Rate,
+    /// The target, or what is between it and the load generator.
+    Target,
     /// The processors of the load generator.
     GeneratorCPU,
+    /// The network of the load generator's machines.
+    GeneratorNetwork,
+    /// There were too few connections, or requests in flight on them.
+    Connections,
     /// The evidence does not decide.
     Unknown,
 }

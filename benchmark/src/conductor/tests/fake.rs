@@ -219,6 +219,8 @@ pub fn bare_snapshot(shard: u32, attempt: u32, sequence: u64) -> Snapshot {
         verification: None,
         generator: Generator::default(),
         topology: redisbench_wire::topology::TopologyReport::default(),
+        servers: None,
+        probe: None,
     }
 }
 

@@ -72,6 +72,7 @@ fn finished(ending: Ending) -> Arc<Finished> {
                 message: "shard 1 was lost".into(),
             }],
             limited_by: LimitedBy::Unknown,
+            component: None,
         }),
         synchronization: None,
         thresholds: Vec::new(),

@@ -1,0 +1,163 @@
+//! `spec.measurement`: what is looked at beside the total.
+
+use redisbench_wire::plan;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::problem::Problem;
+
+/// What the API server holds a link's capacity against.
+pub const CAPACITY_PATTERN: &str = r"^[0-9]{1,6}(\.[0-9]{1,3})?[KMGT]bit$";
+
+const CAPACITY_FIELD: &str = "spec.measurement.linkCapacity";
+/// Long enough for a rate, and short beside any trial.
+const PROBE_NANOSECONDS: u64 = 2_000_000_000;
+/// 100 kbit/s.
+const LEAST_BITS: u64 = 100_000;
+/// 10 Tbit/s.
+const MOST_BITS: u64 = 10_000_000_000_000;
+
+/// What is measured beside the total, and what is looked at to say what the numbers are worth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MeasurementSpec {
+    /// Also measures per `Operation` of the mix, per `Node` of the target, or both. Default both.
+    #[serde(default = "default_breakdown")]
+    #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "set"))]
+    pub breakdown: Vec<BreakdownKind>,
+    /// Whether one shard asks every server that the load touches for INFO, on a connection of its own: before the load,
+    /// about once a second while it is measured, and after it. So the verdict knows the servers' processor time, evictions,
+    /// and whether they executed what was sent to them and nothing else. A server that forbids INFO is told of, and harms
+    /// nothing. Default true.
+    #[serde(default = "default_true")]
+    pub server_stats: bool,
+    /// What the network of one shard's machine carries in each direction, such as `10Gbit` or `20Mbit`: 100Kbit to 10Tbit.
+    /// Only with it the verdict can say that the network was the limit, because no machine knows what lies behind its own
+    /// interface. It is compared with what the busiest interface carried, headers and other traffic included. Not set by
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16), pattern(CAPACITY_PATTERN))]
+    pub link_capacity: Option<String>,
+    /// Whether a closed loop that ends by time is followed by some seconds of the same load with half of the connections, all
+    /// shards at one instant. It is in no number of the result. What it changes tells too few connections from a target at
+    /// its end, which nothing in the trial itself does. Not with fewer than two connections for each shard, and not where
+    /// `verify` follows values. Default false.
+    #[serde(default)]
+    pub probe: bool,
+}
+
+/// What is measured beside the total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum BreakdownKind {
+    /// Per operation of the mix.
+    Operation,
+    /// Per Redis node.
+    Node,
+}
+
+impl Default for MeasurementSpec {
+    fn default() -> Self {
+        Self { breakdown: default_breakdown(), server_stats: true, link_capacity: None, probe: false }
+    }
+}
+
+fn default_breakdown() -> Vec<BreakdownKind> {
+    vec![BreakdownKind::Operation, BreakdownKind::Node]
+}
+
+fn default_true() -> bool {
+    true
+}
+
+/// What shards look at.
+pub(super) fn check(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> plan::Measurement {
+    let capacity = spec.link_capacity.as_deref().and_then(|text| {
+        // What is no capacity at all, the schema's pattern has said.
+        let bits = bits_per_second(text)?;
+        if (LEAST_BITS..=MOST_BITS).contains(&bits) {
+            return Some(bits / 8);
+        }
+        problems.push(Problem::new(CAPACITY_FIELD, text, "must be 100Kbit to 10Tbit"));
+        None
+    });
+    let probe_nanoseconds = if spec.probe { PROBE_NANOSECONDS } else { 0 };
+    plan::Measurement { server_stats: spec.server_stats, link_bytes_per_second: capacity, probe_nanoseconds }
+}
+
+/// `20Mbit` in bits per second; none if it is not written so.
+pub(super) fn bits_per_second(text: &str) -> Option<u64> {
+    let number = text.strip_suffix("bit")?;
+    let unit = match number.chars().next_back()? {
+        'K' => 1_000,
+        'M' => 1_000_000,
+        'G' => 1_000_000_000,
+        'T' => 1_000_000_000_000_u64,
+        _ => return None,
+    };
+    let number = &number[..number.len() - 1];
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    let is_digits =
+        |text: &str, most: usize| (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_digits(whole, 6) || !is_digits(decimals, 3) {
+        return None;
+    }
+    let thousandths: u64 = format!("{whole}{decimals:0<3}").parse().ok()?;
+    Some(unit / 1_000 * thousandths)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api;
+    use crate::sample::object;
+
+    fn problems(measurement: serde_json::Value) -> Vec<String> {
+        let mut object = object();
+        object["spec"]["measurement"] = measurement;
+        let found = api::read(&object).and_then(|benchmark| api::validate(&benchmark.spec, "sample"));
+        let found = found.err().unwrap_or_default();
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn capacities_are_read() {
+        for (text, bits) in [
+            ("20Mbit", 20_000_000),
+            ("2.5Gbit", 2_500_000_000),
+            ("100Kbit", 100_000),
+            ("10Tbit", 10_000_000_000_000),
+            ("0.125Gbit", 125_000_000),
+        ] {
+            assert_eq!(bits_per_second(text), Some(bits), "{text}");
+            assert!(problems(json!({"linkCapacity": text})).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_capacity_is_refused_with_the_way_out() {
+        for text in ["", "10", "10Gbps", "Gbit", "10 Gbit", "1.2345Gbit", "1e3Mbit", "-1Mbit", "1234567Mbit", "10gbit"]
+        {
+            assert_eq!(bits_per_second(text), None, "{text}");
+            let said = problems(json!({"linkCapacity": text}));
+            assert!(said.len() == 1 && said[0].contains("10Gbit"), "{text}: {said:?}");
+        }
+        for text in ["99Kbit", "11Tbit", "0Mbit"] {
+            let said = problems(json!({"linkCapacity": text}));
+            assert!(said.len() == 1 && said[0].contains("100Kbit to 10Tbit"), "{text}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn servers_are_asked_unless_somebody_says_no() {
+        let spec = |measurement: serde_json::Value| {
+            let mut object = object();
+            object["spec"]["measurement"] = measurement;
+            api::validate(&api::read(&object).unwrap().spec, "sample").unwrap().measurement
+        };
+        assert!(spec(json!({})).server_stats);
+        assert!(!spec(json!({"serverStats": false})).server_stats);
+        assert_eq!(spec(json!({"linkCapacity": "20Mbit"})).link_bytes_per_second, Some(2_500_000));
+    }
+}

@@ -1,0 +1,52 @@
+//! What half of the connections changed, after a closed loop: it is always connections times window over latency, so nothing
+//! in the trial itself tells too few connections from a target at its end.
+
+use redisbench_wire::snapshot::{Probe, ServerNode};
+
+use super::thresholds::{FALLEN, IDLE, PROBE_LEAST, SAME, SHORTER};
+use crate::api::Validated;
+use crate::api::status::LimitedBy;
+use crate::conductor::Outcome;
+use crate::merge::{Merged, per_second};
+use crate::stats;
+
+/// What the probes of all shards together say; none if they do not decide, or a shard had none.
+pub(super) fn judged(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, Option<String>)> {
+    let snapshots: Option<Vec<_>> = outcome.shards.iter().map(|shard| shard.snapshot.as_ref()).collect();
+    let probes: Option<Vec<Probe>> = snapshots?.iter().map(|snapshot| snapshot.probe).collect();
+    let probes = probes.filter(|probes| !probes.is_empty() && spec.measurement.probe_nanoseconds > 0)?;
+    let sum = |of: fn(&Probe) -> u64| probes.iter().map(|probe| u128::from(of(probe))).sum::<u128>();
+    let (succeeded, all) = (sum(|probe| probe.succeeded), sum(|probe| probe.tally.scheduled));
+    // One that failed, or could not take half of the connections away, has perturbed something else.
+    let failed = sum(|probe| probe.tally.errors.saturating_add(probe.tally.unsent));
+    if succeeded < PROBE_LEAST || failed * 100 > all || sum(|probe| probe.room) * 10 > sum(|probe| probe.of_room) * 6 {
+        return None;
+    }
+    let rate: u128 = probes.iter().map(|probe| u128::from(per_second(probe.succeeded, probe.nanoseconds))).sum();
+    let latency =
+        probes.iter().map(|probe| u128::from(probe.mean_nanoseconds) * u128::from(probe.succeeded)).sum::<u128>()
+            / succeeded.max(1);
+    let before = u128::from(stats::round(merged.total.response.mean()));
+    let throughput = rate * 100 / u128::from(merged.pace.mean.max(1));
+    let latency = latency * 100 / before.max(1);
+    if throughput <= FALLEN && latency > SHORTER {
+        return Some((LimitedBy::Connections, None));
+    }
+    (throughput >= SAME && latency <= SHORTER).then(|| (LimitedBy::Target, path(merged)))
+}
+
+/// Where every server had time for twice as much, it is not they who made requests wait, but what is before them.
+fn path(merged: &Merged) -> Option<String> {
+    let nodes = &merged.servers.as_ref().filter(|servers| !servers.nodes.is_empty())?.nodes;
+    let idle = |node: &ServerNode| {
+        let (Some(cpu), Some(commands), Some(before), Some(after)) = (node.cpu, node.commands, node.before, node.after)
+        else {
+            return false;
+        };
+        let wall = after.taken_nanoseconds.saturating_sub(before.taken_nanoseconds).max(1);
+        // What it slept in commands is no processor time.
+        let executing = u128::from(commands.microseconds) * 1_000 * 10_000 / u128::from(wall);
+        cpu.mean_basis_points < IDLE && executing < u128::from(IDLE)
+    };
+    nodes.iter().all(idle).then(|| "Path".to_owned())
+}

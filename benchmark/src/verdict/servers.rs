@@ -1,0 +1,173 @@
+//! What the target's servers said of themselves: whether they executed what was sent to them, and what they had to do.
+
+use redisbench_wire::plan::Verify;
+use redisbench_wire::snapshot::{ServerCommands, ServerNode, ServerStats};
+use redisbench_wire::topology::ChangeKind;
+
+use super::reason;
+use super::thresholds::{MAIN_THREAD, SHORTEST_CPU, UNEXPLAINED, UNEXPLAINED_LEAST};
+use crate::api::Validated;
+use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
+use crate::conductor::{Ending, Outcome};
+use crate::merge::Merged;
+use crate::people;
+
+/// Commands that were sent, as far as it is known whether servers executed them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sent {
+    least: u64,
+    most: u64,
+}
+
+impl Sent {
+    /// Of warm-up, measurement and probe. `rejected`: the servers' counts hold what they refused before executing it.
+    fn of(spec: &Validated, outcome: &Outcome, merged: &Merged, rejected: bool) -> Self {
+        let mut both = merged.total.tally;
+        both.add(&merged.warmup);
+        for probe in outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()?.probe) {
+            both.add(&probe.tally);
+        }
+        let size = spec.workload.options.transaction.map_or(1, |transaction| u64::from(transaction.size));
+        let hops = both.redirect_hops.saturating_add(both.deferral_hops);
+        // Of a transaction that was not executed nobody knows how many of its commands were looked at.
+        let refused = if rejected && size == 1 { hops } else { 0 };
+        let last_read = merged.verification.as_ref().filter(|_| spec.verify != Verify::None).map_or(0, |found| {
+            let indeterminate = found.lost_writes.saturating_add(found.lost_keys).saturating_add(found.indeterminate);
+            found
+                .read_keys
+                .saturating_add(found.unread_keys)
+                .saturating_add(found.corrupt)
+                .saturating_add(indeterminate)
+        });
+        let least = both.succeeded.saturating_mul(size).saturating_add(refused).saturating_add(both.fills);
+        // An error may mean that it was executed, or not, or that nobody knows.
+        let ends = both.succeeded.saturating_add(both.errors).saturating_add(hops);
+        let most = ends.saturating_mul(size).saturating_add(both.fills).saturating_add(both.fill_errors);
+        Self { least, most: most.saturating_add(last_read) }
+    }
+}
+
+/// Whether the servers executed what was sent to them, and nothing else.
+pub(super) fn reconciled(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
+    // Of what was stopped, or sent by a shard that is lost, nobody knows how much there was.
+    if outcome.ending != Ending::Completed || outcome.lost().next().is_some() {
+        return None;
+    }
+    let servers = merged.servers.as_ref()?;
+    let commands = match comparable(servers) {
+        Ok(commands) => commands,
+        Err(why) => {
+            let message = format!("what the servers executed was not compared with what was sent to them: {why}");
+            return Some(reason(ReasonKind::NotReconciled, VerdictValue::Valid, &message));
+        }
+    };
+    let rejected = commands.iter().all(|commands| commands.rejected.is_some());
+    let sum = |of: fn(&ServerCommands) -> u64| commands.iter().map(of).fold(0, u64::saturating_add);
+    let executed = sum(|commands| commands.calls.saturating_add(commands.rejected.unwrap_or_default()));
+    let foreign = sum(|commands| commands.foreign);
+    let sent = Sent::of(spec, outcome, merged, rejected);
+    let message = unexplained(sent, executed, foreign)?;
+    Some(reason(ReasonKind::Unreconciled, VerdictValue::Degraded, &message))
+}
+
+/// What each server executed; else why that is not known.
+fn comparable(servers: &ServerStats) -> Result<Vec<ServerCommands>, String> {
+    if !servers.not_compared.is_empty() {
+        let names = servers.not_compared.join(", ");
+        return Err(format!(
+            "{names}: a server's count of them holds more than this benchmark's, or does not tell what they executed"
+        ));
+    }
+    let of = |node: &ServerNode| {
+        let why = || {
+            node.note.clone().unwrap_or_else(|| format!("{} was not there from the beginning to the end", node.address))
+        };
+        node.commands.ok_or_else(why)
+    };
+    match servers.nodes.as_slice() {
+        [] => Err("no server was asked".to_owned()),
+        nodes => nodes.iter().map(of).collect(),
+    }
+}
+
+fn unexplained(sent: Sent, executed: u64, foreign: u64) -> Option<String> {
+    let more = executed.saturating_sub(sent.most);
+    let fewer = sent.least.saturating_sub(executed);
+    let all = more.saturating_add(fewer).saturating_add(foreign);
+    let whole = sent.most.max(executed);
+    if all <= UNEXPLAINED_LEAST || u128::from(all) * u128::from(UNEXPLAINED) <= u128::from(whole) {
+        return None;
+    }
+    let count = people::count;
+    let (sent, why) = if fewer > 0 {
+        (
+            sent.least,
+            "another server than those that were asked answers requests, as behind a proxy, or somebody reset its counts",
+        )
+    } else {
+        (sent.most, "somebody else uses the target, so that it had less time for this benchmark")
+    };
+    let others = if foreign > 0 { format!(", and {} other commands", count(foreign)) } else { String::new() };
+    Some(format!(
+        "the servers counted {} commands of the mix where this benchmark sent {}{others}: {} are unexplained, more than 0.1 %; {why}",
+        count(executed),
+        count(sent),
+        people::share(all, whole),
+    ))
+}
+
+pub(super) fn evictions(merged: &Merged) -> Option<VerdictReason> {
+    let evicted = |node: &ServerNode| Some(node.after?.evicted_keys.saturating_sub(node.before?.evicted_keys));
+    let nodes = merged.servers.as_ref()?.nodes.iter();
+    let evicting: Vec<_> =
+        nodes.filter_map(|node| Some((evicted(node)?, node))).filter(|(keys, _)| *keys > 0).collect();
+    let (most, node) = evicting.iter().max_by_key(|(keys, _)| *keys)?;
+    let all = evicting.iter().map(|(keys, _)| *keys).fold(0, u64::saturating_add);
+    let message = format!(
+        "the target removed {} keys for want of memory while the load ran, {} of them on {}: it did more work than was asked of it, \
+         and reads miss; raise its maxmemory, or write less (workload.keys.count, workload.values.size)",
+        people::count(all),
+        people::count(*most),
+        node.address
+    );
+    Some(reason(ReasonKind::Evictions, VerdictValue::Degraded, &message))
+}
+
+/// Slots that move on purpose are served meanwhile; another primary is another server, with other keys in its caches.
+pub(super) fn topology_changed(merged: &Merged) -> Option<VerdictReason> {
+    let topology = &merged.topology;
+    let window = topology.measured_from..topology.measured_from.saturating_add(merged.pace.window_nanoseconds);
+    let another = |kind: ChangeKind| matches!(kind, ChangeKind::BecamePrimary | ChangeKind::Gone);
+    let changes =
+        topology.changes.iter().filter(|change| another(change.what) && window.contains(&change.at_nanoseconds));
+    let first = changes.clone().next()?;
+    let what = if first.what == ChangeKind::Gone { "went" } else { "became a primary" };
+    let message = format!(
+        "the target changed in {} places while it was measured: first {} {what}, {} after the measurement began; see status.topology",
+        changes.count(),
+        first.node,
+        people::latency(first.at_nanoseconds.saturating_sub(topology.measured_from))
+    );
+    Some(reason(ReasonKind::TopologyChanged, VerdictValue::Degraded, &message))
+}
+
+/// The server that had no processor time left, if there is one: its id, and what of it.
+pub(super) fn full(merged: &Merged) -> Option<String> {
+    let nodes = merged.servers.as_ref()?.nodes.iter();
+    let busy = |node: &&ServerNode| {
+        let cpu = node.cpu?;
+        // More threads than one may be in the time of a process.
+        let several =
+            !cpu.main_thread && node.after.or(node.before).is_some_and(|seen| seen.io_threads_active == Some(true));
+        (cpu.mean_basis_points >= MAIN_THREAD && cpu.nanoseconds >= SHORTEST_CPU && !several)
+            .then_some(cpu.mean_basis_points)
+    };
+    let (_, node) = nodes.filter_map(|node| Some((busy(&node)?, node))).max_by_key(|(busy, _)| *busy)?;
+    let main_thread = node.cpu.is_some_and(|cpu| cpu.main_thread);
+    let id = people::cut(&node.id, 256);
+    Some(if main_thread { format!("{id}/MainThread") } else { id.to_owned() })
+}
+
+#[cfg(test)]
+#[path = "servers_tests.rs"]
+mod tests;

@@ -1,0 +1,180 @@
+use redisbench_wire::snapshot::{Probe, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Tally};
+
+use crate::api::Validated;
+use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
+use crate::conductor::Outcome;
+use crate::merge::merge;
+use crate::plan::plans;
+use crate::sample::{SECOND, outcome, snapshot, spec};
+use crate::verdict::verdict;
+
+/// A closed loop of ten seconds, so that no rate decides.
+fn closed() -> Validated {
+    spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}))
+}
+
+fn judged(spec: &Validated, outcome: &Outcome) -> Verdict {
+    verdict(spec, outcome, &merge(&plans(spec, "run"), outcome).unwrap().unwrap())
+}
+
+/// A server that executed so many commands of the mix, of 20,000 that were sent.
+fn server(calls: u64) -> ServerNode {
+    ServerNode {
+        id: "abc".into(),
+        address: "redis:6379".into(),
+        before: Some(ServerSample { taken_nanoseconds: SECOND, ..ServerSample::default() }),
+        after: Some(ServerSample { taken_nanoseconds: 11 * SECOND, ..ServerSample::default() }),
+        commands: Some(ServerCommands { calls, rejected: Some(0), ..ServerCommands::default() }),
+        ..ServerNode::default()
+    }
+}
+
+fn with(nodes: Vec<ServerNode>) -> Outcome {
+    let mut snapshot = snapshot(0, &vec![SECOND / 1000; 20_000]);
+    snapshot.servers = Some(ServerStats { nodes, not_compared: Vec::new() });
+    outcome(vec![snapshot])
+}
+
+fn kinds(verdict: &Verdict) -> Vec<(ReasonKind, VerdictValue)> {
+    verdict.reasons.iter().map(|reason| (reason.reason, reason.severity)).collect()
+}
+
+#[test]
+fn one_command_in_a_thousand_may_be_unexplained() {
+    for (calls, silent) in [(20_000, true), (20_020, true), (20_021, false), (19_980, true), (19_979, false)] {
+        let verdict = judged(&closed(), &with(vec![server(calls)]));
+        assert_eq!(verdict.reasons.is_empty(), silent, "{calls}: {verdict:?}");
+    }
+    let verdict = judged(&closed(), &with(vec![server(21_000)]));
+    assert_eq!(kinds(&verdict), [(ReasonKind::Unreconciled, VerdictValue::Degraded)]);
+    let message = &verdict.reasons[0].message;
+    assert!(message.contains("21,000") && message.contains("20,000"), "{message}");
+}
+
+#[test]
+fn commands_of_nobody_are_unexplained_too() {
+    let mut node = server(20_000);
+    node.commands.as_mut().unwrap().foreign = 500;
+    let verdict = judged(&closed(), &with(vec![node]));
+    assert_eq!(kinds(&verdict), [(ReasonKind::Unreconciled, VerdictValue::Degraded)]);
+    assert!(verdict.reasons[0].message.contains("500 other commands"), "{verdict:?}");
+}
+
+#[test]
+fn what_servers_refused_warm_up_and_errors_are_explained() {
+    let mut outcome = with(vec![server(0)]);
+    let snapshot = outcome.shards[0].snapshot.as_mut().unwrap();
+    snapshot.warmup = Tally { scheduled: 1_000, succeeded: 1_000, ..Tally::default() };
+    snapshot.total.redirect_hops = 300;
+    snapshot.total.add(&Tally { scheduled: 50, errors: 50, unanswered: 50, ..Tally::default() });
+    let mut judge = |calls: u64, rejected: u64| {
+        let servers = outcome.shards[0].snapshot.as_mut().unwrap().servers.as_mut().unwrap();
+        servers.nodes[0].commands =
+            Some(ServerCommands { calls, rejected: Some(rejected), ..ServerCommands::default() });
+        let found = judged(&closed(), &outcome);
+        found.reasons.iter().all(|reason| reason.reason != ReasonKind::Unreconciled)
+    };
+    assert!(judge(21_000, 300), "those without an answer were not executed");
+    assert!(judge(21_050, 300), "they were");
+    assert!(!judge(21_000, 0), "redirects that no server gave");
+    assert!(!judge(21_100, 300));
+}
+
+#[test]
+fn what_cannot_be_compared_is_a_note() {
+    let denied = ServerNode { commands: None, note: Some("redis:6379 does not allow INFO".into()), ..server(0) };
+    let verdict = judged(&closed(), &with(vec![denied]));
+    assert_eq!(kinds(&verdict), [(ReasonKind::NotReconciled, VerdictValue::Valid)]);
+    assert!(verdict.reasons[0].message.contains("does not allow INFO"), "{verdict:?}");
+    let mut outcome = with(vec![server(0)]);
+    outcome.shards[0].snapshot.as_mut().unwrap().servers.as_mut().unwrap().not_compared = vec!["evalsha".into()];
+    assert_eq!(kinds(&judged(&closed(), &outcome)), [(ReasonKind::NotReconciled, VerdictValue::Valid)]);
+}
+
+#[test]
+fn a_server_that_evicts_is_told() {
+    let mut node = server(20_000);
+    node.after.as_mut().unwrap().evicted_keys = 7;
+    let verdict = judged(&closed(), &with(vec![node]));
+    assert_eq!(kinds(&verdict), [(ReasonKind::Evictions, VerdictValue::Degraded)]);
+    assert!(verdict.reasons[0].message.contains("removed 7 keys"), "{verdict:?}");
+}
+
+fn busy(share: u32) -> ServerNode {
+    let cpu =
+        ServerCpu { main_thread: true, mean_basis_points: share, max_basis_points: share, nanoseconds: 9 * SECOND };
+    ServerNode { cpu: Some(cpu), ..server(10_000) }
+}
+
+#[test]
+fn the_busiest_server_is_the_limit_if_it_is_full() {
+    let hot = ServerNode { id: "hot".into(), ..busy(9_700) };
+    let judge = |nodes: Vec<ServerNode>| {
+        let verdict = judged(&closed(), &with(nodes));
+        (verdict.limited_by, verdict.component)
+    };
+    assert_eq!(judge(vec![busy(9_499), busy(100)]), (LimitedBy::Unknown, None));
+    assert_eq!(judge(vec![busy(9_500), hot]), (LimitedBy::Target, Some("hot/MainThread".into())));
+}
+
+#[test]
+fn a_full_server_and_a_full_load_generator_decide_nothing() {
+    let mut outcome = with(vec![busy(9_900)]);
+    let generator = &mut outcome.shards[0].snapshot.as_mut().unwrap().generator;
+    (generator.load_nanoseconds, generator.busiest_worker_millionths) = (10 * SECOND, 990_000);
+    assert_eq!(judged(&closed(), &outcome).limited_by, LimitedBy::Unknown);
+    // Waiting for a processor is no limit where the server has none left.
+    let generator = &mut outcome.shards[0].snapshot.as_mut().unwrap().generator;
+    (generator.busiest_worker_millionths, generator.longest_waiting_worker_millionths) = (500_000, 300_000);
+    assert_eq!(judged(&closed(), &outcome).limited_by, LimitedBy::Target);
+}
+
+#[test]
+fn a_link_is_full_against_what_it_carries() {
+    let mut outcome = with(vec![server(20_000)]);
+    let mut judge = |capacity: Option<u64>, up: u64, down: u64| {
+        let mut spec = closed();
+        spec.measurement.link_bytes_per_second = capacity;
+        outcome.shards[0].snapshot.as_mut().unwrap().generator.interface = Some(redisbench_wire::snapshot::Interface {
+            sustained_sent_bytes_per_second: up,
+            sustained_received_bytes_per_second: down,
+            ..redisbench_wire::snapshot::Interface::default()
+        });
+        let verdict = judged(&spec, &outcome);
+        (verdict.limited_by, verdict.component.unwrap_or_default())
+    };
+    let network = |direction: &str| (LimitedBy::GeneratorNetwork, direction.to_owned());
+    assert_eq!(judge(Some(1_000), 900, 100), network("Uplink"));
+    assert_eq!(judge(Some(1_000), 100, 950), network("Downlink"));
+    assert_eq!(judge(Some(1_000), 899, 100), (LimitedBy::Unknown, String::new()));
+    assert_eq!(judge(None, 900, 100), (LimitedBy::Unknown, String::new()));
+}
+
+#[test]
+fn half_of_the_connections_tell_what_the_trial_does_not() {
+    // The trial: 2,000 requests per second of 1 ms each.
+    let judge = |per_second: u64, mean: u64, node: ServerNode| {
+        let mut spec = closed();
+        spec.measurement.probe_nanoseconds = 2 * SECOND;
+        let mut outcome = with(vec![node]);
+        let succeeded = 2 * per_second;
+        outcome.shards[0].snapshot.as_mut().unwrap().probe = Some(Probe {
+            room: 2_000,
+            of_room: 4_000,
+            nanoseconds: 2 * SECOND,
+            succeeded,
+            mean_nanoseconds: mean,
+            tally: Tally { scheduled: succeeded, succeeded, ..Tally::default() },
+        });
+        let verdict = judged(&spec, &outcome);
+        (verdict.limited_by, verdict.component)
+    };
+    let idle = || busy(2_000);
+    assert_eq!(judge(1_000, SECOND / 1000, idle()), (LimitedBy::Connections, None));
+    assert_eq!(judge(2_000, SECOND / 2000, idle()), (LimitedBy::Target, Some("Path".into())));
+    assert_eq!(judge(2_000, SECOND / 2000, busy(8_000)), (LimitedBy::Target, None));
+    // Somewhat of both, or of neither.
+    assert_eq!(judge(1_600, SECOND / 1250, idle()), (LimitedBy::Unknown, None));
+    assert_eq!(judge(2_000, SECOND / 1000, idle()), (LimitedBy::Unknown, None));
+    assert_eq!(judge(40, SECOND / 1000, idle()), (LimitedBy::Unknown, None));
+}

@@ -1,0 +1,62 @@
+//! Every threshold of the verdict, and why it is what it is. `docs/verdict.md` says the same for people.
+
+/// In hundredths of a per cent: a target rate counts as met from 99 % on. At the window's edges a request more or less is
+/// counted, and what is less than 1 % short is within what a repeated run differs by.
+pub const RATE_MET: u64 = 9_900;
+/// In hundredths of a per cent: more failed requests than 0.01 % make a result doubtful: from there on they begin to decide
+/// its highest quantile, p99.99.
+pub const ERRORS_DOUBTFUL: u64 = 1;
+/// More than 1 % make it useless: they decide its p99, and a failed request often costs the target less than another.
+pub const ERRORS_INVALID: u64 = 100;
+
+/// In millionths: a worker that runs for longer than 95 % of its load could do at most 5 % more.
+pub const BUSY: u64 = 950_000;
+/// Waiting for a processor for more than 20 % of the load. Two threads that share a processor fairly wait half of the time;
+/// short waits are usual on any machine that does something else too.
+pub const WAITING: u64 = 200_000;
+/// Held back by a quota for more than 5 % of the load: requests that were due meanwhile wait for up to a whole period.
+pub const THROTTLED: u64 = 50_000;
+/// More than 10 % of the machine's processor time went to other machines.
+pub const STOLEN: u64 = 100_000;
+/// Delays of 1 % of the load are what it takes to make 1 % of the requests late.
+pub const DELAYED: u64 = 10_000;
+/// In nanoseconds: less than a millisecond of lateness is what timers of virtual machines do.
+pub const LATE: u64 = 1_000_000;
+
+/// In hundredths of a per cent: a server whose main thread ran for 95 % of the window or more could do at most 5 % more.
+/// Redis sleeps when nothing is to be done, so this is work.
+pub const MAIN_THREAD: u32 = 9_500;
+/// In nanoseconds: over less than a second the processor time of a server is too coarse.
+pub const SHORTEST_CPU: u64 = 1_000_000_000;
+
+/// In per cent of the stated capacity: what a shaped link carries of it, as an interface counts, lies between 95 and 105 %.
+pub const LINK_FULL: u64 = 90;
+
+/// One command in a thousand that nobody can account for.
+pub const UNEXPLAINED: u64 = 1_000;
+/// Fewer than these are somebody who looked at a key.
+pub const UNEXPLAINED_LEAST: u64 = 10;
+
+/// Kendall's S over ten parts of the window, 45 at most: 31 and more, or less than that below 0, come about by chance in fewer
+/// than one steady run of 200 (Kendall 1970, appendix table 1).
+pub const TREND: i64 = 31;
+/// In per cent of the median part: by so much the throughput must have changed from the first part to the last, along the
+/// line of Theil and Sen. Less than this is no reason to doubt a mean.
+pub const DRIFT: u64 = 10;
+/// In per cent of the median part: a closed loop that did less than half as much for a tenth of the time hides a pause.
+pub const PAUSE: u64 = 50;
+/// Per second: below this a tenth of a short window holds too few requests to compare.
+pub const PAUSE_RATE: u64 = 100;
+
+/// In per cent of the trial's throughput: with half of the connections and the same latency it would be 50. Up to here they
+/// were the limit.
+pub const FALLEN: u128 = 70;
+/// From here on it has not fallen: repeated runs of seconds differ by a tenth.
+pub const SAME: u128 = 90;
+/// In per cent of the trial's mean latency: what queued before a full target halves with half of the connections.
+pub const SHORTER: u128 = 70;
+/// Fewer requests than these are no rate.
+pub const PROBE_LEAST: u128 = 100;
+/// In hundredths of a per cent: a server whose main thread ran for less than half of the time, and that took less than half of
+/// it to execute commands, had time for twice as much.
+pub const IDLE: u32 = 5_000;

@@ -1,0 +1,313 @@
+//! Asks the target's servers for INFO while a trial runs, on connections of its own: before the start, about once a second
+//! in the measured window, and after the load. A server that does not answer, or may not, is told of and harms nothing.
+
+mod info;
+mod mix;
+mod node;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::{Cmd, FromRedisValue as _, Value};
+use redisbench_wire::Detail;
+use redisbench_wire::limits;
+use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::snapshot::ServerStats;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use self::info::{Calls, Info};
+use self::mix::Mix;
+use self::node::{Node, When};
+use super::client::{Client, Trouble};
+use super::{Access, Mounts};
+use crate::cluster::{NodeAddress, Topology};
+use crate::engine::monotonic_nanoseconds;
+
+/// Between two looks at the same server.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// For one server to be connected to and to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Servers that are asked at the same time. Of more the looks take turns.
+const AT_A_TIME: usize = 64;
+/// The servers that a live snapshot tells of.
+const LIVE: usize = 16;
+/// Who wants the last look.
+const ORDERS: usize = 8;
+
+/// A watch of the servers over one attempt of a trial. Dropping it ends it.
+#[derive(Debug)]
+pub struct ServerWatch {
+    view: ServerView,
+    topology: watch::Sender<Arc<Topology>>,
+    over: watch::Sender<bool>,
+    end: CancellationToken,
+}
+
+/// What is known of the servers.
+#[derive(Clone, Debug)]
+pub struct ServerView {
+    nodes: Arc<Mutex<Vec<Node>>>,
+    not_compared: Arc<[String]>,
+    orders: mpsc::Sender<oneshot::Sender<()>>,
+}
+
+impl Drop for ServerWatch {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+impl ServerWatch {
+    /// Begins to watch the servers of `topology` for the load of `plan` that starts at `start` nanoseconds of the monotonic
+    /// clock. `reads` says of each operation whether it only reads. The second part has to be run.
+    pub fn begin(
+        plan: Arc<ShardPlan>,
+        mounts: Mounts,
+        topology: Arc<Topology>,
+        reads: &[bool],
+        start: u64,
+    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        let mix = Mix::of(&plan, reads);
+        let (orders, ordered) = mpsc::channel(ORDERS);
+        let (topology, map) = watch::channel(topology);
+        let (over, load_over) = watch::channel(false);
+        let view = ServerView { nodes: Arc::default(), not_compared: mix.not_compared.clone().into(), orders };
+        let end = CancellationToken::new();
+        let from = start.saturating_add(plan.warmup_nanoseconds);
+        let until = match plan.bound {
+            Bound::Duration { nanoseconds } => from.saturating_add(nanoseconds),
+            Bound::Requests { max_nanoseconds, .. } => from.saturating_add(max_nanoseconds),
+        };
+        let nodes = Arc::clone(&view.nodes);
+        let watcher = Watcher { plan, mounts, mix, nodes, clients: BTreeMap::new(), start, from, until };
+        let ended = end.clone();
+        let task = async move {
+            let mut watcher = watcher;
+            tokio::select! {
+                () = ended.cancelled() => {}
+                () = watcher.run(map, load_over, ordered) => {}
+            }
+            // So that nobody is connected any more when this is over.
+            for client in watcher.clients.into_values() {
+                client.close().await;
+            }
+        };
+        (Self { view, topology, over, end }, task)
+    }
+
+    /// What is known.
+    pub fn view(&self) -> ServerView {
+        self.view.clone()
+    }
+
+    /// The target has another map.
+    pub fn update_topology(&self, topology: Arc<Topology>) {
+        self.topology.send_replace(topology);
+    }
+
+    /// This shard's load is over.
+    pub fn load_is_over(&self) {
+        self.over.send_replace(true);
+    }
+}
+
+impl ServerView {
+    /// Has every server asked once more, for what it counted until now.
+    pub async fn look(&self) {
+        let (done, answered) = oneshot::channel();
+        if self.orders.send(done).await.is_ok() {
+            // Nothing comes of a watch that has ended.
+            let _ = answered.await;
+        }
+    }
+
+    /// What is known so far.
+    pub fn report(&self, detail: Detail) -> ServerStats {
+        let nodes = locked(&self.nodes);
+        let full = detail == Detail::Full;
+        let mut all: Vec<&Node> = nodes.iter().take(limits::NODES).collect();
+        if !full {
+            all.sort_by_key(|node| std::cmp::Reverse(node.busy()));
+            all.truncate(LIVE);
+        }
+        ServerStats {
+            nodes: all.into_iter().map(|node| node.report(full)).collect(),
+            not_compared: if full { self.not_compared.to_vec() } else { Vec::new() },
+        }
+    }
+}
+
+struct Watcher {
+    plan: Arc<ShardPlan>,
+    mounts: Mounts,
+    mix: Mix,
+    nodes: Arc<Mutex<Vec<Node>>>,
+    /// By the address.
+    clients: BTreeMap<String, Client>,
+    start: u64,
+    /// The measured window.
+    from: u64,
+    until: u64,
+}
+
+impl Watcher {
+    async fn run(
+        &mut self,
+        mut map: watch::Receiver<Arc<Topology>>,
+        mut load_over: watch::Receiver<bool>,
+        mut orders: mpsc::Receiver<oneshot::Sender<()>>,
+    ) {
+        self.add_nodes(&map.borrow_and_update().clone());
+        self.look(When::Before { start: self.start }).await;
+        let mut due = Some(timer(self.from));
+        loop {
+            tokio::select! {
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    self.look(When::Measuring).await;
+                    due = self.next();
+                }
+                Ok(()) = load_over.changed() => {
+                    // Of a number of requests nobody knows the end before; of a time, the last look may be due just now.
+                    if due.take().is_some() {
+                        self.look(When::Measuring).await;
+                    }
+                }
+                Ok(()) = map.changed() => {
+                    let topology = map.borrow_and_update().clone();
+                    self.add_nodes(&topology);
+                }
+                order = orders.recv() => {
+                    let Some(order) = order else { return };
+                    due = None;
+                    self.look(When::After).await;
+                    // Who asked may have gone.
+                    let _ = order.send(());
+                }
+            }
+        }
+    }
+
+    /// The next look: in a second, with the last one at the end of the window.
+    fn next(&self) -> Option<Instant> {
+        let now = monotonic_nanoseconds();
+        if now >= self.until {
+            return None;
+        }
+        let turns = u32::try_from(locked(&self.nodes).len().div_ceil(AT_A_TIME)).unwrap_or(u32::MAX);
+        let interval = u64::try_from(INTERVAL.saturating_mul(turns).as_nanos()).unwrap_or(u64::MAX);
+        let next = now.saturating_add(interval);
+        // Two looks shortly after one another would tell little.
+        Some(timer(if next.saturating_add(interval / 2) > self.until { self.until } else { next }))
+    }
+
+    /// Servers that were not there before are watched from now on.
+    fn add_nodes(&self, topology: &Topology) {
+        let mut nodes = locked(&self.nodes);
+        for node in &topology.nodes {
+            if nodes.len() < limits::NODES && !nodes.iter().any(|known| known.address.label == node.label) {
+                nodes.push(Node::new(node));
+            }
+        }
+    }
+
+    async fn look(&mut self, when: When) {
+        let access = match Access::read(&self.plan, &self.mounts).await {
+            Ok(access) => Arc::new(access),
+            Err(failure) => {
+                locked(&self.nodes).iter_mut().for_each(|node| node.note(&failure.message));
+                return;
+            }
+        };
+        let with_commands = when != When::Measuring;
+        let mut waiting: Vec<(usize, NodeAddress)> = {
+            let nodes = locked(&self.nodes);
+            let asked = nodes.iter().enumerate().filter(|(_, node)| !node.refuses());
+            asked.map(|(index, node)| (index, node.address.clone())).rev().collect()
+        };
+        let mut asked = JoinSet::new();
+        loop {
+            while asked.len() < AT_A_TIME
+                && let Some((index, address)) = waiting.pop()
+            {
+                let (client, access) = (self.clients.remove(&address.label), Arc::clone(&access));
+                asked.spawn(async move {
+                    let answer = timeout(PATIENCE, ask(&address, client, &access, with_commands)).await;
+                    (index, answer.unwrap_or_else(|_| Err(Trouble::Silent(format!("no answer within {PATIENCE:?}")))))
+                });
+            }
+            let Some(answered) = asked.join_next().await else { return };
+            // A question that panicked has said so on stderr.
+            let Ok((index, answer)) = answered else { continue };
+            let mut nodes = locked(&self.nodes);
+            let Some(node) = nodes.get_mut(index) else { continue };
+            match answer {
+                Ok((client, answer)) => {
+                    self.clients.insert(node.address.label.clone(), client);
+                    node.take(&answer.info, answer.commands, answer.at, when, &self.mix);
+                }
+                Err(trouble) => {
+                    let label = node.address.label.clone();
+                    match &trouble {
+                        // What is reading its keys answers all the same.
+                        Trouble::Refused(text) => node.refuse(&format!("{label} does not allow INFO: {text}")),
+                        other => node.note(&format!("{label} did not answer INFO: {}", other.text())),
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Answer {
+    info: Info,
+    commands: Option<BTreeMap<String, Calls>>,
+    at: u64,
+}
+
+/// Asks one server, over the connection that there is.
+async fn ask(
+    node: &NodeAddress,
+    client: Option<Client>,
+    access: &Access,
+    with_commands: bool,
+) -> Result<(Client, Answer), Trouble> {
+    let mut client = match client {
+        Some(client) => client,
+        None => connect(node, access).await?,
+    };
+    let info = text(client.ask(&redis::cmd("INFO")).await?)?;
+    let commands = if with_commands {
+        let answer = client.ask(Cmd::new().arg("INFO").arg("commandstats")).await?;
+        Some(info::commands(&text(answer)?))
+    } else {
+        None
+    };
+    let answer = Answer { info: Info::parse(&info), commands, at: monotonic_nanoseconds() };
+    Ok((client, answer))
+}
+
+async fn connect(node: &NodeAddress, access: &Access) -> Result<Client, Trouble> {
+    let mut client = Client::connect(&node.label, node.address, access.security.as_ref(), PATIENCE).await?;
+    if let Some(credentials) = &access.credentials {
+        client.ask(&credentials.command()).await?;
+    }
+    Ok(client)
+}
+
+fn text(answer: Value) -> Result<String, Trouble> {
+    String::from_redis_value(answer).map_err(|_| Trouble::Foreign("its answer is no text".to_owned()))
+}
+
+/// When the monotonic clock will read so.
+fn timer(nanoseconds: u64) -> Instant {
+    Instant::now() + Duration::from_nanos(nanoseconds.saturating_sub(monotonic_nanoseconds()))
+}
+
+/// Plain numbers: whoever panicked left them whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,166 @@
+//! The answers to INFO. Pure: what a server leaves out, or says in another way, is not known.
+
+use std::collections::BTreeMap;
+
+use redisbench_wire::snapshot::ServerSample;
+
+/// The most commands that a server is believed to have: modules bring some hundreds.
+const COMMANDS: usize = 4096;
+
+/// One answer to INFO.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Info {
+    /// Of the process: another one after a restart.
+    pub run_id: Option<String>,
+    /// Whether it follows a primary.
+    pub replica: bool,
+    /// Its own clock, in microseconds.
+    pub server_microseconds: Option<u64>,
+    /// Processor time.
+    pub cpu: Option<Cpu>,
+    /// Bytes per second that it received and sent just now.
+    pub received_bytes_per_second: u64,
+    pub sent_bytes_per_second: u64,
+    /// The rest, without the time.
+    pub sample: ServerSample,
+}
+
+/// Processor time so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// Of the main thread alone.
+    pub main_thread: bool,
+    pub nanoseconds: u64,
+}
+
+/// What a server counted of one command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    pub executed: u64,
+    pub failed: u64,
+    /// None: it does not count them, as servers before 6.2.
+    pub rejected: Option<u64>,
+    pub microseconds: u64,
+}
+
+impl Info {
+    /// Reads the answer to INFO.
+    pub fn parse(text: &str) -> Self {
+        let mut all = BTreeMap::new();
+        let mut keys = 0_u64;
+        for (name, value) in text.lines().filter_map(|line| line.trim_end().split_once(':')) {
+            if is_database(name) {
+                keys = keys.saturating_add(part(value, "keys").unwrap_or_default());
+            } else {
+                all.insert(name, value);
+            }
+        }
+        let number = |name: &str| all.get(name).and_then(|value| value.parse::<u64>().ok());
+        let is_one = |name: &str| all.get(name) == Some(&"1");
+        let cpu = |main_thread: bool, end: &str| {
+            let part = |kind: &str| nanoseconds(all.get(format!("used_cpu_{kind}{end}").as_str())?);
+            Some(Cpu { main_thread, nanoseconds: part("user")?.checked_add(part("sys")?)? })
+        };
+        // Of kibibytes, with two decimals.
+        let rate = |name: &str| {
+            let value = all.get(name).and_then(|value| nanoseconds(value)).unwrap_or_default();
+            value / 1_000_000 * 1024 / 1_000
+        };
+        Self {
+            run_id: all.get("run_id").map(|id| (*id).to_owned()),
+            replica: all.get("role") == Some(&"slave"),
+            server_microseconds: number("server_time_usec"),
+            cpu: cpu(true, "_main_thread").or_else(|| cpu(false, "")),
+            received_bytes_per_second: rate("instantaneous_input_kbps"),
+            sent_bytes_per_second: rate("instantaneous_output_kbps"),
+            sample: ServerSample {
+                taken_nanoseconds: 0,
+                keys,
+                used_memory_bytes: number("used_memory").unwrap_or_default(),
+                connected_clients: number("connected_clients").unwrap_or_default(),
+                evicted_keys: number("evicted_keys").unwrap_or_default(),
+                expired_keys: number("expired_keys").unwrap_or_default(),
+                keyspace_hits: number("keyspace_hits").unwrap_or_default(),
+                keyspace_misses: number("keyspace_misses").unwrap_or_default(),
+                loading: is_one("loading") || is_one("async_loading"),
+                io_threads_active: all.get("io_threads_active").map(|value| *value == "1"),
+            },
+        }
+    }
+}
+
+/// Reads the answer to `INFO commandstats`: each command by its name in lower case, a subcommand behind a `|`.
+pub fn commands(text: &str) -> BTreeMap<String, Calls> {
+    let line = |line: &str| {
+        let (name, counts) = line.trim_end().strip_prefix("cmdstat_")?.split_once(':')?;
+        let calls = Calls {
+            executed: part(counts, "calls")?,
+            failed: part(counts, "failed_calls").unwrap_or_default(),
+            rejected: part(counts, "rejected_calls"),
+            microseconds: part(counts, "usec").unwrap_or_default(),
+        };
+        Some((name.to_ascii_lowercase(), calls))
+    };
+    text.lines().filter_map(line).take(COMMANDS).collect()
+}
+
+/// `db0` and so on.
+fn is_database(name: &str) -> bool {
+    name.strip_prefix("db").is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The number called `name` of a list such as `calls=1,usec=2`.
+fn part(list: &str, name: &str) -> Option<u64> {
+    list.split(',').find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name)?.1.parse().ok())
+}
+
+/// Seconds with up to nine decimals.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let whole: u64 = whole.parse().ok()?;
+    let decimals: String = decimals.chars().chain("000000000".chars()).take(9).collect();
+    whole.checked_mul(1_000_000_000)?.checked_add(decimals.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# Server\r\nserver_time_usec:1795328000123456\r\nrun_id:abc\r\nio_threads_active:0\r\n\
+        connected_clients:7\r\nused_memory:1048576\r\nloading:0\r\nasync_loading:0\r\nexpired_keys:3\r\nevicted_keys:2\r\n\
+        keyspace_hits:11\r\nkeyspace_misses:5\r\ninstantaneous_input_kbps:2.50\r\ninstantaneous_output_kbps:1000.00\r\n\
+        role:master\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.5\r\nused_cpu_sys_main_thread:1.250000\r\n\
+        used_cpu_user_main_thread:2.000001\r\ndb0:keys=5,expires=0,avg_ttl=0\r\ndb3:keys=7,expires=1,avg_ttl=0\r\n";
+
+    #[test]
+    fn an_answer_is_understood() {
+        let info = Info::parse(TEXT);
+        assert_eq!(info.cpu, Some(Cpu { main_thread: true, nanoseconds: 3_250_001_000 }));
+        assert_eq!((info.run_id.as_deref(), info.replica), (Some("abc"), false));
+        assert_eq!((info.received_bytes_per_second, info.sent_bytes_per_second), (2560, 1_024_000));
+        let sample = info.sample;
+        assert_eq!((sample.keys, sample.used_memory_bytes, sample.connected_clients), (12, 1 << 20, 7));
+        assert_eq!((sample.evicted_keys, sample.expired_keys), (2, 3));
+        assert_eq!((sample.keyspace_hits, sample.keyspace_misses), (11, 5));
+        assert_eq!((sample.loading, sample.io_threads_active), (false, Some(false)));
+    }
+
+    #[test]
+    fn a_server_that_does_not_tell_the_main_thread_has_its_process() {
+        let info = Info::parse("role:slave\r\nused_cpu_sys:1\r\nused_cpu_user:2.25\r\nloading:1\r\n");
+        assert_eq!(info.cpu, Some(Cpu { main_thread: false, nanoseconds: 3_250_000_000 }));
+        assert!(info.replica && info.sample.loading);
+        assert_eq!(Info::parse("used_cpu_sys:1\r\n").cpu, None);
+        assert_eq!(Info::parse("a\nb:\n:c\nused_memory:-1\ndb:keys=3\ndbx:keys=4\n"), Info::default());
+    }
+
+    #[test]
+    fn counts_of_commands_are_understood() {
+        let text = "# Commandstats\r\ncmdstat_get:calls=5,usec=9,usec_per_call=1.80,rejected_calls=1,failed_calls=2\r\n\
+                    cmdstat_config|get:calls=3,usec=1,usec_per_call=0.10\r\ncmdstat_bad:usec=1\r\nother:calls=1\r\n";
+        let found = commands(text);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found["get"], Calls { executed: 5, failed: 2, rejected: Some(1), microseconds: 9 });
+        assert_eq!(found["config|get"], Calls { executed: 3, failed: 0, rejected: None, microseconds: 1 });
+    }
+}

@@ -1,0 +1,233 @@
+//! What one server said over a trial. Pure: times are readings of the shard's clock.
+
+use std::collections::BTreeMap;
+
+use redisbench_wire::limits;
+use redisbench_wire::snapshot::{ServerCpu, ServerNode};
+
+use super::info::{Calls, Info};
+use super::mix::Mix;
+use crate::cluster::NodeAddress;
+
+/// A server's own clock is believed if it went from half as fast as ours to twice.
+const CLOCKS: u64 = 2;
+const WHOLE: u128 = 10_000;
+
+/// One server.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub address: NodeAddress,
+    seen: ServerNode,
+    run_id: Option<String>,
+    replica: bool,
+    refuses: bool,
+    /// Why its counts are not those of this trial.
+    disturbed: Option<String>,
+    before: Option<BTreeMap<String, Calls>>,
+    first: Option<Point>,
+    last: Option<Point>,
+}
+
+/// Processor time at one time.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    at: u64,
+    server_microseconds: Option<u64>,
+    main_thread: bool,
+    nanoseconds: u64,
+}
+
+impl Point {
+    fn of(info: &Info, at: u64) -> Option<Self> {
+        let cpu = info.cpu?;
+        let Info { server_microseconds, .. } = *info;
+        Some(Self { at, server_microseconds, main_thread: cpu.main_thread, nanoseconds: cpu.nanoseconds })
+    }
+
+    /// Wall time from `self` to `later`. A busy server answers late, and its own clock says when it did.
+    fn wall(&self, later: &Self) -> u64 {
+        let ours = later.at.saturating_sub(self.at);
+        let its = self.server_microseconds.zip(later.server_microseconds);
+        let its = its.map(|(from, to)| to.saturating_sub(from).saturating_mul(1_000));
+        its.filter(|its| (ours / CLOCKS..=ours.saturating_mul(CLOCKS)).contains(its)).unwrap_or(ours)
+    }
+
+    /// Processor time from `self` to `later` over wall time, in hundredths of a per cent.
+    fn share(&self, later: &Self) -> u32 {
+        let spent = u128::from(later.nanoseconds.saturating_sub(self.nanoseconds));
+        let share = spent * WHOLE / u128::from(self.wall(later).max(1));
+        u32::try_from(share).unwrap_or(u32::MAX)
+    }
+}
+
+/// When an answer came, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Before the start, which is then.
+    Before { start: u64 },
+    /// Within the measured window.
+    Measuring,
+    /// After the load.
+    After,
+}
+
+impl Node {
+    /// Nothing is known of it.
+    pub fn new(address: &NodeAddress) -> Self {
+        let seen = ServerNode { id: address.id.clone(), address: address.label.clone(), ..ServerNode::default() };
+        Self {
+            address: address.clone(),
+            seen,
+            run_id: None,
+            replica: false,
+            refuses: false,
+            disturbed: None,
+            before: None,
+            first: None,
+            last: None,
+        }
+    }
+
+    /// It did not answer.
+    pub fn note(&mut self, note: &str) {
+        self.seen.note = Some(limits::message(note));
+    }
+
+    /// It will not answer, and is not asked again.
+    pub fn refuse(&mut self, note: &str) {
+        self.note(note);
+        self.refuses = true;
+    }
+
+    /// Whether it will not answer.
+    pub fn refuses(&self) -> bool {
+        self.refuses
+    }
+
+    /// An answer came at `at`; `commands` if it was asked for them.
+    pub fn take(&mut self, info: &Info, commands: Option<BTreeMap<String, Calls>>, at: u64, when: When, mix: &Mix) {
+        if self.before.is_some() && (self.run_id != info.run_id || self.replica != info.replica) {
+            let what = if self.run_id == info.run_id { "changed its role" } else { "restarted" };
+            self.disturbed = Some(format!("{} {what} while the load ran", self.address.label));
+        }
+        let sample = redisbench_wire::snapshot::ServerSample { taken_nanoseconds: at, ..info.sample };
+        let seen = &mut self.seen;
+        seen.most_clients = seen.most_clients.max(sample.connected_clients);
+        seen.was_loading |= sample.loading;
+        seen.busiest_received_bytes_per_second =
+            seen.busiest_received_bytes_per_second.max(info.received_bytes_per_second);
+        seen.busiest_sent_bytes_per_second = seen.busiest_sent_bytes_per_second.max(info.sent_bytes_per_second);
+        match when {
+            When::Before { start } => {
+                (self.run_id, self.replica) = (info.run_id.clone(), info.replica);
+                seen.before = Some(sample);
+                if at <= start {
+                    self.before = commands;
+                } else {
+                    self.disturbed = Some(format!("{} answered only when the load had begun", self.address.label));
+                }
+            }
+            When::Measuring => self.measure(info, at),
+            When::After => {
+                seen.after = Some(sample);
+                let counts = self.before.as_ref().zip(commands.as_ref());
+                let between = counts.and_then(|(before, after)| mix.between(before, after, self.replica));
+                if counts.is_some() && between.is_none() && self.disturbed.is_none() {
+                    self.disturbed = Some(format!("{} began its counts anew while the load ran", self.address.label));
+                }
+                seen.commands = between.filter(|_| self.disturbed.is_none());
+            }
+        }
+    }
+
+    fn measure(&mut self, info: &Info, at: u64) {
+        let Some(point) = Point::of(info, at) else { return };
+        let Some(first) = self.first else {
+            (self.first, self.last) = (Some(point), Some(point));
+            return;
+        };
+        let cpu = self.seen.cpu.get_or_insert_default();
+        let latest = self.last.map_or(0, |last| last.share(&point));
+        *cpu = ServerCpu {
+            main_thread: point.main_thread,
+            mean_basis_points: first.share(&point),
+            max_basis_points: cpu.max_basis_points.max(latest),
+            nanoseconds: first.wall(&point),
+        };
+        self.last = Some(point);
+    }
+
+    /// All that is known, or a short form of it.
+    pub fn report(&self, full: bool) -> ServerNode {
+        if !full {
+            let ServerNode { id, address, cpu, .. } = self.seen.clone();
+            return ServerNode { id, address, cpu, ..ServerNode::default() };
+        }
+        let mut seen = self.seen.clone();
+        seen.note = seen.note.or_else(|| self.disturbed.as_deref().map(limits::message));
+        seen
+    }
+
+    /// How busy it was.
+    pub fn busy(&self) -> u32 {
+        self.seen.cpu.map_or(0, |cpu| cpu.mean_basis_points)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn node() -> Node {
+        Node::new(&NodeAddress { id: "a".into(), address: ([127, 0, 0, 1], 1).into(), label: "a:1".into() })
+    }
+
+    fn info(cpu_milliseconds: u64, server_milliseconds: u64) -> Info {
+        Info::parse(&format!(
+            "run_id:x\nused_cpu_user_main_thread:{}.{:03}\nused_cpu_sys_main_thread:0\nserver_time_usec:{}\n",
+            cpu_milliseconds / 1000,
+            cpu_milliseconds % 1000,
+            server_milliseconds * 1000
+        ))
+    }
+
+    #[test]
+    fn processor_time_is_that_of_the_window_by_the_servers_clock() {
+        let mut node = node();
+        let mix = Mix::default();
+        node.take(&info(500, 0), None, SECOND, When::Before { start: 2 * SECOND }, &mix);
+        // Answered late by 200 ms, of which the server's clock knows nothing.
+        node.take(&info(600, 10_000), None, 11 * SECOND, When::Measuring, &mix);
+        node.take(&info(1_500, 11_000), None, 12 * SECOND + SECOND / 5, When::Measuring, &mix);
+        node.take(&info(2_000, 12_000), None, 13 * SECOND, When::Measuring, &mix);
+        let cpu = node.report(false).cpu.unwrap();
+        assert_eq!((cpu.main_thread, cpu.mean_basis_points, cpu.max_basis_points), (true, 7_000, 9_000));
+        assert_eq!(cpu.nanoseconds, 2 * SECOND);
+        // A clock that was set is not believed.
+        node.take(&info(2_500, 99_000_000), None, 14 * SECOND, When::Measuring, &mix);
+        assert_eq!(node.report(true).cpu.unwrap().nanoseconds, 3 * SECOND);
+    }
+
+    #[test]
+    fn a_server_that_restarted_is_not_compared() {
+        let (mut node, mix) = (node(), Mix::default());
+        let nothing = || Some(BTreeMap::new());
+        node.take(&info(0, 0), nothing(), 1, When::Before { start: 2 }, &mix);
+        node.take(&info(0, 0), nothing(), 3, When::After, &mix);
+        assert!(node.report(true).commands.is_some());
+        node.take(&Info { run_id: Some("y".into()), ..info(0, 0) }, nothing(), 4, When::After, &mix);
+        let seen = node.report(true);
+        assert_eq!(seen.commands, None);
+        assert!(seen.note.unwrap().contains("restarted"));
+    }
+
+    #[test]
+    fn an_answer_that_came_too_late_is_not_compared() {
+        let (mut node, mix) = (node(), Mix::default());
+        node.take(&info(0, 0), Some(BTreeMap::new()), 3, When::Before { start: 2 }, &mix);
+        node.take(&info(0, 0), Some(BTreeMap::new()), 4, When::After, &mix);
+        assert_eq!(node.report(true).commands, None);
+    }
+}

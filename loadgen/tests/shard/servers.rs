@@ -1,0 +1,169 @@
+//! What the servers say of themselves, and the probe after a closed loop: whole trials of a shard against real servers.
+
+use redisbench_wire::plan::{Bound, Preload, ShardPlan, Transaction};
+use redisbench_wire::snapshot::{ServerCommands, Snapshot};
+use redisbench_wire::{Detail, ShardPhase};
+
+use crate::client::Shard;
+use crate::plans::{SECOND, authenticated, clustered, operation, plan};
+use crate::support::{RedisCluster, RedisServer};
+
+fn asking(mut plan: ShardPlan) -> ShardPlan {
+    plan.measurement.server_stats = true;
+    plan
+}
+
+async fn run(plan: &ShardPlan) -> Snapshot {
+    let shard = Shard::start(None).await;
+    shard.plan(1, plan).await.unwrap();
+    measured(&shard).await
+}
+
+/// From Armed to the full snapshot, with time to ask the servers before the start, as a conductor gives it.
+async fn measured(shard: &Shard) -> Snapshot {
+    shard.phase(ShardPhase::Armed).await;
+    let begin = shard.clock().await + 2 * SECOND;
+    shard.start_at(1, 1, begin).await.unwrap();
+    shard.phase(ShardPhase::Finished).await;
+    shard.snapshot(Detail::Full).await.unwrap().body
+}
+
+/// What all servers executed of the mix, beside what the shard sent of it in warm-up and measurement.
+fn executed(snapshot: &Snapshot) -> ServerCommands {
+    let mut sum = ServerCommands { rejected: Some(0), ..ServerCommands::default() };
+    for node in &snapshot.servers.as_ref().unwrap().nodes {
+        let commands = node.commands.unwrap_or_else(|| panic!("{node:?}"));
+        sum.calls += commands.calls;
+        sum.failed += commands.failed;
+        sum.foreign += commands.foreign;
+        *sum.rejected.as_mut().unwrap() += commands.rejected.unwrap();
+    }
+    sum
+}
+
+#[tokio::test]
+async fn a_server_counts_what_was_sent_and_what_was_there_before_is_not_it() {
+    let server = RedisServer::start(&[]);
+    server.ask::<()>(&["SET", "before", "x"]);
+    let snapshot = run(&asking(plan(&server.endpoint()))).await;
+    let servers = snapshot.servers.as_ref().unwrap();
+    assert!(servers.not_compared.is_empty() && servers.nodes.len() == 1, "{servers:?}");
+    let commands = executed(&snapshot);
+    assert_eq!(commands.calls, snapshot.total.succeeded + snapshot.warmup.succeeded);
+    assert_eq!((commands.failed, commands.rejected, commands.foreign), (0, Some(0), 0));
+    let node = &servers.nodes[0];
+    let (before, after) = (node.before.unwrap(), node.after.unwrap());
+    assert_eq!((before.keys, after.keys), (1001, 1001), "the preload was over before the first look");
+    assert!(before.used_memory_bytes > 0 && after.connected_clients >= 4, "{node:?}");
+    assert!(after.keyspace_hits > before.keyspace_hits && node.note.is_none(), "{node:?}");
+}
+
+#[tokio::test]
+async fn processor_time_is_that_of_the_measurement() {
+    let server = RedisServer::start(&[]);
+    let mut plan = asking(plan(&server.endpoint()));
+    plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
+    let snapshot = run(&plan).await;
+    let cpu = snapshot.servers.as_ref().unwrap().nodes[0].cpu.unwrap();
+    assert!(cpu.main_thread, "{cpu:?}");
+    assert!((28 * SECOND / 10..=35 * SECOND / 10).contains(&cpu.nanoseconds), "{cpu:?}");
+    // A closed loop of 16 requests in flight keeps a server at work, on however busy a machine.
+    assert!((500..=10_500).contains(&cpu.mean_basis_points), "{cpu:?}");
+    assert!(cpu.max_basis_points >= cpu.mean_basis_points, "{cpu:?}");
+}
+
+#[tokio::test]
+async fn transactions_count_by_themselves() {
+    let server = RedisServer::start(&[]);
+    let mut plan = asking(plan(&server.endpoint()));
+    plan.workload.operations = vec![operation("write", 1, "SET __key__ __data__")];
+    plan.workload.options.transaction = Some(Transaction { size: 5, shared_keys: false });
+    let snapshot = run(&plan).await;
+    let commands = executed(&snapshot);
+    assert_eq!(commands.calls, 5 * (snapshot.total.succeeded + snapshot.warmup.succeeded));
+    assert_eq!(commands.foreign, 0);
+}
+
+#[tokio::test]
+async fn what_a_script_executes_is_not_taken_for_somebody_elses() {
+    let server = RedisServer::start(&[]);
+    let mut plan = asking(plan(&server.endpoint()));
+    let script = "return redis.call('INCR','counted')".to_owned();
+    let mut eval = operation("script", 1, "EVAL text 0");
+    eval.arguments[1] = vec![redisbench_wire::plan::Part::Literal(script)];
+    plan.workload.operations = vec![eval];
+    plan.preload = Preload::None;
+    let snapshot = run(&plan).await;
+    let commands = executed(&snapshot);
+    assert_eq!(commands.calls, snapshot.total.succeeded + snapshot.warmup.succeeded);
+    assert_eq!(commands.foreign, 0);
+    assert_eq!(server.calls("incr"), commands.calls);
+}
+
+#[tokio::test]
+async fn commands_that_were_redirected_are_counted_as_refused() {
+    let cluster = RedisCluster::steady(3);
+    let plan = asking(clustered(&cluster.nodes[0].endpoint()));
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    // Slots that moved after the map was read: the old owner answers MOVED.
+    let first = cluster.slots(0).start;
+    for slot in first..first + 400 {
+        let keys: Vec<String> = cluster.nodes[0].ask(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), "100"]);
+        for key in keys {
+            cluster.nodes[0].ask::<()>(&["DEL", &key]);
+        }
+        for node in [1, 0, 2] {
+            cluster.set_slot(node, slot.try_into().unwrap(), "NODE", 1);
+        }
+    }
+    let snapshot = measured(&shard).await;
+    let total = snapshot.total;
+    let hops = total.redirect_hops + snapshot.warmup.redirect_hops;
+    assert!(hops > 0, "{total:?}");
+    let commands = executed(&snapshot);
+    assert_eq!(commands.calls, total.succeeded + snapshot.warmup.succeeded, "{total:?}");
+    assert_eq!(commands.rejected, Some(hops));
+    assert_eq!(commands.foreign, 0);
+}
+
+#[tokio::test]
+async fn a_user_that_may_not_ask_is_told_of_and_harms_nothing() {
+    let server = RedisServer::start(&[]);
+    server.ask::<()>(&["ACL", "SETUSER", "shy", "on", ">secret", "~*", "+@all", "-info"]);
+    let shard = Shard::start(Some(("shy", "secret"))).await;
+    let plan = asking(authenticated(&server.endpoint()));
+    shard.plan(1, &plan).await.unwrap();
+    let snapshot = measured(&shard).await;
+    assert_eq!(snapshot.total.succeeded, 5000);
+    let node = &snapshot.servers.as_ref().unwrap().nodes[0];
+    assert!(node.note.as_ref().unwrap().contains("does not allow INFO"), "{node:?}");
+    assert_eq!((node.commands, node.before, node.cpu), (None, None, None));
+}
+
+#[tokio::test]
+async fn nobody_is_asked_without_being_told_to() {
+    let server = RedisServer::start(&[]);
+    let before = server.calls("info");
+    let snapshot = run(&plan(&server.endpoint())).await;
+    assert!(snapshot.servers.is_none());
+    // The look before the load asks too, but for commandstats only if it is to be compared.
+    assert!(server.calls("info") <= before + 3);
+}
+
+#[tokio::test]
+async fn the_probe_is_in_no_number_and_the_server_counts_it() {
+    let server = RedisServer::start(&[]);
+    let mut plan = asking(plan(&server.endpoint()));
+    plan.bound = Bound::Duration { nanoseconds: SECOND };
+    plan.measurement.probe_nanoseconds = SECOND;
+    let snapshot = run(&plan).await;
+    let probe = snapshot.probe.unwrap();
+    assert_eq!((probe.of_room, probe.room), (16, 8));
+    assert!(probe.succeeded > 0 && probe.mean_nanoseconds > 0, "{probe:?}");
+    assert!(probe.tally.succeeded > probe.succeeded, "its warm-up counts apart: {probe:?}");
+    assert_eq!(probe.nanoseconds, SECOND);
+    let both = snapshot.total.succeeded + snapshot.warmup.succeeded;
+    assert_eq!(executed(&snapshot).calls, both + probe.tally.succeeded);
+}
