@@ -9,6 +9,7 @@ use super::measurement::{CAPACITY_PATTERN, bits_per_second};
 use super::problem::Problem;
 use super::spec::NAME_PATTERN;
 use super::target::{ENDPOINT_PATTERN, HOST_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
+use super::threshold::QUANTILE_PATTERN;
 
 /// So many values of an enum are seen at a glance.
 const FEW: usize = 8;
@@ -197,6 +198,13 @@ fn pattern(pattern: &str) -> Option<Pattern> {
         SECRET_KEY_PATTERN => (
             |text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)),
             "must be letters, digits, -, _ and .",
+        ),
+        QUANTILE_PATTERN => (
+            |text| {
+                let digits = text.strip_prefix("0.").unwrap_or_default();
+                text == "1" || (1..=6).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit())
+            },
+            "must be a decimal from \"0.000001\" to \"1\", such as \"0.99\"",
         ),
         HOST_PATTERN => (super::endpoint::is_host_name, "must be a DNS name or an IPv4 address, such as redis.example"),
         ENDPOINT_PATTERN => (

@@ -12,6 +12,9 @@ use super::validate::{Durations, HOUR, SECOND};
 use super::validated::Bound;
 use crate::threshold::{Limit, Quantile, Scope, Threshold};
 
+/// A quantile, as [`Quantile::parse`] reads it.
+pub const QUANTILE_PATTERN: &str = r"^(0\.[0-9]{1,6}|1)$";
+
 /// Something that the measurement must keep to, over all shards together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -26,7 +29,7 @@ pub struct ThresholdSpec {
     /// For `ResponseTime` and `ServiceTime`, and required then: from "0.000001" to "1", which is the longest, such as
     /// "0.99".
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 8), regex(pattern = r"^(0\.[0-9]{1,6}|1)$"))]
+    #[schemars(length(max = 8), regex(pattern = QUANTILE_PATTERN))]
     pub quantile: Option<String>,
     /// The longest that the quantile may be: 1us to 10m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
