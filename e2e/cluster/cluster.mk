@@ -8,7 +8,7 @@ TELLING := \
   benchmark_deleted::created_again_while_the_old_one_runs \
   control_plane::api_server_restarted
 
-.PHONY: test-e2e e2e-steps test-faults cluster-up cluster-down cluster-reload
+.PHONY: test-e2e e2e-steps test-faults test-beyond-one-host cluster-up cluster-down cluster-reload
 
 test-e2e: build ## the tests on a Kubernetes of three nodes, which lives as long as they do
 	$(E2E)/with-cluster.sh $(MAKE) e2e-steps
@@ -22,6 +22,10 @@ e2e-steps:
 test-faults: build ## every fault of docs/reliability.md on such a cluster; a table of what was observed in target/e2e-cluster/faults.md
 	rm -f $(or $(E2E_CACHE),target/e2e-cluster)/faults.md
 	$(E2E)/with-cluster.sh cargo test -p redisbench-e2e --test faults -- --test-threads=2
+
+test-beyond-one-host: build ## pods of 20 Mbit/s each, from 1 to 16, against one server; a table in target/e2e-cluster/beyond-one-host.md
+	@$(E2E)/install.sh tc:iproute2 tcpdump:tcpdump
+	$(E2E)/with-cluster.sh cargo test -p redisbench-e2e --test beyond_one_host -- --test-threads=1 --nocapture
 
 cluster-up: ## a Kubernetes that stays, for a developer
 	cargo build --release -p redisbench-operator -p redisbench-loadgen

@@ -19,6 +19,7 @@ for d in /var/lib/{containerd,kubelet,cni} /opt/cni/bin /etc/cni/net.d /var/log/
 # An overlay cannot lie on an overlay (a container's root).
 [ "$(stat -f -c %T /var/lib/containerd)" != overlayfs ] || mount -t tmpfs tmpfs /var/lib/containerd
 ln -sf /usr/lib/cni/* /opt/cni/bin
+ln -sf "$HERE/shape.py" /opt/cni/bin/shape
 sysctl -qw net.ipv4.ip_forward=1
 [ ! -e /proc/sys/net/bridge/bridge-nf-call-iptables ] || sysctl -qw net.bridge.bridge-nf-call-iptables=1
 
@@ -26,7 +27,8 @@ cat >/etc/cni/net.d/10-e2e.conflist <<J
 {"cniVersion": "1.0.0", "name": "e2e", "plugins": [
   {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false, "hairpinMode": true,
    "ipam": {"type": "host-local", "ranges": [[{"subnet": "$CIDR"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
-  {"type": "portmap", "capabilities": {"portMappings": true}}
+  {"type": "portmap", "capabilities": {"portMappings": true}},
+  {"type": "shape", "capabilities": {"bandwidth": true}}
 ]}
 J
 echo "nameserver 127.0.0.1" >"$N/etc/resolv.conf"

@@ -18,4 +18,4 @@ pub mod wait;
 
 pub use benchmark::Benchmark;
 pub use cluster::Cluster;
-pub use space::{Space, run, run_alone};
+pub use space::{Space, run, run_alone, run_within};

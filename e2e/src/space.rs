@@ -43,9 +43,21 @@ where
     T: FnOnce(Space) -> F,
     F: Future<Output = Result<()>> + Send + 'static,
 {
+    run_within(LIMIT, test);
+}
+
+/// Runs a test, which may take as long as this, in a namespace of its own.
+///
+/// # Panics
+/// If the test fails.
+pub fn run_within<T, F>(limit: Duration, test: T)
+where
+    T: FnOnce(Space) -> F,
+    F: Future<Output = Result<()>> + Send + 'static,
+{
     Cluster::get().runtime().block_on(async {
         let _shared = OPERATOR.read().await;
-        in_space(test).await;
+        in_space(limit, test).await;
     });
 }
 
@@ -60,12 +72,12 @@ where
 {
     Cluster::get().runtime().block_on(async {
         let _exclusive = OPERATOR.write().await;
-        in_space(test).await;
+        in_space(LIMIT, test).await;
     });
 }
 
 #[expect(clippy::panic, reason = "the failure of a test")]
-async fn in_space<T, F>(test: T)
+async fn in_space<T, F>(limit: Duration, test: T)
 where
     T: FnOnce(Space) -> F,
     F: Future<Output = Result<()>> + Send + 'static,
@@ -74,7 +86,7 @@ where
         Ok(space) => space,
         Err(error) => panic!("failed to prepare the test: {error:#}"),
     };
-    let outcome = tokio::spawn(tokio::time::timeout(LIMIT, test(space.clone()))).await;
+    let outcome = tokio::spawn(tokio::time::timeout(limit, test(space.clone()))).await;
     if !matches!(outcome, Ok(Ok(Ok(())))) {
         dump(&space).await;
     }
@@ -82,7 +94,7 @@ where
     match outcome {
         Ok(Ok(Ok(()))) => {}
         Ok(Ok(Err(error))) => panic!("{error:#}"),
-        Ok(Err(_)) => panic!("the test took more than {LIMIT:?}"),
+        Ok(Err(_)) => panic!("the test took more than {limit:?}"),
         Err(failed) if failed.is_panic() => resume_unwind(failed.into_panic()),
         Err(cancelled) => panic!("{cancelled}"),
     }

@@ -1,0 +1,48 @@
+#!/usr/bin/python3
+"""CNI plugin: holds a pod to the bandwidth of its annotations, in both directions, from the first packets on.
+
+It reads what the plugin "bandwidth" reads: `kubernetes.io/ingress-bandwidth` and `kubernetes.io/egress-bandwidth`, which the
+runtime hands over as the capability `bandwidth`. That plugin takes the runtime's burst too, which is 256 MiB: as much passes before
+anything is held back. And it needs a device that not every kernel has. Here a token bucket of BURST stands on either end of the
+pod's cable.
+"""
+import json
+import os
+import subprocess
+import sys
+
+BURST = "32kb"
+# How long a packet may wait before others behind it are dropped.
+LATENCY = "100ms"
+
+
+def shape(enter, device, bits):
+    bucket = ["tbf", "rate", f"{bits}bit", "burst", BURST, "latency", LATENCY]
+    # Its standard output is the plugin's answer.
+    subprocess.run([*enter, "tc", "qdisc", "replace", "dev", device, "root", *bucket], check=True, stdout=sys.stderr)
+
+
+def main():
+    command = os.environ["CNI_COMMAND"]
+    if command == "VERSION":
+        json.dump({"cniVersion": "1.0.0", "supportedVersions": ["0.4.0", "1.0.0"]}, sys.stdout)
+        return
+    config = json.load(sys.stdin)
+    if command != "ADD":
+        return
+    result = config["prevResult"]
+    bandwidth = config.get("runtimeConfig", {}).get("bandwidth", {})
+    if bandwidth.get("egressRate"):
+        enter = ["nsenter", f"--net={os.environ['CNI_NETNS']}", "--"]
+        shape(enter, os.environ["CNI_IFNAME"], bandwidth["egressRate"])
+    if bandwidth.get("ingressRate"):
+        hosts = [one["name"] for one in result["interfaces"] if not one.get("sandbox") and one["name"].startswith("veth")]
+        shape([], hosts[0], bandwidth["ingressRate"])
+    json.dump(result, sys.stdout)
+
+
+try:
+    main()
+except Exception as error:  # the runtime shows it in the pod's events
+    json.dump({"cniVersion": "1.0.0", "code": 100, "msg": f"failed to shape the pod's network: {error}"}, sys.stdout)
+    sys.exit(1)

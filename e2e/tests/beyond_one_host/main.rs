@@ -1,0 +1,188 @@
+//! What more than one shard is for: pods whose network is held to the same bandwidth, and a server that takes about ten of
+//! them. `make test-beyond-one-host` runs this, and writes what it saw to target/e2e-cluster/beyond-one-host.md.
+
+mod wire;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use redisbench_e2e::benchmark::SOON;
+use redisbench_e2e::cluster::{Cluster, repository};
+use redisbench_e2e::json::{count, list};
+use redisbench_e2e::tools::kubectl_with_input;
+use redisbench_e2e::{Benchmark, Space, redis, run_within, wait};
+use serde_json::{Value, json};
+
+/// What every pod may send and receive, in bits per second: as in the example.
+const BITS: u64 = 20_000_000;
+/// What is transferred to prove it.
+const BYTES: usize = 8 << 20;
+/// The server's processor time: about what ten such pods can ask for.
+const PROCESSOR: &str = "250m";
+
+#[test]
+fn more_shards_than_one_find_the_limit_of_the_target() {
+    run_within(Duration::from_secs(540), |space| async move {
+        redis::standalone(&space, "redis").await?;
+        let (down, up) = prove_the_bandwidth(&space).await?;
+        limit_the_server(&space).await?;
+        let example = fs::read_to_string(repository().join("examples/beyond-one-host.yaml"))?;
+        let manifest: Value = serde_yaml::from_str(&example)?;
+        space.apply(std::slice::from_ref(&manifest)).await?;
+        let benchmark = Benchmark::named(&space, "beyond-one-host");
+        let object = benchmark.succeeded(Duration::from_secs(420)).await?;
+        let trials = by_shards(&object)?;
+        report(&trials, down, up)?;
+        check(&trials)
+    });
+}
+
+/// One trial of the sweep.
+#[derive(Debug)]
+struct Trial {
+    shards: u64,
+    per_second: u64,
+    limited_by: String,
+    component: String,
+    verdict: String,
+}
+
+fn by_shards(object: &Value) -> Result<Vec<Trial>> {
+    let text = |line: &Value, field: &str| line[field].as_str().unwrap_or_default().to_owned();
+    let trial = |line: &Value| {
+        let shards = line["parameters"]["shards.count"].as_str().context("a trial without its shards")?;
+        Ok(Trial {
+            shards: shards.parse()?,
+            per_second: count(line, "/achievedPerSecond")?,
+            limited_by: text(line, "limitedBy"),
+            component: text(line, "component"),
+            verdict: text(line, "verdict"),
+        })
+    };
+    let mut trials = list(object, "/status/trials").iter().map(trial).collect::<Result<Vec<_>>>()?;
+    trials.sort_by_key(|trial| trial.shards);
+    Ok(trials)
+}
+
+fn check(trials: &[Trial]) -> Result<()> {
+    let of = |shards: u64| {
+        let found = trials.iter().find(|trial| trial.shards == shards);
+        found.with_context(|| format!("no trial of {shards} shards: {trials:?}"))
+    };
+    let one = of(1)?;
+    ensure!(one.limited_by == "GeneratorNetwork", "one shard is limited by its network: {one:?}");
+    for shards in [2, 4, 8] {
+        let trial = of(shards)?;
+        let share = trial.per_second as f64 / (one.per_second * shards) as f64;
+        ensure!(share >= 0.97, "{shards} shards come to {share:.3} of {shards} times one: {trials:?}");
+        ensure!(trial.limited_by == "GeneratorNetwork", "{trial:?}");
+    }
+    let most = of(16)?;
+    ensure!(most.limited_by == "Target", "the target is what limits sixteen shards: {trials:?}");
+    ensure!(most.per_second < one.per_second * 13, "the server was to take about ten shards' worth: {trials:?}");
+    Ok(())
+}
+
+/// A table for the documents.
+fn report(trials: &[Trial], down: f64, up: f64) -> Result<()> {
+    let one = trials.first().context("no trials")?.per_second;
+    let mut text = format!(
+        "Before the run, {} MiB came at {down:.1} Mbit/s and went at {up:.1} Mbit/s.\n\n\
+         | shards | achieved | times one shard | of linear | limited by | verdict |\n| --- | --- | --- | --- | --- | --- |\n",
+        BYTES >> 20
+    );
+    for trial in trials {
+        let times = trial.per_second as f64 / one as f64;
+        let _ = writeln!(
+            text,
+            "| {} | {}/s | {times:.2} | {:.3} | {} {} | {} |",
+            trial.shards,
+            trial.per_second,
+            times / trial.shards as f64,
+            trial.limited_by,
+            trial.component,
+            trial.verdict
+        );
+    }
+    println!("{text}");
+    fs::write(Cluster::get().cache().join("beyond-one-host.md"), text)?;
+    Ok(())
+}
+
+/// Transfers through a pod with the example's annotations: megabits per second to it and from it.
+async fn prove_the_bandwidth(space: &Space) -> Result<(f64, f64)> {
+    let annotations = json!({"kubernetes.io/ingress-bandwidth": "20M", "kubernetes.io/egress-bandwidth": "20M"});
+    redis::standalone(space, "probe").await?;
+    let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}}).to_string();
+    space.kubectl(&["patch", "deployment/probe", "-p", &patch]).await?;
+    space.kubectl(&["rollout", "status", "deployment/probe", "--timeout=60s"]).await?;
+    let fill = format!("redis.call('set', 'big', string.rep('x', {BYTES}))");
+    redis::cli(space, "deployment/redis", &["eval", &fill, "0"]).await?;
+
+    let begin = Instant::now();
+    let big = space.kubectl(&["exec", "deployment/probe", "--", "redis-cli", "-h", "redis", "get", "big"]).await?;
+    let down = megabits(begin.elapsed());
+    ensure!(big.len() >= BYTES, "{} bytes came", big.len());
+
+    let exec =
+        ["-n", &space.name, "exec", "-i", "deployment/probe", "--", "redis-cli", "-h", "redis", "-x", "set", "up"];
+    let begin = Instant::now();
+    kubectl_with_input(&exec, &"x".repeat(BYTES)).await?;
+    let up = megabits(begin.elapsed());
+    space.kubectl(&["delete", "deployment/probe", "--wait=false"]).await?;
+    redis::cli(space, "deployment/redis", &["del", "big", "up"]).await?;
+    let most = BITS as f64 / 1e6;
+    // kubectl takes its time too, so that it can only seem slower; faster would be a burst.
+    for (what, rate) in [("down", down), ("up", up)] {
+        ensure!((0.6 * most..=1.02 * most).contains(&rate), "{what}: {rate:.1} Mbit/s through a network of {most}");
+    }
+    Ok((down, up))
+}
+
+fn megabits(took: Duration) -> f64 {
+    (BYTES * 8) as f64 / took.as_secs_f64() / 1e6
+}
+
+async fn limit_the_server(space: &Space) -> Result<()> {
+    let limits = format!("--limits=cpu={PROCESSOR}");
+    space.kubectl(&["set", "resources", "deployment/redis", &limits]).await?;
+    space.kubectl(&["rollout", "status", "deployment/redis", "--timeout=60s"]).await?;
+    redis::available(space, "redis").await
+}
+
+/// The requests of eight shards, as they come to the server, begin together, and the status says by how much.
+#[test]
+fn eight_shards_start_together_on_the_wire() {
+    run_within(Duration::from_secs(240), |space| async move {
+        redis::standalone(&space, "redis").await?;
+        let server = wait::answer("the server's pod", SOON, || async {
+            let pods = space.api::<k8s_openapi::api::core::v1::Pod>().list(&Default::default()).await?;
+            Ok(pods
+                .items
+                .into_iter()
+                .find(|pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")))
+        })
+        .await?;
+        let capture = wire::Capture::begin(&server)?;
+        let spec = json!({
+            "workload": {"operations": [{"name": "get", "command": "GET __key__"}]},
+            "load": {"type": "ClosedLoop", "openLoop": null, "connections": 16, "pipeline": 1, "warmup": "0s"},
+            "shards": {"count": 8, "placement": "Spread"},
+        });
+        let benchmark = Benchmark::create(&space, "together", &spec).await?;
+        let object = benchmark.succeeded(SOON).await?;
+        let told = Duration::from_micros(count(&object, "/status/synchronization/startSkewMicroseconds")?);
+        let clocks = Duration::from_micros(count(&object, "/status/synchronization/clockUncertaintyMicroseconds")?);
+        let first = capture.first_requests(8)?;
+        let (earliest, latest) =
+            (first.values().min().context("no packets")?, first.values().max().context("no packets")?);
+        let seen = *latest - *earliest;
+        println!("start skew of 8 shards: {seen:?} on the wire; the status says {told:?}, clocks known to {clocks:?}");
+        ensure!(seen < Duration::from_millis(5), "the first requests came {seen:?} apart: {first:?}");
+        let apart = seen.abs_diff(told);
+        ensure!(apart < Duration::from_millis(1) + clocks, "seen {seen:?}, told {told:?}, clocks known to {clocks:?}");
+        Ok(())
+    });
+}

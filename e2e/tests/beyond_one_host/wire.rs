@@ -1,0 +1,78 @@
+//! The packets that come to a server.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use redisbench_e2e::faults::Process;
+
+/// Packets whose payload begins with a command of two words, of which the first is GET: requests, and nothing of what
+/// connecting and preloading send.
+const REQUESTS: &str = "tcp dst port 6379 and tcp[((tcp[12] & 0xf0) >> 2) + 8 : 4] = 0x4745540d";
+
+/// So many of them hold the first ones of all shards, and bound what is kept.
+const PACKETS: &str = "4000";
+
+/// tcpdump at a pod's network, which is ended when this is dropped.
+pub struct Capture {
+    program: Child,
+}
+
+impl Capture {
+    /// Begins to watch the requests that come to `pod`.
+    ///
+    /// # Errors
+    /// If tcpdump does not start there.
+    pub fn begin(pod: &Pod) -> Result<Self> {
+        let pid = Process::of(pod)?.pid.to_string();
+        let mut program = Command::new("nsenter")
+            .args([
+                "--target", &pid, "--net", "--", "tcpdump", "-n", "-tt", "-q", "-i", "eth0", "-c", PACKETS, REQUESTS,
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("failed to start tcpdump")?;
+        let mut said = String::new();
+        let mut errors = BufReader::new(program.stderr.take().context("no standard error")?);
+        while !said.contains("listening on") {
+            said.clear();
+            ensure!(errors.read_line(&mut said)? > 0, "tcpdump ended before it listened");
+        }
+        // Whatever it says later has somewhere to go.
+        std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
+        Ok(Self { program })
+    }
+
+    /// When each client's first request came, on the kernel's clock, by the client's address.
+    ///
+    /// # Errors
+    /// If there were not so many clients among the first packets.
+    pub fn first_requests(mut self, clients: usize) -> Result<BTreeMap<String, Duration>> {
+        let output = BufReader::new(self.program.stdout.take().context("no standard output")?);
+        let mut first = BTreeMap::new();
+        for line in output.lines() {
+            let line = line?;
+            // 1790000000.123456 IP 10.244.1.7.41234 > 10.244.2.3.6379: tcp 40
+            let mut words = line.split_whitespace();
+            let (Some(at), Some(_), Some(from)) = (words.next(), words.next(), words.next()) else { continue };
+            let (Ok(at), Some((address, _))) = (at.parse::<f64>(), from.rsplit_once('.')) else { continue };
+            first.entry(address.to_owned()).or_insert(Duration::from_secs_f64(at));
+            if first.len() == clients {
+                return Ok(first);
+            }
+        }
+        anyhow::bail!("the first {PACKETS} requests came from {} clients: {first:?}", first.len())
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
