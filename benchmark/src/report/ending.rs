@@ -2,7 +2,7 @@
 
 use super::conditions::{Conditions, Truth, condition, find, reason};
 use super::repeats::set_repeats;
-use super::trials::{add_line, worst};
+use super::trials::{add_line, turning_point, worst};
 use super::{Finished, Subject, thresholds, verification};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{Phase, Summary, Verdict, VerdictValue};
@@ -138,7 +138,13 @@ fn measured(finished: &Finished) -> String {
 /// All trials in a sentence.
 fn all_measured(status: &RedisBenchmarkStatus) -> String {
     let verdict = status.verdict.as_ref().map(|verdict| format!(", the worst verdict {:?}", verdict.value));
-    format!("{} trials measured to the end{}", status.trials.len(), verdict.unwrap_or_default())
+    let found = turning_point(&status.trials).map(|found| format!("; {found}"));
+    format!(
+        "{} trials measured to the end{}{}",
+        status.trials.len(),
+        found.unwrap_or_default(),
+        verdict.unwrap_or_default()
+    )
 }
 
 /// The condition Valid, from the verdict.

@@ -15,6 +15,9 @@ use crate::plan::Kind;
 /// The most bytes of what a line says about why.
 const WHY_BYTES: usize = 128;
 
+/// The most characters of what a line says of a component.
+const COMPONENT_LENGTH: usize = 64;
+
 /// The most reasons of a verdict.
 const REASONS: usize = 16;
 
@@ -55,6 +58,12 @@ impl Finished {
                 as u64,
             p999_nanoseconds: result.and_then(|result| result.response_time.p999_nanoseconds),
             verdict: self.verdict.as_ref().map(|verdict| verdict.value),
+            limited_by: self.verdict.as_ref().map(|verdict| verdict.limited_by),
+            component: self
+                .verdict
+                .as_ref()
+                .and_then(|verdict| verdict.component.as_ref())
+                .map(|component| component.chars().take(COMPONENT_LENGTH).collect()),
             why: failure
                 .or(reason.map(|reason| reason.message.as_str()))
                 .map(|why| people::cut(why, WHY_BYTES).to_owned()),
@@ -134,6 +143,29 @@ pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
         ),
     });
     Some(Verdict { value, reasons: reasons.collect(), limited_by: LimitedBy::Unknown, component: None })
+}
+
+/// What a sweep over `shards.count` has found: up to how many shards the load generator was the limit, and from how many on
+/// the target. None if that is not what the trials say, one and all.
+pub(super) fn turning_point(trials: &[TrialLine]) -> Option<String> {
+    let of = |line: &TrialLine| match line.parameters.iter().next() {
+        Some((field, count)) if line.parameters.len() == 1 && field == "shards.count" => count.parse::<u32>().ok(),
+        _ => None,
+    };
+    let mut limits: Vec<(u32, LimitedBy)> =
+        trials.iter().map(|line| of(line).zip(line.limited_by)).collect::<Option<_>>()?;
+    limits.sort_by_key(|(shards, _)| *shards);
+    let (targets, generators): (Vec<_>, Vec<_>) =
+        limits.iter().partition::<Vec<(u32, LimitedBy)>, _>(|(_, limit)| *limit == LimitedBy::Target);
+    let (&(first, _), &(last, of_last)) = (targets.first()?, generators.last()?);
+    let plain = |limit| match limit {
+        LimitedBy::GeneratorNetwork => Some("the load generator's network"),
+        LimitedBy::GeneratorCPU => Some("the load generator's processors"),
+        _ => None,
+    };
+    let agree = generators.iter().all(|(_, limit)| *limit == of_last);
+    let what = plain(of_last).filter(|_| agree && last < first)?;
+    Some(format!("up to {last} shards {what} was the limit, from {first} on the target"))
 }
 
 /// How many trials were measured whose full result is in no artifact.

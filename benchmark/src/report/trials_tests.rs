@@ -112,6 +112,8 @@ fn long_lines(most: u32) -> Vec<TrialLine> {
         p99_nanoseconds: Some(600_000_000_000),
         p999_nanoseconds: Some(600_000_000_000),
         failed_thresholds: 64,
+        limited_by: Some(LimitedBy::GeneratorNetwork),
+        component: Some("c".repeat(COMPONENT_LENGTH)),
         verdict: Some(VerdictValue::Degraded),
         why: Some("w".repeat(WHY_BYTES)),
         ..last.line.clone().unwrap()
@@ -173,4 +175,31 @@ fn of_many_doubtful_trials_the_worst_are_named() {
     assert_eq!(verdict.reasons[0].message, "trial 31 of 40, get: why");
     assert_eq!(verdict.reasons[1].message, "trial 1 of 40, get: why");
     assert_eq!(worst(&[], 40), None);
+}
+
+#[test]
+fn a_sweep_over_shards_says_from_where_on_the_target_is_the_limit() {
+    use LimitedBy::{Connections, GeneratorCPU, GeneratorNetwork, Target, Unknown};
+    let trials = |limits: &[(u32, LimitedBy)], field: &str| -> Vec<TrialLine> {
+        let line = |&(shards, limit): &(u32, LimitedBy)| TrialLine {
+            parameters: [(field.to_owned(), shards.to_string())].into(),
+            limited_by: Some(limit),
+            ..finished(0, 2).line.unwrap()
+        };
+        limits.iter().map(line).collect()
+    };
+    let drawn = [(12, Target), (1, GeneratorNetwork), (16, Target), (8, GeneratorNetwork)];
+    let told = turning_point(&trials(&drawn, "shards.count")).unwrap();
+    assert_eq!(told, "up to 8 shards the load generator's network was the limit, from 12 on the target");
+    for silent in [
+        [(1, GeneratorNetwork), (2, GeneratorNetwork)],
+        [(1, Target), (2, Target)],
+        [(1, Target), (2, GeneratorCPU)],
+        [(1, Unknown), (2, Target)],
+        [(1, Connections), (2, Target)],
+    ] {
+        assert_eq!(turning_point(&trials(&silent, "shards.count")), None, "{silent:?}");
+    }
+    assert_eq!(turning_point(&trials(&drawn, "load.connections")), None);
+    assert_eq!(turning_point(&[]), None);
 }

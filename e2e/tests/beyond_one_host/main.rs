@@ -8,6 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use kube::api::ListParams;
 use redisbench_e2e::benchmark::SOON;
 use redisbench_e2e::cluster::{Cluster, repository};
 use redisbench_e2e::json::{count, list};
@@ -158,7 +159,7 @@ fn eight_shards_start_together_on_the_wire() {
     run_within(Duration::from_secs(240), |space| async move {
         redis::standalone(&space, "redis").await?;
         let server = wait::answer("the server's pod", SOON, || async {
-            let pods = space.api::<k8s_openapi::api::core::v1::Pod>().list(&Default::default()).await?;
+            let pods = space.api::<k8s_openapi::api::core::v1::Pod>().list(&ListParams::default()).await?;
             Ok(pods
                 .items
                 .into_iter()
@@ -178,7 +179,7 @@ fn eight_shards_start_together_on_the_wire() {
         let first = capture.first_requests(8)?;
         let (earliest, latest) =
             (first.values().min().context("no packets")?, first.values().max().context("no packets")?);
-        let seen = *latest - *earliest;
+        let seen = latest.saturating_sub(*earliest);
         println!("start skew of 8 shards: {seen:?} on the wire; the status says {told:?}, clocks known to {clocks:?}");
         ensure!(seen < Duration::from_millis(5), "the first requests came {seen:?} apart: {first:?}");
         let apart = seen.abs_diff(told);

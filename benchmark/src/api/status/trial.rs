@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Requests, VerdictValue, is_zero};
+use super::{LimitedBy, Requests, VerdictValue, is_zero};
 
 /// The present or last trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -79,6 +79,13 @@ pub struct TrialLine {
     /// What the trial is worth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictValue>,
+    /// What kept its throughput from being higher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<LimitedBy>,
+    /// Which part of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub component: Option<String>,
     /// The first reason why it is not Valid, or why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]

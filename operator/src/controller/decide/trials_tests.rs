@@ -78,6 +78,8 @@ fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
             p50_nanoseconds: None,
             p99_nanoseconds: None,
             failed_thresholds: 0,
+            limited_by: None,
+            component: None,
             verdict: Some(verdict),
             why,
         }),
