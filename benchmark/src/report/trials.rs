@@ -13,10 +13,7 @@ use crate::people;
 use crate::plan::Kind;
 
 /// The most bytes of what a line says about why.
-const WHY_BYTES: usize = 128;
-
-/// The most characters of what a line says of a component.
-const COMPONENT_LENGTH: usize = 64;
+const WHY_BYTES: usize = 96;
 
 /// The most reasons of a verdict.
 const REASONS: usize = 16;
@@ -59,11 +56,6 @@ impl Finished {
             p999_nanoseconds: result.and_then(|result| result.response_time.p999_nanoseconds),
             verdict: self.verdict.as_ref().map(|verdict| verdict.value),
             limited_by: self.verdict.as_ref().map(|verdict| verdict.limited_by),
-            component: self
-                .verdict
-                .as_ref()
-                .and_then(|verdict| verdict.component.as_ref())
-                .map(|component| component.chars().take(COMPONENT_LENGTH).collect()),
             why: failure
                 .or(reason.map(|reason| reason.message.as_str()))
                 .map(|why| people::cut(why, WHY_BYTES).to_owned()),

@@ -113,7 +113,6 @@ fn long_lines(most: u32) -> Vec<TrialLine> {
         p999_nanoseconds: Some(600_000_000_000),
         failed_thresholds: 64,
         limited_by: Some(LimitedBy::GeneratorNetwork),
-        component: Some("c".repeat(COMPONENT_LENGTH)),
         verdict: Some(VerdictValue::Degraded),
         why: Some("w".repeat(WHY_BYTES)),
         ..last.line.clone().unwrap()

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use redisbench_benchmark::api::preset::PRESETS;
-use redisbench_benchmark::api::status::{CellResult, LimitedBy, TrialLine, TrialOutcome, VerdictValue};
+use redisbench_benchmark::api::status::{CellResult, TrialLine, TrialOutcome, VerdictValue};
 use redisbench_benchmark::people::{count, latency, rate, share};
 
 use super::grid::{Cell, Grid};
@@ -52,7 +52,7 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
             row.push(known(trial.misses.map(|misses| share(misses, requests.succeeded))));
         }
         row.push(verdict(trial));
-        row.push(known(trial.limited_by.map(|limit| limited(limit, trial.component.as_deref()))));
+        row.push(known(trial.limited_by.map(|limit| format!("{limit:?}"))));
         grid.row(row);
     }
     grid.text(paint)
@@ -96,14 +96,6 @@ pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
         let _ = writeln!(text, "{left_out} more cells are in the artifact experiment.json");
     }
     text
-}
-
-/// What limited a trial, and which part of it.
-fn limited(limit: LimitedBy, component: Option<&str>) -> String {
-    match component {
-        Some(component) => format!("{limit:?} {component}"),
-        None => format!("{limit:?}"),
-    }
 }
 
 /// The end of a field's path, which is what a column has room for.

@@ -46,7 +46,6 @@ struct Trial {
     shards: u64,
     per_second: u64,
     limited_by: String,
-    component: String,
     verdict: String,
 }
 
@@ -58,7 +57,6 @@ fn by_shards(object: &Value) -> Result<Vec<Trial>> {
             shards: shards.parse()?,
             per_second: count(line, "/achievedPerSecond")?,
             limited_by: text(line, "limitedBy"),
-            component: text(line, "component"),
             verdict: text(line, "verdict"),
         })
     };
@@ -98,12 +96,11 @@ fn report(trials: &[Trial], down: f64, up: f64) -> Result<()> {
         let times = trial.per_second as f64 / one as f64;
         let _ = writeln!(
             text,
-            "| {} | {}/s | {times:.2} | {:.3} | {} {} | {} |",
+            "| {} | {}/s | {times:.2} | {:.3} | {} | {} |",
             trial.shards,
             trial.per_second,
             times / trial.shards as f64,
             trial.limited_by,
-            trial.component,
             trial.verdict
         );
     }

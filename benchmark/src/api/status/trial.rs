@@ -79,16 +79,12 @@ pub struct TrialLine {
     /// What the trial is worth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictValue>,
-    /// What kept its throughput from being higher.
+    /// What kept its throughput from being higher; its artifact says which part of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<LimitedBy>,
-    /// Which part of that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64))]
-    pub component: Option<String>,
     /// The first reason why it is not Valid, or why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = 96))]
     pub why: Option<String>,
 }
 

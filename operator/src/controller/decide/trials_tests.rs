@@ -79,7 +79,6 @@ fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
             p99_nanoseconds: None,
             failed_thresholds: 0,
             limited_by: None,
-            component: None,
             verdict: Some(verdict),
             why,
         }),
