@@ -31,7 +31,9 @@ def main():
     if command != "ADD":
         return
     result = config["prevResult"]
-    bandwidth = config.get("runtimeConfig", {}).get("bandwidth", {})
+    # containerd begins their names with a capital.
+    given = config.get("runtimeConfig", {}).get("bandwidth") or {}
+    bandwidth = {name[0].lower() + name[1:]: value for name, value in given.items()}
     if bandwidth.get("egressRate"):
         enter = ["nsenter", f"--net={os.environ['CNI_NETNS']}", "--"]
         shape(enter, os.environ["CNI_IFNAME"], bandwidth["egressRate"])
