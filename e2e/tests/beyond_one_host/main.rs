@@ -21,7 +21,7 @@ const BITS: u64 = 20_000_000;
 /// What is transferred to prove it.
 const BYTES: usize = 8 << 20;
 /// The server's processor time: about what ten such pods can ask for.
-const PROCESSOR: &str = "250m";
+const PROCESSOR: &str = "440m";
 
 #[test]
 fn more_shards_than_one_find_the_limit_of_the_target() {
