@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::sleep; // virtual time: it passes at once, and says when a fault comes
 
 use super::super::{Ending, ShardPresence, reason};
 use super::{MEASURED, Rig, failure, succeeded};
