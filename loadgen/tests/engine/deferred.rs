@@ -90,6 +90,39 @@ async fn a_cluster_that_is_down_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_node_that_is_up_again_ends_no_pause_of_another() {
+    let cluster = RedisCluster::steady(3);
+    // Each its first slot, without which a node serves nothing.
+    let slots = [0, 5461].map(|slot: u16| (cluster.owner(slot), slot.to_string()));
+    let change = |node: usize, command: &str| {
+        let (owner, slot) = &slots[node];
+        cluster.nodes[*owner].ask::<()>(&["CLUSTER", command, slot]);
+    };
+    let mut plan = patient(&open_loop(2000));
+    plan.bound = Bound::Requests { count: 12_000, max_nanoseconds: 30 * SECOND };
+    plan.connections = 6;
+    let mut bench = Bench::new(plan, topology(&cluster), 1);
+    bench.connect().await;
+    change(0, "DELSLOTS");
+    bench.start(1);
+    let other = &cluster.nodes[slots[1].0];
+    // More often than a request may pause.
+    for _ in 0..12 {
+        let refused = other.command_statistic("get", "rejected_calls");
+        change(1, "DELSLOTS");
+        wait_until("a request was refused twice", || other.command_statistic("get", "rejected_calls") > refused + 20);
+        let served = other.calls("get");
+        change(1, "ADDSLOTS");
+        wait_until("it serves again", || other.calls("get") > served);
+    }
+    assert_eq!(bench.live().await.total.errors, 0);
+    change(0, "ADDSLOTS");
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (12_000, 0), "{:?}", snapshot.errors);
+}
+
+#[tokio::test]
 async fn keys_on_their_way_are_waited_for() {
     let cluster = RedisCluster::steady(3);
     let mut plan = patient(&Load::ClosedLoop);

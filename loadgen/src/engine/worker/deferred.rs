@@ -8,7 +8,7 @@ use crate::engine::connection::Resend;
 use crate::engine::pipeline::{Class, Hops, Request};
 
 /// The first pause. Each one after it is twice as long.
-const FIRST_PAUSE: u64 = 10_000_000;
+pub(super) const FIRST_PAUSE: u64 = 10_000_000;
 
 impl Worker {
     /// Holds a request for a pause. Not if its pauses would come to the time that it may take for a reply: then it has
@@ -50,6 +50,18 @@ impl Worker {
             let request = first.remove();
             let node = self.node_of(&request);
             self.nodes[node].resend(Resend { request, since: self.now, asking: false });
+        }
+    }
+
+    /// What pauses because this node could not serve it can be served: pauses for other nodes go on.
+    #[cold]
+    pub(super) fn resume_of(&mut self, node: usize) {
+        for (place, request) in std::mem::take(&mut self.deferred) {
+            if self.node_of(&request) == node {
+                self.nodes[node].resend(Resend { request, since: self.now, asking: false });
+            } else {
+                self.deferred.insert(place, request);
+            }
         }
     }
 

@@ -9,9 +9,10 @@ use redisbench_wire::limits;
 use redisbench_wire::topology::{Outage, SlotRange, ranges};
 
 use super::Worker;
+use super::deferred::FIRST_PAUSE;
 use crate::cluster::{SLOTS, UNCOVERED};
 use crate::engine::api::EngineEvent;
-use crate::engine::connection::{Link, Resend};
+use crate::engine::connection::Link;
 
 /// Between two calls for another look, while slots get no answers.
 const CALL_EVERY: u64 = 10_000_000;
@@ -69,13 +70,13 @@ impl Worker {
         let now = self.now;
         let (over, open): (Vec<_>, Vec<_>) = self.outages.open.drain(..).partition(|open| open.owner == node);
         self.outages.open = open;
+        let lasted = over.iter().map(|open| now.saturating_sub(open.since)).max().unwrap_or_default();
         for open in over {
             self.outages.close(&open, now, false);
         }
-        // What pauses because it could not be served can be.
-        for (_, request) in std::mem::take(&mut self.deferred) {
-            let node = self.node_of(&request);
-            self.nodes[node].resend(Resend { request, since: now, asking: false });
+        // A node that serves some requests and not others fails and answers all the time: there the pauses stay.
+        if lasted >= FIRST_PAUSE {
+            self.resume_of(node);
         }
     }
 
