@@ -54,6 +54,7 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
         if !status.trials.is_empty() {
             text.push_str(&trials::table(&status.trials, paint));
         }
+        text.push_str(&trials::comparison(&status.comparison, paint));
         if !status.repeats.is_empty() {
             text.push_str(&trials::repeats(&status.repeats, status.repeats_left_out, paint));
         }

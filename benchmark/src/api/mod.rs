@@ -2,6 +2,7 @@
 //! that the operator and the command line share.
 
 mod command;
+pub mod comparison;
 mod crd;
 mod duration;
 mod endpoint;

@@ -33,7 +33,7 @@ pub const NAME_LENGTH: usize = 46;
 /// How many trials a spec makes, in CEL.
 macro_rules! trials {
     () => {
-        "self.repeats.count \
+        "self.repeats.count * self.targets.size() \
          * (has(self.workload.preset) && self.workload.preset.size() > 0 ? self.workload.preset.size() : 1) \
          * (has(self.sweep) && self.sweep.size() > 0 ? self.sweep[0].values.size() : 1) \
          * (has(self.sweep) && self.sweep.size() > 1 ? self.sweep[1].values.size() : 1) \
@@ -181,6 +181,42 @@ pub(super) const RULES: &[Rule] = &[
             "])"
         )),
         field: Some(".sweep"),
+    },
+    Rule {
+        at: "spec",
+        condition: "self.targets.size() == 1 || has(self.comparison)",
+        message: "comparison must be set with several targets, such as comparison: {baseline: NAME}: or remove all but one",
+        expression: None,
+        field: Some(".targets"),
+    },
+    Rule {
+        at: "spec",
+        condition: "self.targets.size() > 1 || !has(self.comparison)",
+        message: "comparison takes two targets or more: add some, or remove it",
+        expression: None,
+        field: Some(".comparison"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.comparison) || self.targets.exists(target, target.name == self.comparison.baseline)",
+        message: "comparison.baseline must be the name of a target",
+        expression: None,
+        field: Some(".comparison"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.comparison) || self.repeats.count >= 5",
+        message: "repeats.count must be at least 5 with comparison: that many trials of each target",
+        expression: None,
+        field: Some(".repeats"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.comparison) || ((!has(self.sweep) || self.sweep.size() == 0) && \
+                    (!has(self.workload.preset) || self.workload.preset.size() <= 1))",
+        message: "comparison does not go with sweep, nor with more than one preset: compare one setting at a time",
+        expression: None,
+        field: Some(".comparison"),
     },
     Rule {
         at: "spec.workload.keys",

@@ -8,6 +8,7 @@ use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::comparison::ComparisonSpec;
 use super::duration::GoDuration;
 use super::experiment::{RepeatsSpec, SweepOrder, SweepSpec};
 pub use super::measurement::{BreakdownKind, MeasurementSpec};
@@ -54,9 +55,9 @@ pub struct RedisBenchmarkSpec {
     /// at any time, and not back.
     #[serde(default)]
     pub abort: bool,
-    /// The Redis under test: exactly one.
+    /// The Redis under test; two to eight are compared, which `comparison` says how.
     #[schemars(
-        length(min = 1, max = 1),
+        length(min = 1, max = 8),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub targets: Vec<TargetSpec>,
@@ -76,6 +77,9 @@ pub struct RedisBenchmarkSpec {
     /// How often everything is run. Default: once.
     #[serde(default)]
     pub repeats: RepeatsSpec,
+    /// How several targets are compared. Not set by default, and required with several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<ComparisonSpec>,
     /// Fields of this spec that take several values, up to three: a trial for each combination, at most 250 with all
     /// repeats. What is written at the field itself does not count then. Not set by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,6 +1,7 @@
 //! `status`: what the operator reports. Integers carry their unit in the name; `summary` is for people.
 
 mod cell;
+mod comparison;
 mod result;
 mod shard;
 mod threshold;
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use cell::{CellResult, LatencySpread, ShareSpread, ThroughputSpread};
+pub use comparison::{ComparisonOutcome, ComparisonResult, MetricComparison};
 pub use result::{
     Bandwidth, Beyond, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole,
     OperationResult, PreloadResult, Requests, ServerResult, Throughput, TrialResult, Truncated,
@@ -87,6 +89,10 @@ pub struct RedisBenchmarkStatus {
     /// How many cells `repeats` leaves out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeats_left_out: u64,
+    /// What the comparison of the targets came to, once the run is over: one entry for each but the baseline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 7))]
+    pub comparison: Vec<ComparisonResult>,
     /// Where the whole result is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]

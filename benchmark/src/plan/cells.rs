@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::trials::MOST_TRIALS;
+use crate::api::comparison;
 use crate::api::experiment::{RepeatsSpec, SweepOrder, check_sweep, set};
+use crate::api::target::TargetSpec;
 use crate::api::{GoDuration, Problem, RedisBenchmarkSpec};
 
 /// The longest interval between two trials.
@@ -17,6 +19,8 @@ const TOLD: usize = 5;
 pub(super) struct Cell {
     /// The swept fields with their values, in the order of the sweep.
     pub parameters: Vec<(String, String)>,
+    /// The target, by its place among all and its name, of several.
+    pub target: Option<(usize, String)>,
     /// A spec that makes one trial for each of its presets.
     pub spec: RedisBenchmarkSpec,
 }
@@ -28,7 +32,8 @@ impl Cell {
         own.repeats = RepeatsSpec::default();
         own.sweep.clear();
         own.sweep_order = SweepOrder::default();
-        Self { parameters: Vec::new(), spec: own }
+        own.comparison = None;
+        Self { parameters: Vec::new(), target: None, spec: own }
     }
 
     /// Its values for people, such as `load.pipeline=10, shards.count=2`.
@@ -41,16 +46,18 @@ impl Cell {
 /// The time between two trials, and what is wrong with repeats and sweep by themselves: a plan that is too large above
 /// all.
 pub(super) fn check(spec: &RedisBenchmarkSpec) -> Result<Duration, Vec<Problem>> {
-    let mut problems = check_sweep(&spec.sweep);
+    let mut problems = comparison::check(spec);
+    problems.extend(check_sweep(&spec.sweep));
     let interval = spec.repeats.interval.parse().ok().filter(|interval| *interval <= LONGEST_INTERVAL);
     if interval.is_none() {
         let message = format!("must be from 0s to {}", GoDuration::from(LONGEST_INTERVAL));
         problems.push(Problem::new("spec.repeats.interval", &spec.repeats.interval, message));
     }
     let sweep = spec.sweep.iter().map(|entry| ("values", entry.values.len() as u64));
+    let targets = Some(("targets", spec.targets.len() as u64)).filter(|(_, count)| *count > 1);
     let presets = Some(("presets", spec.workload.preset.len() as u64)).filter(|(_, count)| *count > 1);
     let repeats = Some(("repeats", u64::from(spec.repeats.count))).filter(|(_, count)| *count > 1);
-    let factors: Vec<_> = sweep.chain(presets).chain(repeats).collect();
+    let factors: Vec<_> = sweep.chain(targets).chain(presets).chain(repeats).collect();
     let trials = factors.iter().fold(1_u64, |product, (_, count)| product.saturating_mul(*count));
     if trials > MOST_TRIALS {
         let words: Vec<_> = factors.iter().map(|(what, count)| format!("{count} {what}")).collect();
@@ -88,8 +95,42 @@ pub(super) fn cells(spec: &RedisBenchmarkSpec) -> Result<Vec<Cell>, Vec<Problem>
         });
         cells = each.collect();
     }
-    let read = |(parameters, json)| Ok(Cell { parameters, spec: serde_json::from_value(json).map_err(unreadable)? });
+    let read = |(parameters, json)| {
+        Ok(Cell { parameters, target: None, spec: serde_json::from_value(json).map_err(unreadable)? })
+    };
     cells.into_iter().map(read).collect()
+}
+
+/// A cell for each target of `base`.
+pub(super) fn of_targets(base: &Cell) -> Vec<Cell> {
+    let targets = base.spec.targets.iter().enumerate();
+    let cell = |(index, target): (usize, &TargetSpec)| {
+        let spec = RedisBenchmarkSpec { targets: vec![target.clone()], ..base.spec.clone() };
+        Cell { target: Some((index, target.name.clone())), spec, ..base.clone() }
+    };
+    targets.map(cell).collect()
+}
+
+/// One run of a cell.
+pub(super) struct Turn {
+    pub cell: usize,
+    pub repeat: u32,
+    pub cold: bool,
+}
+
+/// The order in which `count` cells are run so many times each.
+pub(super) fn turns(spec: &RedisBenchmarkSpec, count: usize, repeats: u32) -> Vec<Turn> {
+    if spec.comparison.is_none() {
+        let turn = |cell, repeat| Turn { cell, repeat, cold: false };
+        let of_repeat = |repeat| order(spec, count, repeat).into_iter().map(move |cell| turn(cell, repeat));
+        return (0..repeats).flat_map(of_repeat).collect();
+    }
+    let turn = |place: redisbench_statistics::comparison::Place| Turn {
+        cell: place.subject,
+        repeat: u32::try_from(place.pass).unwrap_or(u32::MAX),
+        cold: place.is_cold(),
+    };
+    redisbench_statistics::comparison::order(count, repeats as usize).into_iter().map(turn).collect()
 }
 
 /// In which order `count` cells are run in repeat `repeat`.
@@ -126,7 +167,11 @@ pub(super) struct Complaints {
 impl Complaints {
     pub(super) fn add(&mut self, cell: &Cell, found: Vec<Problem>) {
         for problem in found {
-            let problem = if cell.parameters.is_empty() {
+            let problem = if let Some((index, _)) = &cell.target {
+                // By itself each is the first.
+                let field = problem.field.replacen("spec.targets[0]", &format!("spec.targets[{index}]"), 1);
+                Problem { field, ..problem }
+            } else if cell.parameters.is_empty() {
                 problem
             } else {
                 let value = if problem.value.is_empty() { String::new() } else { format!("{}: ", problem.value) };

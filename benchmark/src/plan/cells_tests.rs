@@ -221,3 +221,61 @@ fn lists_are_held_against_the_schema() {
     let four: Vec<_> = four.iter().map(|field| json!({"field": field, "values": [1]})).collect();
     assert_eq!(said(&json!(four)), "spec.sweep: 4 entries: must be at most 3 entries");
 }
+
+fn two_targets(comparison: &Value) -> Value {
+    json!({
+        "targets": [
+            {"name": "direct", "type": "Standalone", "endpoints": ["redis:6379"]},
+            {"name": "proxy", "type": "Standalone", "endpoints": ["proxy:6379"]},
+        ],
+        "comparison": comparison,
+        "repeats": {"count": 5},
+    })
+}
+
+#[test]
+fn targets_take_turns() {
+    let plan = plan(&two_targets(&json!({"baseline": "direct"})));
+    let targets: String = plan
+        .trials()
+        .iter()
+        .map(|trial| if trial.kind.target.as_deref() == Some("direct") { 'A' } else { 'B' })
+        .collect();
+    assert_eq!(targets, "ABBABAABAB");
+    let endpoints: Vec<_> = plan.trials().iter().map(|trial| trial.spec.target.endpoints[0].as_str()).collect();
+    assert_eq!(endpoints[..3], ["redis:6379", "proxy:6379", "proxy:6379"]);
+    assert_eq!(plan.trials().iter().filter(|trial| trial.kind.cold).count(), 4);
+    let repeats: Vec<_> = plan.trials().iter().filter_map(|trial| trial.kind.repeat).collect();
+    assert_eq!(repeats, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+    assert_eq!(plan.trials()[1].title(), "trial 2 of 10, proxy, repeat 1");
+}
+
+#[test]
+fn comparisons_that_cannot_be_are_refused_with_the_way_out() {
+    let said = |change: Value| refused(&change).join("; ");
+    assert!(
+        said(two_targets(&json!(null)))
+            .contains("spec.targets: direct, proxy: several targets are compared: set comparison")
+    );
+    assert!(
+        said(two_targets(&json!({"baseline": "redis"})))
+            .contains("spec.comparison.baseline: redis: is no target; there are direct, proxy")
+    );
+    assert!(
+        said(json!({"comparison": {"baseline": "redis"}, "repeats": {"count": 5}}))
+            .contains("takes two targets or more")
+    );
+    let mut few = two_targets(&json!({"baseline": "direct"}));
+    few["repeats"] = json!({"count": 4});
+    assert!(said(few).contains("spec.repeats.count: 4: must be at least 5 with comparison"));
+    let mut swept = two_targets(&json!({"baseline": "direct"}));
+    swept["sweep"] = json!([{"field": "load.pipeline", "values": [1, 2]}]);
+    assert!(said(swept).contains("spec.sweep: does not go with comparison"));
+    let mut locked = two_targets(&json!({"baseline": "direct"}));
+    locked["targets"][1]["auth"] = json!({"secretRef": {"name": "secret"}});
+    assert!(said(locked).contains("spec.targets: proxy: must have the same auth and tls as the first one"));
+    // What is wrong with a target is said of that one.
+    let mut wrong = two_targets(&json!({"baseline": "direct"}));
+    wrong["targets"][1]["sentinel"] = json!({"masterName": "m"});
+    assert!(said(wrong).starts_with("spec.targets[1].sentinel: "));
+}

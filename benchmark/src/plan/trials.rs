@@ -5,7 +5,7 @@ use std::time::Duration;
 use redisbench_wire::plan::{ShardPlan, Target};
 use sha2::{Digest as _, Sha256};
 
-use super::cells::{self, Cell, Complaints};
+use super::cells::{self, Cell, Complaints, Turn};
 use super::{plans_of, preset, shard_plan};
 use crate::api::{Problem, RedisBenchmarkSpec, Validated, validate};
 
@@ -40,6 +40,10 @@ pub struct Trial {
 pub struct Kind {
     /// The entry of `workload.preset` that it runs.
     pub preset: Option<String>,
+    /// The target that it is against, of several.
+    pub target: Option<String>,
+    /// It is of the first block of a comparison.
+    pub cold: bool,
     /// The swept fields with their values, in the order of the sweep.
     pub parameters: Vec<(String, String)>,
     /// Trials that are repeats of one another have one cell, from 0: in the order of the sweep's lists, its presets
@@ -54,7 +58,7 @@ impl Kind {
     pub fn parts(&self) -> Vec<String> {
         let parameters = self.parameters.iter().map(|(field, value)| format!("{field}={value}"));
         let repeat = self.repeat.map(|repeat| format!("repeat {}", repeat + 1));
-        self.preset.iter().cloned().chain(parameters).chain(repeat).collect()
+        self.target.iter().chain(&self.preset).cloned().chain(parameters).chain(repeat).collect()
     }
 }
 
@@ -73,11 +77,16 @@ pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Proble
     let interval = cells::check(spec)?;
     let base = Cell::only(spec);
     // What stands in the spec must be right by itself, as the API server judges it.
-    let several = spec.repeats.count > 1 || !spec.sweep.is_empty() || spec.workload.preset.len() > 1;
+    let several =
+        spec.repeats.count > 1 || spec.targets.len() > 1 || !spec.sweep.is_empty() || spec.workload.preset.len() > 1;
     if !spec.sweep.is_empty() {
         Arrangement { name, repeats: 1, several: false }.drafts(&base.spec, std::slice::from_ref(&base))?;
     }
-    let cells = if spec.sweep.is_empty() { vec![base] } else { cells::cells(spec)? };
+    let cells = match &spec.comparison {
+        Some(_) => cells::of_targets(&base),
+        None if spec.sweep.is_empty() => vec![base],
+        None => cells::cells(spec)?,
+    };
     let drafts = Arrangement { name, repeats: spec.repeats.count, several }.drafts(spec, &cells)?;
     Ok(Plan::of(drafts, interval))
 }
@@ -102,20 +111,20 @@ impl Arrangement<'_> {
             presets => presets.iter().map(Some).collect(),
         };
         let mut drafts = Vec::new();
-        for repeat in 0..self.repeats {
-            for place in cells::order(spec, cells.len(), repeat) {
-                let cell = &cells[place];
-                for (within, preset) in presets.iter().enumerate() {
-                    let kind = Kind {
-                        preset: preset.cloned(),
-                        parameters: cell.parameters.clone(),
-                        cell: u32::try_from(place * presets.len() + within).unwrap_or(u32::MAX),
-                        repeat: (self.repeats > 1).then_some(repeat),
-                    };
-                    match self.validated(cell, &kind, &drafts) {
-                        Ok(validated) => drafts.push(Draft { kind, spec: validated }),
-                        Err(found) => complaints.add(cell, found),
-                    }
+        for Turn { cell: place, repeat, cold } in cells::turns(spec, cells.len(), self.repeats) {
+            let cell = &cells[place];
+            for (within, preset) in presets.iter().enumerate() {
+                let kind = Kind {
+                    preset: preset.cloned(),
+                    target: cell.target.as_ref().map(|(_, name)| name.clone()),
+                    cold,
+                    parameters: cell.parameters.clone(),
+                    cell: u32::try_from(place * presets.len() + within).unwrap_or(u32::MAX),
+                    repeat: (self.repeats > 1).then_some(repeat),
+                };
+                match self.validated(cell, &kind, &drafts) {
+                    Ok(validated) => drafts.push(Draft { kind, spec: validated }),
+                    Err(found) => complaints.add(cell, found),
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! The status of a run that is over.
 
+use super::comparison::set_comparison;
 use super::conditions::{Conditions, Truth, condition, find, reason};
 use super::repeats::set_repeats;
 use super::trials::{add_line, turning_point, worst};
@@ -35,6 +36,7 @@ impl Subject<'_> {
             add_line(status, finished);
             self.verified_trial(status, finished);
             set_repeats(status);
+            set_comparison(status, self.spec);
             (status.result, status.verdict) = (None, worst(&status.trials, finished.of));
             let verdict = status.verdict.as_ref().map(|verdict| format!("{:?}", verdict.value));
             summary = Summary { shards: summary.shards, verdict, ..Summary::default() };

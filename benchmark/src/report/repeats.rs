@@ -50,6 +50,7 @@ fn cell(lines: &[&TrialLine]) -> CellResult {
     CellResult {
         cell: lines[0].cell,
         preset: lines[0].preset.clone(),
+        target: lines[0].target.clone(),
         parameters: lines[0].parameters.clone(),
         trials: lines.iter().map(|line| line.index).collect(),
         verdict: lines.iter().filter_map(|line| line.verdict).max(),

@@ -15,6 +15,8 @@ fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finish
     let mut outcome = outcome(vec![with_timeouts(snapshot(0, &vec![nanoseconds; count]), timeouts)]);
     outcome.of = 4;
     let kind = Of {
+        target: None,
+        cold: false,
         preset: None,
         parameters: vec![("load.pipeline".into(), ["1", "8"][index as usize % 2].into())],
         cell: index % 2,

@@ -35,6 +35,8 @@ impl Finished {
         Some(TrialLine {
             index: present.index,
             preset: kind.preset.clone(),
+            target: kind.target.clone(),
+            cold: kind.cold,
             parameters: kind.parameters.iter().cloned().collect(),
             cell: kind.cell,
             repeat: kind.repeat,
@@ -112,7 +114,7 @@ fn describe(line: &TrialLine) -> String {
 pub(super) fn names(line: &TrialLine) -> Vec<String> {
     let parameters = line.parameters.iter().map(|(field, value)| format!("{field}={value}"));
     let repeat = line.repeat.map(|repeat| format!("repeat {}", repeat + 1));
-    line.preset.iter().cloned().chain(parameters).chain(repeat).collect()
+    line.target.iter().chain(&line.preset).cloned().chain(parameters).chain(repeat).collect()
 }
 
 /// The verdict on all trials of `status`: that of the worst, with a reason for each that is not Valid. None if nothing was

@@ -1,5 +1,8 @@
+use serde_json::json;
+
 use super::super::repeats::{Experiment, Together, cells};
 use super::*;
+use crate::api::RedisBenchmark;
 use crate::api::status::{Artifact, VerificationResult};
 use crate::plan::MOST_TRIALS;
 use crate::report::conditions::{condition, find};
@@ -16,7 +19,7 @@ fn finished(trial: u32, of: u32) -> Finished {
     Finished::of_trial("sample", &trial, &plans, &outcome).unwrap()
 }
 
-fn subject(benchmark: &crate::api::RedisBenchmark) -> Subject<'_> {
+fn subject(benchmark: &RedisBenchmark) -> Subject<'_> {
     Subject {
         spec: &benchmark.spec,
         shards: benchmark.spec.shards.count,
@@ -120,11 +123,26 @@ fn long_lines(most: u32) -> Vec<TrialLine> {
     (0..most).map(line).collect()
 }
 
-#[test]
-fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
-    let benchmark = crate::api::read(&crate::sample::object()).unwrap();
-    let most = u32::try_from(MOST_TRIALS).unwrap();
-    let mut lines = long_lines(most);
+/// Lines of a comparison of eight targets, which has no swept fields, with 31 trials of each: in `lines`, target by target.
+fn compared(lines: Vec<TrialLine>) -> Vec<TrialLine> {
+    let line = |line: TrialLine| TrialLine {
+        target: Some(long_name(line.index % 8)),
+        cold: true,
+        parameters: [].into(),
+        cell: line.index % 8,
+        repeat: Some(line.index / 8),
+        ..line
+    };
+    lines.into_iter().map(line).collect()
+}
+
+fn long_name(target: u32) -> String {
+    format!("{}{target}", "t".repeat(31))
+}
+
+/// The status at the end of a run with these lines.
+fn largest(benchmark: &RedisBenchmark, mut lines: Vec<TrialLine>) -> RedisBenchmarkStatus {
+    let most = u32::try_from(lines.len()).unwrap();
     let mut last = finished(most - 1, most);
     let document: String = last.pieces.iter().map(|(_, piece)| piece.as_str()).collect();
     last.line = lines.pop();
@@ -135,7 +153,7 @@ fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
             config_map: format!("{}-result-{trial}", "n".repeat(46)),
         })
         .collect();
-    subject(&benchmark).over(&mut status, &last);
+    subject(benchmark).over(&mut status, &last);
     let mut together = Together::default();
     together.add(&document).unwrap();
     let mut experiment = Experiment::default();
@@ -143,12 +161,38 @@ fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
         experiment.add(cell, Some(&together)).unwrap();
     }
     experiment.tell(&mut status);
-    let cells = u64::from(most / 10);
-    // What there is no room for is counted, and in the artifact.
-    assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, cells);
     assert_eq!(crate::api::status_problems(&status), []);
     let bytes = serde_json::to_vec(&status).unwrap().len();
     assert!(bytes <= 256 << 10, "{bytes} bytes");
+    status
+}
+
+#[test]
+fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
+    let benchmark = crate::api::read(&crate::sample::object()).unwrap();
+    let most = u32::try_from(MOST_TRIALS).unwrap();
+    let status = largest(&benchmark, long_lines(most));
+    // What there is no room for is counted, and in the artifact.
+    assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, u64::from(most / 10));
+}
+
+#[test]
+fn the_largest_comparison_fits_as_well() {
+    let mut object = crate::sample::object();
+    let target = object["spec"]["targets"][0].clone();
+    let named = |index| {
+        let mut target = target.clone();
+        target["name"] = json!(long_name(index));
+        target
+    };
+    object["spec"]["targets"] = (0..8).map(named).collect();
+    object["spec"]["comparison"] = json!({"baseline": long_name(0)});
+    object["spec"]["repeats"] = json!({"count": 31});
+    let benchmark = crate::api::read(&object).unwrap();
+    let status = largest(&benchmark, compared(long_lines(248)));
+    assert_eq!(status.comparison.len(), 7);
+    assert!(status.comparison.iter().all(|one| one.metrics.len() == 5 && one.pairs == 31));
+    assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, 8);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use redisbench_benchmark::api::preset::PRESETS;
-use redisbench_benchmark::api::status::{CellResult, TrialLine, TrialOutcome, VerdictValue};
+use redisbench_benchmark::api::status::{CellResult, ComparisonResult, TrialLine, TrialOutcome, VerdictValue};
 use redisbench_benchmark::people::{count, latency, rate, share};
 
 use super::grid::{Cell, Grid};
@@ -11,11 +11,15 @@ use super::paint::{Paint, Style};
 
 /// The table of the trials that are over.
 pub fn table(trials: &[TrialLine], paint: Paint) -> String {
+    let with_targets = trials.iter().any(|trial| trial.target.is_some());
     let with_presets = trials.iter().any(|trial| trial.preset.is_some());
     let with_repeats = trials.iter().any(|trial| trial.repeat.is_some());
     let parameters: Vec<&String> = trials.first().map(|trial| trial.parameters.keys().collect()).unwrap_or_default();
     let with_misses = trials.iter().any(|trial| trial.misses > Some(0) || takes(trial));
     let mut heads = Vec::new();
+    if with_targets {
+        heads.push("target");
+    }
     if with_presets {
         heads.push("test");
     }
@@ -29,12 +33,15 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
     }
     heads.extend(["verdict", "limited by"]);
     let mut grid = Grid::new("Trial", &heads);
-    if with_presets {
-        grid = grid.left(1);
+    for column in 1..=usize::from(with_targets) + usize::from(with_presets) {
+        grid = grid.left(column);
     }
     grid = grid.left(heads.len() - 1).left(heads.len());
     for trial in trials {
         let mut row = vec![Cell::from((trial.index + 1).to_string())];
+        if with_targets {
+            row.push(known(trial.target.clone()));
+        }
         if with_presets {
             row.push(Cell::from(trial.preset.clone().unwrap_or_default()));
         }
@@ -60,11 +67,11 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
 
 /// The table of repeats: for each cell the mean with its interval, and how far the runs are apart.
 pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
-    let with_presets = cells.iter().any(|cell| cell.preset.is_some());
+    let with_presets = cells.iter().any(|cell| cell.preset.is_some() || cell.target.is_some());
     let parameters: Vec<&String> = cells.first().map(|cell| cell.parameters.keys().collect()).unwrap_or_default();
     let mut heads = Vec::new();
     if with_presets {
-        heads.push("test");
+        heads.push(if cells.iter().any(|cell| cell.target.is_some()) { "target" } else { "test" });
     }
     heads.extend(parameters.iter().map(|field| last_step(field)));
     heads.extend(["runs", "rate", "95 % of the mean", "best", "worst", "p99", "95 % of the mean", "p99 of all"]);
@@ -75,7 +82,8 @@ pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
     for cell in cells {
         let mut row = vec![Cell::from((cell.cell + 1).to_string())];
         if with_presets {
-            row.push(Cell::from(cell.preset.clone().unwrap_or_default()));
+            let names: Vec<_> = cell.target.iter().chain(&cell.preset).map(String::as_str).collect();
+            row.push(Cell::from(names.join(" ")));
         }
         row.extend(parameters.iter().map(|field| known(cell.parameters.get(*field).cloned())));
         row.push(Cell::from(cell.trials.len().to_string()));
@@ -94,6 +102,32 @@ pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
     let mut text = grid.text(paint);
     if left_out > 0 {
         let _ = writeln!(text, "{left_out} more cells are in the artifact experiment.json");
+    }
+    text
+}
+
+/// The table of a comparison: by target and metric, the ratio to the baseline and what it means.
+pub fn comparison(results: &[ComparisonResult], paint: Paint) -> String {
+    let mut text = String::new();
+    for result in results {
+        let title = format!("{} beside {}", result.target, result.baseline);
+        let mut grid = Grid::new(&title, &["ratio", "interval", "confidence", "outcome"]).left(4);
+        for metric in &result.metrics {
+            let ratio = |millionths: u64| format!("{:.4}", millionths as f64 / 1e6);
+            let interval = metric.low_millionths.zip(metric.high_millionths);
+            let mut outcome = format!("{:?}", metric.outcome);
+            if let Some(detectable) = metric.detectable_basis_points {
+                let _ = write!(outcome, ": could have shown {:.1} %", detectable as f64 / 100.0);
+            }
+            grid.row([
+                Cell::from(format!("{:?}", metric.metric)),
+                known(metric.ratio_millionths.map(ratio)),
+                known(interval.map(|(low, high)| format!("{} to {}", ratio(low), ratio(high)))),
+                Cell::from(format!("{} %", f64::from(metric.confidence_basis_points) / 100.0)),
+                Cell::from(outcome),
+            ]);
+        }
+        text.push_str(&grid.text(paint));
     }
     text
 }

@@ -144,3 +144,24 @@ fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
         format!("  repeats: {{count: 2}}\n  sweep: [{{field: workload.seed, values: [{}]}}]", values.join(", "));
     refused(&large, "126 values x 2 repeats make 252 trials, and 250 is the most");
 }
+
+#[test]
+fn targets_are_compared_in_turns() {
+    let (one, other) = (Redis::start(None), Redis::start(None));
+    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 2, duration: 1s";
+    let text =
+        manifest(&one, load, "  repeats: {count: 5}\n  comparison: {baseline: redis, minimumEffectBasisPoints: 1000}");
+    let second = format!("}}, {{name: other, type: Standalone, endpoints: ['{}']}}]\n  workload:", other.address());
+    let (status, stderr) = succeeded(&text.replacen("}]\n  workload:", &second, 1));
+    let targets: Vec<_> =
+        list(&status["trials"]).iter().map(|line| line["target"].as_str().unwrap().to_owned()).collect();
+    let expected = ["redis", "other", "other", "redis", "other", "redis", "redis", "other", "redis", "other"];
+    assert_eq!(targets, expected, "{stderr}");
+    assert_eq!((one.calls("get"), other.calls("get")), (2_000, 2_000));
+    let [found] = &list(&status["comparison"])[..] else { panic!("{status:#}") };
+    assert_eq!((found["target"].as_str(), found["baseline"].as_str()), (Some("other"), Some("redis")));
+    assert_eq!((number(&found["pairs"]), found["metrics"].as_array().unwrap().len()), (5, 5));
+    // Both were asked for the same rate, and gave it.
+    assert_eq!(found["outcome"], "NoDifference", "{found:#}");
+    assert_eq!(list(&status["repeats"]).len(), 2);
+}

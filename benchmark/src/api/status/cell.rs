@@ -17,6 +17,10 @@ pub struct CellResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub preset: Option<String>,
+    /// The target that they were against, of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub target: Option<String>,
     /// The swept fields, and what they were.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 3))]

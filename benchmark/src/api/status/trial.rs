@@ -33,6 +33,13 @@ pub struct TrialLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub preset: Option<String>,
+    /// The target that it was against, of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub target: Option<String>,
+    /// It is of the first block of a comparison, in which caches and processors may have been cold.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cold: bool,
     /// The fields of `spec.sweep`, and what they were.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 3))]

@@ -68,6 +68,8 @@ fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
             attempt: 1,
             start_at: None,
             parameters: BTreeMap::new(),
+            target: None,
+            cold: false,
             cell: index,
             repeat: None,
             mean_nanoseconds: None,
