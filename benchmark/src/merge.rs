@@ -3,6 +3,7 @@
 //! No sum can overflow: the conductor keeps only snapshots that pass [`Snapshot::check`], which bounds every number.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
@@ -289,17 +290,34 @@ fn due_before(plan: &ShardPlan, rate: &CumulativeRate, nanoseconds: u64) -> u64 
     all.saturating_sub(plan.shard.into()).div_ceil(plan.shards.max(1).into())
 }
 
+/// The completions of `outcome` in its common window: the length of a point, and those of each whole one.
+pub(crate) fn completions(outcome: &Outcome) -> (Duration, Vec<u64>) {
+    let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
+    let snapshots: Vec<&Snapshot> = snapshots.filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
+    let (from, to, interval) = common_window(&snapshots);
+    (Duration::from_nanos(interval), common_points(&snapshots, interval, from, to))
+}
+
+fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {
+    instant.saturating_sub(snapshot.window.start_nanoseconds)
+}
+
+/// From when and until when after the start all of them measured, and the longest point of their series.
+fn common_window(snapshots: &[&Snapshot]) -> (u64, u64, u64) {
+    let from = snapshots.iter().map(|s| since_start(s, s.window.measure_from_nanoseconds)).max().unwrap_or(0);
+    let to = snapshots.iter().map(|snapshot| since_start(snapshot, measured_until(snapshot))).min().unwrap_or(0);
+    let interval = snapshots.iter().map(|snapshot| snapshot.series.interval_nanoseconds).max().unwrap_or(0);
+    (from, to, interval)
+}
+
 /// Completions in the common window, from whole points of the series. A lost shard's live snapshot has none: the window
 /// and the rate are those of the others, unless there are no others.
 fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>) -> (Pace, Vec<u64>) {
     let with_series: Vec<&Snapshot> =
         snapshots.iter().copied().filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
     let snapshots = if with_series.is_empty() { snapshots } else { &with_series };
-    let since_start = |snapshot: &Snapshot, instant: u64| instant.saturating_sub(snapshot.window.start_nanoseconds);
-    let from = snapshots.iter().map(|s| since_start(s, s.window.measure_from_nanoseconds)).max().unwrap_or(0);
-    let to = snapshots.iter().map(|snapshot| since_start(snapshot, measured_until(snapshot))).min().unwrap_or(0);
+    let (from, to, interval) = common_window(snapshots);
     let window = to.saturating_sub(from);
-    let interval = snapshots.iter().map(|snapshot| snapshot.series.interval_nanoseconds).max().unwrap_or(0);
     let points = common_points(snapshots, interval, from, to);
     let covered = interval.saturating_mul(points.len() as u64);
     let mut looked_at = (from, to);

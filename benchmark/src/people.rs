@@ -53,6 +53,13 @@ pub fn share(part: u64, all: u64) -> String {
     format!("{} ({percent:.decimals$} %)", count(part))
 }
 
+/// Which of `of` trials it is, from index 0, such as `trial 2 of 10`; of a search `step 2`, for nobody knows how many there
+/// will be.
+pub fn place(index: u32, of: Option<u32>) -> String {
+    let nth = index.saturating_add(1);
+    of.map_or_else(|| format!("step {nth}"), |of| format!("trial {nth} of {of}"))
+}
+
 /// A length of time in whole seconds, such as `1m05s`.
 pub fn seconds(duration: Duration) -> String {
     let seconds = duration.as_secs();

@@ -3,6 +3,7 @@
 
 mod cells;
 mod preset;
+mod search;
 mod trials;
 
 use std::time::Duration;
@@ -12,6 +13,7 @@ use redisbench_wire::snapshot::Probe;
 
 use crate::api::{self, Validated};
 
+pub use search::{SearchTrial, Why, answer};
 pub use trials::{Kind, MOST_TRIALS, Plan, Trial, compile};
 
 /// Beyond the longest that a trial can take by its own timeouts.

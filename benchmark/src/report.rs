@@ -6,6 +6,7 @@ mod ending;
 mod finished;
 mod live;
 pub mod repeats;
+mod search;
 mod spread;
 pub mod thresholds;
 mod trials;

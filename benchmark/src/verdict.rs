@@ -234,7 +234,7 @@ fn shards(count: usize, outcome: &Outcome) -> String {
 /// Where 99 % is less than a request away from the whole, one request at the window's edge decides nothing. Poisson
 /// arrivals miss their mean by chance: what 5 standard deviations explain, which are as many roots of the number
 /// expected, is not missed.
-fn rate_is_met(spec: &Validated, merged: &Merged, target: u64) -> bool {
+pub(crate) fn rate_is_met(spec: &Validated, merged: &Merged, target: u64) -> bool {
     let achieved = merged.pace.mean;
     let in_window = |rate: u64| u128::from(rate) * u128::from(merged.pace.window_nanoseconds);
     let chance = match spec.load {

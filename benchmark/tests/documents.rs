@@ -30,6 +30,7 @@ fn links_lead_somewhere() {
         "docs/coming-from.md",
         "docs/measurement.md",
         "docs/security.md",
+        "docs/statistics.md",
         "docs/testing.md",
     ] {
         let text = read(document);

@@ -138,11 +138,11 @@ async fn measure(
     };
     let shards = Shards::start(&setting).await?;
     let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);
-    let mut trials = order.plan.trials().iter().peekable();
     let mut repeats = Repeats::default();
-    let (outcome, plans, trial, aborted) = loop {
-        // A plan has one trial at least.
-        let trial = trials.next().context("there is no trial")?;
+    // A plan has one trial at least.
+    let mut next = order.plan.trial(0, &[]);
+    let (outcome, finished, aborted) = loop {
+        let trial = next.context("there is no trial")?;
         let plans = trial.plans(&run);
         let config = ConductorConfig {
             epoch: EPOCH,
@@ -162,27 +162,28 @@ async fn measure(
         let (outcome, aborted) =
             follow(&mut benchmark, config, Arc::clone(&calls), presence, interrupts, display).await;
         outcome.unacknowledged().for_each(|shard| shards.stop_one(shard.shard));
-        if trials.peek().is_none() || aborted || outcome.ending != Ending::Completed {
-            break (outcome, plans, trial, aborted && trials.peek().is_some());
-        }
-        let finished = Finished::of_trial(order.name(), trial, &plans, &outcome)?;
+        let finished = Finished::of_trial(order.name(), &trial, &plans, &outcome)?;
+        let lines = benchmark.status.as_ref().map_or(&[][..], |status| &status.trials);
+        next = order.plan.following(lines, &finished);
+        let Some(following) = next.as_ref().filter(|_| !aborted && outcome.ending == Ending::Completed) else {
+            break (outcome, finished, aborted && next.is_some());
+        };
         repeats.add(&finished)?;
         let mut status = benchmark.status.take().unwrap_or_default();
-        let next = trials.peek().map_or(0, |next| next.spec.shards.count);
-        let (_, message) = subject(&benchmark, next, Timestamp::now()).next_trial(&mut status, &finished);
+        let shards = following.spec.shards.count;
+        let (_, message) = subject(&benchmark, shards, Timestamp::now()).next_trial(&mut status, &finished);
         benchmark.status = Some(status);
         display.note(&message);
     };
     // Shards that do not go by themselves are stopped below.
     let _ = tokio::time::timeout(RELEASE, release(EPOCH, calls, shards.presence())).await;
     let ended = shards.stop().await;
-    let finished = Finished::of_trial(order.name(), trial, &plans, &outcome)?;
     if let Some(cleanup) = &finished.cleanup {
         display.note(&cleanup.summary());
     }
     let mut status = benchmark.status.take().unwrap_or_default();
     let ending = if aborted && finished.ending == Ending::Completed { &Ending::Aborted } else { &finished.ending };
-    subject(&benchmark, trial.spec.shards.count, Timestamp::now()).over_as(&mut status, &finished, ending);
+    subject(&benchmark, finished.shards.desired, Timestamp::now()).over_as(&mut status, &finished, ending);
     repeats.add(&finished)?;
     repeats.tell(&mut status)?;
     let failed = status.phase == Phase::Failed;

@@ -83,7 +83,7 @@ impl Display {
 fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> String {
     let mut parts = vec![format!("{:?}", status.phase)];
     let several = status.trial.as_ref().filter(|trial| trial.of > 1 && !status.phase.is_terminal());
-    parts.extend(several.map(|trial| format!("trial {} of {}", trial.index + 1, trial.of)));
+    parts.extend(several.map(|trial| people::place(trial.index, spec.search.is_none().then_some(trial.of))));
     let progress = status.progress.unwrap_or_default();
     match status.phase {
         Phase::Running => {

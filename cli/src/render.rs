@@ -10,6 +10,7 @@ mod topology;
 mod trials;
 mod verification;
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
 
 use anyhow::Context as _;
@@ -53,6 +54,9 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
         }
         if !status.trials.is_empty() {
             text.push_str(&trials::table(&status.trials, paint));
+            if let Some(search) = &status.search {
+                let _ = writeln!(text, "\nSearch: {}", search.message);
+            }
         }
         text.push_str(&trials::comparison(&status.comparison, paint));
         if !status.repeats.is_empty() {

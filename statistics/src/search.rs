@@ -15,7 +15,10 @@
 
 mod judge;
 
-pub use judge::{Failure, Judgement, Measured, Objective, Observed, Unusable, backlog, judge, shortest};
+pub use judge::{
+    ACHIEVED, DISCARDED, Failure, Judgement, Measured, Objective, Observed, SHORTEST, Unusable, backlog, judge,
+    shortest,
+};
 
 /// Fresh trials in a row that the answer must pass.
 pub const CONFIRMATIONS: u32 = 3;

@@ -20,6 +20,7 @@ mod rules;
 pub mod safety;
 mod schema;
 pub mod script;
+pub mod search;
 pub mod spec;
 pub mod status;
 pub mod target;

@@ -372,11 +372,12 @@ pub(super) const RULES: &[Rule] = &[
         field: Some(".compressibilityPercent"),
     },
     Rule {
-        at: "spec.load",
-        condition: "self.type != 'OpenLoop' || has(self.openLoop) || (has(self.stages) && self.stages.size() > 0)",
-        message: "openLoop must be set for type OpenLoop, such as openLoop: {rate: 10000}",
+        at: "spec",
+        condition: "self.load.type != 'OpenLoop' || has(self.load.openLoop) || has(self.search) || \
+                    (has(self.load.stages) && self.load.stages.size() > 0)",
+        message: "load.openLoop must be set for type OpenLoop, such as openLoop: {rate: 10000}",
         expression: None,
-        field: None,
+        field: Some(".load"),
     },
     Rule {
         at: "spec.load",
@@ -396,11 +397,93 @@ pub(super) const RULES: &[Rule] = &[
         field: None,
     },
     Rule {
-        at: "spec.load",
-        condition: "!has(self.openLoop) || has(self.openLoop.rate) || (has(self.stages) && self.stages.size() > 0)",
-        message: "openLoop.rate must be set, such as 10000, or stages",
+        at: "spec",
+        condition: "!has(self.load.openLoop) || has(self.load.openLoop.rate) || has(self.search) || \
+                    (has(self.load.stages) && self.load.stages.size() > 0)",
+        message: "load.openLoop.rate must be set, such as 10000, or stages",
         expression: None,
-        field: Some(".openLoop"),
+        field: Some(".load"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.search) || (self.load.type == 'OpenLoop' && \
+                    (!has(self.load.openLoop) || !has(self.load.openLoop.rate)) && \
+                    (!has(self.load.stages) || self.load.stages.size() == 0))",
+        message: "search says the rate: load.type must be OpenLoop, and neither openLoop.rate nor stages may be set",
+        expression: None,
+        field: Some(".load"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.search) || (!has(self.load.requests) && !has(self.load.requestsPerConnection))",
+        message: "load.requests must not be set with search, whose steps go by time: load.duration makes them longer",
+        expression: None,
+        field: Some(".load"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.search) || !has(self.workload.preset) || self.workload.preset.size() == 0",
+        message: "workload.preset must not be set with search, which is about one load: name operations instead",
+        expression: None,
+        field: Some(".workload"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.search) || !has(self.thresholds) || self.thresholds.size() == 0",
+        message: "thresholds must not be set with search, which goes beyond what holds: search.objective takes their place",
+        expression: None,
+        field: Some(".thresholds"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.search) || self.repeats.count == 1",
+        message: "repeats.count must be 1 with search, which confirms its answer by three fresh trials itself: remove repeats \
+                  or search",
+        expression: None,
+        field: Some(".repeats"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.search) || !has(self.comparison)",
+        message: "comparison must not be set with search: make a benchmark of each target and search in each, or remove one of \
+                  them",
+        expression: None,
+        field: Some(".comparison"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.search) || !has(self.sweep) || self.sweep.size() == 0",
+        message: "sweep must not be set with search: make a benchmark of each value and search in each, or remove one of them",
+        expression: None,
+        field: Some(".sweep"),
+    },
+    Rule {
+        at: "spec.search.rate",
+        condition: "self.min <= self.max",
+        message: "max must be at least min",
+        expression: None,
+        field: Some(".max"),
+    },
+    Rule {
+        at: "spec.search.objective",
+        condition: "(self.metric == 'ResponseTime') == has(self.quantile) && (self.metric == 'ResponseTime') == has(self.max)",
+        message: "quantile and max must be set for metric ResponseTime, such as quantile: \"0.99\" and max: 2ms, and for no other",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec.search.objective",
+        condition: "(self.metric == 'ErrorRate') == has(self.maxBasisPoints)",
+        message: "maxBasisPoints must be set for metric ErrorRate, such as 10, and for no other",
+        expression: None,
+        field: None,
+    },
+    Rule {
+        at: "spec.search.objective",
+        condition: "(self.metric == 'AchievedRate') == has(self.minBasisPoints)",
+        message: "minBasisPoints must be set for metric AchievedRate, such as 9990, and for no other",
+        expression: None,
+        field: None,
     },
     Rule {
         at: "spec.load",

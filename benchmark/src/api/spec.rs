@@ -13,6 +13,7 @@ use super::duration::GoDuration;
 use super::experiment::{RepeatsSpec, SweepOrder, SweepSpec};
 pub use super::measurement::{BreakdownKind, MeasurementSpec};
 use super::safety::SafetySpec;
+use super::search::SearchSpec;
 use super::status::RedisBenchmarkStatus;
 use super::target::TargetSpec;
 use super::template::ShardTemplate;
@@ -88,6 +89,9 @@ pub struct RedisBenchmarkSpec {
     /// In which order the combinations of `sweep` are run. Default `Random`.
     #[serde(default)]
     pub sweep_order: SweepOrder,
+    /// Searches the highest rate at which an objective holds, instead of measuring at one. Not set by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchSpec>,
     /// The pods that make the load.
     #[serde(default)]
     pub shards: ShardsSpec,

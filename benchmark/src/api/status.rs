@@ -3,6 +3,7 @@
 mod cell;
 mod comparison;
 mod result;
+mod search;
 mod shard;
 mod threshold;
 mod topology;
@@ -20,6 +21,7 @@ pub use result::{
     Bandwidth, Beyond, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole,
     OperationResult, PreloadResult, Requests, ServerResult, Throughput, TrialResult, Truncated,
 };
+pub use search::{SearchEnding, SearchResult, SearchStep, StepOutcome};
 pub use shard::{ShardOutcome, ShardResult};
 pub use threshold::{ThresholdOutcome, ThresholdStatus};
 pub use topology::{ChangeKind, TopologyChange, TopologyStatus, Unavailability};
@@ -93,6 +95,9 @@ pub struct RedisBenchmarkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 7))]
     pub comparison: Vec<ComparisonResult>,
+    /// What a search found, once it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchResult>,
     /// Where the whole result is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]

@@ -44,6 +44,10 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         Ok(value) => schema::check(&crd::schema()["properties"]["spec"], &value, "spec", &mut problems),
         Err(error) => problems.push(Problem::new("spec", "", format!("cannot be written as JSON: {error}"))),
     }
+    if spec.search.is_some() {
+        // Of each step a spec without it is made first: see `plan::compile`.
+        problems.push(Problem::new("spec.search", "", "is more than one trial"));
+    }
     let target = spec.targets.first().map(|target| target::check(target, &mut problems));
     let workload = check_workload(spec, &mut problems);
     let load = load::check_load(&spec.load, &mut problems);

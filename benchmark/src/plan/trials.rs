@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use redisbench_statistics::search::MOST_STEPS;
 use redisbench_wire::plan::{ShardPlan, Target};
 use sha2::{Digest as _, Sha256};
 
 use super::cells::{self, Cell, Complaints, Turn};
+use super::search::{SearchPlan, SearchTrial};
 use super::{plans_of, preset, shard_plan};
+use crate::api::status::TrialLine;
 use crate::api::{Problem, RedisBenchmarkSpec, Validated, validate};
+use crate::people;
+use crate::report::Finished;
 
 /// The most trials of a benchmark. Its status has a line for each, and must fit into what the API server keeps.
 pub const MOST_TRIALS: u64 = 250;
@@ -15,8 +20,10 @@ pub const MOST_TRIALS: u64 = 250;
 /// All trials of a benchmark, in the order in which they run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// At least one.
+    /// At least one; of a search the first.
     trials: Vec<Trial>,
+    /// Where the others come from, if it is a search, and the time between two of them.
+    search: Option<(SearchPlan, Duration)>,
     hash: String,
 }
 
@@ -25,7 +32,7 @@ pub struct Plan {
 pub struct Trial {
     /// Its place in the plan, from 0.
     pub index: u32,
-    /// How many trials the plan has.
+    /// How many trials the plan has; of a search, the most that it may have.
     pub of: u32,
     /// What it is one of.
     pub kind: Kind,
@@ -33,6 +40,8 @@ pub struct Trial {
     pub spec: Validated,
     /// How long nobody has a connection before it.
     pub interval: Duration,
+    /// What it is as a step of a search.
+    pub search: Option<SearchTrial>,
 }
 
 /// What a trial is among the others.
@@ -75,6 +84,9 @@ struct Draft {
 /// more than [`MOST_TRIALS`].
 pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Problem>> {
     let interval = cells::check(spec)?;
+    if spec.search.is_some() {
+        return Ok(Plan::of_search(SearchPlan::compile(spec, name)?, interval));
+    }
     let base = Cell::only(spec);
     // What stands in the spec must be right by itself, as the API server judges it.
     let several =
@@ -165,17 +177,28 @@ impl Plan {
         let of = u32::try_from(drafts.len()).unwrap_or(u32::MAX);
         let place = |(index, draft): (u32, Draft)| {
             let Draft { kind, spec } = draft;
-            Trial { index, of, kind, spec, interval: if index == 0 { Duration::ZERO } else { interval } }
+            let interval = if index == 0 { Duration::ZERO } else { interval };
+            Trial { index, of, kind, spec, interval, search: None }
         };
         let trials: Vec<_> = (0..).zip(drafts).map(place).collect();
-        let hash = hash(&trials);
-        Self { trials, hash }
+        let hash = hash(&trials, None);
+        Self { trials, search: None, hash }
+    }
+
+    fn of_search(search: SearchPlan, interval: Duration) -> Self {
+        let trials = vec![step(0, search.first(), interval)];
+        let search = Some((search, interval));
+        let hash = hash(&trials, search.as_ref());
+        Self { trials, search, hash }
     }
 
     /// The same trials against another target.
     pub fn retarget(&mut self, change: impl Fn(&mut Target)) {
         self.trials.iter_mut().for_each(|trial| change(&mut trial.spec.target));
-        self.hash = hash(&self.trials);
+        if let Some((search, _)) = &mut self.search {
+            search.retarget(change);
+        }
+        self.hash = hash(&self.trials, self.search.as_ref());
     }
 
     /// All of them, in their order.
@@ -183,14 +206,27 @@ impl Plan {
         &self.trials
     }
 
-    /// The trial at `index`.
-    pub fn trial(&self, index: u32) -> Option<&Trial> {
-        self.trials.get(index as usize)
+    /// The trial at `index`, once those of `lines` are over; only a search makes something of these. None if there is no
+    /// such trial.
+    pub fn trial(&self, index: u32, lines: &[TrialLine]) -> Option<Trial> {
+        let Some((search, interval)) = &self.search else { return self.trials.get(index as usize).cloned() };
+        let before: Vec<_> = lines.iter().filter(|line| line.index < index).cloned().collect();
+        let follows = before.len() == index as usize && before.len() < MOST_STEPS;
+        follows.then(|| search.next(&before)).flatten().map(|next| step(index, next, *interval))
     }
 
-    /// How many there are.
+    /// The trial that comes after `finished`, which is over as planned, and after those of `lines`; none if it was the last.
+    pub fn following(&self, lines: &[TrialLine], finished: &Finished) -> Option<Trial> {
+        let index =
+            finished.line.as_ref().map(|line| line.index).or(finished.trial.as_ref().map(|trial| trial.index))?;
+        let mut lines: Vec<_> = lines.iter().filter(|line| line.index < index).cloned().collect();
+        lines.extend(finished.line.clone());
+        self.trial(index.checked_add(1)?, &lines)
+    }
+
+    /// How many there are; of a search, at most.
     pub fn count(&self) -> u32 {
-        u32::try_from(self.trials.len()).unwrap_or(u32::MAX)
+        self.trials.first().map_or(0, |trial| trial.of)
     }
 
     /// Says which plan it is: two plans with one hash run the same.
@@ -212,7 +248,9 @@ impl Plan {
             let measured = trial.spec.warmup + trial.spec.bound.longest();
             trial.interval + shards.prepare_timeout + measured + shards.collect_timeout
         };
-        self.trials.iter().map(longest).sum()
+        let sum: Duration = self.trials.iter().map(longest).sum();
+        // The first step of a search is at the lowest rate, and the longest.
+        self.search.as_ref().map_or(sum, |(_, interval)| (sum + *interval) * self.count())
     }
 }
 
@@ -227,14 +265,27 @@ impl Trial {
         if self.of == 1 {
             return String::new();
         }
-        let place = format!("trial {} of {}", self.index + 1, self.of);
+        let place = match &self.search {
+            Some(search) => format!("{} at {}", people::place(self.index, None), people::rate(search.rate)),
+            None => people::place(self.index, Some(self.of)),
+        };
         std::iter::once(place).chain(self.kind.parts()).collect::<Vec<_>>().join(", ")
     }
 }
 
+fn step(index: u32, (search, spec): (SearchTrial, Validated), interval: Duration) -> Trial {
+    let of = u32::try_from(MOST_STEPS).unwrap_or(u32::MAX);
+    let interval = if index == 0 { Duration::ZERO } else { interval };
+    Trial { index, of, kind: Kind::default(), spec, interval, search: Some(search) }
+}
+
 /// Over what the first shard does in each trial: the other shards' plans follow from it.
-fn hash(trials: &[Trial]) -> String {
+fn hash(trials: &[Trial], search: Option<&(SearchPlan, Duration)>) -> String {
     let mut hasher = Sha256::new();
+    if let Some((search, interval)) = search {
+        hasher.update(search.identity());
+        hasher.update(interval.as_nanos().to_le_bytes());
+    }
     for trial in trials {
         hasher.update(shard_plan(&trial.spec, "", trial.index, 0).hash());
         hasher.update(trial.interval.as_nanos().to_le_bytes());

@@ -4,7 +4,7 @@ use super::comparison::set_comparison;
 use super::conditions::{Conditions, Truth, condition, find, reason};
 use super::repeats::set_repeats;
 use super::trials::{add_line, turning_point, worst};
-use super::{Finished, Subject, thresholds, verification};
+use super::{Finished, Subject, search, thresholds, verification};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{Phase, Summary, Verdict, VerdictValue};
 use crate::conductor::Ending;
@@ -40,6 +40,9 @@ impl Subject<'_> {
             (status.result, status.verdict) = (None, worst(&status.trials, finished.of));
             let verdict = status.verdict.as_ref().map(|verdict| format!("{:?}", verdict.value));
             summary = Summary { shards: summary.shards, verdict, ..Summary::default() };
+            let answer = crate::plan::answer(self.spec, &status.trials);
+            status.search = answer.map(|answer| search::result(&answer, status.trials.len()));
+            summary.rate = status.search.as_ref().and_then(|found| found.last_good_per_second).map(people::rate);
         } else {
             status.result.clone_from(&finished.result);
             status.verdict.clone_from(&finished.verdict);
@@ -52,7 +55,7 @@ impl Subject<'_> {
             }
             Ending::Failed(failure) if several => {
                 let index = finished.trial.as_ref().or(status.trial.as_ref()).map_or(0, |trial| trial.index);
-                let message = format!("trial {} of {}: {}", index.saturating_add(1), finished.of, failure.message);
+                let message = format!("{}: {}", self.place(index, finished.of), failure.message);
                 (Phase::Failed, failure.reason.as_str(), message)
             }
             Ending::Failed(failure) => (Phase::Failed, failure.reason.as_str(), failure.message.clone()),
@@ -85,7 +88,7 @@ impl Subject<'_> {
         if trial.index > 0 && known > badness(truth.as_str()) {
             return;
         }
-        let message = format!("trial {} of {}: {message}", trial.index.saturating_add(1), finished.of);
+        let message = format!("{}: {message}", self.place(trial.index, finished.of));
         Conditions::new(status, self.generation, self.now).set(condition::VERIFIED, truth, why, &message);
     }
 
@@ -140,6 +143,9 @@ fn measured(finished: &Finished) -> String {
 /// All trials in a sentence.
 fn all_measured(status: &RedisBenchmarkStatus) -> String {
     let verdict = status.verdict.as_ref().map(|verdict| format!(", the worst verdict {:?}", verdict.value));
+    if let Some(search) = &status.search {
+        return format!("{} in {} steps{}", search.message, status.trials.len(), verdict.unwrap_or_default());
+    }
     let found = turning_point(&status.trials).map(|found| format!("; {found}"));
     format!(
         "{} trials measured to the end{}{}",

@@ -8,7 +8,7 @@ use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::{self, Load, ShardPlan};
 use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Tally};
 
-use super::{STATUS_BYTES, thresholds, trial, verification};
+use super::{STATUS_BYTES, search, thresholds, trial, verification};
 use crate::api::Validated;
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 use crate::api::status::{
@@ -82,6 +82,11 @@ impl Finished {
     pub fn of_trial(name: &str, trial: &Trial, plans: &[ShardPlan], outcome: &Outcome) -> Result<Self, FinishError> {
         let mut finished = Self::of(name, &trial.spec, plans, outcome)?;
         finished.line = finished.line_of(&trial.kind);
+        if let (Some(line), Some(step), Some(verdict)) = (&mut finished.line, &trial.search, &finished.verdict)
+            && let Some(merged) = merge(plans, outcome)?
+        {
+            line.search = Some(search::step(step, &trial.spec, outcome, &merged, verdict));
+        }
         Ok(finished)
     }
 

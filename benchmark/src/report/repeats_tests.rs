@@ -22,7 +22,7 @@ fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finish
         cell: index % 2,
         repeat: Some(index / 2),
     };
-    let trial = plan::Trial { index, of: 4, kind, spec, interval: std::time::Duration::ZERO };
+    let trial = plan::Trial { index, of: 4, kind, spec, interval: std::time::Duration::ZERO, search: None };
     Finished::of_trial("sample", &trial, &plans, &outcome).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use super::conditions::reason;
 use super::repeats::set_repeats;
-use super::{Finished, Subject, thresholds, trial};
+use super::{Finished, Subject, search, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{
     LimitedBy, Phase, ReasonKind, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome, TrialRequests,
@@ -40,6 +40,7 @@ impl Finished {
             parameters: kind.parameters.iter().cloned().collect(),
             cell: kind.cell,
             repeat: kind.repeat,
+            search: None,
             state: match self.ending {
                 Ending::Completed => TrialOutcome::Completed,
                 Ending::Aborted => TrialOutcome::Aborted,
@@ -86,9 +87,22 @@ impl Subject<'_> {
         status.synchronization = None;
         status.shards = Some(ShardCounts { desired, ..ShardCounts::default() });
         status.summary = Some(Summary { shards: Some(format!("0/{desired}")), ..Summary::default() });
-        self.in_progress(status, &format!("{} of {} trials are over", index.saturating_add(1), finished.of));
+        self.in_progress(status, &self.so_many_are_over(index.saturating_add(1), finished.of));
         let line = status.trials.last().map(describe).unwrap_or_default();
-        (reason::TRIAL_OVER.to_owned(), format!("trial {} of {}{line}", index.saturating_add(1), finished.of))
+        (reason::TRIAL_OVER.to_owned(), format!("{}{line}", self.place(index, finished.of)))
+    }
+
+    /// Which trial it is, for people.
+    pub(super) fn place(&self, index: u32, of: u32) -> String {
+        people::place(index, self.spec.search.is_none().then_some(of))
+    }
+
+    fn so_many_are_over(&self, count: u32, of: u32) -> String {
+        match (&self.spec.search, count) {
+            (None, count) => format!("{count} of {of} trials are over"),
+            (Some(_), 1) => "1 step of the search is over".to_owned(),
+            (Some(_), count) => format!("{count} steps of the search are over"),
+        }
     }
 }
 
@@ -104,6 +118,9 @@ pub(super) fn add_line(status: &mut RedisBenchmarkStatus, finished: &Finished) {
 fn describe(line: &TrialLine) -> String {
     let mut parts = vec![String::new()];
     parts.extend(names(line));
+    parts.extend(
+        line.search.as_ref().map(|step| format!("{:?} at {}", step.outcome, people::rate(step.rate_per_second))),
+    );
     parts.extend(line.achieved_per_second.map(people::rate));
     parts.extend(line.p99_nanoseconds.map(|p99| format!("p99 {}", people::latency(p99))));
     parts.extend(line.verdict.map(|verdict| format!("verdict {verdict:?}")));
@@ -120,9 +137,11 @@ pub(super) fn names(line: &TrialLine) -> Vec<String> {
 /// The verdict on all trials of `status`: that of the worst, with a reason for each that is not Valid. None if nothing was
 /// measured.
 pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
-    let value = trials.iter().filter_map(|line| line.verdict).max()?;
-    let mut doubtful: Vec<_> = trials
-        .iter()
+    // Of a search in which nothing passed, all steps count.
+    let passed = trials.iter().any(|line| search::counts(line.search.as_ref()));
+    let trials = || trials.iter().filter(|line| !passed || search::counts(line.search.as_ref()));
+    let value = trials().filter_map(|line| line.verdict).max()?;
+    let mut doubtful: Vec<_> = trials()
         .filter_map(|line| Some((line, line.verdict.filter(|verdict| *verdict > VerdictValue::Valid)?)))
         .collect();
     doubtful.sort_by_key(|(line, verdict)| (std::cmp::Reverse(*verdict), line.index));
@@ -130,8 +149,8 @@ pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
         reason: ReasonKind::Trial,
         severity,
         message: format!(
-            "trial {} of {of}{}: {}",
-            line.index + 1,
+            "{}{}: {}",
+            people::place(line.index, line.search.is_none().then_some(of)),
             names(line).into_iter().map(|name| format!(", {name}")).collect::<String>(),
             line.why.as_deref().unwrap_or("no reason is known")
         ),

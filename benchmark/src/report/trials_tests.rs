@@ -15,7 +15,7 @@ fn finished(trial: u32, of: u32) -> Finished {
     let mut outcome = outcome(vec![snapshot(0, &[1_450_000; 10_000])]);
     outcome.of = of;
     let kind = Kind { preset: Some("get".into()), ..Kind::default() };
-    let trial = crate::plan::Trial { index: trial, of, kind, spec, interval: std::time::Duration::ZERO };
+    let trial = crate::plan::Trial { index: trial, of, kind, spec, interval: std::time::Duration::ZERO, search: None };
     Finished::of_trial("sample", &trial, &plans, &outcome).unwrap()
 }
 

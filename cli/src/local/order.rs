@@ -151,7 +151,7 @@ impl Order {
         metadata.uid = Some(run.to_owned());
         metadata.generation = Some(GENERATION);
         metadata.creation_timestamp = Some(Time(now));
-        let shards = self.plan.trial(0).map_or(self.validated.shards.count, |first| first.spec.shards.count);
+        let shards = self.plan.trial(0, &[]).map_or(self.validated.shards.count, |first| first.spec.shards.count);
         let subject = Subject { spec: &self.benchmark.spec, shards, generation: Some(GENERATION), now };
         let status = benchmark.status.insert(RedisBenchmarkStatus::default());
         status.observed_generation = Some(GENERATION);

@@ -12,6 +12,7 @@ mod experiments;
 mod haproxy;
 mod local;
 mod presets;
+mod search;
 mod seeds;
 #[path = "../../../loadgen/tests/support/mod.rs"]
 mod servers;

@@ -55,7 +55,7 @@ impl Subject<'_> {
     }
 
     fn shards_of(&self, index: u32) -> u32 {
-        let trial = self.plan.and_then(|plan| plan.trial(index));
+        let trial = self.plan.and_then(|plan| plan.trial(index, &self.status.trials));
         trial.map_or(self.spec.shards.count, |trial| trial.spec.shards.count)
     }
 
@@ -381,7 +381,9 @@ fn plan_changed(subject: &Subject<'_>, index: u32) -> Option<String> {
             "this operator makes other trials of the spec than those that run ({of} of them); {way_out}"
         ));
     }
-    plan.trial(index).is_none().then(|| format!("the status speaks of trial {index}, which does not exist; {way_out}"))
+    plan.trial(index, &subject.status.trials)
+        .is_none()
+        .then(|| format!("the status speaks of trial {index}, which does not exist; {way_out}"))
 }
 
 /// No task conducts this run: another process did, or it was suspended.

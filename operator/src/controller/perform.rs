@@ -6,11 +6,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource as _};
-use redisbench_benchmark::api::status::TrialStatus;
+use redisbench_benchmark::api::status::{TrialLine, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus, spec};
 use redisbench_benchmark::conductor::{ConductorConfig, ConductorLimits, OnLost, StartRecord};
 use redisbench_benchmark::credential::RunCredential;
-use redisbench_benchmark::plan::Plan;
+use redisbench_benchmark::plan::{Plan, Trial};
 use redisbench_benchmark::report::conditions::reason;
 use redisbench_benchmark::report::thresholds;
 use redisbench_benchmark::threshold::Standing;
@@ -38,8 +38,8 @@ impl Performer<'_> {
             Err(ReconcileError::Apply(error)) if error.is_namespace_going() => {
                 // Kubernetes deletes the pods of a namespace before its Jobs, and a Job holds on to pods that it may
                 // retry: without us the namespace would stay for as long as the run.
-                self.act(&Action::StopConducting).await?;
-                self.act(&Action::DeleteChildren).await?;
+                self.act(&Action::StopConducting, &[]).await?;
+                self.act(&Action::DeleteChildren, &[]).await?;
                 Ok(None)
             }
             other => other,
@@ -48,7 +48,7 @@ impl Performer<'_> {
 
     async fn carry_out(&self, decision: &Decision) -> Result<Option<Duration>, ReconcileError> {
         let shared = &self.context.shared;
-        self.act_all(&decision.before).await?;
+        self.act_all(&decision.before, &decision.status.trials).await?;
         let old = self.benchmark.status.clone().unwrap_or_default();
         let changed = old != decision.status || self.benchmark.status.is_none();
         let put_off = changed && !is_urgent(&old, &decision.status) && !shared.memory.may_write();
@@ -69,7 +69,7 @@ impl Performer<'_> {
                 }
             }
         }
-        let after = self.act_all(&decision.after).await;
+        let after = self.act_all(&decision.after, &decision.status.trials).await;
         // The status says it already, so it is not decided again: what fails after it must not swallow the news.
         events::publish(&shared.recorder, &self.benchmark.object_ref(&()), &notices).await;
         after?;
@@ -95,14 +95,15 @@ impl Performer<'_> {
         written
     }
 
-    async fn act_all(&self, actions: &[Action]) -> Result<(), ReconcileError> {
+    /// `lines` are those of the trials that are over: what the next trial is may depend on them.
+    async fn act_all(&self, actions: &[Action], lines: &[TrialLine]) -> Result<(), ReconcileError> {
         for action in actions {
-            self.act(action).await?;
+            self.act(action, lines).await?;
         }
         Ok(())
     }
 
-    async fn act(&self, action: &Action) -> Result<(), ReconcileError> {
+    async fn act(&self, action: &Action, lines: &[TrialLine]) -> Result<(), ReconcileError> {
         let shared = &self.context.shared;
         let applier = Applier { run: self.run, client: &shared.client };
         let uid = &self.run.uid;
@@ -114,7 +115,10 @@ impl Performer<'_> {
                 shared.memory.set_cleared(uid, false);
                 self.create_children(&applier).await?;
             }
-            Action::Conduct { epoch, trial, resume, attempts } => self.conduct(*epoch, *trial, *resume, *attempts)?,
+            Action::Conduct { epoch, trial, resume, attempts } => {
+                let Some(trial) = self.plan.and_then(|plan| plan.trial(*trial, lines)) else { return Ok(()) };
+                self.conduct(*epoch, trial, *resume, *attempts)?;
+            }
             Action::StopConducting => shared.conducts.stop(uid),
             Action::Abort => {
                 if let Some(conduct) = shared.conducts.get(uid) {
@@ -191,11 +195,10 @@ impl Performer<'_> {
     fn conduct(
         &self,
         epoch: u64,
-        trial: u32,
+        trial: Trial,
         resume: Option<StartRecord>,
         attempts: u32,
     ) -> Result<(), ReconcileError> {
-        let Some(trial) = self.plan.and_then(|plan| plan.trial(trial)) else { return Ok(()) };
         let shared = &self.context.shared;
         let (spec, plans) = (&trial.spec, trial.plans(&self.run.id));
         let config = ConductorConfig {
@@ -220,7 +223,7 @@ impl Performer<'_> {
             standings: self.standings(trial.index, resume),
             wall_clock: shared.surroundings.wall_clock.clone(),
         };
-        let (of_plan, run) = (trial.clone(), self.run.clone());
+        let (index, of, run) = (trial.index, trial.of, self.run.clone());
         let wake = self.context.wake.clone();
         let reference = ObjectRef::new(&self.run.benchmark).within(&self.run.namespace);
         shared.conducts.start(Score {
@@ -232,10 +235,10 @@ impl Performer<'_> {
                 name: self.run.benchmark.clone(),
                 uid: self.run.uid.clone(),
                 epoch,
-                trial: trial.index,
-                of: trial.of,
+                trial: index,
+                of,
             },
-            finish: Box::new(move |outcome| Finished::of(&run, &of_plan, &plans, &outcome)),
+            finish: Box::new(move |outcome| Finished::of(&run, &trial, &plans, &outcome)),
             // When the queue is full, reconciling comes by itself soon enough.
             wake: Arc::new(move || drop(wake.try_send(reference.clone()))),
             run: self.run.clone(),

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LimitedBy, Requests, VerdictValue, is_zero};
+use super::{LimitedBy, Requests, SearchStep, VerdictValue, is_zero};
 
 /// The present or last trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -14,7 +14,7 @@ use super::{LimitedBy, Requests, VerdictValue, is_zero};
 pub struct TrialStatus {
     /// Counts from 0.
     pub index: u32,
-    /// How many trials the run has.
+    /// How many trials the run has; with a search, at most.
     pub of: u32,
     /// Which try at this trial, from 1; 0 before the first.
     pub attempt: u32,
@@ -51,6 +51,9 @@ pub struct TrialLine {
     /// Which repeat of its cell it is, from 0. Not set if there is one only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
+    /// What it was as a step of a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchStep>,
     /// How it ended.
     pub state: TrialOutcome,
     /// Which try it was, from 1.

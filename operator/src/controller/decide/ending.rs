@@ -66,7 +66,9 @@ pub(super) fn over(
     };
     let report = &finished.report;
     let index = subject.status.trial.as_ref().map_or(0, |trial| trial.index);
-    let next = Some(index.saturating_add(1)).filter(|next| *next < report.of && report.ending == Ending::Completed);
+    let follows = subject.plan.is_none_or(|plan| plan.following(&subject.status.trials, report).is_some());
+    let next =
+        Some(index.saturating_add(1)).filter(|next| *next < report.of && report.ending == Ending::Completed && follows);
     // Nothing that comes late changes how a trial ended, but the run ends with it.
     let ending = if next.is_some() && subject.spec.abort { &Ending::Aborted } else { &report.ending };
     let next = next.filter(|_| *ending == Ending::Completed);

@@ -3,6 +3,7 @@
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::conductor::{self, ShardPresence};
+use redisbench_benchmark::people;
 use redisbench_benchmark::plan::Trial;
 
 use super::{Decision, Notice, Observed, Subject};
@@ -39,9 +40,8 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
 /// Which trial of several a status speaks of.
 fn of_trial(subject: &Subject<'_>, status: &RedisBenchmarkStatus) -> String {
     let Some(trial) = status.trial.as_ref().filter(|trial| trial.of > 1) else { return String::new() };
-    let planned = subject.plan.and_then(|plan| plan.trial(trial.index));
-    let title =
-        planned.map_or_else(|| format!("trial {} of {}", trial.index.saturating_add(1), trial.of), Trial::title);
+    let planned = subject.plan.and_then(|plan| plan.trial(trial.index, &status.trials));
+    let title = planned.as_ref().map_or_else(|| people::place(trial.index, Some(trial.of)), Trial::title);
     format!("{title}, ")
 }
 

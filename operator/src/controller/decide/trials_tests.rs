@@ -64,6 +64,7 @@ fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
         line: Some(TrialLine {
             index,
             preset: Some("get".into()),
+            search: None,
             state: if ending == Ending::Completed { TrialOutcome::Completed } else { TrialOutcome::Failed },
             attempt: 1,
             start_at: None,

@@ -1,0 +1,179 @@
+//! `spec.search`: the highest rate at which an objective holds. The doc comments are the text of `kubectl explain`.
+
+use std::time::Duration;
+
+use redisbench_statistics::search::{self, Limits};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::duration::GoDuration;
+use super::problem::Problem;
+use super::spec::{LoadType, RedisBenchmarkSpec};
+use super::threshold::QUANTILE_PATTERN;
+use super::validate::{Durations, HOUR, MILLISECOND};
+
+const WHOLE: f64 = 10_000.0;
+
+/// Searches the highest rate at which an objective holds, in steps of one trial each: it climbs by doubling from the
+/// lowest rate, then halves, then confirms the answer with three fresh trials. Each step measures 10s at least, and as long
+/// as the quantile needs; `load.duration` makes it longer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchSpec {
+    /// What must hold. At least 99 % of the rate must be achieved besides, and no backlog may grow.
+    pub objective: ObjectiveSpec,
+    /// Where to search.
+    pub rate: SearchRateSpec,
+}
+
+/// What must hold at a rate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectiveSpec {
+    /// What is looked at. Default `ResponseTime`.
+    #[serde(default)]
+    pub metric: ObjectiveMetric,
+    /// For `ResponseTime`, and required then: which quantile of the response time, such as `"0.99"`; 0.5 to 0.9999. Requests
+    /// without an answer count as longer than any that was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8), regex(pattern = QUANTILE_PATTERN))]
+    pub quantile: Option<String>,
+    /// For `ResponseTime`, and required then: the longest that it may be, such as 2ms; 1us to 10m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<GoDuration>,
+    /// For `ErrorRate`, and required then: the most requests that may fail or be left unsent, in hundredths of a per cent; 0
+    /// to 10000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 10_000))]
+    pub max_basis_points: Option<u32>,
+    /// For `AchievedRate`, and required then: the least of the rate that must be achieved, in hundredths of a per cent; 9900
+    /// to 10000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 9_900, max = 10_000))]
+    pub min_basis_points: Option<u32>,
+}
+
+/// What an objective looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ObjectiveMetric {
+    /// A quantile of the response time.
+    #[default]
+    ResponseTime,
+    /// The share of requests that fail or are not sent.
+    ErrorRate,
+    /// The share of the rate that is achieved.
+    AchievedRate,
+}
+
+/// Where to search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchRateSpec {
+    /// The lowest rate of the whole benchmark, in requests per second: 1 to 1000000000.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub min: u64,
+    /// The highest rate, in requests per second: `min` to 1000000000.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub max: u64,
+    /// How far the answer may be off, in hundredths of a per cent: 10 to 2000. Default 200, which is 2 %.
+    #[serde(default = "default_tolerance")]
+    #[schemars(range(min = 10, max = 2_000))]
+    pub tolerance_basis_points: u32,
+}
+
+fn default_tolerance() -> u32 {
+    200
+}
+
+/// A search that was checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// What must hold.
+    pub objective: search::Objective,
+    /// Where to search.
+    pub limits: Limits,
+}
+
+/// The longest that a step may have to measure.
+const LONGEST_STEP: Duration = HOUR;
+
+/// Checks `spec.search`; none if it is not set, or wrong.
+pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &mut Vec<Problem>) -> Option<Search> {
+    let before = problems.len();
+    let load = &spec.load;
+    let mut refuse = |field: &str, value: &str, message: &str| {
+        problems.push(Problem::new(format!("spec.{field}"), value, message));
+    };
+    if load.kind == LoadType::ClosedLoop {
+        let message = "must be OpenLoop with search: a closed loop has no rate of its own";
+        refuse("load.type", "ClosedLoop", message);
+    }
+    if !load.stages.is_empty() {
+        refuse("load.stages", "", "must not be set with search, which says the rate: remove one of them");
+    }
+    if load.open_loop.as_ref().is_some_and(|open| open.rate.is_some()) {
+        refuse("load.openLoop.rate", "", "must not be set with search, which says the rate: remove it");
+    }
+    if load.requests_in_all().is_some() {
+        let message =
+            "must not be set with search, whose steps go by time: remove it; load.duration makes steps longer";
+        refuse("load.requests", "", message);
+    }
+    if load.warmup.parse().is_ok_and(|warmup| warmup < search::DISCARDED) {
+        let message = "must be at least 2s with search: so much is discarded at the beginning of each step";
+        refuse("load.warmup", &load.warmup.to_string(), message);
+    }
+    let rate = &search.rate;
+    if rate.max < rate.min {
+        let message = format!("must be at least search.rate.min, which is {}", rate.min);
+        refuse("search.rate.max", &rate.max.to_string(), &message);
+    }
+    let objective = objective(&search.objective, problems)?;
+    let shortest = search::shortest(rate.min, &objective);
+    if shortest > LONGEST_STEP {
+        let message = format!(
+            "takes more than {} for the 100 requests beyond the quantile that each step needs: raise it, or take a nearer \
+             quantile",
+            GoDuration::from(LONGEST_STEP)
+        );
+        problems.push(Problem::new("spec.search.rate.min", rate.min, message));
+    }
+    let tolerance = f64::from(rate.tolerance_basis_points) / WHOLE;
+    let limits = Limits { min: rate.min, max: rate.max, tolerance };
+    (problems.len() == before).then_some(Search { objective, limits })
+}
+
+fn objective(spec: &ObjectiveSpec, problems: &mut Vec<Problem>) -> Option<search::Objective> {
+    let metric = spec.metric;
+    let fields = [
+        ("quantile", spec.quantile.is_some(), ObjectiveMetric::ResponseTime, "\"0.99\""),
+        ("max", spec.max.is_some(), ObjectiveMetric::ResponseTime, "2ms"),
+        ("maxBasisPoints", spec.max_basis_points.is_some(), ObjectiveMetric::ErrorRate, "10"),
+        ("minBasisPoints", spec.min_basis_points.is_some(), ObjectiveMetric::AchievedRate, "9990"),
+    ];
+    for (field, set, of, example) in fields {
+        let message = match (set, of == metric) {
+            (true, false) => format!("goes with metric {of:?} only: remove it, or set metric to {of:?}"),
+            (false, true) => format!("must be set for metric {of:?}, such as {example}"),
+            _ => continue,
+        };
+        problems.push(Problem::new(format!("spec.search.objective.{field}"), "", message));
+    }
+    let share = |basis_points: u32| f64::from(basis_points) / WHOLE;
+    match metric {
+        ObjectiveMetric::ResponseTime => {
+            let (quantile, max) = (spec.quantile.as_ref()?, spec.max.as_ref()?);
+            let mut durations = Durations { problems, within: "spec.search.objective" };
+            let max = durations.between("max", max, MILLISECOND / 1000, 10 * super::validate::MINUTE);
+            let max_nanoseconds = super::validate::nanoseconds(max);
+            let known = quantile.parse().ok().filter(|quantile| (0.5..=0.9999).contains(quantile));
+            if known.is_none() {
+                let message = "must be from \"0.5\" to \"0.9999\", such as \"0.99\"";
+                problems.push(Problem::new("spec.search.objective.quantile", quantile, message));
+            }
+            Some(search::Objective::Quantile { quantile: known?, max_nanoseconds })
+        }
+        ObjectiveMetric::ErrorRate => Some(search::Objective::ErrorRate { max: share(spec.max_basis_points?) }),
+        ObjectiveMetric::AchievedRate => Some(search::Objective::Achieved { min: share(spec.min_basis_points?) }),
+    }
+}

@@ -1,0 +1,168 @@
+//! Trials of `spec.search`: each follows from what those before it came to.
+
+use std::time::Duration;
+
+use redisbench_statistics::search::{self, Answer, Next, Objective, Outcome, Step};
+use redisbench_wire::plan::{Load, Target};
+
+use crate::api::search::{self as api, Search};
+use crate::api::spec::{LoadType, OpenLoopSpec};
+use crate::api::status::{LimitedBy, StepOutcome, TrialLine, TrialOutcome};
+use crate::api::{Bound, GoDuration, Problem, RedisBenchmarkSpec, Validated, validate};
+
+/// A search, of which each step is a trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchPlan {
+    search: Search,
+    /// The first step. The others are the same at other rates.
+    first: Validated,
+    /// What a user wants each step to measure at least.
+    least: Duration,
+}
+
+/// What a trial is as a step of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchTrial {
+    /// The rate that it offers.
+    pub rate: u64,
+    /// Which confirmation of this rate it is, from 1; none if it climbs or halves.
+    pub confirmation: Option<u32>,
+    /// What must hold.
+    pub objective: Objective,
+}
+
+/// Why a step did not pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Why {
+    /// For people.
+    pub message: String,
+    /// What the limit was.
+    pub limited_by: Option<LimitedBy>,
+}
+
+impl SearchPlan {
+    /// Checks the spec of a benchmark called `name`, which has a search.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub(super) fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let found = spec.search.as_ref().and_then(|search| api::check(spec, search, &mut problems));
+        if !spec.workload.preset.is_empty() {
+            let message = "must not be set with search, which is about one load: name operations instead";
+            problems.push(Problem::new("spec.workload.preset", spec.workload.preset.join(", "), message));
+        }
+        if !spec.thresholds.is_empty() {
+            let message =
+                "must not be set with search, which goes beyond what holds: search.objective takes their place";
+            problems.push(Problem::new("spec.thresholds", spec.thresholds.len(), message));
+        }
+        if spec.repeats.count > 1 {
+            let message = "must be 1 with search, which confirms its answer by three fresh trials itself: remove repeats or search";
+            problems.push(Problem::new("spec.repeats.count", spec.repeats.count, message));
+        }
+        if let Some(comparison) = &spec.comparison {
+            let message = "must not be set with search: make a benchmark of each target and search in each, or remove one of them";
+            problems.push(Problem::new("spec.comparison", &comparison.baseline, message));
+        }
+        if !spec.sweep.is_empty() {
+            let fields: Vec<_> = spec.sweep.iter().map(|entry| entry.field.as_str()).collect();
+            let message =
+                "must not be set with search: make a benchmark of each value and search in each, or remove one of them";
+            problems.push(Problem::new("spec.sweep", fields.join(", "), message));
+        }
+        let Some(search) = found.filter(|_| problems.is_empty()) else {
+            // What is wrong with the rest is said in the same breath, but for what a search says itself.
+            problems.extend(validate(&at(spec, 1, None), name).err().unwrap_or_default());
+            problems.dedup();
+            return Err(problems);
+        };
+        let limits = search.limits;
+        let length = search::shortest(limits.min, &search.objective);
+        let first = validate(&at(spec, limits.min, Some(length)), name)?;
+        let least = match first.bound {
+            Bound::Duration(least) if spec.load.duration.is_some() => least,
+            _ => Duration::ZERO,
+        };
+        let mut plan = Self { search, first, least };
+        plan.first = plan.at(limits.min);
+        Ok(plan)
+    }
+
+    /// The first step.
+    pub(super) fn first(&self) -> (SearchTrial, Validated) {
+        let first = SearchTrial { rate: self.search.limits.min, confirmation: None, objective: self.search.objective };
+        (first, self.first.clone())
+    }
+
+    pub(super) fn retarget(&mut self, change: impl Fn(&mut Target)) {
+        change(&mut self.first.target);
+    }
+
+    /// What comes after the trials of these lines; none if the search is over.
+    pub(super) fn next(&self, lines: &[TrialLine]) -> Option<(SearchTrial, Validated)> {
+        let (rate, confirmation) = match search::next(&self.search.limits, &steps(lines)) {
+            Next::Step { rate } => (rate, None),
+            Next::Confirm { rate, nth } => (rate, Some(nth)),
+            Next::Done(_) => return None,
+        };
+        Some((SearchTrial { rate, confirmation, objective: self.search.objective }, self.at(rate)))
+    }
+
+    /// The step at `rate`.
+    fn at(&self, rate: u64) -> Validated {
+        let mut spec = self.first.clone();
+        if let Load::OpenLoop { rate_per_second, .. } = &mut spec.load {
+            *rate_per_second = rate;
+        }
+        spec.bound = Bound::Duration(search::shortest(rate, &self.search.objective).max(self.least));
+        spec
+    }
+
+    /// What is to be hashed of it.
+    pub(super) fn identity(&self) -> String {
+        format!("{:?} {:?}", self.search, self.least)
+    }
+}
+
+/// What a search that is over found; none while it is not, or if there is none.
+pub fn answer(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Answer<Why>> {
+    let search = api::check(spec, spec.search.as_ref()?, &mut Vec::new())?;
+    match search::next(&search.limits, &steps(lines)) {
+        Next::Done(answer) => Some(answer),
+        Next::Step { .. } | Next::Confirm { .. } => None,
+    }
+}
+
+/// The steps that trials were. A trial that did not end by itself is none.
+fn steps(lines: &[TrialLine]) -> Vec<Step<Why>> {
+    let completed = lines.iter().filter(|line| line.state == TrialOutcome::Completed);
+    completed
+        .filter_map(|line| {
+            let step = line.search.as_ref()?;
+            let why = || Why { message: step.why.clone().unwrap_or_default(), limited_by: step.limited_by };
+            let outcome = match step.outcome {
+                StepOutcome::Passed => Outcome::Passed,
+                StepOutcome::Failed => Outcome::Failed(why()),
+                StepOutcome::Unusable => Outcome::Unusable(why()),
+            };
+            Some(Step { rate: step.rate_per_second, outcome })
+        })
+        .collect()
+}
+
+/// The spec of a step: an ordinary one at this rate.
+fn at(spec: &RedisBenchmarkSpec, rate: u64, length: Option<Duration>) -> RedisBenchmarkSpec {
+    let mut step = spec.clone();
+    step.search = None;
+    if step.load.kind == LoadType::OpenLoop && step.load.stages.is_empty() {
+        step.load.open_loop.get_or_insert_with(OpenLoopSpec::default).rate = Some(rate);
+        let length = length.unwrap_or(search::SHORTEST);
+        step.load.duration.get_or_insert_with(|| GoDuration::from(length));
+    }
+    step
+}
+
+#[cfg(test)]
+#[path = "search_tests.rs"]
+mod tests;

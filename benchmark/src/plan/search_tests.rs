@@ -1,0 +1,183 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api;
+use crate::api::status::SearchStep;
+use crate::plan::{Plan, compile};
+
+fn manifest(edits: &[(&str, Value)]) -> Value {
+    let mut object = crate::sample::object();
+    object["spec"]["load"] = json!({"type": "OpenLoop", "connections": 8, "warmup": "2s"});
+    object["spec"]["search"] =
+        json!({"objective": {"quantile": "0.99", "max": "2ms"}, "rate": {"min": 1000, "max": 64000}});
+    for (pointer, value) in edits {
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        object.pointer_mut(parent).unwrap()[name] = value.clone();
+    }
+    object
+}
+
+fn compiled(edits: &[(&str, Value)]) -> Result<Plan, Vec<String>> {
+    let said = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let benchmark = api::read(&manifest(edits)).map_err(said)?;
+    compile(&benchmark.spec, "sample").map_err(said)
+}
+
+fn line(index: u32, rate: u64, passed: bool) -> TrialLine {
+    TrialLine {
+        index,
+        preset: None,
+        target: None,
+        cold: false,
+        parameters: std::collections::BTreeMap::new(),
+        cell: 0,
+        repeat: None,
+        search: Some(SearchStep {
+            rate_per_second: rate,
+            confirmation: None,
+            outcome: if passed { StepOutcome::Passed } else { StepOutcome::Failed },
+            why: (!passed).then(|| "slow".to_owned()),
+            limited_by: None,
+        }),
+        state: TrialOutcome::Completed,
+        attempt: 1,
+        start_at: None,
+        requests: None,
+        misses: None,
+        achieved_per_second: None,
+        mean_nanoseconds: None,
+        p50_nanoseconds: None,
+        p99_nanoseconds: None,
+        p999_nanoseconds: None,
+        failed_thresholds: 0,
+        verdict: None,
+        limited_by: None,
+        why: None,
+    }
+}
+
+fn rate(spec: &Validated) -> u64 {
+    let Load::OpenLoop { rate_per_second, .. } = spec.load else { panic!("{:?}", spec.load) };
+    rate_per_second
+}
+
+/// All trials of a search against a target with this capacity.
+fn trials(plan: &Plan, capacity: u64) -> (Vec<super::super::Trial>, Vec<TrialLine>) {
+    let (mut trials, mut lines) = (Vec::new(), Vec::new());
+    while let Some(trial) = plan.trial(u32::try_from(lines.len()).unwrap(), &lines) {
+        lines.push(line(trial.index, rate(&trial.spec), rate(&trial.spec) <= capacity));
+        trials.push(trial);
+    }
+    (trials, lines)
+}
+
+#[test]
+fn each_trial_follows_from_the_lines_of_those_before() {
+    let plan = compiled(&[]).unwrap();
+    let (trials, lines) = trials(&plan, 10_000);
+    let rates: Vec<_> = trials.iter().map(|trial| rate(&trial.spec)).collect();
+    assert_eq!(rates[..5], [1_000, 2_000, 4_000, 8_000, 16_000]);
+    assert!(trials.iter().all(|trial| trial.spec.bound == Bound::Duration(Duration::from_secs(10))));
+    let confirmed: Vec<_> = trials.iter().filter_map(|trial| trial.search.and_then(|step| step.confirmation)).collect();
+    assert_eq!(confirmed, [1, 2, 3]);
+    // An operator that starts again finds the trial that runs, whichever it is.
+    for (trial, index) in trials.iter().zip(0..) {
+        assert_eq!(plan.trial(index, &lines).as_ref(), Some(trial));
+    }
+    let spec = api::read(&manifest(&[])).unwrap().spec;
+    let found = answer(&spec, &lines).unwrap();
+    assert!((9_800..=10_000).contains(&found.last_good.unwrap()), "{found:?}");
+    assert_eq!(found.first_bad.unwrap().why.message, "slow");
+    assert_eq!(answer(&spec, &lines[..lines.len() - 1]), None);
+}
+
+#[test]
+fn steps_are_as_long_as_their_quantile_and_the_user_want() {
+    let first = |edits: &[(&str, Value)]| compiled(edits).unwrap().trial(0, &[]).unwrap().spec.bound;
+    let seconds = |seconds| Bound::Duration(Duration::from_secs(seconds));
+    assert_eq!(first(&[("/spec/load/duration", json!("30s"))]), seconds(30));
+    assert_eq!(first(&[("/spec/load/duration", json!("3s"))]), seconds(10));
+    assert_eq!(first(&[("/spec/search/objective/quantile", json!("0.999"))]), seconds(100));
+    let errors = json!({"metric": "ErrorRate", "maxBasisPoints": 1});
+    assert_eq!(first(&[("/spec/search/objective", errors)]), seconds(10));
+}
+
+#[test]
+fn another_search_is_another_plan() {
+    let hash = |edits: &[(&str, Value)]| compiled(edits).unwrap().hash().to_owned();
+    let plain = hash(&[]);
+    assert_eq!(plain, hash(&[]));
+    for edit in [
+        ("/spec/search/rate/max", json!(32_000)),
+        ("/spec/search/rate/toleranceBasisPoints", json!(100)),
+        ("/spec/search/objective/max", json!("3ms")),
+        ("/spec/load/duration", json!("20s")),
+    ] {
+        assert_ne!(plain, hash(&[edit]));
+    }
+}
+
+#[test]
+fn a_search_that_cannot_be_is_refused_by_its_field() {
+    for (edits, field, part) in [
+        (vec![("/spec/load/type", json!("ClosedLoop"))], "spec.load.type", "no rate of its own"),
+        (vec![("/spec/load/openLoop", json!({"rate": 5}))], "spec.load.openLoop.rate", "says the rate"),
+        (
+            vec![("/spec/load/stages", json!([{"duration": "10s", "rate": {"from": 1, "to": 9}}]))],
+            "spec.load.stages",
+            "says the rate",
+        ),
+        (vec![("/spec/load/requests", json!(1000))], "spec.load.requests", "go by time"),
+        (vec![("/spec/load/warmup", json!("1s"))], "spec.load.warmup", "at least 2s"),
+        (
+            vec![("/spec/thresholds", json!([{"name": "e", "metric": "ErrorRate", "maxBasisPoints": 1}]))],
+            "spec.thresholds",
+            "search.objective",
+        ),
+        (vec![("/spec/repeats", json!({"count": 3}))], "spec.repeats.count", "with search"),
+        (vec![("/spec/sweep", json!([{"field": "load.pipeline", "values": [1, 2]}]))], "spec.sweep", "with search"),
+        (
+            vec![
+                (
+                    "/spec/targets",
+                    json!([
+                        {"name": "a", "type": "Standalone", "endpoints": ["a:6379"]},
+                        {"name": "b", "type": "Standalone", "endpoints": ["b:6379"]},
+                    ]),
+                ),
+                ("/spec/comparison", json!({"baseline": "a"})),
+                ("/spec/repeats", json!({"count": 5})),
+            ],
+            "spec.comparison",
+            "with search",
+        ),
+        (vec![("/spec/search/rate/max", json!(999))], "spec.search.rate.max", "at least search.rate.min"),
+        (
+            vec![("/spec/search/rate/min", json!(1)), ("/spec/search/objective/quantile", json!("0.9999"))],
+            "spec.search.rate.min",
+            "beyond the quantile",
+        ),
+        (vec![("/spec/search/objective", json!({}))], "spec.search.objective.quantile", "must be set"),
+        (vec![("/spec/search/objective", json!({"quantile": "0.99"}))], "spec.search.objective.max", "such as 2ms"),
+        (
+            vec![("/spec/search/objective", json!({"quantile": "1", "max": "2ms"}))],
+            "spec.search.objective.quantile",
+            "",
+        ),
+        (vec![("/spec/search/objective/max", json!("0s"))], "spec.search.objective.max", "from 1us"),
+        (
+            vec![("/spec/search/objective", json!({"metric": "ErrorRate"}))],
+            "spec.search.objective.maxBasisPoints",
+            "such as 10",
+        ),
+        (
+            vec![("/spec/search/objective", json!({"metric": "AchievedRate", "minBasisPoints": 9990, "max": "1s"}))],
+            "spec.search.objective.max",
+            "goes with metric ResponseTime only",
+        ),
+    ] {
+        let problems = compiled(&edits).unwrap_err();
+        let found = problems.iter().any(|problem| problem.starts_with(field) && problem.contains(part));
+        assert!(found, "{edits:?}: {problems:?}");
+    }
+}
