@@ -17,6 +17,7 @@ const MILLION: u64 = 1_000_000;
 struct Processor {
     busy: u64,
     waiting: u64,
+    /// Of the waiting, what a quota explains.
     throttled: u64,
     stolen: u64,
 }
@@ -28,18 +29,53 @@ impl Processor {
             0 => 0,
             load => share(part, load.saturating_mul(processors)),
         };
+        let waiting = generator.longest_waiting_worker_millionths.into();
+        // The kernel adds up over all processors, and counts threads that make no requests too: a worker lost no more by it than
+        // it waited at all. A worker that never waited for a nanosecond has a kernel that does not say.
+        let waited_at_most = if generator.run_queue_nanoseconds > 0 { waiting } else { u64::MAX };
         Self {
             busy: generator.busiest_worker_millionths.into(),
-            waiting: generator.longest_waiting_worker_millionths.into(),
-            throttled: of(generator.throttled_nanoseconds, 1),
+            waiting,
+            throttled: of(generator.throttled_nanoseconds, 1).min(waited_at_most),
             stolen: of(generator.stolen_nanoseconds, generator.processors.max(1).into()),
         }
     }
 
-    /// How far beyond its bound the worst of these is, in hundredths of the bound; from 100 on it is.
-    fn severity(&self) -> u64 {
+    /// How far beyond its bound each of these is, in hundredths of the bound; from 100 on it is.
+    fn severities(&self) -> [u64; 4] {
         let bounds = [(self.busy, BUSY), (self.waiting, WAITING), (self.throttled, THROTTLED), (self.stolen, STOLEN)];
-        bounds.into_iter().map(|(share, bound)| share.saturating_mul(100) / bound).max().unwrap_or_default()
+        bounds.map(|(share, bound)| share.saturating_mul(100) / bound)
+    }
+
+    /// The worst of them.
+    fn severity(&self) -> u64 {
+        self.severities().into_iter().max().unwrap_or_default()
+    }
+
+    /// Whether a worker hardly ever slept: it ran, or had something to do and waited for a processor, or for its quota. All the
+    /// time that it got was used.
+    fn is_used_up(&self) -> bool {
+        self.busy.saturating_add(self.waiting.max(self.throttled)) >= BUSY
+    }
+
+    /// What was found, the worst first: it must be in a message that was cut.
+    fn evidence(&self, generator: &Generator) -> Vec<String> {
+        let percent = |share: u64| format!("{} %", share / 10_000);
+        let [busy, waiting, throttled, stolen] = self.severities();
+        let mut found = vec![(busy, format!("its busiest worker ran for {} of the load", percent(self.busy)))];
+        if self.waiting >= MILLION / 100 {
+            found.push((waiting, format!("a worker waited for a processor for {} of the load", percent(self.waiting))));
+        }
+        if generator.throttled_nanoseconds > 0 {
+            let held = people::latency(generator.throttled_nanoseconds);
+            let load = people::latency(generator.load_nanoseconds);
+            found.push((throttled, format!("its CPU limit held it back for {held} in {load}")));
+        }
+        if self.stolen >= MILLION / 100 {
+            found.push((stolen, format!("the hypervisor gave {} of its machine to others", percent(self.stolen))));
+        }
+        found.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
+        found.into_iter().map(|(_, text)| text).collect()
     }
 }
 
@@ -66,6 +102,12 @@ pub(super) fn is_limit(outcome: &Outcome) -> bool {
     2 * short_of_cpu(outcome).len() >= outcome.shards.len().max(1)
 }
 
+/// Whether half of the shards or more used all the processor time that they got.
+pub(super) fn is_used_up(outcome: &Outcome) -> bool {
+    let used_up = short_of_cpu(outcome).into_iter().filter(|(_, _, processor)| processor.is_used_up());
+    2 * used_up.count() >= outcome.shards.len().max(1)
+}
+
 /// Whether half of the shards or more had a worker with nothing left to give.
 pub(super) fn is_busy(outcome: &Outcome) -> bool {
     let busy = short_of_cpu(outcome).into_iter().filter(|(_, _, processor)| processor.busy >= BUSY);
@@ -75,25 +117,12 @@ pub(super) fn is_busy(outcome: &Outcome) -> bool {
 pub(super) fn cpu(outcome: &Outcome) -> Option<VerdictReason> {
     let short = short_of_cpu(outcome);
     let (shard, snapshot, processor) = short.first()?;
-    let percent = |share: u64| format!("{} %", share / 10_000);
-    let mut found = vec![format!("its busiest worker ran for {} of the load", percent(processor.busy))];
-    if processor.waiting >= MILLION / 100 {
-        found.push(format!("a worker waited for a processor for {}", percent(processor.waiting)));
-    }
-    if snapshot.generator.throttled_nanoseconds > 0 {
-        let held = people::latency(snapshot.generator.throttled_nanoseconds);
-        let load = people::latency(snapshot.generator.load_nanoseconds);
-        found.push(format!("its CPU limit held it back for {held} in {load}"));
-    }
-    if processor.stolen >= MILLION / 100 {
-        found.push(format!("the hypervisor gave {} of its machine to others", percent(processor.stolen)));
-    }
     let message = format!(
         "{} lacked processor time, shard {} the most: {}; give shards more CPU (spec.shards.template.resources), share the load \
          among more of them (spec.shards.count), or take other work off their machines",
         shards(short.len(), outcome),
         shard.shard,
-        found.join(", "),
+        processor.evidence(&snapshot.generator).join(", "),
     );
     Some(reason(ReasonKind::GeneratorCPU, VerdictValue::Degraded, &message))
 }

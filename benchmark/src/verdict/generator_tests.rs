@@ -58,6 +58,33 @@ fn each_lack_of_processor_time_is_told_with_its_number() {
     assert_eq!(stolen_percent(&stolen(6 * SECOND)), 15);
 }
 
+/// Threads that only look at the machine are held back too, on processors of their own.
+#[test]
+fn a_quota_that_no_worker_waited_for_is_no_lack() {
+    let throttled = |waited: u64| Generator {
+        throttled_nanoseconds: 3 * SECOND,
+        run_queue_nanoseconds: waited,
+        longest_waiting_worker_millionths: u32::try_from(waited / 10_000).unwrap(),
+        ..generator()
+    };
+    assert_silent(throttled(SECOND / 2 - 10_000));
+    assert_told(throttled(SECOND / 2), "its CPU limit held it back for 3.00 s in 10.0 s");
+}
+
+/// A worker of 4 % was held back by a quota of 5 %: of a message that is cut, the 4 % alone would be left.
+#[test]
+fn what_was_lacking_is_said_first() {
+    let told = |generator: Generator| judged(1, generator).reasons.remove(0).message;
+    let held = Generator { busiest_worker_millionths: 40_000, throttled_nanoseconds: 3 * SECOND, ..generator() };
+    let message = told(held.clone());
+    assert!(
+        message.contains("shard 0 the most: its CPU limit held it back for 3.00 s in 10.0 s, its busiest"),
+        "{message}"
+    );
+    let message = told(Generator { longest_waiting_worker_millionths: 700_000, throttled_nanoseconds: SECOND, ..held });
+    assert!(message.contains("the most: a worker waited for a processor for 70 % of the load, its CPU"), "{message}");
+}
+
 #[test]
 fn a_shard_that_says_nothing_lacks_nothing() {
     assert_silent(Generator::default());

@@ -19,7 +19,8 @@ pub(super) fn limited_by(spec: &Validated, outcome: &Outcome, merged: &Merged) -
         (Some(_), None) if generator::is_busy(outcome) => (LimitedBy::Unknown, None),
         // A server with no time left answers no faster, whatever the load generator gets.
         (Some(component), None) => (LimitedBy::Target, Some(component)),
-        (None, Some(_)) if generator::is_limit(outcome) => (LimitedBy::Unknown, None),
+        (None, Some(_)) if generator::is_used_up(outcome) => (LimitedBy::Unknown, None),
+        // A link that is full carries no more, however soon the load generator gets a processor.
         (None, Some(direction)) => (LimitedBy::GeneratorNetwork, Some(direction.to_owned())),
         (None, None) if generator::is_limit(outcome) => (LimitedBy::GeneratorCPU, None),
         (None, None) => probe::judged(spec, outcome, merged).unwrap_or((LimitedBy::Unknown, None)),

@@ -1,4 +1,6 @@
-use redisbench_wire::snapshot::{Probe, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Tally};
+use redisbench_wire::snapshot::{
+    Generator, Interface, Probe, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Tally,
+};
 
 use crate::api::Validated;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
@@ -135,10 +137,10 @@ fn a_link_is_full_against_what_it_carries() {
     let mut judge = |capacity: Option<u64>, up: u64, down: u64| {
         let mut spec = closed();
         spec.measurement.link_bytes_per_second = capacity;
-        outcome.shards[0].snapshot.as_mut().unwrap().generator.interface = Some(redisbench_wire::snapshot::Interface {
+        outcome.shards[0].snapshot.as_mut().unwrap().generator.interface = Some(Interface {
             sustained_sent_bytes_per_second: up,
             sustained_received_bytes_per_second: down,
-            ..redisbench_wire::snapshot::Interface::default()
+            ..Interface::default()
         });
         let verdict = judged(&spec, &outcome);
         (verdict.limited_by, verdict.component.unwrap_or_default())
@@ -148,6 +150,32 @@ fn a_link_is_full_against_what_it_carries() {
     assert_eq!(judge(Some(1_000), 100, 950), network("Downlink"));
     assert_eq!(judge(Some(1_000), 899, 100), (LimitedBy::Unknown, String::new()));
     assert_eq!(judge(None, 900, 100), (LimitedBy::Unknown, String::new()));
+}
+
+#[test]
+fn a_full_link_carries_no_more_whatever_processor_a_worker_waits_for() {
+    let judge = |busy: u32, waiting: u32, throttled: u64| {
+        let mut spec = closed();
+        spec.measurement.link_bytes_per_second = Some(1_000);
+        let mut outcome = with(vec![server(20_000)]);
+        outcome.shards[0].snapshot.as_mut().unwrap().generator = Generator {
+            load_nanoseconds: 10 * SECOND,
+            busiest_worker_millionths: busy,
+            longest_waiting_worker_millionths: waiting,
+            throttled_nanoseconds: throttled,
+            interface: Some(Interface { sustained_received_bytes_per_second: 950, ..Interface::default() }),
+            ..Generator::default()
+        };
+        let verdict = judged(&spec, &outcome);
+        assert_eq!(kinds(&verdict), [(ReasonKind::GeneratorCPU, VerdictValue::Degraded)]);
+        verdict.limited_by
+    };
+    assert_eq!(judge(40_000, 250_000, 0), LimitedBy::GeneratorNetwork);
+    assert_eq!(judge(40_000, 0, 3 * SECOND), LimitedBy::GeneratorNetwork);
+    // All the time that a worker got was used: with more of either, it would meet the end of the other.
+    assert_eq!(judge(950_000, 0, 0), LimitedBy::Unknown);
+    assert_eq!(judge(250_000, 700_000, 0), LimitedBy::Unknown);
+    assert_eq!(judge(50_000, 0, 9 * SECOND), LimitedBy::Unknown);
 }
 
 #[test]
