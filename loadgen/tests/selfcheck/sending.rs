@@ -8,7 +8,8 @@ use redisbench_wire::snapshot::{Sending, Snapshot};
 
 use crate::harness::{Bench, MILLISECOND, operation, plan};
 use crate::machine::{alone, easy, lasting, until_silent};
-use crate::network::{self, BYTES_PER_SECOND, Shaped};
+use crate::network::{self, BYTES_PER_SECOND};
+use crate::support::network::Shaped;
 
 fn sending(snapshot: &Snapshot) -> Sending {
     snapshot.generator.sending.unwrap()

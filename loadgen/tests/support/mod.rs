@@ -5,6 +5,7 @@
 
 pub mod load;
 pub mod log;
+pub mod network;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
