@@ -1,6 +1,8 @@
 //! Nothing is wrong, and nothing may be said.
 
-use crate::servers::{RedisCluster, RedisServer};
+use std::fs;
+
+use crate::servers::{RedisCluster, RedisServer, free_port};
 use crate::situation::{Expected, Manifest, alone, judge};
 
 #[test]
@@ -17,6 +19,37 @@ fn poisson_arrivals_over_two_shards() {
     let load = "type: OpenLoop, openLoop: {rate: 400, arrival: Poisson}, connections: 4, duration: 3s, warmup: 500ms";
     let manifest = Manifest { load: load.into(), shards: 2, ..Manifest::new(&server.endpoint()) };
     judge(&Expected::clean("Poisson arrivals, two shards"), &manifest, |_| {});
+}
+
+#[test]
+fn a_server_with_tls() {
+    let _machine = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));
+    fs::write(&certificate, pair.cert.pem()).unwrap();
+    fs::write(&key, pair.signing_key.serialize_pem()).unwrap();
+    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let port = free_port().to_string();
+    let _server = RedisServer::start(&[
+        "--tls-port",
+        &port,
+        "--tls-auth-clients",
+        "no",
+        "--tls-cert-file",
+        certificate,
+        "--tls-key-file",
+        key,
+    ]);
+    let authority = pair.cert.pem().replace('\n', "\n    ");
+    let manifest = Manifest {
+        target: format!("type: Standalone, endpoints: ['localhost:{port}'], tls: {{caSecretRef: {{name: ca}}}}"),
+        documents: format!(
+            "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: ca}}\nstringData:\n  ca.crt: |\n    {authority}\n"
+        ),
+        ..Manifest::new("")
+    };
+    judge(&Expected::clean("a server within TLS"), &manifest, |_| {});
 }
 
 #[test]

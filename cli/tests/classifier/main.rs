@@ -21,6 +21,7 @@ mod proxy;
 #[path = "../../../loadgen/tests/support/mod.rs"]
 mod servers;
 mod situation;
+mod start;
 #[path = "../suite/support.rs"]
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;

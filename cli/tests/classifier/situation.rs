@@ -82,6 +82,10 @@ pub struct Manifest {
     pub measurement: String,
     pub shards: u32,
     pub spec: String,
+    /// What stands beside the benchmark, such as a Secret.
+    pub documents: String,
+    /// Of the command line.
+    pub arguments: Vec<String>,
 }
 
 impl Manifest {
@@ -97,11 +101,13 @@ impl Manifest {
             measurement: String::new(),
             shards: 1,
             spec: "preload: {mode: Always}".to_owned(),
+            documents: String::new(),
+            arguments: Vec::new(),
         }
     }
 
     pub fn text(&self) -> String {
-        let Self { target, operations, keys, workload, load, measurement, shards, spec } = self;
+        let Self { target, operations, keys, workload, load, measurement, shards, spec, documents, .. } = self;
         format!(
             "
 apiVersion: redisbench.dev/v1alpha1
@@ -114,6 +120,7 @@ spec:
   measurement: {{{measurement}}}
   shards: {{count: {shards}, maxStartSkew: 200ms}}
   {spec}
+{documents}
 "
         )
     }
@@ -187,7 +194,8 @@ fn is_full(nodes: &Value) -> bool {
 }
 
 fn run(manifest: &Manifest, meanwhile: &mut impl FnMut(&Run)) -> Given {
-    let mut run = Run::local(&manifest.text(), &[]);
+    let arguments: Vec<&str> = manifest.arguments.iter().map(String::as_str).collect();
+    let mut run = Run::local(&manifest.text(), &arguments);
     let reader = run.wait_for_line("Running");
     meanwhile(&run);
     let stderr = crate::support::rest(reader);

@@ -19,9 +19,10 @@ pub fn program() -> PathBuf {
 }
 
 /// The load generator is another package's program, so cargo does not build it for these tests.
-fn require_load_generator() {
+pub fn load_generator() -> PathBuf {
     let beside = program().with_file_name("redisbench-loadgen");
     assert!(beside.is_file(), "{} is not built; run `make test-unit`, which builds it first", beside.display());
+    beside
 }
 
 /// A run of `local`, in a directory for temporary files of its own.
@@ -32,7 +33,7 @@ pub struct Run {
 
 impl Run {
     pub fn local(manifest: &str, arguments: &[&str]) -> Self {
-        require_load_generator();
+        load_generator();
         let temporary = tempfile::tempdir().unwrap();
         let arguments = [&["local", "-f", "-", "-o", "json"], arguments].concat();
         let program = run_with(&arguments, manifest, &[("TMPDIR", temporary.path().to_str().unwrap())]);
