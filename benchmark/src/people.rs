@@ -1,5 +1,6 @@
 //! Numbers for people: three significant digits and a unit. One place, so that a status and a table say the same.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// `1234567` as `1,234,567`.
@@ -103,6 +104,17 @@ pub fn cut(text: &str, most: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
+/// `text`, or as much of it as takes at most `most` bytes as JSON with a sign that it goes on.
+pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
+    if cut(text, most).len() == text.len() {
+        return Cow::Borrowed(text);
+    }
+    let room = most.saturating_sub(GOES_ON.len_utf8());
+    Cow::Owned(format!("{}{GOES_ON}", cut(text, room).trim_end()))
+}
+
+const GOES_ON: char = '…';
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +129,7 @@ mod tests {
             }
         }
         assert_eq!(cut("short", 5), "short");
+        assert_eq!((shorten("short", 5), shorten("too long", 7)), ("short".into(), "too…".into()));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! How a status is put together from what a conductor says. Pure, and the same wherever the shards run.
 
-mod comparison;
+pub mod comparison;
 pub mod conditions;
 mod ending;
 mod finished;
 mod live;
 pub mod repeats;
+mod room;
 mod search;
 mod spread;
 pub mod thresholds;

@@ -58,7 +58,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
 }
 
 fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictReason {
-    VerdictReason { reason, severity, message: people::cut(message, REASON_BYTES).to_owned() }
+    VerdictReason { reason, severity, message: people::shorten(message, REASON_BYTES).into_owned() }
 }
 
 /// What answers wrongly may do so for less work, and its replies count as successes.

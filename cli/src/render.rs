@@ -58,7 +58,7 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
                 let _ = writeln!(text, "\nSearch: {}", search.message);
             }
         }
-        text.push_str(&trials::comparison(&status.comparison, paint));
+        text.push_str(&trials::comparison(&status.comparison, status.comparison_left_out, paint));
         if !status.repeats.is_empty() {
             text.push_str(&trials::repeats(&status.repeats, status.repeats_left_out, paint));
         }

@@ -10,7 +10,8 @@ use super::spec::{NAME_PATTERN, RedisBenchmarkSpec};
 pub const FEWEST_PAIRS: u32 = 5;
 
 /// Says whether targets are faster or slower than one of them, or the same. Their trials take turns, A B B A B A A B and so
-/// on, so that what changes over time is in all of them: `repeats.count` of each, at least 5.
+/// on, so that what changes over time is in all of them: `repeats.count` of each, at least 5. With `sweep` or several presets,
+/// so many for each setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonSpec {
@@ -83,11 +84,6 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
     if spec.repeats.count < FEWEST_PAIRS {
         let message = format!("must be at least {FEWEST_PAIRS} with comparison: that many trials of each target");
         problems.push(Problem::new("spec.repeats.count", spec.repeats.count, message));
-    }
-    if !spec.sweep.is_empty() || spec.workload.preset.len() > 1 {
-        let field = if spec.sweep.is_empty() { "spec.workload.preset" } else { "spec.sweep" };
-        let message = "does not go with comparison: compare one setting at a time";
-        problems.push(Problem::new(field, "", message));
     }
     // All pods have one set of Secrets.
     let first = spec.targets.first();

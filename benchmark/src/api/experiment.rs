@@ -181,6 +181,12 @@ pub(crate) fn set(spec: &mut Value, field: &str, value: &SweepValue) {
     *at = value.to_json();
 }
 
+/// All fields that can be swept.
+#[cfg(test)]
+pub(crate) fn sweepable_fields() -> Vec<String> {
+    sweepable(&crd::schema()["properties"]["spec"])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,7 +194,7 @@ mod tests {
 
     #[test]
     fn numbers_durations_and_enums_can_be_swept() {
-        let fields = sweepable(&crd::schema()["properties"]["spec"]);
+        let fields = sweepable_fields();
         for field in [
             "load.pipeline",
             "load.connections",

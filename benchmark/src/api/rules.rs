@@ -173,10 +173,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec",
         condition: concat!(trials!(), " <= 250"),
-        message: "repeats.count, sweep and workload.preset make more than 250 trials: remove values, or repeat less often",
+        message: "repeats.count, targets, sweep and workload.preset make more than 250 trials: remove values, or repeat less often",
         expression: Some(concat!(
-            "'repeats.count, sweep and workload.preset make %d trials, and 250 is the most: remove values, or repeat less \
-             often'.format([",
+            "'repeats.count, targets, sweep and workload.preset make %d trials, and 250 is the most: remove values, or repeat \
+             less often'.format([",
             trials!(),
             "])"
         )),
@@ -209,14 +209,6 @@ pub(super) const RULES: &[Rule] = &[
         message: "repeats.count must be at least 5 with comparison: that many trials of each target",
         expression: None,
         field: Some(".repeats"),
-    },
-    Rule {
-        at: "spec",
-        condition: "!has(self.comparison) || ((!has(self.sweep) || self.sweep.size() == 0) && \
-                    (!has(self.workload.preset) || self.workload.preset.size() <= 1))",
-        message: "comparison does not go with sweep, nor with more than one preset: compare one setting at a time",
-        expression: None,
-        field: Some(".comparison"),
     },
     Rule {
         at: "spec.workload.keys",

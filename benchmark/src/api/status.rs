@@ -91,10 +91,14 @@ pub struct RedisBenchmarkStatus {
     /// How many cells `repeats` leaves out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeats_left_out: u64,
-    /// What the comparison of the targets came to, once the run is over: one entry for each but the baseline.
+    /// What the comparison of the targets came to, once the run is over: one entry for each but the baseline, at each setting
+    /// of what is swept. Of many the first; the artifact `experiment.json` holds all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 7))]
+    #[schemars(length(max = 42))]
     pub comparison: Vec<ComparisonResult>,
+    /// How many entries `comparison` leaves out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub comparison_left_out: u64,
     /// What a search found, once it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchResult>,
@@ -222,6 +226,6 @@ pub struct Artifact {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it by reference")]
-fn is_zero(value: &u64) -> bool {
+pub(crate) fn is_zero(value: &u64) -> bool {
     *value == 0
 }

@@ -101,14 +101,17 @@ pub(super) fn cells(spec: &RedisBenchmarkSpec) -> Result<Vec<Cell>, Vec<Problem>
     cells.into_iter().map(read).collect()
 }
 
-/// A cell for each target of `base`.
-pub(super) fn of_targets(base: &Cell) -> Vec<Cell> {
-    let targets = base.spec.targets.iter().enumerate();
-    let cell = |(index, target): (usize, &TargetSpec)| {
-        let spec = RedisBenchmarkSpec { targets: vec![target.clone()], ..base.spec.clone() };
-        Cell { target: Some((index, target.name.clone())), spec, ..base.clone() }
+/// A cell for each target of each of `cells`: those of one cell side by side.
+pub(super) fn of_targets(cells: &[Cell]) -> Vec<Cell> {
+    let of_cell = |base: &Cell| -> Vec<Cell> {
+        let targets = base.spec.targets.iter().enumerate();
+        let cell = |(index, target): (usize, &TargetSpec)| {
+            let spec = RedisBenchmarkSpec { targets: vec![target.clone()], ..base.spec.clone() };
+            Cell { target: Some((index, target.name.clone())), spec, ..base.clone() }
+        };
+        targets.map(cell).collect()
     };
-    targets.map(cell).collect()
+    cells.iter().flat_map(of_cell).collect()
 }
 
 /// One run of a cell.
@@ -125,12 +128,17 @@ pub(super) fn turns(spec: &RedisBenchmarkSpec, count: usize, repeats: u32) -> Ve
         let of_repeat = |repeat| order(spec, count, repeat).into_iter().map(move |cell| turn(cell, repeat));
         return (0..repeats).flat_map(of_repeat).collect();
     }
-    let turn = |place: redisbench_statistics::comparison::Place| Turn {
-        cell: place.subject,
-        repeat: u32::try_from(place.pass).unwrap_or(u32::MAX),
-        cold: place.is_cold(),
+    // One setting after the other, each with all its blocks: what is compared ran side by side.
+    let targets = spec.targets.len().max(1);
+    let of_setting = |setting: usize| {
+        let turn = move |place: redisbench_statistics::comparison::Place| Turn {
+            cell: setting * targets + place.subject,
+            repeat: u32::try_from(place.pass).unwrap_or(u32::MAX),
+            cold: place.is_cold(),
+        };
+        redisbench_statistics::comparison::order(targets, repeats as usize).into_iter().map(turn)
     };
-    redisbench_statistics::comparison::order(count, repeats as usize).into_iter().map(turn).collect()
+    order(spec, count / targets, 0).into_iter().flat_map(of_setting).collect()
 }
 
 /// In which order `count` cells are run in repeat `repeat`.
@@ -167,11 +175,11 @@ pub(super) struct Complaints {
 impl Complaints {
     pub(super) fn add(&mut self, cell: &Cell, found: Vec<Problem>) {
         for problem in found {
-            let problem = if let Some((index, _)) = &cell.target {
-                // By itself each is the first.
-                let field = problem.field.replacen("spec.targets[0]", &format!("spec.targets[{index}]"), 1);
-                Problem { field, ..problem }
-            } else if cell.parameters.is_empty() {
+            // By itself each target is the first.
+            let index = cell.target.as_ref().map_or(0, |(index, _)| *index);
+            let field = problem.field.replacen("spec.targets[0]", &format!("spec.targets[{index}]"), 1);
+            let problem = Problem { field, ..problem };
+            let problem = if cell.parameters.is_empty() {
                 problem
             } else {
                 let value = if problem.value.is_empty() { String::new() } else { format!("{}: ", problem.value) };

@@ -251,6 +251,28 @@ fn targets_take_turns() {
 }
 
 #[test]
+fn each_setting_of_a_sweep_is_compared_in_one_go() {
+    let mut change = two_targets(&json!({"baseline": "direct"}));
+    change["sweep"] = json!([{"field": "load.pipeline", "values": [1, 10]}]);
+    change["sweepOrder"] = json!("Listed");
+    let plan = plan(&change);
+    let turns: String = plan
+        .trials()
+        .iter()
+        .map(|trial| match (trial.kind.target.as_deref(), trial.spec.pipeline) {
+            (Some("direct"), 1) => 'A',
+            (Some("proxy"), 1) => 'B',
+            (Some("direct"), 10) => 'C',
+            (Some("proxy"), 10) => 'D',
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(turns, "ABBABAABABCDDCDCCDCD");
+    let cells: Vec<_> = [0, 1, 10, 11].map(|trial| plan.trials()[trial].kind.cell).into();
+    assert_eq!(cells, [0, 1, 2, 3]);
+}
+
+#[test]
 fn comparisons_that_cannot_be_are_refused_with_the_way_out() {
     let said = |change: Value| refused(&change).join("; ");
     assert!(
@@ -269,8 +291,16 @@ fn comparisons_that_cannot_be_are_refused_with_the_way_out() {
     few["repeats"] = json!({"count": 4});
     assert!(said(few).contains("spec.repeats.count: 4: must be at least 5 with comparison"));
     let mut swept = two_targets(&json!({"baseline": "direct"}));
-    swept["sweep"] = json!([{"field": "load.pipeline", "values": [1, 2]}]);
-    assert!(said(swept).contains("spec.sweep: does not go with comparison"));
+    swept["sweep"] = json!([{"field": "load.pipeline", "values": (1..=26).collect::<Vec<_>>()}]);
+    assert!(said(swept).contains("spec.sweep: 26 values x 2 targets x 5 repeats make 260 trials, and 250 is the most"));
+    // What is wrong with all targets at one setting is said once, and names it.
+    let mut swept = two_targets(&json!({"baseline": "direct"}));
+    swept["sweep"] = json!([{"field": "workload.keys.count", "values": [1000, 10]}]);
+    swept["workload"]["keys"]["pattern"] = json!({"type": "Gaussian", "gaussian": {"mean": 500}});
+    assert_eq!(
+        said(swept),
+        "spec.sweep: workload.keys.count=10: spec.workload.keys.pattern.gaussian.mean: 500: must be the number of a key, 0 to 9"
+    );
     let mut locked = two_targets(&json!({"baseline": "direct"}));
     locked["targets"][1]["auth"] = json!({"secretRef": {"name": "secret"}});
     assert!(said(locked).contains("spec.targets: proxy: must have the same auth and tls as the first one"));

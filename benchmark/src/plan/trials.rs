@@ -92,13 +92,11 @@ pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Proble
     let several =
         spec.repeats.count > 1 || spec.targets.len() > 1 || !spec.sweep.is_empty() || spec.workload.preset.len() > 1;
     if !spec.sweep.is_empty() {
-        Arrangement { name, repeats: 1, several: false }.drafts(&base.spec, std::slice::from_ref(&base))?;
+        let base = cells::of_targets(std::slice::from_ref(&base));
+        Arrangement { name, repeats: 1, several: false }.drafts(&base[0].spec, &base)?;
     }
-    let cells = match &spec.comparison {
-        Some(_) => cells::of_targets(&base),
-        None if spec.sweep.is_empty() => vec![base],
-        None => cells::cells(spec)?,
-    };
+    let settings = if spec.sweep.is_empty() { vec![base] } else { cells::cells(spec)? };
+    let cells = if spec.comparison.is_some() { cells::of_targets(&settings) } else { settings };
     let drafts = Arrangement { name, repeats: spec.repeats.count, several }.drafts(spec, &cells)?;
     Ok(Plan::of(drafts, interval))
 }

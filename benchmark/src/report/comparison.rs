@@ -1,10 +1,13 @@
 //! What the trials of several targets, run in turns, say of them: from the lines of `status.trials` alone.
 
-use redisbench_statistics::comparison::{Comparison, Estimate, Outcome, Place, Question, Trial, compare};
+use redisbench_statistics::comparison::{Estimate, Outcome, Place, Question, Trial, compare};
 use redisbench_statistics::{Confidence, Direction};
 
+use super::room::Room;
 use crate::api::comparison::{ComparisonMetric, ComparisonSpec};
-use crate::api::status::{ComparisonOutcome, ComparisonResult, MetricComparison, TrialLine, TrialOutcome};
+use crate::api::status::{
+    ComparisonOutcome, ComparisonResult, LimitedBy, MetricComparison, TrialLine, TrialOutcome, VerdictValue,
+};
 use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 
 const MILLION: f64 = 1_000_000.0;
@@ -12,12 +15,33 @@ const BASIS_POINTS: f64 = 10_000.0;
 
 /// Sets what `status`, which is that of the end, says of the targets of `spec`.
 pub(super) fn set_comparison(status: &mut RedisBenchmarkStatus, spec: &RedisBenchmarkSpec) {
-    let Some(comparison) = &spec.comparison else { return };
-    let names: Vec<&str> = spec.targets.iter().map(|target| target.name.as_str()).collect();
-    status.comparison = results(comparison, &names, spec.workload.seed, &status.trials);
+    (status.comparison, status.comparison_left_out) = (Vec::new(), 0);
+    (status.comparison, status.comparison_left_out) = Room::of(status).fill(comparisons(spec, &status.trials));
 }
 
-fn results(spec: &ComparisonSpec, names: &[&str], seed: u64, lines: &[TrialLine]) -> Vec<ComparisonResult> {
+/// What `trials` say of the targets of `spec`, at each of its settings; nothing without a comparison.
+pub fn comparisons(spec: &RedisBenchmarkSpec, trials: &[TrialLine]) -> Vec<ComparisonResult> {
+    let Some(comparison) = &spec.comparison else { return Vec::new() };
+    let names: Vec<&str> = spec.targets.iter().map(|target| target.name.as_str()).collect();
+    // Cells of one setting stand side by side, so their order is that of the settings.
+    let mut settings: Vec<(u32, Vec<&TrialLine>)> = Vec::new();
+    for line in trials {
+        let same = |known: &&mut (u32, Vec<&TrialLine>)| {
+            known.1.first().is_some_and(|first| (&first.parameters, &first.preset) == (&line.parameters, &line.preset))
+        };
+        match settings.iter_mut().find(same) {
+            Some((cell, lines)) => {
+                *cell = line.cell.min(*cell);
+                lines.push(line);
+            }
+            None => settings.push((line.cell, vec![line])),
+        }
+    }
+    settings.sort_by_key(|(cell, _)| *cell);
+    settings.iter().flat_map(|(_, lines)| results(comparison, &names, spec.workload.seed, lines)).collect()
+}
+
+fn results(spec: &ComparisonSpec, names: &[&str], seed: u64, lines: &[&TrialLine]) -> Vec<ComparisonResult> {
     let Some(baseline) = names.iter().position(|name| *name == spec.baseline) else { return Vec::new() };
     // The one that was asked for first.
     let others = ComparisonMetric::ALL.into_iter().filter(|metric| *metric != spec.metric);
@@ -33,8 +57,56 @@ fn results(spec: &ComparisonSpec, names: &[&str], seed: u64, lines: &[TrialLine]
     let trials: Vec<_> = lines.iter().filter_map(|line| trial(line, names, &metrics)).collect();
     compare(&question, baseline, &trials)
         .into_iter()
-        .filter_map(|found| Some(result(&found, names.get(found.subject)?, spec, &metrics)))
+        .filter_map(|found| {
+            let target = *names.get(found.subject)?;
+            let metrics: Vec<_> =
+                metrics.iter().zip(&found.metrics).map(|(metric, found)| estimate(*metric, found)).collect();
+            let both: Vec<&TrialLine> =
+                lines.iter().copied().filter(|line| is_of(line, &[target, &spec.baseline])).collect();
+            Some(ComparisonResult {
+                target: target.to_owned(),
+                baseline: spec.baseline.clone(),
+                preset: both.first().and_then(|line| line.preset.clone()),
+                parameters: both.first().map(|line| line.parameters.clone()).unwrap_or_default(),
+                pairs: u32::try_from(found.pairs).unwrap_or(u32::MAX),
+                left_out: both.iter().filter(|line| !counts(line)).count() as u64,
+                caution: caution(spec, &both),
+                outcome: metrics.first().map_or(ComparisonOutcome::Inconclusive, |first| first.outcome),
+                metrics,
+            })
+        })
         .collect()
+}
+
+fn is_of(line: &TrialLine, targets: &[&str]) -> bool {
+    line.target.as_deref().is_some_and(|target| targets.contains(&target))
+}
+
+/// Whether a trial was measured to its end, and its numbers mean something.
+fn counts(line: &TrialLine) -> bool {
+    line.state == TrialOutcome::Completed && line.requests.is_some() && line.verdict != Some(VerdictValue::Invalid)
+}
+
+/// Why the trials may say nothing about the targets.
+fn caution(spec: &ComparisonSpec, lines: &[&TrialLine]) -> Option<String> {
+    let limited = |limits: &[LimitedBy]| {
+        let by = |line: &&&TrialLine| counts(line) && line.limited_by.is_some_and(|limit| limits.contains(&limit));
+        lines.iter().filter(by).count()
+    };
+    let (all, generator) = (lines.len(), limited(&[LimitedBy::GeneratorCPU, LimitedBy::GeneratorNetwork]));
+    let rate = limited(&[LimitedBy::Rate]);
+    if generator > 0 {
+        return Some(format!(
+            "the load generator was the limit of {generator} of {all} trials: what they compare is not only the targets; see \
+             limitedBy of each trial"
+        ));
+    }
+    (spec.metric == ComparisonMetric::Throughput && rate > 0).then(|| {
+        format!(
+            "the rate that was asked for was the limit of {rate} of {all} trials: their throughput says nothing about the \
+             targets; compare a latency, or in a closed loop"
+        )
+    })
 }
 
 fn direction(metric: ComparisonMetric) -> Direction {
@@ -44,10 +116,9 @@ fn direction(metric: ComparisonMetric) -> Direction {
     }
 }
 
-/// A trial that was measured to its end.
+/// A trial that counts.
 fn trial(line: &TrialLine, names: &[&str], metrics: &[ComparisonMetric]) -> Option<Trial> {
-    let completed = line.state == TrialOutcome::Completed && line.requests.is_some();
-    let subject = names.iter().position(|name| Some(*name) == line.target.as_deref()).filter(|_| completed)?;
+    let subject = names.iter().position(|name| Some(*name) == line.target.as_deref()).filter(|_| counts(line))?;
     let value = |metric: &ComparisonMetric| {
         let value = match metric {
             ComparisonMetric::Throughput => line.achieved_per_second,
@@ -60,17 +131,6 @@ fn trial(line: &TrialLine, names: &[&str], metrics: &[ComparisonMetric]) -> Opti
     };
     let place = Place { pass: line.repeat.unwrap_or(0) as usize, subject };
     Some(Trial { place, values: metrics.iter().map(value).collect() })
-}
-
-fn result(found: &Comparison, target: &str, spec: &ComparisonSpec, metrics: &[ComparisonMetric]) -> ComparisonResult {
-    let metrics: Vec<_> = metrics.iter().zip(&found.metrics).map(|(metric, found)| estimate(*metric, found)).collect();
-    ComparisonResult {
-        target: target.to_owned(),
-        baseline: spec.baseline.clone(),
-        pairs: u32::try_from(found.pairs).unwrap_or(u32::MAX),
-        outcome: metrics.first().map_or(ComparisonOutcome::Inconclusive, |first| first.outcome),
-        metrics,
-    }
 }
 
 fn estimate(metric: ComparisonMetric, found: &Estimate) -> MetricComparison {
@@ -131,9 +191,19 @@ mod tests {
             .collect()
     }
 
+    fn all(comparison: &serde_json::Value, lines: &[TrialLine]) -> Vec<ComparisonResult> {
+        let mut object = crate::sample::object();
+        let mut target = object["spec"]["targets"][0].clone();
+        target["name"] = json!("direct");
+        object["spec"]["targets"] = json!([target, target]);
+        object["spec"]["targets"][1]["name"] = json!("proxy");
+        object["spec"]["comparison"] = comparison.clone();
+        comparisons(&crate::api::read(&object).unwrap().spec, lines)
+    }
+
     fn compared(metric: ComparisonMetric, lines: &[TrialLine]) -> ComparisonResult {
         let spec = json!({"baseline": "direct", "metric": metric});
-        let found = results(&serde_json::from_value(spec).unwrap(), &["direct", "proxy"], 1, lines);
+        let found = all(&json!(spec), lines);
         let [only] = &found[..] else { panic!("{found:?}") };
         assert_eq!((only.target.as_str(), only.baseline.as_str(), only.pairs), ("proxy", "direct", 5));
         only.clone()
@@ -180,8 +250,43 @@ mod tests {
     fn trials_that_failed_do_not_count() {
         let mut lines = lines(&[900; 5], Some(1_000_000));
         lines[9].state = TrialOutcome::Failed;
-        let spec = serde_json::from_value(json!({"baseline": "direct"})).unwrap();
-        let found = results(&spec, &["direct", "proxy"], 1, &lines);
-        assert_eq!(found[0].pairs, 4);
+        lines[0].verdict = Some(VerdictValue::Invalid);
+        let found = all(&json!({"baseline": "direct"}), &lines);
+        assert_eq!((found[0].pairs, found[0].left_out, &found[0].caution), (3, 2, &None));
+    }
+
+    #[test]
+    fn each_setting_is_compared_by_itself() {
+        let set = |value: &str, cell: u32, throughput| {
+            let mut lines = lines(throughput, None);
+            for line in &mut lines {
+                line.parameters = [("load.pipeline".to_owned(), value.to_owned())].into();
+                line.cell += cell;
+            }
+            lines
+        };
+        // They ran in another order than that of the sweep's list.
+        let mut lines = set("10", 2, &[900; 5]);
+        lines.extend(set("1", 0, &[1_100; 5]));
+        let found = all(&json!({"baseline": "direct"}), &lines);
+        let settings: Vec<_> =
+            found.iter().map(|one| (one.parameters["load.pipeline"].as_str(), one.pairs, one.outcome)).collect();
+        assert_eq!(settings, [("1", 5, ComparisonOutcome::Faster), ("10", 5, ComparisonOutcome::Slower)]);
+    }
+
+    #[test]
+    fn what_was_not_limited_by_the_targets_is_said() {
+        let mut lines = lines(&[1_000; 5], None);
+        lines[3].limited_by = Some(LimitedBy::Rate);
+        let caution = |lines: &[TrialLine], metric| {
+            all(&json!({"baseline": "direct", "metric": metric}), lines)[0].caution.clone()
+        };
+        let said = caution(&lines, "Throughput").unwrap();
+        assert!(said.starts_with("the rate that was asked for was the limit of 1 of 10 trials"), "{said}");
+        assert_eq!(caution(&lines, "P50"), None);
+        lines[4].limited_by = Some(LimitedBy::GeneratorCPU);
+        let said = caution(&lines, "P50").unwrap();
+        assert!(said.starts_with("the load generator was the limit of 1 of 10 trials"), "{said}");
+        assert!(said.len() <= 256);
     }
 }

@@ -154,7 +154,7 @@ impl<'a> Conditions<'a> {
 
 /// `message` as a condition has it: no longer than the API takes.
 pub fn cut(message: &str) -> String {
-    people::cut(message, MESSAGE_BYTES).to_owned()
+    people::shorten(message, MESSAGE_BYTES).into_owned()
 }
 
 /// The condition `kind` of `status`.

@@ -63,7 +63,7 @@ impl Subject<'_> {
         };
         // Beside a result there is room for so much.
         let message = match &finished.cleanup {
-            Some(cleanup) => format!("{}; {}", people::cut(&message, BESIDE_RESULT_BYTES / 2), cleanup.summary()),
+            Some(cleanup) => format!("{}; {}", people::shorten(&message, BESIDE_RESULT_BYTES / 2), cleanup.summary()),
             None => message,
         };
         status.phase = phase;
@@ -96,7 +96,7 @@ impl Subject<'_> {
     /// reason in `CamelCase`, `message` is for people.
     pub fn ended(&self, status: &mut RedisBenchmarkStatus, why: &str, message: &str) {
         // Several conditions carry it, and a result needs the room.
-        let message = if status.result.is_some() { people::cut(message, BESIDE_RESULT_BYTES) } else { message };
+        let message = if status.result.is_some() { &people::shorten(message, BESIDE_RESULT_BYTES) } else { message };
         let finished = match status.phase {
             Phase::Failed => reason::FAILED,
             Phase::Aborted => reason::ABORTED,
@@ -110,8 +110,8 @@ impl Subject<'_> {
             Conditions::new(status, self.generation, self.now).set(condition::VERIFIED, truth, why, &message);
         }
         if let Some((truth, why, message)) = thresholds::condition(&status.thresholds) {
-            let message = people::cut(&message, BESIDE_RESULT_BYTES);
-            Conditions::new(status, self.generation, self.now).set(condition::THRESHOLDS_MET, truth, why, message);
+            let message = people::shorten(&message, BESIDE_RESULT_BYTES);
+            Conditions::new(status, self.generation, self.now).set(condition::THRESHOLDS_MET, truth, why, &message);
         }
         let obstacle = if failed { why } else { reason::NO_OBSTACLE };
         Conditions::new(status, self.generation, self.now)

@@ -8,9 +8,11 @@ use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::snapshot::Tally;
 use serde::{Deserialize, Serialize};
 
+use super::comparison::comparisons;
+use super::room::Room;
 use super::spread::Spread;
-use crate::api::RedisBenchmarkStatus;
-use crate::api::status::{CellResult, Latencies, Requests, TrialLine, TrialOutcome};
+use crate::api::status::{CellResult, ComparisonResult, Latencies, Requests, TrialLine, TrialOutcome};
+use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use crate::export;
 use crate::merge::Measured;
 use crate::stats;
@@ -23,10 +25,6 @@ pub const DOCUMENT: &str = "experiment.json";
 
 /// The most cells that a status lists.
 const LISTED: usize = 32;
-
-/// The most bytes that a status of several trials may come to with its cells: conditions and verdict have the rest of
-/// 256 KiB.
-const STATUS_BYTES: usize = 228 << 10;
 
 const MILLION: u128 = 1_000_000;
 
@@ -80,21 +78,9 @@ pub(super) fn set_repeats(status: &mut RedisBenchmarkStatus) {
 /// As many of `cells` as a status has room for, and how many are left out.
 fn list(status: &mut RedisBenchmarkStatus, cells: Vec<CellResult>) {
     (status.repeats, status.repeats_left_out) = (Vec::new(), 0);
-    let all = cells.len();
-    let mut taken = bytes(&*status);
-    for cell in cells.into_iter().take(LISTED) {
-        taken += bytes(&cell) + 1;
-        if taken > STATUS_BYTES {
-            break;
-        }
-        status.repeats.push(cell);
-    }
-    status.repeats_left_out = (all - status.repeats.len()) as u64;
-}
-
-/// The length of something as JSON.
-fn bytes(value: &impl Serialize) -> usize {
-    serde_json::to_vec(value).map_or(0, |json| json.len())
+    let many = cells.len().saturating_sub(LISTED);
+    let (listed, left_out) = Room::of(status).fill(cells.into_iter().take(LISTED).collect());
+    (status.repeats, status.repeats_left_out) = (listed, left_out + many as u64);
 }
 
 /// Why the histograms of several trials could not be merged.
@@ -220,6 +206,8 @@ struct ExperimentDocument<'a> {
     run_id: &'a str,
     trials: &'a [TrialLine],
     cells: &'a [CellRecord],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    comparison: Vec<ComparisonResult>,
 }
 
 impl Experiment {
@@ -234,7 +222,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The document of all cells and trials of a run, in pieces that fit into ConfigMaps.
+    /// The document of all cells and trials of a run of `spec`, in pieces that fit into ConfigMaps.
     ///
     /// # Errors
     /// When it cannot be written as JSON.
@@ -242,9 +230,11 @@ impl Experiment {
         &self,
         benchmark: &str,
         run_id: &str,
+        spec: &RedisBenchmarkSpec,
         trials: &[TrialLine],
     ) -> Result<Vec<(String, String)>, serde_json::Error> {
-        let document = ExperimentDocument { format: FORMAT, benchmark, run_id, trials, cells: &self.cells };
+        let comparison = comparisons(spec, trials);
+        let document = ExperimentDocument { format: FORMAT, benchmark, run_id, trials, cells: &self.cells, comparison };
         Ok(export::pieces(DOCUMENT, &serde_json::to_string(&document)?, export::PIECE_BYTES))
     }
 

@@ -118,7 +118,7 @@ fn status(judged: &Judged, outcome: ThresholdOutcome, trial: Option<u32>) -> Thr
         windows: standing.windows,
         failed_windows: standing.failed_windows,
         trial,
-        message: people::cut(&message, MESSAGE_BYTES).to_owned(),
+        message: people::shorten(&message, MESSAGE_BYTES).into_owned(),
     }
 }
 

@@ -12,8 +12,12 @@ use crate::conductor::Ending;
 use crate::people;
 use crate::plan::Kind;
 
-/// The most bytes of what a line says about why.
+/// The most bytes of what a line says about why, and of one of many. A trial's artifact has all of it.
 const WHY_BYTES: usize = 96;
+const WHY_OF_MANY_BYTES: usize = 48;
+
+/// From so many trials on, lines are short: all of them must fit into a status.
+const MANY: u32 = 100;
 
 /// The most reasons of a verdict.
 const REASONS: usize = 16;
@@ -23,6 +27,7 @@ impl Finished {
     /// started.
     pub(super) fn line_of(&self, kind: &Kind) -> Option<TrialLine> {
         let present = self.trial.as_ref().filter(|present| present.of > 1)?;
+        let why_bytes = if present.of >= MANY { WHY_OF_MANY_BYTES } else { WHY_BYTES };
         let result = self.result.as_ref();
         let reason = self.verdict.as_ref().and_then(|verdict| {
             let worst = verdict.reasons.iter().max_by_key(|reason| reason.severity);
@@ -61,7 +66,7 @@ impl Finished {
             limited_by: self.verdict.as_ref().map(|verdict| verdict.limited_by),
             why: failure
                 .or(reason.map(|reason| reason.message.as_str()))
-                .map(|why| people::cut(why, WHY_BYTES).to_owned()),
+                .map(|why| people::shorten(why, why_bytes).into_owned()),
         })
     }
 

@@ -3,6 +3,8 @@ use serde_json::json;
 use super::super::repeats::{Experiment, Together, cells};
 use super::*;
 use crate::api::RedisBenchmark;
+use crate::api::experiment::sweepable_fields;
+use crate::api::preset::PRESETS;
 use crate::api::status::{Artifact, VerificationResult};
 use crate::plan::MOST_TRIALS;
 use crate::report::conditions::{condition, find};
@@ -99,11 +101,15 @@ fn long_lines(most: u32) -> Vec<TrialLine> {
     let many = 1_000_000_000_000;
     let requests =
         TrialRequests { scheduled: many, succeeded: many, errors: many, unsent: many, in_flight: many, unknown: many };
-    let field = |name: &str| (format!("workload.keys.pattern.gaussian.{name}"), "1000000000000".to_owned());
+    let mut fields = sweepable_fields();
+    // Those with the longest names that go together.
+    fields.sort_by_key(|field| std::cmp::Reverse(field.len()));
+    let field = |field: &String| (field.clone(), "1000000000000".to_owned());
+    let preset = PRESETS.iter().map(|preset| preset.name).max_by_key(|name| name.len()).unwrap();
     let line = |index| TrialLine {
         index,
-        preset: Some("p".repeat(32)),
-        parameters: ["standardDeviation", "standardDeviatio2", "standardDeviatio3"].map(field).into(),
+        preset: Some(preset.to_owned()),
+        parameters: fields[..3].iter().map(field).collect(),
         cell: index % (most / 10),
         repeat: Some(index / (most / 10)),
         attempt: 1_000,
@@ -117,21 +123,28 @@ fn long_lines(most: u32) -> Vec<TrialLine> {
         failed_thresholds: 64,
         limited_by: Some(LimitedBy::GeneratorNetwork),
         verdict: Some(VerdictValue::Degraded),
-        why: Some("w".repeat(WHY_BYTES)),
+        why: Some("w".repeat(WHY_OF_MANY_BYTES)),
         ..last.line.clone().unwrap()
     };
     (0..most).map(line).collect()
 }
 
-/// Lines of a comparison of eight targets, which has no swept fields, with 31 trials of each: in `lines`, target by target.
-fn compared(lines: Vec<TrialLine>) -> Vec<TrialLine> {
-    let line = |line: TrialLine| TrialLine {
-        target: Some(long_name(line.index % 8)),
-        cold: true,
-        parameters: [].into(),
-        cell: line.index % 8,
-        repeat: Some(line.index / 8),
-        ..line
+/// Lines of a comparison of `targets` at as many settings as there is room for, with 5 trials of each.
+fn compared(lines: Vec<TrialLine>, targets: u32) -> Vec<TrialLine> {
+    let line = |line: TrialLine| {
+        let setting = line.index / (5 * targets);
+        TrialLine {
+            target: Some(long_name(line.index % targets)),
+            cold: true,
+            parameters: line
+                .parameters
+                .into_keys()
+                .map(|field| (field, (1_000_000_000_000 + u64::from(setting)).to_string()))
+                .collect(),
+            cell: setting * targets + line.index % targets,
+            repeat: Some(line.index / targets % 5),
+            ..line
+        }
     };
     lines.into_iter().map(line).collect()
 }
@@ -185,14 +198,17 @@ fn the_largest_comparison_fits_as_well() {
         target["name"] = json!(long_name(index));
         target
     };
-    object["spec"]["targets"] = (0..8).map(named).collect();
     object["spec"]["comparison"] = json!({"baseline": long_name(0)});
-    object["spec"]["repeats"] = json!({"count": 31});
-    let benchmark = crate::api::read(&object).unwrap();
-    let status = largest(&benchmark, compared(long_lines(248)));
-    assert_eq!(status.comparison.len(), 7);
-    assert!(status.comparison.iter().all(|one| one.metrics.len() == 5 && one.pairs == 31));
-    assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, 8);
+    object["spec"]["repeats"] = json!({"count": 5});
+    // Of these numbers come the most trials, and the most results.
+    for (targets, settings, results) in [(2, 25, 25), (7, 7, 42), (8, 6, 42)] {
+        object["spec"]["targets"] = (0..targets).map(named).collect();
+        let benchmark = crate::api::read(&object).unwrap();
+        let status = largest(&benchmark, compared(long_lines(targets * settings * 5), targets));
+        assert_eq!(status.comparison.len() as u64 + status.comparison_left_out, results);
+        assert!(status.comparison.iter().all(|one| one.metrics.len() == 5 && one.pairs == 5));
+        assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, u64::from(targets * settings));
+    }
 }
 
 #[test]

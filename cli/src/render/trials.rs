@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use redisbench_benchmark::api::comparison::ComparisonMetric;
 use redisbench_benchmark::api::preset::PRESETS;
 use redisbench_benchmark::api::status::{
-    CellResult, ComparisonResult, StepOutcome, TrialLine, TrialOutcome, VerdictValue,
+    CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, StepOutcome, TrialLine, TrialOutcome,
+    VerdictValue,
 };
 use redisbench_benchmark::people::{count, latency, rate, share};
 
@@ -116,30 +118,76 @@ pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
     text
 }
 
-/// The table of a comparison: by target and metric, the ratio to the baseline and what it means.
-pub fn comparison(results: &[ComparisonResult], paint: Paint) -> String {
+/// The tables of a comparison: for each target beside the baseline, by metric, how much more or less and what it means.
+pub fn comparison(results: &[ComparisonResult], left_out: u64, paint: Paint) -> String {
     let mut text = String::new();
     for result in results {
-        let title = format!("{} beside {}", result.target, result.baseline);
-        let mut grid = Grid::new(&title, &["ratio", "interval", "confidence", "outcome"]).left(4);
+        let parameters = result.parameters.iter().map(|(field, value)| format!("{}={value}", last_step(field)));
+        let names: Vec<_> = result.preset.iter().cloned().chain(parameters).collect();
+        let setting = if names.is_empty() { String::new() } else { format!(", {}", names.join(", ")) };
+        let title = format!("{} against {}{setting}", result.target, result.baseline);
+        let mut grid = Grid::new(&title, &["change", "interval", "confidence", "outcome"]).left(4);
         for metric in &result.metrics {
-            let ratio = |millionths: u64| format!("{:.4}", millionths as f64 / 1e6);
             let interval = metric.low_millionths.zip(metric.high_millionths);
-            let mut outcome = format!("{:?}", metric.outcome);
-            if let Some(detectable) = metric.detectable_basis_points {
-                let _ = write!(outcome, ": could have shown {:.1} %", detectable as f64 / 100.0);
-            }
             grid.row([
-                Cell::from(format!("{:?}", metric.metric)),
-                known(metric.ratio_millionths.map(ratio)),
-                known(interval.map(|(low, high)| format!("{} to {}", ratio(low), ratio(high)))),
+                Cell::from(metric_name(metric.metric)),
+                known(metric.ratio_millionths.map(change)),
+                known(interval.map(|(low, high)| format!("{} to {}", change(low), change(high)))),
                 Cell::from(format!("{} %", f64::from(metric.confidence_basis_points) / 100.0)),
-                Cell::from(outcome),
+                outcome(metric),
             ]);
         }
         text.push_str(&grid.text(paint));
+        let trials =
+            if result.left_out > 0 { format!("; {} trials do not count", result.left_out) } else { String::new() };
+        let _ = writeln!(text, "{} pairs of trials{trials}", result.pairs);
+        if let Some(caution) = &result.caution {
+            let _ = writeln!(text, "{}", paint.apply(Style::Doubtful, caution));
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(text, "{left_out} more comparisons are in the artifact experiment.json");
     }
     text
+}
+
+/// A ratio as what it is more or less than the baseline's.
+fn change(millionths: u64) -> String {
+    // From ten times on the factor says more.
+    if millionths >= 10_000_000 {
+        return format!("x {:.1}", millionths as f64 / 1e6);
+    }
+    format!("{:+.2} %", (millionths as f64 - 1e6) / 1e4)
+}
+
+/// The size of a difference.
+fn difference(basis_points: u64) -> String {
+    if basis_points >= 90_000 {
+        return format!("x {:.1}", basis_points as f64 / 1e4 + 1.0);
+    }
+    format!("{:.1} %", basis_points as f64 / 100.0)
+}
+
+fn metric_name(metric: ComparisonMetric) -> &'static str {
+    match metric {
+        ComparisonMetric::Throughput => "throughput",
+        ComparisonMetric::MeanResponseTime => "mean response time",
+        ComparisonMetric::P50 => "p50",
+        ComparisonMetric::P99 => "p99",
+        ComparisonMetric::P999 => "p99.9",
+    }
+}
+
+fn outcome(metric: &MetricComparison) -> Cell {
+    match (metric.outcome, metric.detectable_basis_points) {
+        (ComparisonOutcome::Faster, _) => Cell::styled("Faster", Style::Good),
+        (ComparisonOutcome::Slower, _) => Cell::styled("Slower", Style::Bad),
+        (ComparisonOutcome::NoDifference, _) => Cell::from("No difference that matters"),
+        (ComparisonOutcome::Inconclusive, None) => Cell::from("Inconclusive"),
+        (ComparisonOutcome::Inconclusive, Some(detectable)) => {
+            Cell::from(format!("Inconclusive: could have shown {}", difference(detectable)))
+        }
+    }
 }
 
 /// The end of a field's path, which is what a column has room for.
@@ -175,5 +223,41 @@ fn verdict(trial: &TrialLine) -> Cell {
         (TrialOutcome::Completed, Some(VerdictValue::Degraded)) => Cell::styled("Degraded", Style::Doubtful),
         (TrialOutcome::Completed, Some(VerdictValue::Invalid)) => Cell::styled("Invalid", Style::Bad),
         (state, _) => Cell::styled(format!("{state:?}"), Style::Bad),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_comparison_says_how_much_more_or_less() {
+        let result = json!({
+            "target": "proxy", "baseline": "direct", "pairs": 4, "leftOut": 2, "outcome": "Slower",
+            "parameters": {"load.pipeline": "10"}, "caution": "the load generator was the limit",
+            "metrics": [
+                {"metric": "Throughput", "outcome": "Slower", "ratioMillionths": 912_345, "lowMillionths": 900_000,
+                 "highMillionths": 925_000, "confidenceBasisPoints": 9_500},
+                {"metric": "P99", "outcome": "Inconclusive", "ratioMillionths": 1_100_000, "lowMillionths": 500_000,
+                 "highMillionths": 25_000_000, "confidenceBasisPoints": 9_875, "detectableBasisPoints": 240_000},
+                {"metric": "P999", "outcome": "Inconclusive", "confidenceBasisPoints": 9_875},
+            ],
+        });
+        let text = comparison(&[serde_json::from_value(result).unwrap()], 3, Paint::none());
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            lines[lines.len() - 7..],
+            [
+                "proxy against direct, pipeline=10 change interval confidence outcome",
+                "throughput -8.77 % -10.00 % to -7.50 % 95 % Slower",
+                "p99 +10.00 % -50.00 % to x 25.0 98.75 % Inconclusive: could have shown x 25.0",
+                "p99.9 - - 98.75 % Inconclusive",
+                "4 pairs of trials; 2 trials do not count",
+                "the load generator was the limit",
+                "3 more comparisons are in the artifact experiment.json",
+            ]
+        );
     }
 }

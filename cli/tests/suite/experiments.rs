@@ -145,14 +145,37 @@ fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
     refused(&large, "126 values x 2 repeats make 252 trials, and 250 is the most");
 }
 
+/// As `manifest`, with a second target.
+fn two_targets(one: &Redis, other: &Redis, load: &str, more: &str) -> String {
+    let second = format!("}}, {{name: other, type: Standalone, endpoints: ['{}']}}]\n  workload:", other.address());
+    manifest(one, load, more).replacen("}]\n  workload:", &second, 1)
+}
+
+#[test]
+fn each_setting_of_a_sweep_is_compared() {
+    let (one, other) = (Redis::start(None), Redis::start(None));
+    let more =
+        "  repeats: {count: 5}\n  comparison: {baseline: redis}\n  sweep: [{field: load.pipeline, values: [1, 8]}]";
+    let text = two_targets(&one, &other, "type: ClosedLoop, connections: 2, requests: 400", more);
+    let (status, stderr) = succeeded(&text);
+    assert_eq!(list(&status["trials"]).len(), 20);
+    assert_eq!((one.calls("get"), other.calls("get")), (4_000, 4_000), "{stderr}");
+    let settings: Vec<_> = list(&status["comparison"])
+        .iter()
+        .map(|one| (one["parameters"]["load.pipeline"].clone(), number(&one["pairs"]), number(&one["leftOut"])))
+        .collect();
+    assert_eq!(settings, [(Value::from("1"), 5, 0), (Value::from("8"), 5, 0)]);
+    // The trials of one setting ran in one go.
+    let pipelines: Vec<_> = list(&status["trials"]).iter().map(|line| line["parameters"].clone()).collect();
+    assert!(pipelines[..10].iter().all(|first| *first == pipelines[0]), "{pipelines:?}");
+}
+
 #[test]
 fn targets_are_compared_in_turns() {
     let (one, other) = (Redis::start(None), Redis::start(None));
     let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 2, duration: 1s";
-    let text =
-        manifest(&one, load, "  repeats: {count: 5}\n  comparison: {baseline: redis, minimumEffectBasisPoints: 1000}");
-    let second = format!("}}, {{name: other, type: Standalone, endpoints: ['{}']}}]\n  workload:", other.address());
-    let (status, stderr) = succeeded(&text.replacen("}]\n  workload:", &second, 1));
+    let more = "  repeats: {count: 5}\n  comparison: {baseline: redis, minimumEffectBasisPoints: 1000}";
+    let (status, stderr) = succeeded(&two_targets(&one, &other, load, more));
     let targets: Vec<_> =
         list(&status["trials"]).iter().map(|line| line["target"].as_str().unwrap().to_owned()).collect();
     let expected = ["redis", "other", "other", "redis", "other", "redis", "redis", "other", "redis", "other"];
@@ -163,5 +186,7 @@ fn targets_are_compared_in_turns() {
     assert_eq!((number(&found["pairs"]), found["metrics"].as_array().unwrap().len()), (5, 5));
     // Both were asked for the same rate, and gave it.
     assert_eq!(found["outcome"], "NoDifference", "{found:#}");
+    let caution = found["caution"].as_str().unwrap_or_default();
+    assert!(caution.starts_with("the rate that was asked for was the limit of "), "{found:#}");
     assert_eq!(list(&status["repeats"]).len(), 2);
 }

@@ -102,7 +102,7 @@ async fn write(
     trials: &[TrialLine],
 ) -> Result<Vec<Artifact>, GatherError> {
     let run = performer.run;
-    let pieces = experiment.pieces(&run.benchmark, &run.id, trials)?;
+    let pieces = experiment.pieces(&run.benchmark, &run.id, &performer.benchmark.spec, trials)?;
     let named = pieces.into_iter().enumerate().map(|(index, (name, text))| (name, run.experiment_name(index), text));
     let named: Vec<_> = named.collect();
     let maps: Vec<ConfigMap> =

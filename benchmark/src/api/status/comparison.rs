@@ -1,11 +1,13 @@
 //! What a comparison of targets came to.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::comparison::ComparisonMetric;
 
-/// One target beside the baseline.
+/// One target beside the baseline, at one setting of what is swept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonResult {
@@ -15,8 +17,22 @@ pub struct ComparisonResult {
     /// The name of the target that it is compared with.
     #[schemars(length(max = 32))]
     pub baseline: String,
+    /// The test that both ran, of several presets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub preset: Option<String>,
+    /// The swept fields with the values that both ran at.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
     /// Pairs of trials that count: one of each, side by side.
     pub pairs: u32,
+    /// Trials of both that do not count: not measured to their end, or Invalid.
+    #[serde(default, skip_serializing_if = "crate::api::status::is_zero")]
+    pub left_out: u64,
+    /// What keeps the outcome from being about the targets, such as a load generator that was the limit of some trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub caution: Option<String>,
     /// What it came to in the metric that was asked for.
     pub outcome: ComparisonOutcome,
     /// By metric; the one that was asked for is the first.
