@@ -1,7 +1,8 @@
 //! Links of 20 Mbit/s in a network of the test's own.
 
+use crate::processors::{Hog, pin};
 use crate::servers::network::{self, Link, SERVER, Shaped};
-use crate::situation::{Expected, Manifest, alone, judge};
+use crate::situation::{Expected, Manifest, alone, as_others, judge};
 
 /// Whether this is within a network whose link carries 20 Mbit/s one way; outside, has the test `name` run in it.
 fn inside(name: &str, shaped: Shaped) -> bool {
@@ -48,6 +49,29 @@ fn a_full_downlink() {
         let expected = Expected { limited_by: "Unknown", ..Expected::clean("the same without a stated capacity") };
         let manifest = Manifest { measurement: String::new(), ..link("[{name: get, command: GET __key__}]", 8) };
         judge(&expected, &manifest, |_| {});
+    }
+}
+
+/// Replies are read late, but the link carries what it can all the time.
+#[test]
+#[ignore = "makes a network of its own, which needs root: make test-selfcheck"]
+fn a_full_downlink_of_shards_that_wait_for_a_processor() {
+    let _machine = as_others();
+    if inside("network::a_full_downlink_of_shards_that_wait_for_a_processor", Shaped::Downlink) {
+        let expected = Expected {
+            value: "Degraded",
+            limited_by: "GeneratorNetwork",
+            component: "Downlink",
+            reasons: &["GeneratorCPU"],
+            besides: &["StartSkew"],
+            ..Expected::clean("a downlink of 20 Mbit/s, and shards without a processor for 40 ms in every 100")
+        };
+        let manifest = Manifest { shards: 2, ..link("[{name: get, command: GET __key__}]", 8) };
+        let mut hog = None;
+        judge(&expected, &manifest, |run| {
+            run.children().into_iter().for_each(|child| pin(child, "0"));
+            hog.get_or_insert_with(Hog::start);
+        });
     }
 }
 

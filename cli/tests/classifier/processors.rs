@@ -4,9 +4,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crate::servers::RedisServer;
-use crate::situation::{Expected, Manifest, as_others, judge};
+use crate::situation::{Expected, Manifest, as_others, go_first, judge, pass};
 use crate::support::Run;
 
 const CLOSED: &str = "type: ClosedLoop, connections: 16, pipeline: 16, duration: 3s, warmup: 1s";
@@ -49,7 +53,8 @@ fn a_shard_beside_others_on_its_processor() {
     });
 }
 
-fn pin(process: u32, processor: &str) {
+/// Keeps a process on one processor.
+pub fn pin(process: u32, processor: &str) {
     // On a machine of one processor all of them share it anyway.
     let _ = Command::new("taskset").args(["-a", "-p", "-c", processor, &process.to_string()]).output();
 }
@@ -68,6 +73,45 @@ impl Drop for Spinner {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// Takes the first processor for 40 ms in every 100, before everything else there: whoever is ready meanwhile waits.
+pub struct Hog {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Hog {
+    pub fn start() -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&over);
+        let take = move || {
+            // SAFETY: plain bits, all of them 0.
+            let mut first = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+            // SAFETY: `first` is valid for both calls, and the second is about the calling thread.
+            let pinned = unsafe {
+                libc::CPU_SET(0, &mut first);
+                libc::sched_setaffinity(0, size_of_val(&first), &raw const first)
+            };
+            assert_eq!(pinned, 0);
+            go_first();
+            while !ended.load(Ordering::Relaxed) {
+                let until = Instant::now() + Duration::from_millis(40);
+                while Instant::now() < until {
+                    std::hint::spin_loop();
+                }
+                pass(Duration::from_millis(60));
+            }
+        };
+        Self { over, thread: Some(thread::spawn(take)) }
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
