@@ -1,5 +1,6 @@
 //! How a status is put together from what a conductor says. Pure, and the same wherever the shards run.
 
+pub mod apart;
 pub mod comparison;
 pub mod conditions;
 mod ending;

@@ -28,6 +28,7 @@ use kube::{Client, Resource as _, ResourceExt as _};
 use prometheus_client::registry::Registry;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::credential::CredentialError;
+use redisbench_benchmark::report::apart;
 use redisbench_benchmark::report::conditions::reason;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -192,6 +193,9 @@ impl ReconcileError {
     }
 }
 
+/// How often a run that waits for another benchmark looks for it.
+const BASELINE_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Brings one benchmark a step forward. Errors are for the metrics and for [`retry`].
 ///
 /// # Errors
@@ -260,7 +264,8 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     // validate: the plan of trials (no client)
     let compiled = shared.memory.plan(&uid, &benchmark.spec, &run.benchmark);
     let compiled = compiled.as_ref();
-    let (plan, problems) = (compiled.as_ref().ok(), compiled.as_ref().err().map(String::as_str));
+    let unfit = if status.run_id.is_none() { unfit_baseline(benchmark, &run, context).await? } else { None };
+    let (plan, problems) = (compiled.as_ref().ok(), compiled.as_ref().err().or(unfit.as_ref()).map(String::as_str));
     let generation = benchmark.metadata.generation;
     let subject = Subject { spec: &benchmark.spec, status: &status, generation, problems, plan };
 
@@ -280,7 +285,22 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     let performer = Performer { context, benchmark, run: &run, plan, observed: &observed };
     let put_off = performer.perform(&decision).await?;
     shared.memory.succeeded(&uid);
-    Ok(put_off.or(decision.requeue).map_or_else(Requeue::await_change, Requeue::requeue))
+    // Nobody says when another benchmark is what this one waits for.
+    let unfit = unfit.map(|_| BASELINE_INTERVAL);
+    Ok(put_off.or(decision.requeue).or(unfit).map_or_else(Requeue::await_change, Requeue::requeue))
+}
+
+/// Why a run that has not begun cannot be compared with the benchmark that its spec names.
+async fn unfit_baseline(
+    benchmark: &RedisBenchmark,
+    run: &Run,
+    context: &Context,
+) -> Result<Option<String>, ReconcileError> {
+    let Some(name) = benchmark.spec.comparison.as_ref().and_then(|comparison| comparison.benchmark.as_deref()) else {
+        return Ok(None);
+    };
+    let other = context.reads.benchmark(&run.namespace, name).await?;
+    Ok(apart::check(&benchmark.spec, name, other.as_ref()).err().map(|problem| problem.to_string()))
 }
 
 #[cfg(test)]

@@ -11,13 +11,19 @@ pub const FEWEST_PAIRS: u32 = 5;
 
 /// Says whether targets are faster or slower than one of them, or the same. Their trials take turns, A B B A B A A B and so
 /// on, so that what changes over time is in all of them: `repeats.count` of each, at least 5. With `sweep` or several presets,
-/// so many for each setting.
+/// so many for each setting. Or against a benchmark of before, whose trials did not take turns with these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonSpec {
-    /// The name of the target that the others are compared with.
+    /// The name of the target that the others are compared with. Either this or `benchmark`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
-    pub baseline: String,
+    pub baseline: Option<String>,
+    /// The name of a finished benchmark in the same namespace that the only target is compared with: of the same workload and
+    /// load, and repeated at least 5 times. Whatever else changed between the two runs counts as a difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 46), pattern(NAME_PATTERN))]
+    pub benchmark: Option<String>,
     /// What the comparison is about. The other metrics are judged as well, more carefully the more there are (Holm), because
     /// among many one differs by chance. Default `Throughput`.
     #[serde(default)]
@@ -74,12 +80,26 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
         }
         return problems;
     };
-    if names.len() < 2 {
-        let message = "takes two targets or more: add some, or remove comparison";
-        problems.push(Problem::new("spec.comparison", names.join(", "), message));
-    } else if !names.contains(&comparison.baseline.as_str()) {
-        let message = format!("is no target; there are {}", names.join(", "));
-        problems.push(Problem::new("spec.comparison.baseline", &comparison.baseline, message));
+    match (&comparison.baseline, &comparison.benchmark) {
+        (Some(_), Some(_)) | (None, None) => {
+            let message =
+                "must have either baseline, the name of a target, or benchmark, the name of a finished benchmark";
+            problems.push(Problem::new("spec.comparison", "", message));
+        }
+        (None, Some(benchmark)) if names.len() > 1 => {
+            let message = "takes one target: remove the others, or set comparison.baseline instead";
+            problems.push(Problem::new("spec.comparison.benchmark", benchmark, message));
+        }
+        (None, Some(_)) => {}
+        (Some(_), None) if names.len() < 2 => {
+            let message = "takes two targets or more: add some, or remove comparison";
+            problems.push(Problem::new("spec.comparison", names.join(", "), message));
+        }
+        (Some(baseline), None) if !names.contains(&baseline.as_str()) => {
+            let message = format!("is no target; there are {}", names.join(", "));
+            problems.push(Problem::new("spec.comparison.baseline", baseline, message));
+        }
+        (Some(_), None) => {}
     }
     if spec.repeats.count < FEWEST_PAIRS {
         let message = format!("must be at least {FEWEST_PAIRS} with comparison: that many trials of each target");

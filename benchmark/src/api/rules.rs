@@ -191,15 +191,30 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "spec",
-        condition: "self.targets.size() > 1 || !has(self.comparison)",
-        message: "comparison takes two targets or more: add some, or remove it",
+        condition: "self.targets.size() > 1 || !has(self.comparison) || !has(self.comparison.baseline)",
+        message: "comparison.baseline takes two targets or more: add some, or remove comparison",
         expression: None,
         field: Some(".comparison"),
     },
     Rule {
         at: "spec",
-        condition: "!has(self.comparison) || self.targets.exists(target, target.name == self.comparison.baseline)",
+        condition: "!has(self.comparison) || !has(self.comparison.baseline) || \
+                    self.targets.exists(target, target.name == self.comparison.baseline)",
         message: "comparison.baseline must be the name of a target",
+        expression: None,
+        field: Some(".comparison"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.comparison) || has(self.comparison.baseline) != has(self.comparison.benchmark)",
+        message: "comparison must have either baseline, the name of a target, or benchmark, the name of a finished benchmark",
+        expression: None,
+        field: Some(".comparison"),
+    },
+    Rule {
+        at: "spec",
+        condition: "!has(self.comparison) || !has(self.comparison.benchmark) || self.targets.size() == 1",
+        message: "comparison.benchmark takes one target: remove the others, or set comparison.baseline instead",
         expression: None,
         field: Some(".comparison"),
     },

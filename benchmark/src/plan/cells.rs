@@ -123,13 +123,13 @@ pub(super) struct Turn {
 
 /// The order in which `count` cells are run so many times each.
 pub(super) fn turns(spec: &RedisBenchmarkSpec, count: usize, repeats: u32) -> Vec<Turn> {
-    if spec.comparison.is_none() {
+    if spec.targets.len() < 2 {
         let turn = |cell, repeat| Turn { cell, repeat, cold: false };
         let of_repeat = |repeat| order(spec, count, repeat).into_iter().map(move |cell| turn(cell, repeat));
         return (0..repeats).flat_map(of_repeat).collect();
     }
     // One setting after the other, each with all its blocks: what is compared ran side by side.
-    let targets = spec.targets.len().max(1);
+    let targets = spec.targets.len();
     let of_setting = |setting: usize| {
         let turn = move |place: redisbench_statistics::comparison::Place| Turn {
             cell: setting * targets + place.subject,

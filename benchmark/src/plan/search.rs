@@ -63,7 +63,7 @@ impl SearchPlan {
         }
         if let Some(comparison) = &spec.comparison {
             let message = "must not be set with search: make a benchmark of each target and search in each, or remove one of them";
-            problems.push(Problem::new("spec.comparison", &comparison.baseline, message));
+            problems.push(Problem::new("spec.comparison", comparison.baseline.as_deref().unwrap_or_default(), message));
         }
         if !spec.sweep.is_empty() {
             let fields: Vec<_> = spec.sweep.iter().map(|entry| entry.field.as_str()).collect();

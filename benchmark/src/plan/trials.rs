@@ -96,7 +96,7 @@ pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Proble
         Arrangement { name, repeats: 1, several: false }.drafts(&base[0].spec, &base)?;
     }
     let settings = if spec.sweep.is_empty() { vec![base] } else { cells::cells(spec)? };
-    let cells = if spec.comparison.is_some() { cells::of_targets(&settings) } else { settings };
+    let cells = if spec.targets.len() > 1 { cells::of_targets(&settings) } else { settings };
     let drafts = Arrangement { name, repeats: spec.repeats.count, several }.drafts(spec, &cells)?;
     Ok(Plan::of(drafts, interval))
 }

@@ -15,45 +15,74 @@ const BASIS_POINTS: f64 = 10_000.0;
 
 /// Sets what `status`, which is that of the end, says of the targets of `spec`.
 pub(super) fn set_comparison(status: &mut RedisBenchmarkStatus, spec: &RedisBenchmarkSpec) {
+    list(status, comparisons(spec, &status.trials));
+}
+
+/// As many of `results` as `status` has room for, and how many are left out.
+pub fn list(status: &mut RedisBenchmarkStatus, results: Vec<ComparisonResult>) {
     (status.comparison, status.comparison_left_out) = (Vec::new(), 0);
-    (status.comparison, status.comparison_left_out) = Room::of(status).fill(comparisons(spec, &status.trials));
+    (status.comparison, status.comparison_left_out) = Room::of(status).fill(results);
 }
 
 /// What `trials` say of the targets of `spec`, at each of its settings; nothing without a comparison.
 pub fn comparisons(spec: &RedisBenchmarkSpec, trials: &[TrialLine]) -> Vec<ComparisonResult> {
-    let Some(comparison) = &spec.comparison else { return Vec::new() };
+    let Some((comparison, baseline)) =
+        spec.comparison.as_ref().and_then(|comparison| Some((comparison, comparison.baseline.as_deref()?)))
+    else {
+        return Vec::new();
+    };
     let names: Vec<&str> = spec.targets.iter().map(|target| target.name.as_str()).collect();
-    // Cells of one setting stand side by side, so their order is that of the settings.
-    let mut settings: Vec<(u32, Vec<&TrialLine>)> = Vec::new();
-    for line in trials {
-        let same = |known: &&mut (u32, Vec<&TrialLine>)| {
-            known.1.first().is_some_and(|first| (&first.parameters, &first.preset) == (&line.parameters, &line.preset))
-        };
-        match settings.iter_mut().find(same) {
-            Some((cell, lines)) => {
-                *cell = line.cell.min(*cell);
-                lines.push(line);
-            }
-            None => settings.push((line.cell, vec![line])),
-        }
-    }
-    settings.sort_by_key(|(cell, _)| *cell);
-    settings.iter().flat_map(|(_, lines)| results(comparison, &names, spec.workload.seed, lines)).collect()
+    let of_setting = |lines: Vec<&TrialLine>| results(comparison, baseline, &names, spec.workload.seed, &lines);
+    settings(trials).into_iter().flat_map(of_setting).collect()
 }
 
-fn results(spec: &ComparisonSpec, names: &[&str], seed: u64, lines: &[&TrialLine]) -> Vec<ComparisonResult> {
-    let Some(baseline) = names.iter().position(|name| *name == spec.baseline) else { return Vec::new() };
-    // The one that was asked for first.
+/// The trials of each setting, which are a preset and the values of what is swept.
+pub(super) fn settings(trials: &[TrialLine]) -> Vec<Vec<&TrialLine>> {
+    let mut settings: Vec<Vec<&TrialLine>> = Vec::new();
+    for line in trials {
+        let same = |known: &&mut Vec<&TrialLine>| known.first().is_some_and(|first| is_of_setting(first, line));
+        match settings.iter_mut().find(same) {
+            Some(lines) => lines.push(line),
+            None => settings.push(vec![line]),
+        }
+    }
+    // Cells of one setting stand side by side, so their order is that of the settings.
+    settings.sort_by_key(|lines| lines.iter().map(|line| line.cell).min());
+    settings
+}
+
+/// Whether two trials ran the same at the same values.
+pub(super) fn is_of_setting(one: &TrialLine, other: &TrialLine) -> bool {
+    (&one.parameters, &one.preset) == (&other.parameters, &other.preset)
+}
+
+/// All metrics, the one that was asked for first.
+pub(super) fn metrics(spec: &ComparisonSpec) -> Vec<ComparisonMetric> {
     let others = ComparisonMetric::ALL.into_iter().filter(|metric| *metric != spec.metric);
-    let metrics: Vec<_> = std::iter::once(spec.metric).chain(others).collect();
-    let directions: Vec<_> = metrics.iter().map(|metric| direction(*metric)).collect();
-    let question = Question {
-        metrics: &directions,
+    std::iter::once(spec.metric).chain(others).collect()
+}
+
+pub(super) fn question<'a>(spec: &ComparisonSpec, directions: &'a [Direction], seed: u64) -> Question<'a> {
+    Question {
+        metrics: directions,
         primary: 0,
         confidence: Confidence::of_basis_points(spec.confidence_basis_points).unwrap_or(Confidence::USUAL),
         minimum_effect: f64::from(spec.minimum_effect_basis_points) / BASIS_POINTS,
         seed,
-    };
+    }
+}
+
+fn results(
+    spec: &ComparisonSpec,
+    baseline_name: &str,
+    names: &[&str],
+    seed: u64,
+    lines: &[&TrialLine],
+) -> Vec<ComparisonResult> {
+    let Some(baseline) = names.iter().position(|name| *name == baseline_name) else { return Vec::new() };
+    let metrics = metrics(spec);
+    let directions: Vec<_> = metrics.iter().map(|metric| direction(*metric)).collect();
+    let question = question(spec, &directions, seed);
     let trials: Vec<_> = lines.iter().filter_map(|line| trial(line, names, &metrics)).collect();
     compare(&question, baseline, &trials)
         .into_iter()
@@ -61,14 +90,17 @@ fn results(spec: &ComparisonSpec, names: &[&str], seed: u64, lines: &[&TrialLine
             let target = *names.get(found.subject)?;
             let metrics: Vec<_> =
                 metrics.iter().zip(&found.metrics).map(|(metric, found)| estimate(*metric, found)).collect();
+            let counted = |name: &str| lines.iter().filter(|line| is_of(line, &[name]) && counts(line)).count();
             let both: Vec<&TrialLine> =
-                lines.iter().copied().filter(|line| is_of(line, &[target, &spec.baseline])).collect();
+                lines.iter().copied().filter(|line| is_of(line, &[target, baseline_name])).collect();
             Some(ComparisonResult {
                 target: target.to_owned(),
-                baseline: spec.baseline.clone(),
+                baseline: baseline_name.to_owned(),
                 preset: both.first().and_then(|line| line.preset.clone()),
                 parameters: both.first().map(|line| line.parameters.clone()).unwrap_or_default(),
                 pairs: u32::try_from(found.pairs).unwrap_or(u32::MAX),
+                trials: u32::try_from(counted(target)).unwrap_or(u32::MAX),
+                baseline_trials: u32::try_from(counted(baseline_name)).unwrap_or(u32::MAX),
                 left_out: both.iter().filter(|line| !counts(line)).count() as u64,
                 caution: caution(spec, &both),
                 outcome: metrics.first().map_or(ComparisonOutcome::Inconclusive, |first| first.outcome),
@@ -83,12 +115,12 @@ fn is_of(line: &TrialLine, targets: &[&str]) -> bool {
 }
 
 /// Whether a trial was measured to its end, and its numbers mean something.
-fn counts(line: &TrialLine) -> bool {
+pub(super) fn counts(line: &TrialLine) -> bool {
     line.state == TrialOutcome::Completed && line.requests.is_some() && line.verdict != Some(VerdictValue::Invalid)
 }
 
 /// Why the trials may say nothing about the targets.
-fn caution(spec: &ComparisonSpec, lines: &[&TrialLine]) -> Option<String> {
+pub(super) fn caution(spec: &ComparisonSpec, lines: &[&TrialLine]) -> Option<String> {
     let limited = |limits: &[LimitedBy]| {
         let by = |line: &&&TrialLine| counts(line) && line.limited_by.is_some_and(|limit| limits.contains(&limit));
         lines.iter().filter(by).count()
@@ -109,7 +141,7 @@ fn caution(spec: &ComparisonSpec, lines: &[&TrialLine]) -> Option<String> {
     })
 }
 
-fn direction(metric: ComparisonMetric) -> Direction {
+pub(super) fn direction(metric: ComparisonMetric) -> Direction {
     match metric {
         ComparisonMetric::Throughput => Direction::HigherIsBetter,
         _ => Direction::LowerIsBetter,
@@ -119,6 +151,12 @@ fn direction(metric: ComparisonMetric) -> Direction {
 /// A trial that counts.
 fn trial(line: &TrialLine, names: &[&str], metrics: &[ComparisonMetric]) -> Option<Trial> {
     let subject = names.iter().position(|name| Some(*name) == line.target.as_deref()).filter(|_| counts(line))?;
+    let place = Place { pass: line.repeat.unwrap_or(0) as usize, subject };
+    Some(Trial { place, values: values(line, metrics) })
+}
+
+/// The values of a trial, in the order of `metrics`.
+pub(super) fn values(line: &TrialLine, metrics: &[ComparisonMetric]) -> Vec<Option<f64>> {
     let value = |metric: &ComparisonMetric| {
         let value = match metric {
             ComparisonMetric::Throughput => line.achieved_per_second,
@@ -129,11 +167,10 @@ fn trial(line: &TrialLine, names: &[&str], metrics: &[ComparisonMetric]) -> Opti
         };
         value.map(|value| value as f64)
     };
-    let place = Place { pass: line.repeat.unwrap_or(0) as usize, subject };
-    Some(Trial { place, values: metrics.iter().map(value).collect() })
+    metrics.iter().map(value).collect()
 }
 
-fn estimate(metric: ComparisonMetric, found: &Estimate) -> MetricComparison {
+pub(super) fn estimate(metric: ComparisonMetric, found: &Estimate) -> MetricComparison {
     let millionths = |ratio: f64| whole(ratio * MILLION);
     let (outcome, detectable) = match found.outcome {
         Outcome::Faster => (ComparisonOutcome::Faster, None),

@@ -8,11 +8,10 @@ use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::snapshot::Tally;
 use serde::{Deserialize, Serialize};
 
-use super::comparison::comparisons;
 use super::room::Room;
 use super::spread::Spread;
+use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{CellResult, ComparisonResult, Latencies, Requests, TrialLine, TrialOutcome};
-use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
 use crate::export;
 use crate::merge::Measured;
 use crate::stats;
@@ -206,8 +205,8 @@ struct ExperimentDocument<'a> {
     run_id: &'a str,
     trials: &'a [TrialLine],
     cells: &'a [CellRecord],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    comparison: Vec<ComparisonResult>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    comparison: &'a [ComparisonResult],
 }
 
 impl Experiment {
@@ -222,7 +221,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The document of all cells and trials of a run of `spec`, in pieces that fit into ConfigMaps.
+    /// The document of all cells, trials and comparisons of a run, in pieces that fit into ConfigMaps.
     ///
     /// # Errors
     /// When it cannot be written as JSON.
@@ -230,10 +229,9 @@ impl Experiment {
         &self,
         benchmark: &str,
         run_id: &str,
-        spec: &RedisBenchmarkSpec,
         trials: &[TrialLine],
+        comparison: &[ComparisonResult],
     ) -> Result<Vec<(String, String)>, serde_json::Error> {
-        let comparison = comparisons(spec, trials);
         let document = ExperimentDocument { format: FORMAT, benchmark, run_id, trials, cells: &self.cells, comparison };
         Ok(export::pieces(DOCUMENT, &serde_json::to_string(&document)?, export::PIECE_BYTES))
     }

@@ -129,8 +129,7 @@ fn the_document_of_an_experiment_has_every_cell_with_its_distribution() {
         }
         experiment.add(cell, Some(&together)).unwrap();
     }
-    let benchmark = crate::api::read(&crate::sample::object()).unwrap();
-    let pieces = experiment.pieces("sample", "run", &benchmark.spec, &lines).unwrap();
+    let pieces = experiment.pieces("sample", "run", &lines, &[]).unwrap();
     assert_eq!(pieces.len(), 1);
     let document: serde_json::Value = serde_json::from_str(&pieces[0].1).unwrap();
     assert_eq!((&document["format"], &document["runId"]), (&json!(FORMAT), &json!("run")));

@@ -53,6 +53,11 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
             return Err(vec![Problem::field(field, message)]);
         }
     }
+    if benchmark.spec.comparison.as_ref().is_some_and(|comparison| comparison.benchmark.is_some()) {
+        let message = "names a benchmark on a cluster, and there is none here: run it there, or name both targets and \
+                       comparison.baseline";
+        return Err(vec![Problem::field("spec.comparison.benchmark", message.to_owned())]);
+    }
     let plan = manifest::compile(&benchmark)?;
     let validated = plan.largest().clone();
     if arguments.baseline && plan.count() > 1 {

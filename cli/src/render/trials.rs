@@ -140,7 +140,10 @@ pub fn comparison(results: &[ComparisonResult], left_out: u64, paint: Paint) -> 
         text.push_str(&grid.text(paint));
         let trials =
             if result.left_out > 0 { format!("; {} trials do not count", result.left_out) } else { String::new() };
-        let _ = writeln!(text, "{} pairs of trials{trials}", result.pairs);
+        let _ = match result.pairs {
+            0 => writeln!(text, "{} trials against {}{trials}", result.trials, result.baseline_trials),
+            pairs => writeln!(text, "{pairs} pairs of trials{trials}"),
+        };
         if let Some(caution) = &result.caution {
             let _ = writeln!(text, "{}", paint.apply(Style::Doubtful, caution));
         }
@@ -235,7 +238,7 @@ mod tests {
     #[test]
     fn a_comparison_says_how_much_more_or_less() {
         let result = json!({
-            "target": "proxy", "baseline": "direct", "pairs": 4, "leftOut": 2, "outcome": "Slower",
+            "target": "proxy", "baseline": "direct", "pairs": 4, "trials": 4, "baselineTrials": 5, "leftOut": 2, "outcome": "Slower",
             "parameters": {"load.pipeline": "10"}, "caution": "the load generator was the limit",
             "metrics": [
                 {"metric": "Throughput", "outcome": "Slower", "ratioMillionths": 912_345, "lowMillionths": 900_000,

@@ -58,3 +58,28 @@ fn values_are_verified() {
         check_verified(&object)
     });
 }
+
+#[test]
+fn a_benchmark_is_compared_with_one_of_before() {
+    run(|space| async move {
+        redis::standalone(&space, "redis").await?;
+        let repeated = json!({"load": {"warmup": "0s", "duration": "1s"}, "repeats": {"count": 5}});
+        let mut compared = repeated.clone();
+        compared["comparison"] = json!({"benchmark": "before", "metric": "P50"});
+        // It waits until the other is there, and over.
+        let benchmark = Benchmark::create(&space, "compared", &compared).await?;
+        benchmark.wait("refusal", SOON, |object| condition(object, "Accepted") == Some("False")).await?;
+        let before = Benchmark::create(&space, "before", &repeated).await?;
+        before.succeeded(SOON).await?;
+        let object = benchmark.succeeded(SOON).await?;
+        let [found] = &list(&object, "/status/comparison")[..] else {
+            anyhow::bail!("no comparison: {object}");
+        };
+        ensure!((&found["target"], &found["baseline"]) == (&json!("redis"), &json!("before")), "of others: {found}");
+        ensure!((count(found, "/trials")?, count(found, "/baselineTrials")?) == (5, 5), "not all trials: {found}");
+        ensure!(list(found, "/metrics").len() == 5, "not all metrics: {found}");
+        let artifacts = list(&object, "/status/artifacts");
+        ensure!(artifacts.iter().any(|one| one["name"] == "experiment.json"), "no document: {object}");
+        Ok(())
+    });
+}

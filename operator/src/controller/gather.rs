@@ -2,8 +2,11 @@
 //! there whichever operator ran them.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use redisbench_benchmark::api::status::{Artifact, CellResult, TrialLine};
+use redisbench_benchmark::api::Problem;
+use redisbench_benchmark::api::status::{Artifact, CellResult, ComparisonResult, TrialLine};
 use redisbench_benchmark::export::trial_prefix;
+use redisbench_benchmark::report::apart;
+use redisbench_benchmark::report::comparison::comparisons;
 use redisbench_benchmark::report::repeats::{self, Experiment, Together, TogetherError};
 use redisbench_wire::histogram::HistogramError;
 
@@ -21,6 +24,8 @@ enum GatherError {
     NotKept { trial: u32 },
     #[error("trial {trial}")]
     Unusable { trial: u32, source: TogetherError },
+    #[error("{0}")]
+    Incomparable(Problem),
     #[error("failed to write a histogram")]
     Histogram(#[from] HistogramError),
     #[error("failed to write the document")]
@@ -49,14 +54,21 @@ pub(super) async fn gather(
             give_up(&conduct, error.into(), &mut failure)?;
         }
     }
-    let artifacts = match write(performer, applier, &conduct, &experiment, trials).await {
+    let against = match against(performer, trials).await {
+        Ok(against) => against,
+        Err(error) => {
+            give_up(&conduct, error, &mut failure)?;
+            Vec::new()
+        }
+    };
+    let artifacts = match write(performer, applier, &conduct, &experiment, trials, &against).await {
         Ok(artifacts) => artifacts,
         Err(error) => {
             give_up(&conduct, error, &mut failure)?;
             Vec::new()
         }
     };
-    conduct.note_gathered(Gathered { experiment, artifacts, failure });
+    conduct.note_gathered(Gathered { experiment, artifacts, against, failure });
     Ok(())
 }
 
@@ -94,15 +106,29 @@ async fn together(applier: &Applier<'_>, cell: &CellResult, artifacts: &[Artifac
     Ok(together)
 }
 
+/// What `trials` are beside the benchmark of before that the spec names.
+async fn against(performer: &Performer<'_>, trials: &[TrialLine]) -> Result<Vec<ComparisonResult>, GatherError> {
+    let spec = &performer.benchmark.spec;
+    let Some(name) = spec.comparison.as_ref().and_then(|comparison| comparison.benchmark.as_deref()) else {
+        return Ok(Vec::new());
+    };
+    let other = performer.context.reads.benchmark(&performer.run.namespace, name).await?;
+    apart::check(spec, name, other.as_ref()).map_err(GatherError::Incomparable)?;
+    let status = other.and_then(|other| other.status).unwrap_or_default();
+    Ok(apart::compare(spec, trials, name, &status.trials))
+}
+
 async fn write(
     performer: &Performer<'_>,
     applier: &Applier<'_>,
     conduct: &Conduct,
     experiment: &Experiment,
     trials: &[TrialLine],
+    against: &[ComparisonResult],
 ) -> Result<Vec<Artifact>, GatherError> {
     let run = performer.run;
-    let pieces = experiment.pieces(&run.benchmark, &run.id, &performer.benchmark.spec, trials)?;
+    let comparison = [comparisons(&performer.benchmark.spec, trials).as_slice(), against].concat();
+    let pieces = experiment.pieces(&run.benchmark, &run.id, trials, &comparison)?;
     let named = pieces.into_iter().enumerate().map(|(index, (name, text))| (name, run.experiment_name(index), text));
     let named: Vec<_> = named.collect();
     let maps: Vec<ConfigMap> =

@@ -15,6 +15,7 @@ use kube::{Api, Client, ResourceExt as _};
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::conductor::ShardPresence;
 
+use super::apply::{ApplyError, call};
 use super::build::{RUN_LABEL, Run};
 use super::decide::{Observed, has_started};
 use crate::conduct::Conduct;
@@ -114,6 +115,15 @@ impl Reads {
     /// The name of the pod with this UID.
     pub fn pod_name(&self, uid: &str) -> Option<String> {
         self.pods.find(|pod| pod.metadata.uid.as_deref() == Some(uid)).map(|pod| pod.name_any())
+    }
+
+    /// The benchmark of this name, if there is one.
+    ///
+    /// # Errors
+    /// When the API server does not tell.
+    pub async fn benchmark(&self, namespace: &str, name: &str) -> Result<Option<RedisBenchmark>, ApplyError> {
+        let api: Api<RedisBenchmark> = Api::namespaced(self.client.clone(), namespace);
+        call(&format!("read RedisBenchmark {name}"), api.get_opt(name)).await
     }
 
     async fn obstacle(&self, conduct: &Conduct, namespace: &str, kind: &str, name: &str) -> Option<String> {

@@ -130,6 +130,27 @@ async fn an_invalid_spec_is_refused_in_one_step_with_a_message() {
 }
 
 #[tokio::test]
+async fn a_benchmark_waits_for_the_one_that_it_is_compared_with() {
+    const BEFORE: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/before";
+    let world = World::new();
+    let repeats = json!({"count": 5, "interval": "0s"});
+    world.put(benchmark(json!({"spec": {"repeats": repeats, "comparison": {"benchmark": "before"}}})), None);
+    let accepted = || world.condition("Accepted")["message"].as_str().unwrap_or_default().to_owned();
+    assert_ne!(world.reconcile().await.unwrap(), Requeue::await_change());
+    assert!(accepted().contains("spec.comparison.benchmark: before: there is no such benchmark"), "{}", accepted());
+    let mut before = benchmark(json!({"metadata": {"name": "before", "uid": "other"}, "spec": {"repeats": repeats}}));
+    let requests = json!({"scheduled": 10, "succeeded": 10, "errors": 0, "unsent": 0});
+    let line =
+        |index| json!({"index": index, "repeat": index, "state": "Completed", "attempt": 1, "requests": requests});
+    let lines: Vec<_> = (0..5).map(line).collect();
+    before.status = Some(crate::testing::status(json!({"phase": "Succeeded", "trials": lines})));
+    world.server.put(BEFORE, before);
+    world.reconcile().await.unwrap();
+    assert_eq!(world.condition("Accepted")["status"], "True");
+    assert_eq!(world.server.get(CART).unwrap()["status"]["phase"], "Preparing");
+}
+
+#[tokio::test]
 async fn an_object_of_another_shape_is_refused_and_written_to_once() {
     let world = World::new();
     let mut object = serde_json::to_value(benchmark(json!({}))).unwrap();

@@ -14,8 +14,8 @@ pub struct ComparisonResult {
     /// The target's name.
     #[schemars(length(max = 32))]
     pub target: String,
-    /// The name of the target that it is compared with.
-    #[schemars(length(max = 32))]
+    /// The name of the target that it is compared with, or of the benchmark.
+    #[schemars(length(max = 46))]
     pub baseline: String,
     /// The test that both ran, of several presets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,8 +24,12 @@ pub struct ComparisonResult {
     /// The swept fields with the values that both ran at.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
-    /// Pairs of trials that count: one of each, side by side.
+    /// Pairs of trials that count: one of each, side by side. 0 if they ran at different times.
     pub pairs: u32,
+    /// The target's trials that count.
+    pub trials: u32,
+    /// The baseline's trials that count.
+    pub baseline_trials: u32,
     /// Trials of both that do not count: not measured to their end, or Invalid.
     #[serde(default, skip_serializing_if = "crate::api::status::is_zero")]
     pub left_out: u64,

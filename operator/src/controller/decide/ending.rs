@@ -9,7 +9,7 @@ use redisbench_benchmark::api::status::{Artifact, Phase, Verdict, VerdictValue};
 use redisbench_benchmark::conductor::Ending;
 use redisbench_benchmark::people;
 use redisbench_benchmark::report::conditions::{condition, find, reason};
-use redisbench_benchmark::report::{repeats, without_artifacts, worst};
+use redisbench_benchmark::report::{comparison, repeats, without_artifacts, worst};
 
 use super::{Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject, live};
 use crate::conduct::Ended;
@@ -79,7 +79,7 @@ pub(super) fn over(
     let Some((why, message)) = told else { return };
     match artifacts_failure {
         Some(failure) => {
-            let failure = people::cut(failure, 512);
+            let failure = people::shorten(failure, 512);
             let message = format!("the full result could not be kept: {failure}; the status holds its summary");
             if report.of == 1 {
                 add_to_complete(decision, &message);
@@ -146,11 +146,14 @@ fn has_repeats(status: &RedisBenchmarkStatus) -> bool {
 /// Tells what the repeats came to, if that is known.
 fn gathered(observed: &Observed, decision: &mut Decision) -> bool {
     let Some(gathered) = &observed.gathered else { return false };
+    if !gathered.against.is_empty() {
+        comparison::list(&mut decision.status, gathered.against.clone());
+    }
     gathered.experiment.tell(&mut decision.status);
     decision.status.artifacts.retain(|known| !known.name.starts_with(repeats::DOCUMENT));
     decision.status.artifacts.extend(gathered.artifacts.iter().cloned());
     if let Some(failure) = &gathered.failure {
-        let message = format!("the repeats of trials could not be merged: {}", people::cut(failure, 512));
+        let message = format!("the trials could not be put together: {}", people::shorten(failure, 512));
         add_to_complete(decision, &message);
         decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
     }

@@ -1,0 +1,125 @@
+//! A target beside a benchmark of before: their trials did not run side by side, so whatever changed in between is in the
+//! difference.
+
+use redisbench_statistics::comparison::compare_apart;
+use serde_json::Value;
+
+use super::comparison::{caution, counts, direction, estimate, is_of_setting, metrics, question, settings, values};
+use crate::api::comparison::FEWEST_PAIRS;
+use crate::api::status::{ComparisonOutcome, ComparisonResult, Phase, TrialLine};
+use crate::api::{Problem, RedisBenchmark, RedisBenchmarkSpec};
+
+const FIELD: &str = "spec.comparison.benchmark";
+
+const APART: &str = "they did not run in turns: what else changed between the two runs is in the difference";
+
+/// Whether `spec` can be compared with `other`, which has the name that its comparison says; none if there is no such benchmark.
+///
+/// # Errors
+/// Why not, with the way out.
+pub fn check(spec: &RedisBenchmarkSpec, name: &str, other: Option<&RedisBenchmark>) -> Result<(), Problem> {
+    let problem = |message: String| Err(Problem::new(FIELD, name, message));
+    let Some(other) = other else {
+        return problem("there is no such benchmark in this namespace: name one that is finished".to_owned());
+    };
+    let status = other.status.clone().unwrap_or_default();
+    if status.phase != Phase::Succeeded {
+        return problem(format!(
+            "is {:?}, and only one that Succeeded is a baseline; this one begins when it is",
+            status.phase
+        ));
+    }
+    if other.spec.targets.len() > 1 {
+        return problem("has several targets: name a benchmark of one".to_owned());
+    }
+    if let Some((field, here, there)) = difference(spec, &other.spec) {
+        return problem(format!("is not of the same: {field} is {there} there and {here} here; make them the same"));
+    }
+    let enough = |lines: &Vec<&TrialLine>| lines.iter().filter(|line| counts(line)).count() >= FEWEST_PAIRS as usize;
+    if !settings(&status.trials).iter().any(enough) {
+        return problem(format!(
+            "has fewer than {FEWEST_PAIRS} trials that count: name one with repeats.count of {FEWEST_PAIRS} or more"
+        ));
+    }
+    Ok(())
+}
+
+/// What `trials`, which are of `spec`, say beside those of `other`, at each setting that both have.
+pub fn compare(
+    spec: &RedisBenchmarkSpec,
+    trials: &[TrialLine],
+    name: &str,
+    other: &[TrialLine],
+) -> Vec<ComparisonResult> {
+    let (Some(comparison), Some(target)) = (&spec.comparison, spec.targets.first()) else { return Vec::new() };
+    let metrics = metrics(comparison);
+    let directions: Vec<_> = metrics.iter().map(|metric| direction(*metric)).collect();
+    let question = question(comparison, &directions, spec.workload.seed);
+    let of_setting = |lines: Vec<&TrialLine>| {
+        let first = *lines.first()?;
+        let before: Vec<&TrialLine> = other.iter().filter(|line| is_of_setting(line, first)).collect();
+        let counted = |lines: &[&TrialLine]| -> Vec<Vec<Option<f64>>> {
+            lines.iter().filter(|line| counts(line)).map(|line| values(line, &metrics)).collect()
+        };
+        let (one, two) = (counted(&before), counted(&lines));
+        let found = compare_apart(&question, &one, &two);
+        let found: Vec<_> = metrics.iter().zip(&found).map(|(metric, found)| estimate(*metric, found)).collect();
+        let both: Vec<&TrialLine> = lines.iter().chain(&before).copied().collect();
+        let limited = caution(comparison, &both).map(|why| format!("; {why}")).unwrap_or_default();
+        Some(ComparisonResult {
+            target: target.name.clone(),
+            baseline: name.to_owned(),
+            preset: first.preset.clone(),
+            parameters: first.parameters.clone(),
+            pairs: 0,
+            trials: u32::try_from(two.len()).unwrap_or(u32::MAX),
+            baseline_trials: u32::try_from(one.len()).unwrap_or(u32::MAX),
+            left_out: (both.len() - one.len() - two.len()) as u64,
+            caution: Some(format!("{APART}{limited}")),
+            outcome: found.first().map_or(ComparisonOutcome::Inconclusive, |first| first.outcome),
+            metrics: found,
+        })
+    };
+    settings(trials).into_iter().filter_map(of_setting).collect()
+}
+
+/// The first field in which two benchmarks run another load: its path, and what it is in each.
+fn difference(one: &RedisBenchmarkSpec, other: &RedisBenchmarkSpec) -> Option<(String, String, String)> {
+    let what = |spec: &RedisBenchmarkSpec| {
+        let swept: Vec<&str> = spec.sweep.iter().map(|entry| entry.field.as_str()).collect();
+        let mut what = serde_json::json!({
+            "workload": spec.workload, "load": spec.load, "preload": spec.preload, "shards": {"count": spec.shards.count},
+            "sweep": swept,
+        });
+        // Not what a swept field would be by itself, nor which of all random requests they are.
+        for field in swept.into_iter().chain(["workload.seed"]) {
+            let pointer = format!("/{}", field.replace('.', "/"));
+            if let Some(value) = what.pointer_mut(&pointer) {
+                *value = Value::Null;
+            }
+        }
+        what
+    };
+    first_difference("spec", &what(one), &what(other))
+}
+
+fn first_difference(path: &str, one: &Value, other: &Value) -> Option<(String, String, String)> {
+    if let (Value::Object(here), Value::Object(there)) = (one, other) {
+        let keys = here.keys().chain(there.keys().filter(|key| !here.contains_key(*key)));
+        let part = |key: &String| {
+            let part = |object: &serde_json::Map<String, Value>| object.get(key).cloned().unwrap_or(Value::Null);
+            first_difference(&format!("{path}.{key}"), &part(here), &part(there))
+        };
+        return keys.filter_map(part).next();
+    }
+    let say = |value: &Value| match value {
+        Value::Null => "not set".to_owned(),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    };
+    (one != other).then(|| (path.to_owned(), say(one), say(other)))
+}
+
+#[cfg(test)]
+#[path = "apart_tests.rs"]
+mod tests;
