@@ -90,7 +90,6 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
             let message = "takes one target: remove the others, or set comparison.baseline instead";
             problems.push(Problem::new("spec.comparison.benchmark", benchmark, message));
         }
-        (None, Some(_)) => {}
         (Some(_), None) if names.len() < 2 => {
             let message = "takes two targets or more: add some, or remove comparison";
             problems.push(Problem::new("spec.comparison", names.join(", "), message));
@@ -99,7 +98,7 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
             let message = format!("is no target; there are {}", names.join(", "));
             problems.push(Problem::new("spec.comparison.baseline", baseline, message));
         }
-        (Some(_), None) => {}
+        (Some(_), None) | (None, Some(_)) => {}
     }
     if spec.repeats.count < FEWEST_PAIRS {
         let message = format!("must be at least {FEWEST_PAIRS} with comparison: that many trials of each target");

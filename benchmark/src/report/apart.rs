@@ -105,12 +105,12 @@ fn difference(one: &RedisBenchmarkSpec, other: &RedisBenchmarkSpec) -> Option<(S
 
 fn first_difference(path: &str, one: &Value, other: &Value) -> Option<(String, String, String)> {
     if let (Value::Object(here), Value::Object(there)) = (one, other) {
-        let keys = here.keys().chain(there.keys().filter(|key| !here.contains_key(*key)));
+        let mut keys = here.keys().chain(there.keys().filter(|key| !here.contains_key(*key)));
         let part = |key: &String| {
             let part = |object: &serde_json::Map<String, Value>| object.get(key).cloned().unwrap_or(Value::Null);
             first_difference(&format!("{path}.{key}"), &part(here), &part(there))
         };
-        return keys.filter_map(part).next();
+        return keys.find_map(part);
     }
     let say = |value: &Value| match value {
         Value::Null => "not set".to_owned(),

@@ -143,7 +143,7 @@ async fn a_benchmark_waits_for_the_one_that_it_is_compared_with() {
     let line =
         |index| json!({"index": index, "repeat": index, "state": "Completed", "attempt": 1, "requests": requests});
     let lines: Vec<_> = (0..5).map(line).collect();
-    before.status = Some(crate::testing::status(json!({"phase": "Succeeded", "trials": lines})));
+    before.status = Some(status(json!({"phase": "Succeeded", "trials": lines})));
     world.server.put(BEFORE, before);
     world.reconcile().await.unwrap();
     assert_eq!(world.condition("Accepted")["status"], "True");
