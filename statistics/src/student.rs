@@ -12,9 +12,6 @@ impl Confidence {
     /// 95 %.
     pub const USUAL: Self = Self(0.95);
 
-    /// 99.9 %, for what is looked at in every measurement and should hardly ever be said of a good one.
-    pub const BEYOND_DOUBT: Self = Self(0.999);
-
     /// A confidence in hundredths of a per cent, such as 9500. None if it is not between 0 and 10000, both excluded.
     pub fn of_basis_points(basis_points: u32) -> Option<Self> {
         (0 < basis_points && basis_points < WHOLE).then(|| Self(f64::from(basis_points) / f64::from(WHOLE)))

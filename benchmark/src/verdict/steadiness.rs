@@ -1,9 +1,10 @@
 //! Whether the throughput was the same from the beginning to the end. Pure arithmetic over the ten parts of the window.
 
+use redisbench_statistics::steady;
 use redisbench_wire::plan::{Arrival, Load};
 
 use super::reason;
-use super::thresholds::{DRIFT, PAUSE, PAUSE_RATE, TREND};
+use super::thresholds::{PAUSE, PAUSE_RATE, STEADY};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::merge::Merged;
@@ -21,21 +22,9 @@ pub(super) fn unsteady(spec: &Validated, merged: &Merged) -> Option<VerdictReaso
     Some(reason(ReasonKind::Unsteady, VerdictValue::Degraded, &message))
 }
 
-/// The test of Mann and Kendall for a trend, and the line of Theil and Sen for its size.
 fn drift(parts: &[u64]) -> Option<String> {
-    let middle = median(parts.iter().map(|part| i128::from(*part)).collect())?;
-    let pairs = || (0..parts.len()).flat_map(|later| (0..later).map(move |earlier| (earlier, later)));
-    let difference = |(earlier, later): (usize, usize)| i128::from(parts[later]) - i128::from(parts[earlier]);
-    let trend: i128 = pairs().map(|pair| difference(pair).signum()).sum();
-    if trend.abs() < i128::from(TREND) {
-        return None;
-    }
-    // In thousandths per part, so that nothing is lost by rounding.
-    let slopes = pairs().map(|(earlier, later)| difference((earlier, later)) * 1_000 / (later - earlier) as i128);
-    let change = median(slopes.collect())? * (parts.len() as i128 - 1) / 1_000;
-    if change.abs() * 100 <= middle * i128::from(DRIFT) {
-        return None;
-    }
+    let numbers: Vec<f64> = parts.iter().map(|part| *part as f64).collect();
+    steady::drift(&numbers, &STEADY)?;
     let (first, last) = (parts.first()?, parts.last()?);
     Some(format!(
         "the throughput went from {} in the first tenth of the measurement to {} in the last, and did not settle: a cache that \
@@ -46,7 +35,9 @@ fn drift(parts: &[u64]) -> Option<String> {
 }
 
 fn pause(parts: &[u64]) -> Option<String> {
-    let middle = u64::try_from(median(parts.iter().map(|part| i128::from(*part)).collect())?).ok()?;
+    let mut sorted = parts.to_vec();
+    sorted.sort_unstable();
+    let middle = *sorted.get(parts.len() / 2)?;
     let (at, least) = parts.iter().enumerate().min_by_key(|(_, part)| **part)?;
     if middle < PAUSE_RATE || u128::from(*least) * 100 >= u128::from(middle) * u128::from(PAUSE) {
         return None;
@@ -58,12 +49,6 @@ fn pause(parts: &[u64]) -> Option<String> {
         at + 1,
         people::rate(middle)
     ))
-}
-
-fn median(mut numbers: Vec<i128>) -> Option<i128> {
-    numbers.sort_unstable();
-    let (low, high) = (numbers.get(numbers.len().checked_sub(1)? / 2)?, numbers.get(numbers.len() / 2)?);
-    Some((low + high) / 2)
 }
 
 #[cfg(test)]
@@ -91,17 +76,5 @@ mod tests {
         assert!(pause(&parts).unwrap().contains("tenth 5"));
         parts[4] = 501;
         assert_eq!(pause(&parts), None);
-    }
-
-    /// By chance a steady series has a trend of this strength in fewer than one of 200, whatever its noise.
-    #[test]
-    fn the_trend_of_noise_is_as_rare_as_the_table_says() {
-        let mut state = 1_u64;
-        let mut random = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            1_000 + (state >> 33) % 1_000
-        };
-        let found = (0..20_000).filter(|_| drift(&(0..10).map(|_| random()).collect::<Vec<_>>()).is_some()).count();
-        assert!(found < 100, "{found} of 20000");
     }
 }

@@ -1,5 +1,7 @@
 //! Every threshold of the verdict, and why it is what it is. `docs/verdict.md` says the same for people.
 
+use redisbench_statistics::steady::Rule;
+
 /// In hundredths of a per cent: a target rate counts as met from 99 % on. At the window's edges a request more or less is
 /// counted, and what is less than 1 % short is within what a repeated run differs by.
 pub const RATE_MET: u64 = 9_900;
@@ -38,11 +40,9 @@ pub const UNEXPLAINED: u64 = 1_000;
 pub const UNEXPLAINED_LEAST: u64 = 10;
 
 /// Kendall's S over ten parts of the window, 45 at most: 31 and more, or less than that below 0, come about by chance in fewer
-/// than one steady run of 200 (Kendall 1970, appendix table 1).
-pub const TREND: i64 = 31;
-/// In per cent of the median part: by so much the throughput must have changed from the first part to the last, along the
-/// line of Theil and Sen. Less than this is no reason to doubt a mean.
-pub const DRIFT: u64 = 10;
+/// than one steady run of 200 (Kendall 1970, appendix table 1). And from the first part to the last the throughput must have
+/// changed by a tenth of the median part: less is no reason to doubt a mean.
+pub const STEADY: Rule = Rule { trend: 31, tolerance: 0.1 };
 /// In per cent of the median part: a closed loop that did less than half as much for a tenth of the time hides a pause.
 pub const PAUSE: u64 = 50;
 /// Per second: below this a tenth of a short window holds too few requests to compare.
