@@ -21,6 +21,11 @@ pub fn rate(per_second: u64) -> String {
     scaled(per_second, &[(1, "/s"), (1_000, "k/s"), (1_000_000, "M/s"), (1_000_000_000, "G/s")])
 }
 
+/// Requests per second to the last digit, such as `12,345/s`: neighbouring steps of a search differ by little.
+pub fn exact_rate(per_second: u64) -> String {
+    format!("{}/s", count(per_second))
+}
+
 /// A latency, such as `1.45 ms`.
 pub fn latency(nanoseconds: u64) -> String {
     if nanoseconds == 0 {

@@ -13,7 +13,7 @@ use redisbench_wire::snapshot::Probe;
 
 use crate::api::{self, Validated};
 
-pub use search::{SearchTrial, Why, answer};
+pub use search::{SearchTrial, Standing, Why, standing};
 pub use trials::{Kind, MOST_TRIALS, Plan, Trial, compile};
 
 /// Beyond the longest that a trial can take by its own timeouts.

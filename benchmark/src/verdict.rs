@@ -20,6 +20,7 @@ use crate::merge::Merged;
 use crate::people;
 
 pub use generator::stolen_percent;
+pub(crate) use limit::at_its_end;
 
 const WHOLE: u64 = 10_000;
 const SECOND: u128 = 1_000_000_000;

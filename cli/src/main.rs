@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
-use redisbench_benchmark::api::status::{Phase, ThresholdOutcome, VerdictValue, VerificationResult};
+use redisbench_benchmark::api::status::{Phase, SearchEnding, ThresholdOutcome, VerdictValue, VerificationResult};
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 use tracing_subscriber::EnvFilter;
 
@@ -30,7 +30,8 @@ const BAD: u8 = 1;
 const USAGE: u8 = 2;
 /// As good, but what was to be verified of the target is not: it lost data or answered wrongly.
 const UNVERIFIED: u8 = 3;
-/// As good, but a threshold does not hold, or nobody can tell; or it stopped the run.
+/// As good, but a threshold does not hold, or nobody can tell; or it stopped the run; or the objective of a search does not
+/// hold at its lowest rate.
 const NOT_MET: u8 = 4;
 
 // One thread: the kernel ends child processes with the thread that started them, and the machine's processors are for
@@ -66,7 +67,10 @@ fn exit_code(status: Option<&RedisBenchmarkStatus>) -> u8 {
     let invalid = |status: &RedisBenchmarkStatus| {
         status.verdict.as_ref().is_none_or(|verdict| verdict.value == VerdictValue::Invalid)
     };
+    let ending = status.and_then(|status| status.search.as_ref()).and_then(|search| search.ending);
     match status {
+        Some(status) if status.phase == Phase::Succeeded && ending == Some(SearchEnding::MinFailed) => NOT_MET,
+        Some(status) if status.phase == Phase::Succeeded && ending == Some(SearchEnding::Inconclusive) => BAD,
         Some(status) if status.phase == Phase::Succeeded && !invalid(status) => {
             let verification = status.result.as_ref().and_then(|result| result.verification.as_ref());
             let met = status.thresholds.iter().all(|threshold| threshold.outcome == ThresholdOutcome::Passed);

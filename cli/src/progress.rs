@@ -123,6 +123,8 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
         return Some(format!("{elapsed_text}, warming up"));
     }
     match planned {
+        // How long a step takes depends on its rate.
+        _ if spec.search.is_some() => None,
         Some(planned) => Some(format!("{elapsed_text} of {}", people::seconds(planned))),
         None if load.requests_in_all().is_none() && load.stages.is_empty() => {
             Some(format!("{elapsed_text}, until aborted"))

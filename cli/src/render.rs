@@ -4,13 +4,13 @@
 mod grid;
 mod paint;
 mod result;
+mod search;
 mod setup;
 mod thresholds;
 mod topology;
 mod trials;
 mod verification;
 
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
 
 use anyhow::Context as _;
@@ -52,11 +52,10 @@ pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
         if !status.thresholds.is_empty() {
             text.push_str(&thresholds::table(&status.thresholds, paint));
         }
-        if !status.trials.is_empty() {
-            text.push_str(&trials::table(&status.trials, paint));
-            if let Some(search) = &status.search {
-                let _ = writeln!(text, "\nSearch: {}", search.message);
-            }
+        match &status.search {
+            Some(found) => text.push_str(&search::table(found, &status.trials, paint)),
+            None if status.trials.is_empty() => {}
+            None => text.push_str(&trials::table(&status.trials, paint)),
         }
         text.push_str(&trials::comparison(&status.comparison, status.comparison_left_out, paint));
         if !status.repeats.is_empty() {

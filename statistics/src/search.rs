@@ -146,6 +146,20 @@ pub fn next<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> Next<W>
     }
 }
 
+/// Where a search stands after these steps, whether it is over or not: the highest rate that holds as far as is known, and the
+/// lowest above it that failed.
+pub fn bracket<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> (Option<u64>, Option<Bad<W>>) {
+    let mut search = Search::new(limits);
+    for step in steps.iter().take(MOST_STEPS) {
+        match search.ask() {
+            Next::Step { rate } | Next::Confirm { rate, .. } if rate == step.rate => search.learn(step),
+            _ => break,
+        }
+    }
+    let stand = search.answer(Ending::TooLong);
+    (stand.last_good, stand.first_bad)
+}
+
 struct Search<W> {
     limits: Limits,
     /// The widest bracket that needs no more halving, and how far to go down: a ratio above 1.

@@ -33,6 +33,21 @@ fn it_climbs_halves_confirms_and_doubts() {
 }
 
 #[test]
+fn the_bracket_closes_step_by_step() {
+    let (answer, steps) = search(&LIMITS, |rate| rate <= 10_000);
+    let bracket = |count: usize| {
+        let (good, bad) = bracket(&LIMITS, &steps[..count]);
+        (good, bad.map(|bad| bad.rate))
+    };
+    assert_eq!(bracket(0), (None, None));
+    assert_eq!(bracket(3), (Some(4_000), None));
+    assert_eq!(bracket(5), (Some(8_000), Some(16_000)));
+    assert_eq!(bracket(steps.len()), (answer.last_good, answer.first_bad.map(|bad| bad.rate)));
+    let widths: Vec<_> = (5..=steps.len()).map(bracket).map(|(good, bad)| bad.unwrap() - good.unwrap()).collect();
+    assert!(widths.is_sorted_by(|before, after| before >= after), "{widths:?}");
+}
+
+#[test]
 fn the_ends_of_the_limits_are_answers_too() {
     let (answer, steps) = search(&LIMITS, |_| true);
     assert_eq!((answer.ending, answer.last_good, answer.first_bad), (Ending::MaxPassed, Some(LIMITS.max), None));

@@ -99,7 +99,7 @@ pub struct RedisBenchmarkStatus {
     /// How many entries `comparison` leaves out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub comparison_left_out: u64,
-    /// What a search found, once it is over.
+    /// What a search found; while it goes on, what it has found so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchResult>,
     /// Where the whole result is.

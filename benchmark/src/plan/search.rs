@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redisbench_statistics::search::{self, Answer, Next, Objective, Outcome, Step};
+use redisbench_statistics::search::{self, Answer, Bad, Next, Objective, Outcome, Step};
 use redisbench_wire::plan::{Load, Target};
 
 use crate::api::search::{self as api, Search};
@@ -36,8 +36,10 @@ pub struct SearchTrial {
 pub struct Why {
     /// For people.
     pub message: String,
-    /// What the limit was.
+    /// What was at its end.
     pub limited_by: Option<LimitedBy>,
+    /// Which part of that.
+    pub component: Option<String>,
 }
 
 impl SearchPlan {
@@ -125,13 +127,29 @@ impl SearchPlan {
     }
 }
 
-/// What a search that is over found; none while it is not, or if there is none.
-pub fn answer(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Answer<Why>> {
+/// Where a search stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// What must hold.
+    pub objective: Objective,
+    /// What it found; none while it goes on.
+    pub answer: Option<Answer<Why>>,
+    /// The highest rate that holds, as far as is known.
+    pub good: Option<u64>,
+    /// The lowest above it that does not.
+    pub bad: Option<Bad<Why>>,
+}
+
+/// Where the search of `spec` stands after the trials of these lines; none if it has no search.
+pub fn standing(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Standing> {
     let search = api::check(spec, spec.search.as_ref()?, &mut Vec::new())?;
-    match search::next(&search.limits, &steps(lines)) {
+    let steps = steps(lines);
+    let answer = match search::next(&search.limits, &steps) {
         Next::Done(answer) => Some(answer),
         Next::Step { .. } | Next::Confirm { .. } => None,
-    }
+    };
+    let (good, bad) = search::bracket(&search.limits, &steps);
+    Some(Standing { objective: search.objective, answer, good, bad })
 }
 
 /// The steps that trials were. A trial that did not end by itself is none.
@@ -140,7 +158,11 @@ fn steps(lines: &[TrialLine]) -> Vec<Step<Why>> {
     completed
         .filter_map(|line| {
             let step = line.search.as_ref()?;
-            let why = || Why { message: step.why.clone().unwrap_or_default(), limited_by: step.limited_by };
+            let why = || Why {
+                message: step.why.clone().unwrap_or_default(),
+                limited_by: step.limited_by,
+                component: step.component.clone(),
+            };
             let outcome = match step.outcome {
                 StepOutcome::Passed => Outcome::Passed,
                 StepOutcome::Failed => Outcome::Failed(why()),

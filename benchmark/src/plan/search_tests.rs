@@ -38,6 +38,7 @@ fn line(index: u32, rate: u64, passed: bool) -> TrialLine {
             outcome: if passed { StepOutcome::Passed } else { StepOutcome::Failed },
             why: (!passed).then(|| "slow".to_owned()),
             limited_by: None,
+            component: None,
         }),
         state: TrialOutcome::Completed,
         attempt: 1,
@@ -85,10 +86,43 @@ fn each_trial_follows_from_the_lines_of_those_before() {
         assert_eq!(plan.trial(index, &lines).as_ref(), Some(trial));
     }
     let spec = api::read(&manifest(&[])).unwrap().spec;
-    let found = answer(&spec, &lines).unwrap();
+    let found = standing(&spec, &lines).unwrap().answer.unwrap();
     assert!((9_800..=10_000).contains(&found.last_good.unwrap()), "{found:?}");
     assert_eq!(found.first_bad.unwrap().why.message, "slow");
-    assert_eq!(answer(&spec, &lines[..lines.len() - 1]), None);
+    let before = standing(&spec, &lines[..lines.len() - 1]).unwrap();
+    assert_eq!((before.answer, before.good), (None, found.last_good));
+}
+
+/// The plan that the operator and the command line run, not the rule alone: capacities everywhere between the strides of the
+/// climb, which vary by 0.3 % from step to step.
+#[test]
+fn of_twenty_searches_nineteen_end_within_the_tolerance() {
+    const TOLERANCE: f64 = 0.02;
+    let plan = compiled(&[]).unwrap();
+    let spec = api::read(&manifest(&[])).unwrap().spec;
+    let mut noise = 0x9e37_79b9_7f4a_7c15_u64;
+    // The sum of twelve even numbers is nearly normal.
+    let mut even = || {
+        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (noise >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let mut errors = Vec::new();
+    for search in 0..20 {
+        let capacity = 2_500.0 * 1.15_f64.powi(search);
+        let mut lines: Vec<TrialLine> = Vec::new();
+        while let Some(trial) = plan.trial(u32::try_from(lines.len()).unwrap(), &lines) {
+            let chance = (0..12).map(|_| even()).sum::<f64>() - 6.0;
+            let offered = rate(&trial.spec);
+            lines.push(line(trial.index, offered, (offered as f64) < capacity * (1.0 + 0.003 * chance)));
+        }
+        let found = standing(&spec, &lines).unwrap().answer.unwrap();
+        assert_eq!(found.ending, search::Ending::Found);
+        errors.push(found.last_good.unwrap() as f64 / capacity - 1.0);
+    }
+    errors.sort_by(f64::total_cmp);
+    let within = errors.iter().filter(|error| error.abs() <= TOLERANCE).count();
+    assert!(within >= 19, "{errors:?}");
+    assert!(f64::midpoint(errors[9], errors[10]).abs() < TOLERANCE / 2.0, "{errors:?}");
 }
 
 #[test]
@@ -115,6 +149,25 @@ fn another_search_is_another_plan() {
     ] {
         assert_ne!(plain, hash(&[edit]));
     }
+}
+
+#[test]
+fn a_search_without_an_objective_or_without_rates_is_refused() {
+    let refused = |search: Value| {
+        let mut object = manifest(&[]);
+        object["spec"]["search"] = search;
+        let problems = api::read(&object).unwrap_err();
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    let without_objective = refused(json!({"rate": {"min": 1000, "max": 2000}}));
+    assert!(
+        without_objective.contains("spec.search") && without_objective.contains("objective"),
+        "{without_objective}"
+    );
+    let without_rate = refused(json!({"objective": {"quantile": "0.99", "max": "2ms"}}));
+    assert!(without_rate.contains("spec.search") && without_rate.contains("rate"), "{without_rate}");
+    let zero = refused(json!({"objective": {"quantile": "0.99", "max": "2ms"}, "rate": {"min": 0, "max": 2000}}));
+    assert!(zero.contains("spec.search.rate.min"), "{zero}");
 }
 
 #[test]

@@ -264,7 +264,7 @@ impl Trial {
             return String::new();
         }
         let place = match &self.search {
-            Some(search) => format!("{} at {}", people::place(self.index, None), people::rate(search.rate)),
+            Some(search) => format!("{} at {}", people::place(self.index, None), people::exact_rate(search.rate)),
             None => people::place(self.index, Some(self.of)),
         };
         std::iter::once(place).chain(self.kind.parts()).collect::<Vec<_>>().join(", ")

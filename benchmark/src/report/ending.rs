@@ -40,8 +40,7 @@ impl Subject<'_> {
             (status.result, status.verdict) = (None, worst(&status.trials, finished.of));
             let verdict = status.verdict.as_ref().map(|verdict| format!("{:?}", verdict.value));
             summary = Summary { shards: summary.shards, verdict, ..Summary::default() };
-            let answer = crate::plan::answer(self.spec, &status.trials);
-            status.search = answer.map(|answer| search::result(&answer, status.trials.len()));
+            status.search = search::found(self.spec, &status.trials);
             summary.rate = status.search.as_ref().and_then(|found| found.last_good_per_second).map(people::rate);
         } else {
             status.result.clone_from(&finished.result);
@@ -144,7 +143,7 @@ fn measured(finished: &Finished) -> String {
 fn all_measured(status: &RedisBenchmarkStatus) -> String {
     let verdict = status.verdict.as_ref().map(|verdict| format!(", the worst verdict {:?}", verdict.value));
     if let Some(search) = &status.search {
-        return format!("{} in {} steps{}", search.message, status.trials.len(), verdict.unwrap_or_default());
+        return format!("{}; {} steps{}", search.message, status.trials.len(), verdict.unwrap_or_default());
     }
     let found = turning_point(&status.trials).map(|found| format!("; {found}"));
     format!(

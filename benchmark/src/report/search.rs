@@ -3,23 +3,26 @@
 use std::time::Duration;
 
 use redisbench_statistics::search::{
-    self, Answer, Ending, Failure, Judgement, Measured, Objective, Observed, Unusable,
+    self, Bad, CONFIRMATIONS, Ending, Failure, Judgement, Measured, Objective, Observed, Unusable,
 };
 use redisbench_wire::plan::{Arrival, Load};
 
-use crate::api::status::{ReasonKind, SearchEnding, SearchResult, SearchStep, StepOutcome, Verdict, VerdictValue};
-use crate::api::{GoDuration, Validated};
+use crate::api::status::{
+    LimitedBy, ReasonKind, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine, Verdict, VerdictValue,
+};
+use crate::api::{GoDuration, RedisBenchmarkSpec, Validated};
 use crate::conductor::Outcome;
 use crate::merge::{Merged, completions};
 use crate::people;
-use crate::plan::{SearchTrial, Why};
+use crate::plan::{self, SearchTrial, Standing, Why};
 use crate::stats::{self, Censored};
+use crate::threshold::Quantile;
 use crate::verdict;
 
 /// The most bytes of what a step says about why.
 const WHY_BYTES: usize = 160;
 /// The most bytes of what a search says of itself.
-const MESSAGE_BYTES: usize = 512;
+const MESSAGE_BYTES: usize = 768;
 const WHOLE: f64 = 1_000_000.0;
 
 /// What a trial came to as a step of a search.
@@ -34,8 +37,9 @@ pub(super) fn step(
         rate_per_second: trial.rate,
         confirmation: trial.confirmation,
         outcome,
-        limited_by: why.is_some().then_some(judged.limited_by),
         why: why.map(|why| people::cut(&why, WHY_BYTES).to_owned()),
+        limited_by: None,
+        component: None,
     };
     let lost = judged.reasons.iter().find(|reason| reason.reason == ReasonKind::ShardLost);
     if let Some(lost) = lost.filter(|lost| lost.severity == VerdictValue::Invalid) {
@@ -43,7 +47,11 @@ pub(super) fn step(
     }
     match search::judge(trial.rate, &trial.objective, &measured(trial, spec, outcome, merged)) {
         Judgement::Passed => step(StepOutcome::Passed, None),
-        Judgement::Failed(failure) => step(StepOutcome::Failed, Some(failed(&failure))),
+        Judgement::Failed(failure) => {
+            let (limited_by, component) = verdict::at_its_end(spec, outcome, merged);
+            let failed = step(StepOutcome::Failed, Some(failed(&trial.objective, &failure)));
+            SearchStep { limited_by: Some(limited_by), component, ..failed }
+        }
         Judgement::Unusable(unusable) => step(StepOutcome::Unusable, Some(says_nothing(&unusable))),
     }
 }
@@ -91,7 +99,30 @@ fn percent(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-fn failed(failure: &Failure) -> String {
+/// The quantile of an objective, such as `p99`; of one that is about something else, what that is.
+fn name(objective: &Objective) -> String {
+    match objective {
+        Objective::Quantile { quantile, .. } => {
+            Quantile::parse(&quantile.to_string()).map_or_else(|| "response time".to_owned(), Quantile::name)
+        }
+        Objective::ErrorRate { .. } => "errors".to_owned(),
+        Objective::Achieved { .. } => "the achieved rate".to_owned(),
+    }
+}
+
+/// What must hold, for people.
+fn wanted(objective: &Objective) -> String {
+    let name = name(objective);
+    match objective {
+        Objective::Quantile { max_nanoseconds, .. } => {
+            format!("{name} of at most {}", people::latency(*max_nanoseconds))
+        }
+        Objective::ErrorRate { max } => format!("{name} of at most {}", percent(*max)),
+        Objective::Achieved { min } => format!("{name} at {} or more", percent(*min)),
+    }
+}
+
+fn failed(objective: &Objective, failure: &Failure) -> String {
     match failure {
         Failure::Behind { achieved, min } => {
             format!("{} of the rate was achieved, {} must be", percent(*achieved), percent(*min))
@@ -102,7 +133,7 @@ fn failed(failure: &Failure) -> String {
                 Observed::Nanoseconds(nanoseconds) => people::latency(*nanoseconds),
                 Observed::Beyond => "longer than any that was answered".to_owned(),
             };
-            format!("the quantile of response time was {observed}, {} is the most", people::latency(*max_nanoseconds))
+            format!("{} was {observed}, {} is the most", name(objective), people::latency(*max_nanoseconds))
         }
         Failure::Errors { share, max } => format!("{} of the requests failed, {} may", percent(*share), percent(*max)),
     }
@@ -118,35 +149,101 @@ fn says_nothing(unusable: &Unusable) -> String {
     }
 }
 
-/// What a search found, for the status.
-pub(super) fn result(answer: &Answer<Why>, steps: usize) -> SearchResult {
-    let bad = answer.first_bad.as_ref();
-    let good = answer.last_good.map(people::rate).unwrap_or_default();
-    let after = bad.map_or_else(String::new, |bad| format!("; at {} not: {}", people::rate(bad.rate), bad.why.message));
-    let (ending, message) = match &answer.ending {
-        Ending::Found => (SearchEnding::Found, format!("the objective holds up to {good}{after}")),
-        Ending::MaxPassed => (
-            SearchEnding::MaxPassed,
-            format!("the objective holds at {good}, the highest rate of the search: raise it"),
-        ),
-        Ending::MinFailed => {
-            (SearchEnding::MinFailed, format!("the objective does not hold at the lowest rate of the search{after}"))
+/// What a search has found after the trials of these lines, for the status; none if the spec has none.
+pub(super) fn found(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<SearchResult> {
+    plan::standing(spec, lines).map(|standing| result(&standing, lines.len()))
+}
+
+fn result(standing: &Standing, steps: usize) -> SearchResult {
+    let (good, bad) = match &standing.answer {
+        Some(answer) => (answer.last_good, answer.first_bad.as_ref()),
+        None => (standing.good, standing.bad.as_ref()),
+    };
+    let (ending, message) = match &standing.answer {
+        Some(answer) => {
+            let (ending, message) = ended(&answer.ending, &wanted(&standing.objective), good, bad, steps);
+            (Some(ending), message)
         }
-        Ending::NotConfirmed => (SearchEnding::Inconclusive, format!("no rate passed three trials in a row{after}")),
-        Ending::Unusable(why) => {
-            (SearchEnding::Inconclusive, format!("too many steps said nothing, the last because {}", why.message))
-        }
-        Ending::TooLong => (SearchEnding::Inconclusive, format!("{steps} steps did not decide it")),
-        Ending::OtherSearch => (SearchEnding::Inconclusive, "the steps in the status are of another search".to_owned()),
+        None => (None, so_far(&wanted(&standing.objective), good, bad)),
     };
     SearchResult {
         ending,
         message: people::cut(&message, MESSAGE_BYTES).to_owned(),
-        last_good_per_second: answer.last_good,
+        last_good_per_second: good,
         first_bad_per_second: bad.map(|bad| bad.rate),
         why: bad.map(|bad| bad.why.message.clone()),
         limited_by: bad.and_then(|bad| bad.why.limited_by),
-        contradicted: answer.contradicted,
+        component: bad.and_then(|bad| bad.why.component.clone()),
+        contradicted: standing.answer.as_ref().map_or(0, |answer| answer.contradicted.into()),
+    }
+}
+
+fn so_far(wanted: &str, good: Option<u64>, bad: Option<&Bad<Why>>) -> String {
+    let [good, bad] = [good, bad.map(|bad| bad.rate)].map(|rate| rate.map(people::exact_rate));
+    match (good, bad) {
+        (Some(good), Some(bad)) => format!("so far {wanted} holds at {good} and not at {bad}"),
+        (Some(good), None) => format!("so far {wanted} holds at {good}"),
+        (None, Some(bad)) => format!("so far {wanted} does not hold at {bad}"),
+        (None, None) => format!("nothing is known yet of {wanted}"),
+    }
+}
+
+fn ended(
+    ending: &Ending<Why>,
+    wanted: &str,
+    good: Option<u64>,
+    bad: Option<&Bad<Why>>,
+    steps: usize,
+) -> (SearchEnding, String) {
+    let good = good.map(people::exact_rate).unwrap_or_default();
+    let not =
+        bad.map_or_else(String::new, |bad| format!("; not at {}: {}", people::exact_rate(bad.rate), because(&bad.why)));
+    match ending {
+        Ending::Found => (SearchEnding::Found, format!("{wanted} holds up to {good}{not}")),
+        Ending::MaxPassed => {
+            let message = format!("{wanted} holds at {good}, the highest rate of the search: raise search.rate.max");
+            (SearchEnding::MaxPassed, message)
+        }
+        Ending::MinFailed => {
+            let lowest = "does not hold at the lowest rate of the search: lower search.rate.min, or ask for less";
+            (SearchEnding::MinFailed, format!("{wanted} {lowest}{not}"))
+        }
+        Ending::NotConfirmed => {
+            let varies = "the target holds a rate at one time and not at another: a wider search.rate.toleranceBasisPoints may help";
+            (SearchEnding::Inconclusive, format!("no rate passed three fresh trials in a row, {varies}{not}"))
+        }
+        Ending::Unusable(why) => {
+            (SearchEnding::Inconclusive, format!("too many steps said nothing, the last because {}", why.message))
+        }
+        Ending::TooLong => (SearchEnding::Inconclusive, format!("{steps} steps did not decide it{not}")),
+        Ending::OtherSearch => (SearchEnding::Inconclusive, "the steps in the status are of another search".to_owned()),
+    }
+}
+
+fn because(why: &Why) -> String {
+    let limit = limit(why.limited_by, why.component.as_deref());
+    limit.map_or_else(|| why.message.clone(), |limit| format!("{}, limited by {limit}", why.message))
+}
+
+/// What was at its end, for people, if that is known.
+fn limit(limited_by: Option<LimitedBy>, component: Option<&str>) -> Option<String> {
+    let limit = limited_by.filter(|limit| *limit != LimitedBy::Unknown)?;
+    Some(component.map_or_else(|| format!("{limit:?}"), |component| format!("{limit:?} ({component})")))
+}
+
+/// A step in a line for people, behind its number.
+pub(super) fn describe(step: &SearchStep) -> String {
+    let rate = people::exact_rate(step.rate_per_second);
+    let nth = step.confirmation.map_or_else(String::new, |nth| format!(", {nth} of {CONFIRMATIONS} times"));
+    let why = Why {
+        message: step.why.clone().unwrap_or_default(),
+        limited_by: step.limited_by,
+        component: step.component.clone(),
+    };
+    match step.outcome {
+        StepOutcome::Passed => format!(" at {rate}: it holds{nth}"),
+        StepOutcome::Failed => format!(" at {rate}: it does not hold: {}", because(&why)),
+        StepOutcome::Unusable => format!(" at {rate}: it says nothing: {}", why.message),
     }
 }
 

@@ -1,3 +1,4 @@
+use redisbench_wire::snapshot::{ServerCpu, ServerNode, ServerStats};
 use serde_json::json;
 
 use super::*;
@@ -30,7 +31,7 @@ fn a_step_is_judged_by_the_quantile_of_all_shards() {
     assert_eq!((passed.why, passed.limited_by), (None, None));
     let failed = judged(P99, &outcome(vec![snapshot(0, &values(101))]));
     assert_eq!(failed.outcome, StepOutcome::Failed);
-    assert_eq!(failed.why.unwrap(), "the quantile of response time was 5.00 ms, 2.00 ms is the most");
+    assert_eq!(failed.why.unwrap(), "p99 was 5.00 ms, 2.00 ms is the most");
     assert!(failed.limited_by.is_some());
 }
 
@@ -65,24 +66,91 @@ fn a_step_that_lost_a_shard_says_nothing() {
     assert!(step.why.unwrap().contains("lost"));
 }
 
+/// A server whose main thread ran for so many hundredths of a per cent of ten seconds.
+fn servers(busy: u32) -> ServerStats {
+    let cpu =
+        ServerCpu { mean_basis_points: busy, max_basis_points: busy, nanoseconds: 10_000_000_000, main_thread: true };
+    let node = ServerNode { id: "a".into(), address: "redis:6379".into(), cpu: Some(cpu), ..ServerNode::default() };
+    ServerStats { nodes: vec![node], not_compared: Vec::new() }
+}
+
+/// A rate that is met is no limit of an objective that fails: what is at its end is.
+#[test]
+fn what_fails_while_the_rate_is_met_is_limited_by_a_full_server() {
+    let full = |busy: u32| {
+        let mut slow = snapshot(0, &values(101));
+        slow.servers = Some(servers(busy));
+        judged(P99, &outcome(vec![slow]))
+    };
+    let at_its_end = full(9_900);
+    assert_eq!((at_its_end.outcome, at_its_end.limited_by), (StepOutcome::Failed, Some(LimitedBy::Target)));
+    assert_eq!(at_its_end.component.as_deref(), Some("a/MainThread"));
+    let idle = full(2_000);
+    assert_eq!((idle.outcome, idle.limited_by, idle.component), (StepOutcome::Failed, Some(LimitedBy::Unknown), None));
+}
+
+fn why(limited_by: LimitedBy) -> Why {
+    Why { message: "p99 was 5.00 ms, 2.00 ms is the most".into(), limited_by: Some(limited_by), component: None }
+}
+
 #[test]
 fn what_was_found_is_said_in_a_sentence() {
-    let why = Why { message: "too slow".into(), limited_by: None };
-    let bad = search::Bad { rate: 10_100, times: 2, why: why.clone() };
-    let answer = |ending, good: Option<u64>| {
-        let answer = Answer { ending, last_good: good, first_bad: Some(bad.clone()), contradicted: 1 };
-        result(&answer, 20)
+    let bad = Bad { rate: 10_100, times: 2, why: why(LimitedBy::Target) };
+    let told = |ending, good: Option<u64>| {
+        let answer = search::Answer { ending, last_good: good, first_bad: Some(bad.clone()), contradicted: 1 };
+        let standing = Standing { objective: P99, answer: Some(answer), good: None, bad: None };
+        result(&standing, 20)
     };
-    let found = answer(Ending::Found, Some(10_000));
-    assert_eq!(found.message, "the objective holds up to 10.0k/s; at 10.1k/s not: too slow");
-    assert_eq!((found.ending, found.last_good_per_second), (SearchEnding::Found, Some(10_000)));
+    let found = told(Ending::Found, Some(10_000));
+    assert_eq!(
+        found.message,
+        "p99 of at most 2.00 ms holds up to 10,000/s; not at 10,100/s: p99 was 5.00 ms, 2.00 ms is the most, limited by Target"
+    );
+    assert_eq!((found.ending, found.last_good_per_second), (Some(SearchEnding::Found), Some(10_000)));
     assert_eq!((found.first_bad_per_second, found.contradicted), (Some(10_100), 1));
-    for (ending, said) in [
-        (Ending::MinFailed, SearchEnding::MinFailed),
-        (Ending::NotConfirmed, SearchEnding::Inconclusive),
-        (Ending::TooLong, SearchEnding::Inconclusive),
-        (Ending::Unusable(why), SearchEnding::Inconclusive),
+    assert_eq!(found.limited_by, Some(LimitedBy::Target));
+    for (ending, said, part) in [
+        (Ending::MinFailed, SearchEnding::MinFailed, "lower search.rate.min"),
+        (Ending::NotConfirmed, SearchEnding::Inconclusive, "toleranceBasisPoints"),
+        (Ending::TooLong, SearchEnding::Inconclusive, "20 steps"),
+        (Ending::Unusable(why(LimitedBy::Unknown)), SearchEnding::Inconclusive, "said nothing"),
     ] {
-        assert_eq!(answer(ending, None).ending, said);
+        let told = told(ending, None);
+        assert_eq!(told.ending, Some(said));
+        assert!(told.message.contains(part), "{}", told.message);
     }
+}
+
+#[test]
+fn a_search_that_goes_on_says_how_far_it_is() {
+    let so_far = |good, bad: Option<u64>| {
+        let bad = bad.map(|rate| Bad { rate, times: 1, why: why(LimitedBy::Unknown) });
+        let told = result(&Standing { objective: P99, answer: None, good, bad }, 4);
+        assert_eq!(told.ending, None);
+        told.message
+    };
+    assert_eq!(so_far(None, None), "nothing is known yet of p99 of at most 2.00 ms");
+    assert_eq!(so_far(Some(4_000), None), "so far p99 of at most 2.00 ms holds at 4,000/s");
+    assert_eq!(so_far(Some(4_000), Some(8_000)), "so far p99 of at most 2.00 ms holds at 4,000/s and not at 8,000/s");
+}
+
+#[test]
+fn a_step_is_said_in_a_line() {
+    let step = |outcome, confirmation| {
+        let Why { message, limited_by, .. } = why(LimitedBy::Target);
+        let failed = outcome != StepOutcome::Passed;
+        describe(&SearchStep {
+            rate_per_second: 12_345,
+            confirmation,
+            outcome,
+            why: failed.then_some(message),
+            limited_by: limited_by.filter(|_| failed),
+            component: None,
+        })
+    };
+    assert_eq!(step(StepOutcome::Passed, Some(2)), " at 12,345/s: it holds, 2 of 3 times");
+    assert_eq!(
+        step(StepOutcome::Failed, None),
+        " at 12,345/s: it does not hold: p99 was 5.00 ms, 2.00 ms is the most, limited by Target"
+    );
 }

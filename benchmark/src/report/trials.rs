@@ -5,8 +5,8 @@ use super::repeats::set_repeats;
 use super::{Finished, Subject, search, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{
-    LimitedBy, Phase, ReasonKind, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome, TrialRequests,
-    Verdict, VerdictReason, VerdictValue,
+    LimitedBy, Phase, ReasonKind, SearchResult, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome,
+    TrialRequests, Verdict, VerdictReason, VerdictValue,
 };
 use crate::conductor::Ending;
 use crate::people;
@@ -84,6 +84,7 @@ impl Subject<'_> {
         status.thresholds = thresholds::worse(&status.thresholds, &finished.thresholds);
         self.verified_trial(status, finished);
         set_repeats(status);
+        status.search = search::found(self.spec, &status.trials);
         let index = finished.trial.as_ref().map_or(0, |trial| trial.index);
         let desired = self.shards;
         status.phase = Phase::Preparing;
@@ -92,7 +93,8 @@ impl Subject<'_> {
         status.synchronization = None;
         status.shards = Some(ShardCounts { desired, ..ShardCounts::default() });
         status.summary = Some(Summary { shards: Some(format!("0/{desired}")), ..Summary::default() });
-        self.in_progress(status, &self.so_many_are_over(index.saturating_add(1), finished.of));
+        let over = so_many_are_over(index.saturating_add(1), finished.of, status.search.as_ref());
+        self.in_progress(status, &over);
         let line = status.trials.last().map(describe).unwrap_or_default();
         (reason::TRIAL_OVER.to_owned(), format!("{}{line}", self.place(index, finished.of)))
     }
@@ -101,13 +103,12 @@ impl Subject<'_> {
     pub(super) fn place(&self, index: u32, of: u32) -> String {
         people::place(index, self.spec.search.is_none().then_some(of))
     }
+}
 
-    fn so_many_are_over(&self, count: u32, of: u32) -> String {
-        match (&self.spec.search, count) {
-            (None, count) => format!("{count} of {of} trials are over"),
-            (Some(_), 1) => "1 step of the search is over".to_owned(),
-            (Some(_), count) => format!("{count} steps of the search are over"),
-        }
+fn so_many_are_over(count: u32, of: u32, search: Option<&SearchResult>) -> String {
+    match search {
+        None => format!("{count} of {of} trials are over"),
+        Some(found) => format!("step {count} of the search is over; {}", found.message),
     }
 }
 
@@ -121,11 +122,11 @@ pub(super) fn add_line(status: &mut RedisBenchmarkStatus, finished: &Finished) {
 
 /// A line for people, behind the trial's number.
 fn describe(line: &TrialLine) -> String {
+    if let Some(step) = &line.search {
+        return search::describe(step);
+    }
     let mut parts = vec![String::new()];
     parts.extend(names(line));
-    parts.extend(
-        line.search.as_ref().map(|step| format!("{:?} at {}", step.outcome, people::rate(step.rate_per_second))),
-    );
     parts.extend(line.achieved_per_second.map(people::rate));
     parts.extend(line.p99_nanoseconds.map(|p99| format!("p99 {}", people::latency(p99))));
     parts.extend(line.verdict.map(|verdict| format!("verdict {verdict:?}")));

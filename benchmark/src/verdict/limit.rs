@@ -11,6 +11,11 @@ pub(super) fn limited_by(spec: &Validated, outcome: &Outcome, merged: &Merged) -
     if merged.pace.target.is_some_and(|target| rate_is_met(spec, merged, target)) {
         return (LimitedBy::Rate, None);
     }
+    at_its_end(spec, outcome, merged)
+}
+
+/// What was at its end, whether or not the rate was met: near its end a server answers late before it answers less.
+pub(crate) fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -> (LimitedBy, Option<String>) {
     let target = servers::full(merged);
     let network = network::full(spec, outcome);
     match (target, network) {

@@ -149,9 +149,11 @@ fn shortened(spec: &mut RedisBenchmarkSpec) {
     load.requests = None;
     load.requests_per_connection = None;
     load.max_duration = None;
+    // Of a search the lowest rate: what the load generator itself makes of the objective.
+    let searched = spec.search.take().map(|search| search.rate.min);
     // Of stages the highest rate, throughout.
     let rates = std::mem::take(&mut load.stages).into_iter().flat_map(|stage| [stage.rate.from, stage.rate.to]);
-    if let Some(highest) = rates.max() {
+    if let Some(highest) = rates.chain(searched).max() {
         // All of its fields have defaults.
         load.open_loop = load.open_loop.take().or_else(|| serde_json::from_str("{}").ok());
         if let Some(open_loop) = &mut load.open_loop {

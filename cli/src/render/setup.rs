@@ -4,10 +4,13 @@ use std::fmt::Write as _;
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
-use redisbench_benchmark::api::spec::{Arrival, LoadSpec, LoadType, PipelineMode, RampSpec, StageSpec};
+use redisbench_benchmark::api::spec::{
+    Arrival, LoadSpec, LoadType, PipelineMode, RampSpec, RedisBenchmarkSpec, StageSpec,
+};
 use redisbench_benchmark::api::status::{LimitedBy, Phase, VerdictValue};
 
 use super::paint::{Paint, Style};
+use super::search;
 use redisbench_benchmark::people::{count, latency, rate};
 
 /// The most ConfigMaps that are named.
@@ -26,6 +29,9 @@ pub fn headline(benchmark: &RedisBenchmark, paint: Paint) -> String {
                 let _ = write!(line, "   {label}{}", paint.apply(Style::Bold, value));
             }
         }
+    }
+    if let Some(found) = &status.search {
+        let _ = write!(line, "   {}", search::answer(found, paint));
     }
     line.push('\n');
     if let Some(failed) = status.conditions.iter().find(|condition| condition.type_ == "Failed")
@@ -85,7 +91,10 @@ pub fn setup(benchmark: &RedisBenchmark, paint: Paint) -> String {
         let endpoints = target.endpoints.join(", ");
         push(&mut text, paint, "target", &format!("{}: {:?} at {endpoints}", target.name, target.kind));
     }
-    push(&mut text, paint, "load", &load(&spec.load));
+    push(&mut text, paint, "load", &load(spec));
+    if let Some(wanted) = &spec.search {
+        push(&mut text, paint, "search", &search::setup(wanted));
+    }
     push(&mut text, paint, "shards", &shards(benchmark));
     text
 }
@@ -94,7 +103,8 @@ fn push(text: &mut String, paint: Paint, label: &str, value: &str) {
     let _ = writeln!(text, "{}  {value}", paint.apply(Style::Dim, &format!("{label:<6}")));
 }
 
-fn load(load: &LoadSpec) -> String {
+fn load(spec: &RedisBenchmarkSpec) -> String {
+    let load = &spec.load;
     let mut loop_ = match load.kind {
         LoadType::OpenLoop => "open loop".to_owned(),
         LoadType::ClosedLoop => "closed loop".to_owned(),
@@ -111,6 +121,7 @@ fn load(load: &LoadSpec) -> String {
     let bound = match (&load.duration, load.requests_in_all(), load.stages.len()) {
         (Some(duration), _, _) => format!(" for {}", duration.as_str()),
         (None, Some(requests), _) => format!(" of {} requests", count(requests)),
+        (None, None, 0) if spec.search.is_some() => String::new(),
         (None, None, 0) => " until aborted".to_owned(),
         (None, None, _) => format!(", {}", stages(load)),
     };

@@ -1,5 +1,5 @@
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::Beyond;
+use redisbench_benchmark::api::status::{Beyond, SearchEnding};
 use serde_json::json;
 
 use super::*;
@@ -178,4 +178,64 @@ fn nodes_are_for_clusters() {
     benchmark.spec.targets[0].kind = redisbench_benchmark::api::target::TargetType::Cluster;
     let shown = table(&benchmark, Paint::none());
     assert!(shown.contains("10.0.0.1:6379          5,461     16,667     101 %"), "{shown}");
+}
+
+fn search() -> RedisBenchmark {
+    let mut benchmark = benchmark();
+    let step = |index: u32, rate: u64, p99: u64, search: serde_json::Value| {
+        let mut step = json!({"ratePerSecond": rate});
+        step.as_object_mut().unwrap().extend(search.as_object().cloned().unwrap());
+        json!({"index": index, "cell": 0, "state": "Completed", "attempt": 1, "verdict": "Valid", "search": step,
+            "requests": requests(rate * 10, 0), "achievedPerSecond": rate, "p50Nanoseconds": 110_000,
+            "p99Nanoseconds": p99})
+    };
+    let passed = |nth: Option<u32>| json!({"outcome": "Passed", "confirmation": nth});
+    let failed = json!({"outcome": "Failed", "why": "p99 was 9.60 ms, 2.00 ms is the most", "limitedBy": "Target"});
+    benchmark.spec.search = Some(
+        serde_json::from_value(json!({
+            "objective": {"quantile": "0.99", "max": "2ms"},
+            "rate": {"min": 4000, "max": 64000, "toleranceBasisPoints": 1000},
+        }))
+        .unwrap(),
+    );
+    benchmark.spec.load =
+        serde_json::from_value(json!({"type": "OpenLoop", "connections": 8, "pipeline": 4, "warmup": "2s"})).unwrap();
+    let status = benchmark.status.as_mut().unwrap();
+    (status.result, status.synchronization) = (None, None);
+    status.verdict =
+        Some(serde_json::from_value(json!({"value": "Valid", "limitedBy": "Unknown", "reasons": []})).unwrap());
+    status.trials = serde_json::from_value(json!([
+        step(0, 4_000, 310_000, passed(None)),
+        step(1, 8_000, 350_000, passed(None)),
+        step(2, 16_000, 9_600_000, failed.clone()),
+        step(3, 11_314, 1_900_000, passed(None)),
+        step(4, 11_314, 1_900_000, passed(Some(1))),
+    ]))
+    .unwrap();
+    status.search = Some(
+        serde_json::from_value(json!({
+            "ending": "Found", "message": "", "lastGoodPerSecond": 11_314, "firstBadPerSecond": 11_880,
+            "why": "p99 was 9.60 ms, 2.00 ms is the most", "limitedBy": "Target", "component": "abc/MainThread",
+        }))
+        .unwrap(),
+    );
+    benchmark
+}
+
+#[test]
+fn table_of_a_search() {
+    let expected = include_str!("search.golden.txt");
+    let shown = table(&search(), Paint::none());
+    assert_eq!(shown, expected, "\n{shown}");
+}
+
+#[test]
+fn a_search_without_an_answer_says_why() {
+    let mut benchmark = search();
+    let found = benchmark.status.as_mut().unwrap().search.as_mut().unwrap();
+    (found.ending, found.last_good_per_second) = (Some(SearchEnding::MinFailed), None);
+    found.message = "p99 of at most 2.00 ms does not hold at the lowest rate of the search".to_owned();
+    let shown = table(&benchmark, Paint::none());
+    assert!(shown.starts_with("quickstart   Valid   not even 11,880/s\n"), "{shown}");
+    assert!(shown.contains("\np99 of at most 2.00 ms does not hold at the lowest rate of the search\n"), "{shown}");
 }

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use redisbench_benchmark::api::comparison::ComparisonMetric;
 use redisbench_benchmark::api::preset::PRESETS;
 use redisbench_benchmark::api::status::{
-    CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, StepOutcome, TrialLine, TrialOutcome,
-    VerdictValue,
+    CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, TrialLine, TrialOutcome, VerdictValue,
 };
 use redisbench_benchmark::people::{count, latency, rate, share};
 
@@ -19,7 +18,6 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
     let with_presets = trials.iter().any(|trial| trial.preset.is_some());
     let with_repeats = trials.iter().any(|trial| trial.repeat.is_some());
     let parameters: Vec<&String> = trials.first().map(|trial| trial.parameters.keys().collect()).unwrap_or_default();
-    let with_steps = trials.iter().any(|trial| trial.search.is_some());
     let with_misses = trials.iter().any(|trial| trial.misses > Some(0) || takes(trial));
     let mut heads = Vec::new();
     if with_targets {
@@ -31,9 +29,6 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
     heads.extend(parameters.iter().map(|field| last_step(field)));
     if with_repeats {
         heads.push("repeat");
-    }
-    if with_steps {
-        heads.extend(["offered", "objective"]);
     }
     heads.extend(["rate", "p50", "p99", "succeeded", "errors", "unsent"]);
     if with_misses {
@@ -56,10 +51,6 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
         row.extend(parameters.iter().map(|field| known(trial.parameters.get(*field).cloned())));
         if with_repeats {
             row.push(known(trial.repeat.map(|repeat| (repeat + 1).to_string())));
-        }
-        if with_steps {
-            row.push(known(trial.search.as_ref().map(|step| rate(step.rate_per_second))));
-            row.push(objective(trial));
         }
         let requests = trial.requests.unwrap_or_default();
         row.push(known(trial.achieved_per_second.map(rate)));
@@ -209,15 +200,6 @@ fn bad_unless_zero(number: u64) -> Cell {
 /// Whether each of its requests takes something away, and may find nothing left: then none left is worth saying too.
 fn takes(trial: &TrialLine) -> bool {
     PRESETS.iter().any(|preset| preset.takes() && trial.preset.as_deref() == Some(preset.name))
-}
-
-fn objective(trial: &TrialLine) -> Cell {
-    match trial.search.as_ref().map(|step| step.outcome) {
-        Some(StepOutcome::Passed) => Cell::styled("holds", Style::Good),
-        Some(StepOutcome::Failed) => Cell::styled("fails", Style::Bad),
-        Some(StepOutcome::Unusable) => Cell::styled("unknown", Style::Doubtful),
-        None => Cell::from("-"),
-    }
 }
 
 fn verdict(trial: &TrialLine) -> Cell {

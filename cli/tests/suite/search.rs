@@ -1,5 +1,11 @@
 //! `spec.search` against a real Redis. Each step takes 12 s, so these searches are short.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use crate::support::{Redis, Run, number};
 
 fn manifest(redis: &Redis, max: &str) -> String {
@@ -30,6 +36,7 @@ fn a_rate_that_is_out_of_reach_is_said_to_be() {
     let finished = Run::local(&manifest(&redis, "1us"), &[]).finish();
     let status = &finished.object["status"];
     assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
+    assert_eq!(finished.code, Some(4), "{}", finished.stderr);
     assert_eq!(status["search"]["ending"], "MinFailed", "{status:#}");
     assert_eq!(number(&status["search"]["firstBadPerSecond"]), 200, "{status:#}");
     let steps = status["trials"].as_array().unwrap();
@@ -41,6 +48,89 @@ fn a_rate_that_is_out_of_reach_is_said_to_be() {
         );
         assert!(step["search"]["why"].as_str().unwrap().contains("1.00 µs is the most"), "{step}");
     }
+}
+
+/// How many requests a second the paced proxy lets through.
+const CAPACITY: u32 = 400;
+
+/// A proxy before `server` that lets through [`CAPACITY`] requests a second, one after the other. Each has its time by the clock, so
+/// that a busy machine makes some late and the capacity no smaller. It ends with the test.
+fn paced(server: &Redis) -> SocketAddr {
+    let (server, listener) = (server.address(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let address = listener.local_addr().unwrap();
+    let next = Arc::new(Mutex::new(Instant::now()));
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut requests, next) = (client.unwrap(), Arc::clone(&next));
+            let mut upstream = TcpStream::connect(&server).unwrap();
+            let (mut replies, mut back) = (upstream.try_clone().unwrap(), requests.try_clone().unwrap());
+            thread::spawn(move || std::io::copy(&mut replies, &mut back));
+            thread::spawn(move || {
+                let mut chunk = [0; 4096];
+                while let Ok(length @ 1..) = requests.read(&mut chunk) {
+                    // No other part of a GET has an asterisk.
+                    let count = chunk[..length].iter().filter(|byte| **byte == b'*').count();
+                    let due = {
+                        let mut next = next.lock().unwrap();
+                        *next = (*next).max(Instant::now())
+                            + Duration::from_secs(1) / CAPACITY * u32::try_from(count).unwrap();
+                        *next
+                    };
+                    thread::sleep(due.saturating_duration_since(Instant::now()));
+                    if upstream.write_all(&chunk[..length]).is_err() {
+                        break;
+                    }
+                }
+                let _ = upstream.shutdown(Shutdown::Write);
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_known_capacity_is_found_within_the_tolerance() {
+    const TOLERANCE: f64 = 0.1;
+    let redis = Redis::start(None);
+    let manifest = format!(
+        "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {{name: tiny}}
+spec:
+  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
+  workload:
+    operations: [{{name: get, command: GET __key__}}]
+    keys: {{count: 100}}
+  search:
+    objective: {{quantile: '0.9', max: 100ms}}
+    rate: {{min: 345, max: 455, toleranceBasisPoints: 1000}}
+  load: {{type: OpenLoop, connections: 8, pipeline: 16, warmup: 2s}}
+  shards: {{count: 2}}
+",
+        paced(&redis)
+    );
+    let finished = Run::local(&manifest, &[]).finish();
+    let status = &finished.object["status"];
+    assert_eq!(finished.code, Some(0), "{}\n{status:#}", finished.stderr);
+    let search = &status["search"];
+    assert_eq!(search["ending"], "Found", "{status:#}");
+    let (good, bad) = (number(&search["lastGoodPerSecond"]), number(&search["firstBadPerSecond"]));
+    assert!((good as f64 / f64::from(CAPACITY) - 1.0).abs() <= TOLERANCE, "{good}: {status:#}");
+    assert!(good < bad && bad as f64 <= good as f64 * (1.0 + TOLERANCE), "{good} {bad}: {status:#}");
+    // Why the next step failed, and what was at its end: of what is before the server nothing is seen.
+    assert!(search["why"].as_str().unwrap().contains("100 ms is the most"), "{search:#}");
+    assert_eq!(search["limitedBy"], "Unknown", "{search:#}");
+    for step in status["trials"].as_array().unwrap() {
+        let (step, scheduled) = (&step["search"], number(&step["requests"]["scheduled"]));
+        let offered = number(&step["ratePerSecond"]);
+        assert!(scheduled.abs_diff(offered * 10) <= 1, "{scheduled} at {offered}");
+        assert_eq!(step["outcome"] == "Failed", step["why"].is_string(), "{step}");
+        assert_eq!(step["outcome"] == "Failed", step["limitedBy"].is_string(), "{step}");
+    }
+    let said = finished.stderr;
+    assert!(said.contains("it does not hold: p90 was") && said.contains("it holds, 2 of 3 times"), "{said}");
+    assert!(!said.contains("of 100"), "{said}");
 }
 
 /// The only rate passes, and then three times more.

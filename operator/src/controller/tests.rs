@@ -14,6 +14,7 @@ use super::*;
 use crate::testing::{CART, FakeServer, benchmark, status};
 
 mod outages;
+mod search;
 
 struct World {
     server: FakeServer,

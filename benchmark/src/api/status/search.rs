@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::LimitedBy;
+use super::{LimitedBy, is_zero};
 
 /// What a trial was as a step of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,13 +16,17 @@ pub struct SearchStep {
     pub confirmation: Option<u32>,
     /// Whether the objective held.
     pub outcome: StepOutcome,
-    /// Why it did not.
+    /// Why it did not, or why nothing can be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 160))]
     pub why: Option<String>,
-    /// What the limit was, of one that did not pass.
+    /// What was at its end, if the objective did not hold. Never `Rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<LimitedBy>,
+    /// Which part of that, such as `ID/MainThread` of a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 288))]
+    pub component: Option<String>,
 }
 
 /// How a step of a search went.
@@ -36,14 +40,15 @@ pub enum StepOutcome {
     Unusable,
 }
 
-/// What a search found.
+/// What a search found, or has found so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchResult {
-    /// How it ended.
-    pub ending: SearchEnding,
+    /// How it ended. Not set while it goes on, nor if it was cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<SearchEnding>,
     /// In a sentence.
-    #[schemars(length(max = 512))]
+    #[schemars(length(max = 768))]
     pub message: String,
     /// The answer, or else the highest rate below all that failed: requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,11 +60,16 @@ pub struct SearchResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 160))]
     pub why: Option<String>,
-    /// What the limit was there.
+    /// What was at its end there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<LimitedBy>,
+    /// Which part of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 288))]
+    pub component: Option<String>,
     /// Failures at a rate that passed later.
-    pub contradicted: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub contradicted: u64,
 }
 
 /// How a search ended.

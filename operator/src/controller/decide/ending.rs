@@ -122,7 +122,9 @@ pub(super) fn over(
     if why != live::SHARD_LOST {
         live::losses(subject, observed, finished.report.shards.lost, decision);
     }
-    let warning = decision.status.phase == Phase::Failed || is_invalid(finished.report.verdict.as_ref());
+    // What a search tries and does not hold is no news to warn of.
+    let is_step = next.is_some() && subject.spec.search.is_some();
+    let warning = decision.status.phase == Phase::Failed || is_invalid(finished.report.verdict.as_ref()) && !is_step;
     decision.notices.push(Notice { warning, reason: why, message });
     if let Some(trial) = next {
         // What is suspended waits for the next look, which lets the shards go.

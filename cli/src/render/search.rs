@@ -1,0 +1,135 @@
+//! A search: what it found, and its steps.
+
+use std::fmt::Write as _;
+
+use redisbench_benchmark::api::search::{ObjectiveMetric, SearchSpec};
+use redisbench_benchmark::api::status::{LimitedBy, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine};
+use redisbench_benchmark::people::{count, exact_rate, latency};
+use redisbench_benchmark::threshold::Quantile;
+
+use super::grid::{Cell, Grid};
+use super::paint::{Paint, Style};
+
+/// The answer in a few words, for the first line.
+pub fn answer(found: &SearchResult, paint: Paint) -> String {
+    let (good, bad) = (found.last_good_per_second.map(exact_rate), found.first_bad_per_second.map(exact_rate));
+    let bold = |text: &str| paint.apply(Style::Bold, text);
+    match (found.ending, good, bad) {
+        (Some(SearchEnding::Found), Some(good), Some(bad)) => format!("up to {}, not {bad}", bold(&good)),
+        (Some(SearchEnding::Found), Some(good), None) => format!("up to {}", bold(&good)),
+        (Some(SearchEnding::MaxPassed), Some(good), _) => format!("{} or more", bold(&good)),
+        (Some(SearchEnding::MinFailed), _, Some(bad)) => format!("not even {}", bold(&bad)),
+        (None, Some(good), Some(bad)) => format!("between {} and {} so far", bold(&good), bold(&bad)),
+        (None, Some(good), None) => format!("{} or more so far", bold(&good)),
+        _ => bold("no answer"),
+    }
+}
+
+/// The search in a line, for the setup.
+pub fn setup(search: &SearchSpec) -> String {
+    let (objective, rate) = (&search.objective, &search.rate);
+    let share = |basis_points: Option<u32>| f64::from(basis_points.unwrap_or_default()) / 100.0;
+    let wanted = match objective.metric {
+        ObjectiveMetric::ResponseTime => {
+            let quantile = objective.quantile.as_deref().and_then(Quantile::parse);
+            let name = quantile.map_or_else(|| "response time".to_owned(), Quantile::name);
+            format!("{name} of at most {}", objective.max.as_ref().map(ToString::to_string).unwrap_or_default())
+        }
+        ObjectiveMetric::ErrorRate => format!("errors of at most {} %", share(objective.max_basis_points)),
+        ObjectiveMetric::AchievedRate => {
+            format!("the achieved rate at {} % or more", share(objective.min_basis_points))
+        }
+    };
+    format!(
+        "the highest rate from {} to {} with {wanted}, to {} %",
+        exact_rate(rate.min),
+        exact_rate(rate.max),
+        f64::from(rate.tolerance_basis_points) / 100.0
+    )
+}
+
+/// What it found, and then a row for each step.
+pub fn table(found: &SearchResult, trials: &[TrialLine], paint: Paint) -> String {
+    let mut text = bracket(found, paint);
+    let heads = ["offered", "achieved", "p50", "p99", "errors", "unsent", "limited by", "objective"];
+    let mut grid = Grid::new("Step", &heads).left(heads.len() - 1).left(heads.len());
+    for trial in trials {
+        let step = trial.search.as_ref();
+        let requests = trial.requests.unwrap_or_default();
+        let bad = |number: u64| Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Bad });
+        grid.row([
+            Cell::from((trial.index + 1).to_string()),
+            known(step.map(|step| exact_rate(step.rate_per_second))),
+            known(trial.achieved_per_second.map(exact_rate)),
+            known(trial.p50_nanoseconds.map(latency)),
+            known(trial.p99_nanoseconds.map(latency)),
+            bad(requests.errors),
+            bad(requests.unsent),
+            Cell::from(step.and_then(|step| step.limited_by).map(|limit| format!("{limit:?}")).unwrap_or_default()),
+            step.map_or_else(|| Cell::styled(format!("{:?}", trial.state), Style::Bad), outcome),
+        ]);
+    }
+    text.push_str(&grid.text(paint));
+    text
+}
+
+/// The last good rate and the first bad one.
+fn bracket(found: &SearchResult, paint: Paint) -> String {
+    let mut grid = Grid::new("Search", &["rate", ""]).left(2);
+    if let Some(good) = found.last_good_per_second {
+        let how = match found.ending {
+            Some(SearchEnding::Found | SearchEnding::MaxPassed) => "confirmed by three fresh trials",
+            _ => "not confirmed",
+        };
+        grid.row([Cell::styled("holds", Style::Good), Cell::styled(exact_rate(good), Style::Bold), Cell::from(how)]);
+    }
+    if let Some(bad) = found.first_bad_per_second {
+        let why = found.why.clone().unwrap_or_default();
+        grid.row([Cell::styled("fails", Style::Bad), Cell::styled(exact_rate(bad), Style::Bold), Cell::from(why)]);
+        if let Some(limit) = found.limited_by {
+            grid.row([Cell::from(""), Cell::from(""), Cell::from(limited(limit, found.component.as_deref()))]);
+        }
+    }
+    let mut text = grid.text(paint);
+    if found.contradicted > 0 {
+        let times = if found.contradicted == 1 { "once".to_owned() } else { format!("{} times", found.contradicted) };
+        let _ = writeln!(text, "A rate failed that passed later, {times}: the target does not hold still");
+    }
+    // What it did not find is said in its own words.
+    if !matches!(found.ending, Some(SearchEnding::Found)) {
+        let _ = writeln!(text, "{}", found.message);
+    }
+    text
+}
+
+fn limited(limit: LimitedBy, component: Option<&str>) -> String {
+    let component = component.map_or_else(String::new, |component| format!(" ({component})"));
+    match limit {
+        LimitedBy::Target => format!("limited by the target{component}"),
+        LimitedBy::GeneratorCPU => "limited by the processors of the load generator, not by the target".to_owned(),
+        LimitedBy::GeneratorNetwork => {
+            format!("limited by the network of the load generator{component}, not by the target")
+        }
+        LimitedBy::Connections => {
+            "limited by its connections: with more in flight it would have been faster".to_owned()
+        }
+        LimitedBy::Rate | LimitedBy::Unknown => "what limits it is not known: nothing was seen at its end".to_owned(),
+    }
+}
+
+fn outcome(step: &SearchStep) -> Cell {
+    match (step.outcome, step.confirmation) {
+        (StepOutcome::Passed, None) => Cell::styled("holds", Style::Good),
+        (StepOutcome::Passed, Some(nth)) => Cell::styled(format!("holds, {nth} of 3"), Style::Good),
+        (StepOutcome::Failed, _) => {
+            Cell::styled(format!("fails: {}", step.why.as_deref().unwrap_or_default()), Style::Bad)
+        }
+        (StepOutcome::Unusable, _) => {
+            Cell::styled(format!("says nothing: {}", step.why.as_deref().unwrap_or_default()), Style::Doubtful)
+        }
+    }
+}
+
+fn known(text: Option<String>) -> Cell {
+    Cell::from(text.unwrap_or_else(|| "-".to_owned()))
+}

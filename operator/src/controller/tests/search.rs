@@ -1,0 +1,123 @@
+//! A search: each step follows from those that are over, whichever operator made them.
+
+use redisbench_benchmark::api::status::{Summary, TrialLine};
+use redisbench_benchmark::conductor::{ConductStage, Ending, Progress};
+use redisbench_benchmark::plan::{Plan, compile};
+use redisbench_benchmark::report;
+
+use super::*;
+use crate::conduct::Finished;
+
+/// What the target holds.
+const CAPACITY: u64 = 10_000;
+
+fn search() -> RedisBenchmark {
+    benchmark(json!({"spec": {
+        "load": {"openLoop": null, "duration": null, "warmup": "2s"},
+        "search": {"objective": {"quantile": "0.99", "max": "2ms"}, "rate": {"min": 1000, "max": 64000}},
+    }}))
+}
+
+fn plan() -> Plan {
+    compile(&search().spec, "cart").unwrap()
+}
+
+/// The lines of all steps.
+fn all_lines(plan: &Plan) -> Vec<TrialLine> {
+    let mut lines: Vec<TrialLine> = Vec::new();
+    while let Some(trial) = plan.trial(u32::try_from(lines.len()).unwrap(), &lines) {
+        let rate = trial.search.unwrap().rate;
+        let step = if rate <= CAPACITY {
+            json!({"ratePerSecond": rate, "outcome": "Passed"})
+        } else {
+            json!({"ratePerSecond": rate, "outcome": "Failed", "why": "slow", "limitedBy": "Target"})
+        };
+        let line =
+            json!({"index": trial.index, "state": "Completed", "attempt": 1, "verdict": "Valid", "search": step});
+        lines.push(serde_json::from_value(line).unwrap());
+    }
+    lines
+}
+
+/// A run that is in the step after those of `lines`.
+fn in_step(lines: &[TrialLine]) -> Value {
+    let trial = json!({"index": lines.len(), "of": 100, "attempt": 1, "startAt": jiff::Timestamp::now().to_string()});
+    json!({"phase": "Running", "planHash": plan().hash(), "trial": trial, "trials": lines})
+}
+
+fn over(line: &TrialLine) -> Arc<Finished> {
+    Arc::new(Finished {
+        report: report::Finished {
+            topology: None,
+            of: 100,
+            line: Some(line.clone()),
+            ending: Ending::Completed,
+            trial: Some(report::trial(line.index, 100, 1, Some(1_767_229_200_000_000_000))),
+            result: None,
+            verdict: None,
+            thresholds: Vec::new(),
+            synchronization: None,
+            cleanup: None,
+            summary: Summary::default(),
+            shards: redisbench_benchmark::api::status::ShardCounts::default(),
+            pieces: Vec::new(),
+        },
+        artifacts: Vec::new(),
+        unacknowledged: Vec::new(),
+        bytes: [("sent", 0), ("received", 0)],
+    })
+}
+
+impl World {
+    fn search_status(&self) -> Value {
+        self.server.get(CART).unwrap()["status"].clone()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_operator_goes_on_with_the_step_that_runs() {
+    let lines = all_lines(&plan());
+    assert!(lines.len() > 10, "{}", lines.len());
+    for step in 0..lines.len() {
+        let world = World::new();
+        world.put(search(), Some(in_step(&lines[..step])));
+        world.reconcile().await.unwrap();
+        let conduct = world.context.shared.conducts.get("u-1").unwrap();
+        assert_eq!((conduct.trial() as usize, conduct.epoch()), (step, 2));
+        let status = world.search_status();
+        assert_eq!(status["trials"].as_array().map_or(0, Vec::len), step, "{status:#}");
+        assert_eq!((&status["phase"], &status["trial"]["attempt"]), (&json!("Running"), &json!(1)), "{status:#}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_step_is_made_of_those_before_it_until_the_answer() {
+    let lines = all_lines(&plan());
+    for (step, line) in lines.iter().enumerate() {
+        let world = World::new();
+        world.put(search(), Some(in_step(&lines[..step])));
+        let run = Run {
+            namespace: "perf".into(),
+            benchmark: "cart".into(),
+            uid: "u-1".into(),
+            id: "0123456789abcdef".into(),
+        };
+        let progress = Progress { stage: ConductStage::Collecting, trial: line.index, of: 100, ..Progress::default() };
+        let _publish = world.context.shared.conducts.stage(run, 1, progress);
+        world.context.shared.conducts.get("u-1").unwrap().end(over(line));
+        world.reconcile().await.unwrap();
+        let status = world.search_status();
+        assert_eq!(status["trials"], serde_json::to_value(&lines[..=step]).unwrap());
+        if step + 1 < lines.len() {
+            let conduct = world.context.shared.conducts.get("u-1").unwrap();
+            assert_eq!((conduct.trial() as usize, conduct.epoch()), (step + 1, 2));
+            assert_eq!((&status["phase"], &status["search"]["ending"]), (&json!("Preparing"), &Value::Null));
+            assert!(status["search"]["message"].as_str().unwrap().starts_with("so far"), "{status:#}");
+        } else {
+            assert_eq!((&status["phase"], &status["search"]["ending"]), (&json!("Succeeded"), &json!("Found")));
+            let good = status["search"]["lastGoodPerSecond"].as_u64().unwrap();
+            assert!((9_800..=CAPACITY).contains(&good), "{status:#}");
+            assert_eq!(status["search"]["limitedBy"], "Target");
+        }
+    }
+}
