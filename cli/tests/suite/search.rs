@@ -69,14 +69,18 @@ fn paced(server: &Redis) -> SocketAddr {
                 let mut chunk = [0; 4096];
                 while let Ok(length @ 1..) = requests.read(&mut chunk) {
                     // No other part of a GET has an asterisk.
-                    let count = chunk[..length].iter().filter(|byte| **byte == b'*').count();
+                    let count = chunk[..length].split(|byte| *byte == b'*').count() - 1;
                     let due = {
                         let mut next = next.lock().unwrap();
                         *next = (*next).max(Instant::now())
                             + Duration::from_secs(1) / CAPACITY * u32::try_from(count).unwrap();
                         *next
                     };
-                    thread::sleep(due.saturating_duration_since(Instant::now()));
+                    while let Some(early @ 1..) =
+                        due.checked_duration_since(Instant::now()).map(|early| early.as_nanos())
+                    {
+                        thread::park_timeout(Duration::from_nanos(u64::try_from(early).unwrap()));
+                    }
                     if upstream.write_all(&chunk[..length]).is_err() {
                         break;
                     }
