@@ -37,7 +37,7 @@ pub(super) fn step(
         rate_per_second: trial.rate,
         confirmation: trial.confirmation,
         outcome,
-        why: why.map(|why| people::cut(&why, WHY_BYTES).to_owned()),
+        why: why.map(|why| people::shorten(&why, WHY_BYTES).into_owned()),
         limited_by: None,
         component: None,
     };
@@ -168,7 +168,7 @@ fn result(standing: &Standing, steps: usize) -> SearchResult {
     };
     SearchResult {
         ending,
-        message: people::cut(&message, MESSAGE_BYTES).to_owned(),
+        message: people::shorten(&message, MESSAGE_BYTES).into_owned(),
         last_good_per_second: good,
         first_bad_per_second: bad.map(|bad| bad.rate),
         why: bad.map(|bad| bad.why.message.clone()),
