@@ -26,6 +26,14 @@ pub fn exact_rate(per_second: u64) -> String {
     format!("{}/s", count(per_second))
 }
 
+/// A ratio, in millionths, as what it is more or less than one, such as `-8.77 %`; from ten times on as `x 12.0`.
+pub fn change(millionths: u64) -> String {
+    if millionths >= 10_000_000 {
+        return format!("x {:.1}", millionths as f64 / 1e6);
+    }
+    format!("{:+.2} %", (millionths as f64 - 1e6) / 1e4)
+}
+
 /// A latency, such as `1.45 ms`.
 pub fn latency(nanoseconds: u64) -> String {
     if nanoseconds == 0 {

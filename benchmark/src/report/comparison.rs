@@ -9,6 +9,7 @@ use crate::api::status::{
     ComparisonOutcome, ComparisonResult, LimitedBy, MetricComparison, TrialLine, TrialOutcome, VerdictValue,
 };
 use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
+use crate::people;
 
 const MILLION: f64 = 1_000_000.0;
 const BASIS_POINTS: f64 = 10_000.0;
@@ -70,6 +71,25 @@ pub(super) fn question<'a>(spec: &ComparisonSpec, directions: &'a [Direction], s
         minimum_effect: f64::from(spec.minimum_effect_basis_points) / BASIS_POINTS,
         seed,
     }
+}
+
+/// The most comparisons that a sentence tells.
+const TOLD: usize = 3;
+
+/// What `results` came to, in a sentence; none of none.
+pub fn sentence(results: &[ComparisonResult]) -> Option<String> {
+    let tell = |result: &ComparisonResult| {
+        let parameters = result.parameters.iter().map(|(field, value)| format!("{field}={value}"));
+        let setting: String = result.preset.iter().cloned().chain(parameters).map(|part| format!(", {part}")).collect();
+        let change =
+            result.metrics.first().and_then(|first| Some((first.metric, people::change(first.ratio_millionths?))));
+        let change = change.map(|(metric, change)| format!(" ({metric:?} {change})")).unwrap_or_default();
+        format!("{} against {}{setting}: {:?}{change}", result.target, result.baseline, result.outcome)
+    };
+    let more = results.len().saturating_sub(TOLD);
+    let more = (more > 0).then(|| format!("{more} more in status.comparison"));
+    let told: Vec<String> = results.iter().take(TOLD).map(tell).chain(more).collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 fn results(
@@ -309,6 +329,10 @@ mod tests {
         let settings: Vec<_> =
             found.iter().map(|one| (one.parameters["load.pipeline"].as_str(), one.pairs, one.outcome)).collect();
         assert_eq!(settings, [("1", 5, ComparisonOutcome::Faster), ("10", 5, ComparisonOutcome::Slower)]);
+        let said = sentence(&found).unwrap();
+        assert!(said.starts_with("proxy against direct, load.pipeline=1: Faster (Throughput +9."), "{said}");
+        assert!(said.contains("; proxy against direct, load.pipeline=10: Slower (Throughput -10."), "{said}");
+        assert!(sentence(&[found.clone(), found].concat()).unwrap().ends_with("; 1 more in status.comparison"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The status of a run that is over.
 
-use super::comparison::set_comparison;
+use super::comparison::{self, set_comparison};
 use super::conditions::{Conditions, Truth, condition, find, reason};
 use super::repeats::set_repeats;
 use super::trials::{add_line, turning_point, worst};
@@ -145,7 +145,8 @@ fn all_measured(status: &RedisBenchmarkStatus) -> String {
     if let Some(search) = &status.search {
         return format!("{}; {} steps{}", search.message, status.trials.len(), verdict.unwrap_or_default());
     }
-    let found = turning_point(&status.trials).map(|found| format!("; {found}"));
+    let found = turning_point(&status.trials).or_else(|| comparison::sentence(&status.comparison));
+    let found = found.map(|found| format!("; {found}"));
     format!(
         "{} trials measured to the end{}{}",
         status.trials.len(),

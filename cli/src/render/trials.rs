@@ -7,7 +7,7 @@ use redisbench_benchmark::api::preset::PRESETS;
 use redisbench_benchmark::api::status::{
     CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, TrialLine, TrialOutcome, VerdictValue,
 };
-use redisbench_benchmark::people::{count, latency, rate, share};
+use redisbench_benchmark::people::{change, count, latency, rate, share};
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
@@ -143,15 +143,6 @@ pub fn comparison(results: &[ComparisonResult], left_out: u64, paint: Paint) -> 
         let _ = writeln!(text, "{left_out} more comparisons are in the artifact experiment.json");
     }
     text
-}
-
-/// A ratio as what it is more or less than the baseline's.
-fn change(millionths: u64) -> String {
-    // From ten times on the factor says more.
-    if millionths >= 10_000_000 {
-        return format!("x {:.1}", millionths as f64 / 1e6);
-    }
-    format!("{:+.2} %", (millionths as f64 - 1e6) / 1e4)
 }
 
 /// The size of a difference.

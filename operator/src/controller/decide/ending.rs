@@ -150,6 +150,9 @@ fn gathered(observed: &Observed, decision: &mut Decision) -> bool {
     let Some(gathered) = &observed.gathered else { return false };
     if !gathered.against.is_empty() {
         comparison::list(&mut decision.status, gathered.against.clone());
+        if let Some(found) = comparison::sentence(&gathered.against) {
+            add_to_complete(decision, &found);
+        }
     }
     gathered.experiment.tell(&mut decision.status);
     decision.status.artifacts.retain(|known| !known.name.starts_with(repeats::DOCUMENT));
