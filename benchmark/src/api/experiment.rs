@@ -26,7 +26,7 @@ pub struct RepeatsSpec {
     #[schemars(range(min = 1, max = 50))]
     pub count: u32,
     /// How long nobody is connected to the target before each trial but the first, 0s to 1h. It holds for the trials of a
-    /// sweep and of `workload.preset` too. Default 0s: the next begins as soon as nobody is connected.
+    /// sweep and of `workload.preset`, and for the steps of a search, too. Default 0s: the next begins as soon as nobody is connected.
     #[serde(default = "default_interval")]
     pub interval: GoDuration,
 }

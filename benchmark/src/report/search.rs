@@ -209,7 +209,7 @@ fn ended(
             (SearchEnding::MinFailed, format!("{wanted} {lowest}{not}"))
         }
         Ending::NotConfirmed => {
-            let varies = "the target holds a rate at one time and not at another: a wider search.rate.toleranceBasisPoints may help";
+            let varies = varies(bad);
             (SearchEnding::Inconclusive, format!("no rate passed three fresh trials in a row, {varies}{not}"))
         }
         Ending::Unusable(why) => {
@@ -217,6 +217,18 @@ fn ended(
         }
         Ending::TooLong => (SearchEnding::Inconclusive, format!("{steps} steps did not decide it{not}")),
         Ending::OtherSearch => (SearchEnding::Inconclusive, "the steps in the status are of another search".to_owned()),
+    }
+}
+
+/// Why a rate may hold at one time and not at another, and the way out.
+fn varies(bad: Option<&Bad<Why>>) -> &'static str {
+    match bad.and_then(|bad| bad.why.limited_by) {
+        Some(LimitedBy::GeneratorCPU | LimitedBy::GeneratorNetwork) => {
+            "and it was the load generator that was at its end, not the target: more shards or a quieter machine may help"
+        }
+        _ => {
+            "the target holds a rate at one time and not at another: a wider search.rate.toleranceBasisPoints may help"
+        }
     }
 }
 

@@ -121,6 +121,18 @@ fn what_was_found_is_said_in_a_sentence() {
     }
 }
 
+/// What a load generator does not do is no fault of the target.
+#[test]
+fn a_load_generator_at_its_end_is_not_the_target_that_varies() {
+    let told = |limited_by| {
+        let bad = Some(Bad { rate: 10_100, times: 1, why: why(limited_by) });
+        let answer = search::Answer { ending: Ending::NotConfirmed, last_good: None, first_bad: bad, contradicted: 0 };
+        result(&Standing { objective: P99, answer: Some(answer), good: None, bad: None }, 20).message
+    };
+    assert!(told(LimitedBy::GeneratorCPU).contains("more shards"), "{}", told(LimitedBy::GeneratorCPU));
+    assert!(told(LimitedBy::Target).contains("toleranceBasisPoints"), "{}", told(LimitedBy::Target));
+}
+
 #[test]
 fn a_search_that_goes_on_says_how_far_it_is() {
     let so_far = |good, bad: Option<u64>| {

@@ -51,7 +51,23 @@ fn bad_specs_are_refused_at_apply() {
             (json!({"workload": {"values": {"size": {"type": "Range"}}}}), "values.size", "minBytes"),
             (json!({"workload": {"values": {"size": {"type": "Weighted"}}}}), "values.size", "weight"),
         ];
-        for (patch, field, hint) in cases {
+        let search =
+            |min: u64| json!({"objective": {"quantile": "0.99", "max": "2ms"}, "rate": {"min": min, "max": 9000}});
+        let open = json!({"openLoop": null});
+        let sweep = json!([{"field": "load.pipeline", "values": [1, 2]}]);
+        let searches: Vec<(Value, &str, &str)> = vec![
+            (json!({"search": search(1000)}), "load", "search says the rate"),
+            (
+                json!({"load": {"type": "ClosedLoop", "openLoop": null}, "search": search(1000)}),
+                "load",
+                "search says the rate",
+            ),
+            (json!({"load": open, "search": {"rate": {"min": 1, "max": 2}}}), "search.objective", "Required"),
+            (json!({"load": open, "search": search(9001)}), "search.rate", "at least min"),
+            (json!({"load": open, "search": search(1000), "repeats": {"count": 2}}), "repeats", "with search"),
+            (json!({"load": open, "search": search(1000), "sweep": sweep}), "sweep", "with search"),
+        ];
+        for (patch, field, hint) in cases.into_iter().chain(searches) {
             let refusal = refused(&space, &manifest("bad", &patch)).await.with_context(|| format!("with {patch}"))?;
             ensure!(refusal.contains(field), "with {patch}: the message does not name {field}: {refusal}");
             ensure!(refusal.contains(hint), "with {patch}: the message does not say {hint:?}: {refusal}");
