@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use redisbench_e2e::benchmark::{SOON, message};
 use redisbench_e2e::cluster::{Cluster, repository};
-use redisbench_e2e::json::{count, list};
+use redisbench_e2e::json::{count, list, merge};
 use redisbench_e2e::tools::kubectl_with_input;
 use redisbench_e2e::{Benchmark, Space, redis, run_within, wait};
 use serde_json::{Value, json};
@@ -21,23 +21,24 @@ use serde_json::{Value, json};
 const BITS: u64 = 20_000_000;
 /// What is transferred to prove it.
 const BYTES: usize = 8 << 20;
-/// The server's processor time: about what ten such pods can ask for.
-const PROCESSOR: &str = "380m";
+/// The server gets processor time for what so many such pods can ask for.
+const SHARDS_WORTH: u64 = 10;
 
 #[test]
 fn more_shards_than_one_find_the_limit_of_the_target() {
-    run_within(Duration::from_secs(540), |space| async move {
+    run_within(Duration::from_secs(600), |space| async move {
         redis::standalone(&space, "redis").await?;
         let (down, up) = prove_the_bandwidth(&space).await?;
-        limit_the_server(&space).await?;
         let example = fs::read_to_string(repository().join("examples/beyond-one-host.yaml"))?;
         let manifest: Value = serde_yaml::from_str(&example)?;
+        let limit = what_shards_ask_for(&space, &manifest).await?;
+        limit_the_server(&space, limit).await?;
         space.apply(std::slice::from_ref(&manifest)).await?;
         let benchmark = Benchmark::named(&space, "beyond-one-host");
         let object = benchmark.succeeded(Duration::from_secs(420)).await?;
         let trials = by_shards(&space, &object).await?;
         let found = message(&object, "Finished");
-        report(&trials, down, up, found)?;
+        report(&trials, (down, up, limit), found)?;
         check(&trials, found)
     });
 }
@@ -123,10 +124,10 @@ fn check(trials: &[Trial], found: &str) -> Result<()> {
 }
 
 /// A table for the documents.
-fn report(trials: &[Trial], down: f64, up: f64, found: &str) -> Result<()> {
+fn report(trials: &[Trial], (down, up, limit): (f64, f64, u64), found: &str) -> Result<()> {
     let one = trials.first().context("no trials")?.per_second;
     let mut text = format!(
-        "Before the run, {} MiB came at {down:.1} Mbit/s and went at {up:.1} Mbit/s.\n\n\
+        "Before the run, {} MiB came at {down:.1} Mbit/s and went at {up:.1} Mbit/s. The server's CPU limit: {limit}m.\n\n\
          | shards | achieved | times one shard | of linear | limited by | verdict | a worker ran | waited | held back |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
         BYTES >> 20
@@ -188,8 +189,29 @@ fn megabits(took: Duration) -> f64 {
     (BYTES * 8) as f64 / took.as_secs_f64() / 1e6
 }
 
-async fn limit_the_server(space: &Space) -> Result<()> {
-    let limits = format!("--limits=cpu={PROCESSOR}");
+/// The processor time, in thousandths, that the server takes for [`SHARDS_WORTH`] shards, by its own word: what a request costs
+/// depends on the machine, and on what else it does.
+async fn what_shards_ask_for(space: &Space, example: &Value) -> Result<u64> {
+    const SHARDS: u64 = 8;
+    let mut manifest = example.clone();
+    let name = "beforehand";
+    manifest["metadata"]["name"] = json!(name);
+    let changes = json!({
+        "sweep": null,
+        "shards": {"count": SHARDS},
+        "measurement": {"probe": false},
+        "load": {"duration": "5s", "warmup": "2s"},
+    });
+    merge(&mut manifest["spec"], &changes);
+    space.apply(&[manifest]).await?;
+    let object = Benchmark::named(space, name).succeeded(SOON).await?;
+    // In hundredths of a per cent of a processor.
+    let share = count(&object, "/status/result/nodes/0/server/cpuMeanBasisPoints")?;
+    Ok(share * SHARDS_WORTH / SHARDS / 10)
+}
+
+async fn limit_the_server(space: &Space, thousandths: u64) -> Result<()> {
+    let limits = format!("--limits=cpu={thousandths}m");
     space.kubectl(&["set", "resources", "deployment/redis", &limits]).await?;
     space.kubectl(&["rollout", "status", "deployment/redis", "--timeout=60s"]).await?;
     redis::available(space, "redis").await
