@@ -79,7 +79,8 @@ fn bracket(found: &SearchResult, paint: Paint) -> String {
     if let Some(good) = found.last_good_per_second {
         let how = match found.ending {
             Some(SearchEnding::Found | SearchEnding::MaxPassed) => "confirmed by three fresh trials",
-            _ => "not confirmed",
+            None => "so far",
+            Some(_) => "not confirmed",
         };
         grid.row([Cell::styled("holds", Style::Good), Cell::styled(exact_rate(good), Style::Bold), Cell::from(how)]);
     }
