@@ -22,6 +22,29 @@ fn poisson_arrivals_over_two_shards() {
 }
 
 #[test]
+fn a_rate_in_stages() {
+    let _machine = alone();
+    let server = RedisServer::start(&[]);
+    let load = "type: OpenLoop, connections: 4, warmup: 500ms, \
+                stages: [{duration: 2s, rate: {from: 100, to: 500}}, {duration: 2s, rate: {from: 500, to: 100}}]";
+    let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
+    judge(&Expected::clean("a rate that rises and falls"), &manifest, |_| {});
+}
+
+#[test]
+fn popular_keys_in_pipelines() {
+    let _machine = alone();
+    let server = RedisServer::start(&[]);
+    let manifest = Manifest {
+        keys: "{count: 10000, pattern: {type: Zipf, zipf: {exponent: '0.99'}}}".into(),
+        load: "type: OpenLoop, openLoop: {rate: 400}, connections: 2, pipeline: 8, duration: 3s, warmup: 500ms".into(),
+        shards: 2,
+        ..Manifest::new(&server.endpoint())
+    };
+    judge(&Expected::clean("popular keys, in pipelines of two shards"), &manifest, |_| {});
+}
+
+#[test]
 fn a_server_with_tls() {
     let _machine = alone();
     let folder = tempfile::tempdir().unwrap();
