@@ -72,7 +72,7 @@ fn a_benchmark_is_compared_with_one_of_before() {
         let before = Benchmark::create(&space, "before", &repeated).await?;
         before.succeeded(SOON).await?;
         let object = benchmark.succeeded(SOON).await?;
-        let [found] = &list(&object, "/status/comparison")[..] else {
+        let [found] = list(&object, "/status/comparison") else {
             anyhow::bail!("no comparison: {object}");
         };
         ensure!((&found["target"], &found["baseline"]) == (&json!("redis"), &json!("before")), "of others: {found}");
