@@ -284,7 +284,7 @@ fn repeats_that_could_not_be_merged_are_told_and_hold_nothing_up() {
     let decision = decide_on(&of_repeats(), &before, &observed);
     assert_eq!(decision.status.phase, Phase::Succeeded);
     let complete = find(&decision.status, "Complete").unwrap();
-    assert!(complete.message.contains("could not be merged: trial 1"), "{}", complete.message);
+    assert!(complete.message.contains("could not be put together: trial 1"), "{}", complete.message);
     assert!(decision.notices.iter().any(|notice| notice.warning && notice.reason == "ArtifactsNotWritten"));
 }
 
