@@ -43,7 +43,7 @@ fn bad_specs_are_refused_at_apply() {
             (json!({"load": {"stages": [{"duration": "9s", "rate": {"from": 0, "to": 1}}]}}), "from", "1"),
             (json!({"load": {"duration": "5 minutes"}}), "duration", "should match"),
             (json!({"targets": []}), "targets", "1"),
-            (json!({"targets": two}), "targets", "1"),
+            (json!({"targets": two}), "targets", "comparison must be set with several targets"),
             (json!({"workload": {"keys": {"count": 0}}}), "keys.count", "1"),
             (json!({"workload": {"keys": {"pattern": {"type": "Zipf"}}}}), "keys.pattern", "exponent"),
             (json!({"workload": {"keys": {"pattern": {"zipf": {"exponent": "0"}}}}}), "zipf.exponent", "should match"),
@@ -67,7 +67,26 @@ fn bad_specs_are_refused_at_apply() {
             (json!({"load": open, "search": search(1000), "repeats": {"count": 2}}), "repeats", "with search"),
             (json!({"load": open, "search": search(1000), "sweep": sweep}), "sweep", "with search"),
         ];
-        for (patch, field, hint) in cases.into_iter().chain(searches) {
+        let five = json!({"count": 5});
+        let compared = |comparison: Value| json!({"targets": two, "comparison": comparison, "repeats": five});
+        let many: Vec<u32> = (1..=26).collect();
+        let trials = json!({
+            "targets": two, "comparison": {"baseline": "a"}, "repeats": five,
+            "sweep": [{"field": "load.pipeline", "values": many}],
+        });
+        let comparisons: Vec<(Value, &str, &str)> = vec![
+            (compared(json!({"baseline": "c"})), "comparison", "must be the name of a target"),
+            (compared(json!({})), "comparison", "must have either baseline"),
+            (compared(json!({"baseline": "a", "benchmark": "other"})), "comparison", "must have either baseline"),
+            (compared(json!({"benchmark": "other"})), "comparison", "takes one target"),
+            (json!({"comparison": {"baseline": "redis"}, "repeats": five}), "comparison", "takes two targets or more"),
+            (json!({"targets": two, "comparison": {"baseline": "a"}}), "repeats", "at least 5 with comparison"),
+            (json!({"comparison": {"benchmark": "other"}}), "repeats", "at least 5 with comparison"),
+            (trials, "sweep", "make 260 trials, and 250 is the most"),
+            (json!({"sweep": [{"field": "load.pace", "values": [1]}]}), "sweep[0].field", "supported values"),
+            (json!({"sweep": [{"field": "load.pipeline", "values": []}]}), "sweep[0].values", "at least 1"),
+        ];
+        for (patch, field, hint) in cases.into_iter().chain(searches).chain(comparisons) {
             let refusal = refused(&space, &manifest("bad", &patch)).await.with_context(|| format!("with {patch}"))?;
             ensure!(refusal.contains(field), "with {patch}: the message does not name {field}: {refusal}");
             ensure!(refusal.contains(hint), "with {patch}: the message does not say {hint:?}: {refusal}");
