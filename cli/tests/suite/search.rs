@@ -8,32 +8,35 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Redis, Run, number};
 
-fn manifest(redis: &Redis, max: &str) -> String {
+fn manifest(endpoint: &str, search: &str, load: &str) -> String {
     format!(
         "
 apiVersion: redisbench.dev/v1alpha1
 kind: RedisBenchmark
 metadata: {{name: tiny}}
 spec:
-  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
+  targets: [{{name: redis, type: Standalone, endpoints: ['{endpoint}']}}]
   workload:
     operations: [{{name: get, command: GET __key__}}]
     keys: {{count: 100}}
-  search:
-    objective: {{quantile: '0.9', max: {max}}}
-    rate: {{min: 200, max: 200}}
-  load: {{type: OpenLoop, connections: 4, warmup: 2s}}
+  search: {{{search}}}
+  load: {{type: OpenLoop, connections: {load}, warmup: 2s}}
   shards: {{count: 2}}
-",
-        redis.address()
+"
     )
+}
+
+/// A search of one rate, at which nine of ten requests are to take no longer than `max`.
+fn one_rate(redis: &Redis, max: &str) -> String {
+    let search = format!("objective: {{quantile: '0.9', max: {max}}}, rate: {{min: 200, max: 200}}");
+    manifest(&redis.address(), &search, "4")
 }
 
 /// No Redis answers in a microsecond: the lowest rate fails twice.
 #[test]
 fn a_rate_that_is_out_of_reach_is_said_to_be() {
     let redis = Redis::start(None);
-    let finished = Run::local(&manifest(&redis, "1us"), &[]).finish();
+    let finished = Run::local(&one_rate(&redis, "1us"), &[]).finish();
     let status = &finished.object["status"];
     assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
     assert_eq!(finished.code, Some(4), "{}", finished.stderr);
@@ -96,24 +99,8 @@ fn paced(server: &Redis) -> SocketAddr {
 fn a_known_capacity_is_found_within_the_tolerance() {
     const TOLERANCE: f64 = 0.1;
     let redis = Redis::start(None);
-    let manifest = format!(
-        "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {{name: tiny}}
-spec:
-  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
-  workload:
-    operations: [{{name: get, command: GET __key__}}]
-    keys: {{count: 100}}
-  search:
-    objective: {{quantile: '0.9', max: 100ms}}
-    rate: {{min: 345, max: 455, toleranceBasisPoints: 1000}}
-  load: {{type: OpenLoop, connections: 8, pipeline: 16, warmup: 2s}}
-  shards: {{count: 2}}
-",
-        paced(&redis)
-    );
+    let search = "objective: {quantile: '0.9', max: 100ms}, rate: {min: 345, max: 455, toleranceBasisPoints: 1000}";
+    let manifest = manifest(&paced(&redis).to_string(), search, "8, pipeline: 16");
     let finished = Run::local(&manifest, &[]).finish();
     let status = &finished.object["status"];
     assert_eq!(finished.code, Some(0), "{}\n{status:#}", finished.stderr);
@@ -141,7 +128,7 @@ spec:
 #[test]
 fn the_answer_is_confirmed_by_three_fresh_trials() {
     let redis = Redis::start(None);
-    let finished = Run::local(&manifest(&redis, "10m"), &[]).finish();
+    let finished = Run::local(&one_rate(&redis, "10m"), &[]).finish();
     let status = &finished.object["status"];
     assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
     assert_eq!(status["search"]["ending"], "MaxPassed", "{status:#}");
