@@ -275,7 +275,12 @@ fn unknown((shard, plan): (&crate::conductor::ShardOutcome, &ShardPlan)) -> u64 
     let planned = match (plan.bound, CumulativeRate::of(plan)) {
         (Bound::Requests { count, .. }, _) => count,
         (Bound::Duration { nanoseconds }, Some(rate)) => {
-            let from = plan.warmup_nanoseconds;
+            // The warm-up may have ended before its time.
+            let window = shard.snapshot.as_ref().map(|snapshot| &snapshot.window);
+            let begun = window.filter(|window| window.start_nanoseconds > 0);
+            let from = begun.map_or(plan.warmup_nanoseconds, |window| {
+                window.measure_from_nanoseconds.saturating_sub(window.start_nanoseconds)
+            });
             let until = from.saturating_add(nanoseconds);
             due_before(plan, &rate, until) - due_before(plan, &rate, from)
         }

@@ -51,6 +51,7 @@ fn shard_plan(spec: &Validated, run: &str, trial: u32, shard: u32) -> ShardPlan 
         pipeline_mode: spec.pipeline_mode,
         concurrency: spec.concurrency.map(|callers| part_u32(callers, shard, shards)),
         warmup_nanoseconds: nanoseconds(spec.warmup),
+        settle: spec.settle,
         bound: bound(spec, shard),
         timeouts: spec.timeouts,
         breakdown: spec.breakdown,

@@ -59,7 +59,12 @@ pub fn merge(plan: Option<&ShardPlan>, snapshots: &[&Snapshot]) -> MergedTopolog
     let left_out = reports().map(|report| report.changes_left_out.saturating_add(report.outages_left_out));
     MergedTopology {
         slotted: plan.is_some_and(|plan| plan.target.topology == Kind::Cluster),
-        measured_from: plan.map_or(0, |plan| plan.warmup_nanoseconds),
+        measured_from: snapshots
+            .iter()
+            .filter(|snapshot| snapshot.window.start_nanoseconds > 0)
+            .map(|snapshot| since_start(snapshot, snapshot.window.measure_from_nanoseconds))
+            .max()
+            .unwrap_or_else(|| plan.map_or(0, |plan| plan.warmup_nanoseconds)),
         primaries: reports().map(|report| report.primaries).max().unwrap_or(0),
         replicas: reports().map(|report| report.replicas).max().unwrap_or(0),
         changes: one_timeline(changes),

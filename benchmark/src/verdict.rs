@@ -7,6 +7,7 @@ mod probe;
 mod servers;
 mod steadiness;
 mod thresholds;
+pub(crate) use thresholds::STEADY;
 
 use std::time::Duration;
 
@@ -42,6 +43,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         overflow(merged),
         generator::cpu(outcome),
         generator::late(outcome, merged),
+        steadiness::not_settled(spec, merged),
         steadiness::unsteady(spec, merged),
         servers::evictions(merged),
         servers::reconciled(spec, outcome, merged),

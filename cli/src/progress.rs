@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
+use redisbench_benchmark::api::spec::WarmupEnds;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus};
 use redisbench_benchmark::people;
@@ -119,6 +120,11 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     let load = &spec.load;
     let planned = load.duration.as_ref().and_then(|duration| duration.parse().ok()).map(|length| length + warmup);
     let elapsed_text = people::seconds(elapsed);
+    // Nobody knows when it ends.
+    if load.warmup_ends == WarmupEnds::WhenSettled {
+        let measuring = status.progress.as_ref().is_some_and(|progress| progress.p99_nanoseconds.is_some());
+        return Some(if measuring { elapsed_text } else { format!("{elapsed_text}, warming up") });
+    }
     if elapsed < warmup {
         return Some(format!("{elapsed_text}, warming up"));
     }

@@ -50,6 +50,7 @@ pub fn plan() -> ShardPlan {
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,
+        settle: false,
         bound: Bound::Duration { nanoseconds: SECOND },
         timeouts: Timeouts { connect_nanoseconds: SECOND, request_nanoseconds: SECOND },
         breakdown: Breakdown { operation: true, node: true },

@@ -134,6 +134,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,
+        settle: false,
         bound: Bound::Requests { count: requests, max_nanoseconds: 600 * SECOND },
         timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
         breakdown: Breakdown { operation: true, node: true },

@@ -8,8 +8,8 @@ use std::time::Duration;
 use redisbench_benchmark::conductor::{CallError, Endpoint, ShardCalls, Unreachable};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest, ShardState,
-    StartRequest,
+    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest,
+    ShardState, StartRequest,
 };
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -69,6 +69,7 @@ impl SimulatedCalls {
         let epoch = match call {
             Call::Plan(request) => request.epoch,
             Call::Start(_, request) => request.epoch,
+            Call::Measure(_, request) => request.epoch,
             Call::Abort(_, request) => request.epoch,
             Call::Drain(request) => request.epoch,
             Call::Cleanup(request) => {
@@ -168,6 +169,10 @@ impl ShardCalls for SimulatedCalls {
             Answer::Start(accepted) => Ok(accepted),
             other => unexpected(&other),
         }
+    }
+
+    async fn measure(&self, shard: &Endpoint, trial: u32, request: &MeasureRequest) -> Result<ShardState, CallError> {
+        state(self.call(shard, Call::Measure(trial, *request)).await?)
     }
 
     async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {

@@ -34,6 +34,11 @@ impl Engine {
         self.stopped_at.get_or_insert(now);
     }
 
+    /// The warm-up ends at `from`.
+    pub fn measure_from(&mut self, from: u64) {
+        self.plan.warmup_nanoseconds = from.saturating_sub(self.start.start_nanoseconds);
+    }
+
     pub fn is_stopped(&self) -> bool {
         self.stopped_at.is_some()
     }

@@ -9,8 +9,8 @@ use redisbench_loadgen::control::trial::{Action, Event, Trial, refusal};
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, FailureReason, PlanRequest, Refusal,
-    RefusalCode, ShardFailure, ShardState, StartRequest,
+    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, FailureReason, MeasureRequest,
+    PlanRequest, Refusal, RefusalCode, ShardFailure, ShardState, StartRequest,
 };
 
 use crate::engine::Engine;
@@ -27,6 +27,7 @@ pub enum Call {
     State,
     Plan(Box<PlanRequest>),
     Start(u32, StartRequest),
+    Measure(u32, MeasureRequest),
     Snapshot(u32, Detail),
     Abort(u32, AbortRequest),
     Cleanup(EpochRequest),
@@ -189,6 +190,17 @@ impl World {
                 let wait = end.saturating_sub(self.now());
                 self.after(wait, move |world| world.end_load(address, of));
             }
+            Action::Measure(from) => {
+                let Some(engine) = &mut process.engine else { return };
+                engine.measure_from(from);
+                let of = engine.of_try();
+                let end = engine.planned_end();
+                let end = Duration::from_nanos(process.truth(end));
+                drop(processes);
+                let drain = self.between(1, 400);
+                let wait = (end + drain).saturating_sub(self.now());
+                self.after(wait, move |world| world.end_load(address, of));
+            }
             Action::Stop => {
                 let Some(engine) = &mut process.engine else { return };
                 engine.stop(now);
@@ -339,6 +351,7 @@ impl World {
         let epoch = match &call {
             Call::Plan(request) => Some(request.epoch),
             Call::Start(_, request) => Some(request.epoch),
+            Call::Measure(_, request) => Some(request.epoch),
             Call::Abort(_, request) => Some(request.epoch),
             Call::Cleanup(request) | Call::Drain(request) | Call::Release(request) => Some(request.epoch),
             Call::Clock | Call::State | Call::Snapshot(..) => None,
@@ -363,6 +376,10 @@ impl World {
             Call::Start(of, request) => trial.start(now, of, request).map(|(accepted, todo)| {
                 actions = todo;
                 Answer::Start(accepted)
+            }),
+            Call::Measure(of, request) => trial.measure(now, of, request).map(|todo| {
+                actions = todo;
+                Answer::State(Box::new(trial.state()))
             }),
             Call::Abort(of, request) => trial.abort(now, of, request).map(|todo| {
                 actions = todo;

@@ -30,6 +30,11 @@ pub mod path {
         format!("/v1/trials/{trial}/start")
     }
 
+    /// `PUT` [`super::MeasureRequest`] -> [`super::ShardState`]: the warm-up ends at this instant, before its time.
+    pub fn measure(trial: u32) -> String {
+        format!("/v1/trials/{trial}/measure")
+    }
+
     /// `GET` with `?detail=live|full` -> [`crate::snapshot::Snapshot`].
     pub fn snapshot(trial: u32, detail: super::Detail) -> String {
         let detail = match detail {
@@ -107,6 +112,18 @@ pub struct AcceptedStart {
     /// Nanoseconds on this shard's monotonic clock.
     #[serde(deserialize_with = "bounded::instant")]
     pub start_nanoseconds: u64,
+}
+
+/// The body of `PUT /v1/trials/{t}/measure`. The first instant accepted for an attempt stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MeasureRequest {
+    /// The conductor's epoch.
+    pub epoch: u64,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// When the measurement begins, in nanoseconds after the start instant: the same for all shards.
+    pub after_nanoseconds: u64,
 }
 
 /// The body of `PUT /v1/trials/{t}/abort`.

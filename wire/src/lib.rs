@@ -29,7 +29,7 @@ mod hostile;
 pub use answer::{Answer, Refusal, RefusalCode};
 pub use call::{
     AbortRequest, AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, FailureReason,
-    PlanRequest, Preparation, ShardFailure, ShardPhase, ShardState, StartRequest, path,
+    MeasureRequest, PlanRequest, Preparation, ShardFailure, ShardPhase, ShardState, StartRequest, path,
 };
 pub use credential::RunToken;
 

@@ -61,6 +61,9 @@ pub struct ShardPlan {
     pub concurrency: Option<u32>,
     /// Length of the warm-up, which counts apart.
     pub warmup_nanoseconds: u64,
+    /// The warm-up may end before, once the throughput of all shards together has settled.
+    #[serde(default)]
+    pub settle: bool,
     /// What ends the measurement.
     pub bound: Bound,
     /// Time limits of single steps.
@@ -219,6 +222,7 @@ pub(crate) mod tests {
             pipeline_mode: PipelineMode::Window,
             concurrency: None,
             warmup_nanoseconds: 0,
+            settle: false,
             bound: Bound::Requests { count: 5, max_nanoseconds: 7 },
             timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
             breakdown: Breakdown { operation: true, node: false },

@@ -7,7 +7,7 @@ use redisbench_wire::rate::CumulativeRate;
 
 use super::duration::GoDuration;
 use super::problem::Problem;
-use super::spec::{Arrival, LoadSpec, LoadType, OpenLoopSpec, PipelineMode, RedisBenchmarkSpec};
+use super::spec::{Arrival, LoadSpec, LoadType, OpenLoopSpec, PipelineMode, RedisBenchmarkSpec, WarmupEnds};
 use super::target::TargetType;
 use super::validate::{Durations, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
 use super::validated::Bound;
@@ -234,8 +234,26 @@ pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Optio
     Some(Bound::Duration(length))
 }
 
+/// Ten seconds to see whether the throughput has settled, and some to tell all shards.
+const SETTLING: Duration = Duration::from_secs(15);
+
+/// A measurement that does not end by time would be of another length, or of other requests.
+pub(super) fn check_settling(load: &LoadSpec, problems: &mut Vec<Problem>) -> bool {
+    let settles = load.warmup_ends == WarmupEnds::WhenSettled;
+    if settles && load.duration.is_none() {
+        let message = "WhenSettled: takes load.duration: set it in place of requests, requestsPerConnection or stages, or let the \
+                       warm-up end ByTime";
+        problems.push(Problem::new("spec.load.warmupEnds", "", message));
+    }
+    settles
+}
+
 pub(super) fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Duration, plan::Timeouts) {
-    let warmup = durations.between("warmup", &load.warmup, Duration::ZERO, HOUR);
+    let least = match load.warmup_ends {
+        WarmupEnds::ByTime => Duration::ZERO,
+        WarmupEnds::WhenSettled => SETTLING,
+    };
+    let warmup = durations.between("warmup", &load.warmup, least, HOUR);
     let mut timeout = |name, duration| nanoseconds(durations.between(name, duration, MILLISECOND, 10 * MINUTE));
     let timeouts = plan::Timeouts {
         connect_nanoseconds: timeout("timeouts.connect", &load.timeouts.connect),

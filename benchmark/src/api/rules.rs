@@ -508,6 +508,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "spec.load",
+        condition: "self.warmupEnds == 'ByTime' || has(self.duration)",
+        message: "warmupEnds: WhenSettled takes duration: set it in place of requests, requestsPerConnection or stages, or let the \
+                  warm-up end ByTime",
+        expression: None,
+        field: Some(".warmupEnds"),
+    },
+    Rule {
+        at: "spec.load",
         condition: "!has(self.maxDuration) || has(self.requests) || has(self.requestsPerConnection)",
         message: "maxDuration goes with requests or requestsPerConnection only: remove it, or set requests instead of duration",
         expression: None,

@@ -199,9 +199,23 @@ pub struct LoadSpec {
     /// Load before the measurement, which counts apart: 0s to 1h. Default 5s.
     #[serde(default = "default_warmup")]
     pub warmup: GoDuration,
+    /// What ends the warm-up. `ByTime`: `warmup`. `WhenSettled`: when the throughput of ten seconds had no drift, and `warmup`,
+    /// 15s or more, at the latest; the verdict says if it had not settled by then. Only with `duration`. Default `ByTime`.
+    #[serde(default)]
+    pub warmup_ends: WarmupEnds,
     /// Time limits of single steps.
     #[serde(default)]
     pub timeouts: TimeoutsSpec,
+}
+
+/// What ends a warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum WarmupEnds {
+    /// Its length.
+    #[default]
+    ByTime,
+    /// That the throughput has settled.
+    WhenSettled,
 }
 
 /// How requests come about.

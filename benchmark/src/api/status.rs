@@ -194,6 +194,9 @@ pub struct Synchronization {
     pub start_skew_microseconds: u64,
     /// How well the worst-known clock of a shard is known.
     pub clock_uncertainty_microseconds: u64,
+    /// How long the warm-up was: `load.warmup`, or less if it ended once the throughput had settled.
+    #[serde(default)]
+    pub warmup_milliseconds: u64,
     /// The time during which all shards were measuring.
     pub common_window_milliseconds: u64,
 }

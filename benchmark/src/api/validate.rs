@@ -56,6 +56,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     let shards = check_shards(&spec.shards, &mut problems);
     let durations = Durations { problems: &mut problems, within: "spec.load" };
     let (warmup, timeouts) = load::check_times(&spec.load, durations);
+    let settle = load::check_settling(&spec.load, &mut problems);
     // Two fields are compared only once each is right by itself: else one mistake would show as three.
     let mut thresholds = Vec::new();
     if problems.is_empty() {
@@ -91,6 +92,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         },
         concurrency: spec.load.concurrency(),
         warmup,
+        settle,
         bound,
         timeouts,
         breakdown: plan::Breakdown {

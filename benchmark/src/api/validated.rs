@@ -41,6 +41,8 @@ pub struct Validated {
     pub concurrency: Option<u32>,
     /// Length of the warm-up.
     pub warmup: Duration,
+    /// The warm-up may end before, once the throughput has settled.
+    pub settle: bool,
     /// What ends the measurement of the whole benchmark.
     pub bound: Bound,
     /// Time limits of single steps.

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest, Refusal, RefusalCode,
-    ShardState, StartRequest,
+    AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest,
+    Refusal, RefusalCode, ShardState, StartRequest,
 };
 
 /// Where one incarnation of a shard listens.
@@ -97,6 +97,14 @@ pub trait ShardCalls: Send + Sync + 'static {
         trial: u32,
         request: &StartRequest,
     ) -> impl Future<Output = Result<AcceptedStart, CallError>> + Send;
+
+    /// Ends the warm-up at an instant that all shards share.
+    fn measure(
+        &self,
+        shard: &Endpoint,
+        trial: u32,
+        request: &MeasureRequest,
+    ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
 
     /// The counters and histograms so far.
     fn snapshot(

@@ -17,8 +17,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest, Refusal,
-    ShardState, StartRequest, WIRE_VERSION, limits, path,
+    AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest,
+    Refusal, ShardState, StartRequest, WIRE_VERSION, limits, path,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -238,6 +238,10 @@ impl ShardCalls for ShardClient {
 
     async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
         self.put(shard, &path::start(trial), request, Some(trial)).await
+    }
+
+    async fn measure(&self, shard: &Endpoint, trial: u32, request: &MeasureRequest) -> Result<ShardState, CallError> {
+        self.put(shard, &path::measure(trial), request, Some(trial)).await
     }
 
     async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {

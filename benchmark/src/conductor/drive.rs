@@ -11,6 +11,7 @@ use super::barrier::{MISSED_STARTS, RESTARTS};
 use super::clock::{ConductorClock, nanoseconds};
 use super::measure::Measured;
 use super::picture;
+use super::settle::Settling;
 use super::shards::{self, Shard, Standing};
 use super::start::{Missed, Recording};
 use super::{
@@ -40,6 +41,8 @@ pub struct Conductor<C, J> {
     pub recording: Recording,
     /// What stops the load beside its end.
     pub watch: Watch,
+    /// Whether the warm-up may end.
+    pub settling: Settling,
     pub start_at_unix_nanoseconds: Option<u64>,
     /// The start instant on the conductor's clock.
     pub start_at: Option<i64>,
@@ -74,6 +77,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             missed: if config.resume.is_some() { 0 } else { config.attempts },
             recording: Recording::default(),
             watch: Watch::new(std::mem::take(&mut config.thresholds), std::mem::take(&mut config.standings)),
+            settling: Settling::default(),
             start_at_unix_nanoseconds: None,
             start_at: None,
             start_is_rough: false,
@@ -156,6 +160,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             self.start_at = None;
             self.start_at_unix_nanoseconds = None;
             self.watch.forget();
+            self.settling = Settling::default();
             // The picture of the attempt before is of no trial any more.
             self.publish(ConductStage::Preparing);
         }
@@ -182,7 +187,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
 
     /// When the load of every shard is over on the conductor's clock, if all goes to plan.
     pub fn end_at(&self) -> Option<i64> {
-        let longest = self.shards.iter().map(|shard| planned_length(&shard.plan)).max().unwrap_or_default();
+        let longest = self.shards.iter().map(Shard::length).max().unwrap_or_default();
         self.start_at.map(|start| start.saturating_add(nanoseconds(longest)))
     }
 

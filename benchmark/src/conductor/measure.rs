@@ -14,6 +14,7 @@ use super::barrier::{polling_interval, snapshot_interval};
 use super::clock::{ClockEstimate, nanoseconds};
 use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::prepare::exchange;
+use super::settle::Settled;
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
 use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, ShardPresence, Unreachable, reason};
@@ -119,6 +120,13 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             }
             if now >= publish_at {
                 self.look_at_thresholds()?;
+                if let Settled::Torn(why) = self.look_at_warmup().await? {
+                    tracing::warn!(attempt = self.attempt, why, "the shards do not measure together");
+                    if again {
+                        return Ok(Measured::Again);
+                    }
+                    return Err(Stop::Failed(Failure::new(reason::START_MISSED, why)));
+                }
                 self.publish(self.stage());
                 publish_at = now + interval;
             }

@@ -19,6 +19,7 @@ mod picture;
 mod prepare;
 mod progress;
 mod release;
+mod settle;
 mod shards;
 mod snapshots;
 mod start;

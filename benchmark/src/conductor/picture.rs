@@ -9,7 +9,6 @@ use redisbench_wire::plan::Bound;
 use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
 
 use super::clock::{duration, nanoseconds};
-use super::drive::planned_length;
 use super::shards::{Shard, Standing};
 use super::{LivePicture, PreparationProgress};
 use crate::topology::{self, MergedTopology};
@@ -115,7 +114,7 @@ fn percent(shards: &[Shard], total: &Tally, since_start: i64) -> u8 {
             Bound::Requests { count, .. } => planned_requests += count,
             Bound::Duration { .. } => {
                 let drain = shard.plan.timeouts.request_nanoseconds;
-                let load = planned_length(&shard.plan).saturating_sub(Duration::from_nanos(drain));
+                let load = shard.length().saturating_sub(Duration::from_nanos(drain));
                 longest = longest.max(nanoseconds(load));
             }
         }

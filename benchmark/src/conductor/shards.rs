@@ -1,10 +1,13 @@
 //! What the conductor holds of each shard, and how that changes with what is seen of it. No IO.
 
+use std::time::Duration;
+
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::{Snapshot, Window};
 use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
 
 use super::clock::ClockEstimate;
+use super::drive::planned_length;
 use super::{Endpoint, Failure, ShardCounts, ShardPresence, Unreachable, reason};
 
 /// Why a shard is lost whose process is not the one that was started.
@@ -64,6 +67,15 @@ pub struct Shard {
 }
 
 impl Shard {
+    /// From the start until every request has its outcome, with the warm-up that it has, or will have.
+    pub fn length(&self) -> Duration {
+        let window = self.snapshot.as_ref().map(|snapshot| &snapshot.window);
+        let warmup = window.filter(|window| self.plan.settle && window.start_nanoseconds > 0);
+        let warmup = warmup.map(|window| window.measure_from_nanoseconds.saturating_sub(window.start_nanoseconds));
+        let sooner = self.plan.warmup_nanoseconds.saturating_sub(warmup.unwrap_or(u64::MAX));
+        planned_length(&self.plan).saturating_sub(Duration::from_nanos(sooner))
+    }
+
     pub fn new(plan: ShardPlan) -> Self {
         let hash = plan.hash();
         Self::fresh(plan, hash)

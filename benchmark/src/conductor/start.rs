@@ -22,7 +22,7 @@ const JOURNAL_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::fro
 const LONGEST_ALLOWANCE: Duration = Duration::from_secs(30);
 
 /// Between two calls to a shard that did not acknowledge.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
+pub(super) const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// Orders the next attempt. All shards must be armed and their clocks known. The inner error says why the attempt

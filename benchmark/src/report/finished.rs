@@ -197,6 +197,7 @@ fn synchronization(outcome: &Outcome, merged: &Merged) -> Synchronization {
     Synchronization {
         start_skew_microseconds: micros(outcome.start_skew),
         clock_uncertainty_microseconds: micros(outcome.clock_uncertainty),
+        warmup_milliseconds: merged.topology.measured_from / 1_000_000,
         common_window_milliseconds: merged.pace.window_nanoseconds / 1_000_000,
     }
 }

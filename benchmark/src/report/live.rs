@@ -139,6 +139,7 @@ fn synchronization(progress: &Progress) -> Option<Synchronization> {
     Some(Synchronization {
         start_skew_microseconds: progress.start_skew.map_or(0, micros),
         clock_uncertainty_microseconds: micros(progress.clock_uncertainty?),
+        warmup_milliseconds: 0,
         common_window_milliseconds: 0,
     })
 }

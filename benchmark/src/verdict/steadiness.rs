@@ -5,10 +5,23 @@ use redisbench_wire::plan::{Arrival, Load};
 
 use super::reason;
 use super::thresholds::{PAUSE, PAUSE_RATE, STEADY};
-use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
+use crate::api::{GoDuration, Validated};
 use crate::merge::Merged;
 use crate::people;
+
+/// What was measured may not be what it would have come to: the longest warm-up was over before.
+pub(super) fn not_settled(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
+    if !spec.settle || u128::from(merged.topology.measured_from) < spec.warmup.as_nanos() {
+        return None;
+    }
+    let message = format!(
+        "the throughput had not settled when the longest warm-up of {} was over, and the measurement began all the same: \
+         raise load.warmup",
+        GoDuration::from(spec.warmup)
+    );
+    Some(reason(ReasonKind::Unsteady, VerdictValue::Degraded, &message))
+}
 
 /// A rate that changes by the plan, or by chance, is none of the target's doing. A window that is too short says nothing.
 pub(super) fn unsteady(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {

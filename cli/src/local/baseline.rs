@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use redisbench_benchmark::api::GoDuration;
 use redisbench_benchmark::api::RedisBenchmarkSpec;
-use redisbench_benchmark::api::spec::{CleanupSpec, LoadType};
+use redisbench_benchmark::api::spec::{CleanupSpec, LoadType, WarmupEnds};
 use redisbench_benchmark::api::verify::VerifySpec;
 use redisbench_benchmark::api::workload::PreloadSpec;
 use redisbench_wire::plan::Topology;
@@ -161,6 +161,7 @@ fn shortened(spec: &mut RedisBenchmarkSpec) {
         }
     }
     load.warmup = GoDuration::from(Duration::ZERO);
+    load.warmup_ends = WarmupEnds::ByTime;
     spec.preload = PreloadSpec::default();
     spec.cleanup = CleanupSpec::default();
     // It keeps no keys, and so would lose all of them.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::spec::{
-    Arrival, LoadSpec, LoadType, PipelineMode, RampSpec, RedisBenchmarkSpec, StageSpec,
+    Arrival, LoadSpec, LoadType, PipelineMode, RampSpec, RedisBenchmarkSpec, StageSpec, WarmupEnds,
 };
 use redisbench_benchmark::api::status::{LimitedBy, Phase, VerdictValue};
 
@@ -132,7 +132,11 @@ fn load(spec: &RedisBenchmarkSpec) -> String {
     if let Some(callers) = load.closed_loop.and_then(|closed| closed.concurrency) {
         let _ = write!(connections, ", shared by {} callers", count(callers.into()));
     }
-    format!("{loop_}{bound} after {} of warm-up, {connections}", load.warmup.as_str())
+    let most = match load.warmup_ends {
+        WarmupEnds::ByTime => "",
+        WarmupEnds::WhenSettled => "at most ",
+    };
+    format!("{loop_}{bound} after {most}{} of warm-up, {connections}", load.warmup.as_str())
 }
 
 /// The ramps, such as `100/s to 2.00k/s in 30s, 2.00k/s for 10s`; of many only the first.
@@ -165,6 +169,9 @@ fn shards(benchmark: &RedisBenchmark) -> String {
             .map(|microseconds| latency(microseconds.saturating_mul(1000)));
         let window = latency(together.common_window_milliseconds.saturating_mul(1_000_000));
         let _ = write!(text, "; started within {skew} (clocks known to {clocks}), measured together for {window}");
+        if benchmark.spec.load.warmup_ends == WarmupEnds::WhenSettled {
+            let _ = write!(text, " after {}", latency(together.warmup_milliseconds.saturating_mul(1_000_000)));
+        }
     }
     text
 }

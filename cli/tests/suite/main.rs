@@ -21,4 +21,5 @@ mod support;
 mod thresholds;
 mod tls;
 mod usage;
+mod warmup;
 mod windows;

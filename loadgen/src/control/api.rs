@@ -15,8 +15,8 @@ use axum::routing::{get, put};
 use http_body_util::BodyExt;
 use redisbench_wire::snapshot::Stage;
 use redisbench_wire::{
-    AbortRequest, Answer, ClockReading, Detail, EpochRequest, PlanRequest, Refusal, RefusalCode, RunToken,
-    StartRequest, limits, path,
+    AbortRequest, Answer, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest, Refusal, RefusalCode,
+    RunToken, StartRequest, limits, path,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -57,6 +57,7 @@ pub fn router(api: Api) -> Router {
         .route(path::STATE, get(state))
         .route("/v1/trials/{trial}", put(plan))
         .route("/v1/trials/{trial}/start", put(start))
+        .route("/v1/trials/{trial}/measure", put(measure))
         .route("/v1/trials/{trial}/abort", put(abort))
         .route("/v1/trials/{trial}/snapshot", get(snapshot))
         .route(path::CLEANUP, put(cleanup))
@@ -99,6 +100,10 @@ async fn plan(State(api): Shared, Path(trial): Path<String>, request: Request) -
 
 async fn start(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
     api.put(&trial, request, |trial, body: StartRequest, reply| Call::Start(trial, body, reply)).await
+}
+
+async fn measure(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
+    api.put(&trial, request, |trial, body: MeasureRequest, reply| Call::Measure(trial, body, reply)).await
 }
 
 async fn abort(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {

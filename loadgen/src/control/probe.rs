@@ -20,10 +20,10 @@ const EVENTS: usize = 256 + limits::WORKERS;
 /// For what is in flight at the end, beside the request's own timeout.
 const LAST: Duration = Duration::from_secs(2);
 
-/// When the probe of a trial that began at `start` begins; none if there is none.
-pub fn instant(plan: &ShardPlan, start: u64) -> Option<u64> {
+/// When the probe of a trial begins that began at `start` and warmed up for so long; none if there is none.
+pub fn instant(plan: &ShardPlan, start: u64, warmup_nanoseconds: u64) -> Option<u64> {
     let Bound::Duration { nanoseconds } = plan.bound else { return None };
-    let end = start.checked_add(plan.warmup_nanoseconds)?.checked_add(nanoseconds)?;
+    let end = start.checked_add(warmup_nanoseconds)?.checked_add(nanoseconds)?;
     (plan.measurement.probe_nanoseconds > 0).then(|| end.saturating_add(Probe::PAUSE_NANOSECONDS))
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use redisbench_wire::plan::{ShardPlan, Topology as Kind};
 use redisbench_wire::snapshot::Probe;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, PlanRequest, Refusal, RefusalCode,
-    ShardFailure, ShardPhase, ShardState, StartRequest, limits,
+    AbortRequest, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, MeasureRequest, PlanRequest,
+    Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest, limits,
 };
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -72,6 +72,8 @@ pub enum Call {
     Plan(u32, Box<PlanRequest>, Reply<ShardState>),
     /// `PUT /v1/trials/{t}/start`.
     Start(u32, StartRequest, Reply<AcceptedStart>),
+    /// `PUT /v1/trials/{t}/measure`.
+    Measure(u32, MeasureRequest, Reply<ShardState>),
     /// `PUT /v1/trials/{t}/abort`.
     Abort(u32, AbortRequest, Reply<ShardState>),
     /// `GET /v1/trials/{t}/snapshot`: whom to ask, so that encoding holds up no other call.
@@ -273,6 +275,10 @@ impl Shard {
                     accepted
                 });
                 send(reply, Some(trial), answer);
+            }
+            Call::Measure(trial, request, reply) => {
+                let accepted = self.trial.measure(now, trial, request);
+                self.reply_state(reply, Some(trial), accepted);
             }
             Call::Abort(trial, request, reply) => {
                 let accepted = self.trial.abort(now, trial, request);
@@ -485,6 +491,12 @@ impl Shard {
                     self.watch_servers(start.start_nanoseconds);
                     self.with_engine(|engine| engine.start(start.start_nanoseconds, start.attempt))
                 }
+                Action::Measure(from) => {
+                    if let Some(servers) = &self.servers {
+                        servers.measure_from(from);
+                    }
+                    self.with_engine(|engine| engine.measure_from(from))
+                }
                 Action::Stop => {
                     let done = self.with_engine(Engine::abort);
                     // The load itself has ended already, and tells nothing more.
@@ -523,7 +535,8 @@ impl Shard {
     fn begin_probe(&mut self, attempt: u32) -> bool {
         let start = self.trial.state().accepted.filter(|accepted| accepted.attempt == attempt);
         let (Some(start), Some(engine), Some(config)) = (start, &self.engine, &self.config) else { return false };
-        let Some(instant) = probe::instant(&config.plan, start.start_nanoseconds) else { return false };
+        let warmup = self.trial.warmup_nanoseconds();
+        let Some(instant) = probe::instant(&config.plan, start.start_nanoseconds, warmup) else { return false };
         let topology = self.topology.clone().unwrap_or_else(|| config.topology.clone());
         let config = EngineConfig { topology, ..config.clone() };
         let (sender, result) = mpsc::channel(1);

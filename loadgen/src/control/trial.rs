@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use redisbench_wire::plan::{Preload, ShardPlan};
 use redisbench_wire::{
-    AbortRequest, AbortThen, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, PlanRequest,
-    Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
+    AbortRequest, AbortThen, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, MeasureRequest,
+    PlanRequest, Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
 };
 
 use super::exit::Exit;
@@ -65,6 +65,8 @@ pub enum Action {
     Preload,
     /// Begin the load at this instant.
     Start(AcceptedStart),
+    /// End its warm-up at this instant.
+    Measure(u64),
     /// End the load now. [`Event::LoadEnded`] follows.
     Stop,
     /// End the load if there is any and drop what was measured; keep the connections.
@@ -122,6 +124,8 @@ pub struct Trial {
     phase: Phase,
     plan: Option<(Arc<ShardPlan>, String)>,
     accepted: Option<AcceptedStart>,
+    /// How long after that the measurement begins, where it begins before its time.
+    measure_after: Option<u64>,
     /// The highest attempt closed by an abort: its start may still be under way and must not be accepted.
     closed_attempt: u32,
     preloaded: bool,
@@ -146,6 +150,7 @@ impl Trial {
             phase: Phase::Idle,
             plan: None,
             accepted: None,
+            measure_after: None,
             closed_attempt: 0,
             preloaded: false,
             wrote: false,
@@ -279,9 +284,44 @@ impl Trial {
         }
         let accepted = AcceptedStart { attempt, start_nanoseconds };
         self.accepted = Some(accepted);
+        self.measure_after = None;
         self.wrote = true;
         self.phase = Phase::Running { stopping: false };
         Ok((accepted, vec![Action::Start(accepted)]))
+    }
+
+    /// `PUT /v1/trials/{t}/measure`. A repeat changes nothing, even when the instant has passed.
+    ///
+    /// # Errors
+    /// Refuses a stale epoch, another attempt than the one that runs, an instant that has passed, and one that is not before
+    /// the present end of the warm-up.
+    pub fn measure(&mut self, now: u64, trial: u32, request: MeasureRequest) -> Accepted {
+        self.admit(now, request.epoch)?;
+        self.present(trial)?;
+        let MeasureRequest { attempt, after_nanoseconds, .. } = request;
+        let running = self.phase == (Phase::Running { stopping: false });
+        let Some(accepted) = self.accepted.filter(|accepted| running && accepted.attempt == attempt) else {
+            return Err(self.wrong_phase(&format!("attempt {attempt} does not run")));
+        };
+        if self.measure_after == Some(after_nanoseconds) {
+            return Ok(Vec::new());
+        }
+        let from = accepted.start_nanoseconds.saturating_add(after_nanoseconds);
+        if from <= now {
+            let late = now - from;
+            return Err(refusal(RefusalCode::InstantPassed, format!("the instant passed {late} ns ago")));
+        }
+        if after_nanoseconds >= self.warmup_nanoseconds() {
+            return Err(self.wrong_phase("the warm-up ends before that"));
+        }
+        self.measure_after = Some(after_nanoseconds);
+        Ok(vec![Action::Measure(from)])
+    }
+
+    /// How long the warm-up of the present trial is.
+    pub fn warmup_nanoseconds(&self) -> u64 {
+        let planned = self.plan.as_ref().map_or(0, |(plan, _)| plan.warmup_nanoseconds);
+        self.measure_after.unwrap_or(planned)
     }
 
     /// `PUT /v1/trials/{t}/abort`. An attempt that was named is closed: its start is refused from now on, should it

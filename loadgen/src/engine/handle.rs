@@ -141,6 +141,15 @@ impl Engine {
         self.tell_all(|| Command::Start { start: start_nanoseconds, attempt, together: Arc::clone(&together) })
     }
 
+    /// Ends the warm-up at `from_nanoseconds` of the monotonic clock. Only an instant that lies ahead, of a warm-up that goes on,
+    /// changes anything.
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub fn measure_from(&self, from_nanoseconds: u64) -> Result<(), EngineError> {
+        self.tell_all(|| Command::MeasureFrom(from_nanoseconds))
+    }
+
     /// Stops the load (preload or trial) at once. What was measured is kept; requests in flight stay counted as such.
     ///
     /// # Errors

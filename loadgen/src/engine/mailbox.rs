@@ -18,11 +18,20 @@ const CAPACITY: usize = 64;
 pub(super) enum Command {
     Connect,
     Preload(Arc<Together>),
-    Start { start: u64, attempt: u32, together: Arc<Together> },
+    Start {
+        start: u64,
+        attempt: u32,
+        together: Arc<Together>,
+    },
+    /// Ends the warm-up at this instant of the monotonic clock, before its time.
+    MeasureFrom(u64),
     Abort,
     Rearm,
     Topology(Arc<Topology>),
-    Snapshot { detail: Detail, answer: oneshot::Sender<Box<WorkerReport>> },
+    Snapshot {
+        detail: Detail,
+        answer: oneshot::Sender<Box<WorkerReport>>,
+    },
 }
 
 /// The sending end.

@@ -314,6 +314,17 @@ impl Run {
         run
     }
 
+    /// Ends the warm-up at `from`, if both that and its own end lie ahead: nothing has been counted as measured then. The
+    /// measurement stays as long.
+    pub(super) fn measure_sooner(&mut self, from: u64, now: u64) {
+        let waits = matches!(self.stage, Stage::Waiting | Stage::Warmup);
+        if waits && !self.preload && now < from && from < self.measure_from {
+            let length = self.ends.saturating_sub(self.measure_from);
+            self.measure_from = from;
+            self.ends = from.saturating_add(length);
+        }
+    }
+
     /// Whether the load sends at `time`, and what a closed loop's request counts as that is sent then.
     #[inline]
     pub(super) fn class_at(&self, time: u64) -> Option<Class> {
@@ -472,6 +483,24 @@ fn warmup_of_shard(plan: &ShardPlan, seat: Seat, start: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_warm_up_ends_sooner_where_both_instants_lie_ahead() {
+        let run = |now: u64, from: u64| {
+            let plan = crate::sample::plan();
+            let workload = Arc::new(Workload::of_trial(&plan).unwrap());
+            let seat = Seat { shard: 0, shards: 1, worker: 0, workers: 1 };
+            let mut run = Run::trial(&plan, seat, workload, 1_000, 1, Arc::default());
+            (run.stage, run.measure_from, run.ends) = (Stage::Warmup, 9_000, 10_000);
+            run.measure_sooner(from, now);
+            (run.measure_from, run.ends)
+        };
+        assert_eq!(run(2_000, 5_000), (5_000, 6_000));
+        // That has passed, is no sooner, or comes after the warm-up.
+        for (now, from) in [(5_000, 5_000), (2_000, 9_000), (2_000, 9_500), (9_100, 9_200)] {
+            assert_eq!(run(now, from), (9_000, 10_000), "{from} at {now}");
+        }
+    }
 
     #[test]
     fn all_seats_together_keep_the_rate_of_a_preload() {

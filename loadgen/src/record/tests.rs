@@ -58,6 +58,7 @@ fn plan(open_loop: bool) -> ShardPlan {
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,
+        settle: false,
         bound: Bound::Duration { nanoseconds: 1_000_000_000 },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
         breakdown: Breakdown { operation: true, node: true },

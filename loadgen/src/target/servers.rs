@@ -44,6 +44,7 @@ pub struct ServerWatch {
     view: ServerView,
     topology: watch::Sender<Arc<Topology>>,
     over: watch::Sender<bool>,
+    from: watch::Sender<u64>,
     end: CancellationToken,
 }
 
@@ -78,25 +79,22 @@ impl ServerWatch {
         let view = ServerView { nodes: Arc::default(), not_compared: mix.not_compared.clone().into(), orders };
         let end = CancellationToken::new();
         let from = start.saturating_add(plan.warmup_nanoseconds);
-        let until = match plan.bound {
-            Bound::Duration { nanoseconds } => from.saturating_add(nanoseconds),
-            Bound::Requests { max_nanoseconds, .. } => from.saturating_add(max_nanoseconds),
-        };
+        let (from, begins) = watch::channel(from);
         let nodes = Arc::clone(&view.nodes);
-        let watcher = Watcher { plan, mounts, mix, nodes, clients: BTreeMap::new(), start, from, until };
+        let watcher = Watcher { plan, mounts, mix, nodes, clients: BTreeMap::new(), start, until: u64::MAX };
         let ended = end.clone();
         let task = async move {
             let mut watcher = watcher;
             tokio::select! {
                 () = ended.cancelled() => {}
-                () = watcher.run(map, load_over, ordered) => {}
+                () = watcher.run(map, begins, load_over, ordered) => {}
             }
             // So that nobody is connected any more when this is over.
             for client in watcher.clients.into_values() {
                 client.close().await;
             }
         };
-        (Self { view, topology, over, end }, task)
+        (Self { view, topology, over, from, end }, task)
     }
 
     /// What is known.
@@ -107,6 +105,11 @@ impl ServerWatch {
     /// The target has another map.
     pub fn update_topology(&self, topology: Arc<Topology>) {
         self.topology.send_replace(topology);
+    }
+
+    /// The measurement begins at `from` nanoseconds of the monotonic clock, before its time.
+    pub fn measure_from(&self, from: u64) {
+        self.from.send_replace(from);
     }
 
     /// This shard's load is over.
@@ -149,8 +152,7 @@ struct Watcher {
     /// By the address.
     clients: BTreeMap<String, Client>,
     start: u64,
-    /// The measured window.
-    from: u64,
+    /// When the measured window ends.
     until: u64,
 }
 
@@ -158,14 +160,16 @@ impl Watcher {
     async fn run(
         &mut self,
         mut map: watch::Receiver<Arc<Topology>>,
+        mut from: watch::Receiver<u64>,
         mut load_over: watch::Receiver<bool>,
         mut orders: mpsc::Receiver<oneshot::Sender<()>>,
     ) {
         self.add_nodes(&map.borrow_and_update().clone());
         self.look(When::Before { start: self.start }).await;
-        let mut due = Some(timer(self.from));
+        let mut due = Some(self.window(*from.borrow_and_update()));
         loop {
             tokio::select! {
+                Ok(()) = from.changed() => due = Some(self.window(*from.borrow_and_update())),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.look(When::Measuring).await;
                     due = self.next();
@@ -189,6 +193,15 @@ impl Watcher {
                 }
             }
         }
+    }
+
+    /// The measured window begins at `from`: then is the first look at it.
+    fn window(&mut self, from: u64) -> Instant {
+        self.until = match self.plan.bound {
+            Bound::Duration { nanoseconds } => from.saturating_add(nanoseconds),
+            Bound::Requests { max_nanoseconds, .. } => from.saturating_add(max_nanoseconds),
+        };
+        timer(from)
     }
 
     /// The next look: in a second, with the last one at the end of the window.

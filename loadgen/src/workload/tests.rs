@@ -47,6 +47,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,
+        settle: false,
         bound: Bound::Duration { nanoseconds: 1 },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
         breakdown: Breakdown { operation: true, node: true },

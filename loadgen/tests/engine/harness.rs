@@ -58,6 +58,7 @@ pub fn plan() -> ShardPlan {
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: 0,
+        settle: false,
         bound: Bound::Duration { nanoseconds: 200 * MILLISECOND },
         timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
         breakdown: Breakdown { operation: true, node: true },

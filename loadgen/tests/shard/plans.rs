@@ -57,6 +57,7 @@ pub fn plan(endpoint: &str) -> ShardPlan {
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: SECOND / 10,
+        settle: false,
         bound: Bound::Requests { count: 5000, max_nanoseconds: 30 * SECOND },
         timeouts: Timeouts { connect_nanoseconds: 2 * SECOND, request_nanoseconds: 5 * SECOND },
         breakdown: Breakdown { operation: true, node: true },

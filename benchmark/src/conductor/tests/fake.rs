@@ -8,8 +8,8 @@ use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
 use redisbench_wire::{
-    AbortRequest, AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest, Preparation,
-    Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
+    AbortRequest, AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest,
+    PlanRequest, Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
 };
 use tokio::time::{Instant, sleep};
 
@@ -28,6 +28,10 @@ pub struct FakeShard {
     pub reachable: bool,
     /// Hears nothing of `PUT abort`.
     pub deaf_to_aborts: bool,
+    /// How long a `PUT measure` hangs before it fails, of which it hears nothing; none hears of it.
+    pub deaf_to_measuring: Option<Duration>,
+    /// When it begins to measure after its start, if that was ordered.
+    pub measures_after: Option<u64>,
     /// From the plan until it is armed; none is never.
     pub arms_after: Option<Duration>,
     /// What it says it waits for until it is armed.
@@ -74,6 +78,8 @@ impl FakeShard {
             round_trip: Duration::from_millis(2),
             reachable: true,
             deaf_to_aborts: false,
+            deaf_to_measuring: None,
+            measures_after: None,
             arms_after: Some(Duration::from_secs(1)),
             waiting_for: None,
             preloads_per_second: 0,
@@ -107,7 +113,7 @@ impl FakeShard {
     fn window(&self) -> Window {
         let (Some((plan, _)), Some(accepted)) = (&self.plan, self.accepted) else { return Window::default() };
         let start = accepted.start_nanoseconds;
-        let from = start + plan.warmup_nanoseconds;
+        let from = start + self.measures_after.unwrap_or(plan.warmup_nanoseconds);
         let Bound::Duration { nanoseconds } = plan.bound else { panic!("fakes run for a time") };
         let to = from + nanoseconds;
         Window {
@@ -348,6 +354,25 @@ impl ShardCalls for FakeShards {
         .await
     }
 
+    async fn measure(&self, endpoint: &Endpoint, _: u32, request: &MeasureRequest) -> Result<ShardState, CallError> {
+        let hangs = self.shard(endpoint.shard).deaf_to_measuring;
+        if let Some(hangs) = hangs {
+            sleep(hangs).await;
+            return Err(Unreachable::TimedOut(hangs).into());
+        }
+        self.call(endpoint, |shard, now| {
+            shard.take_epoch(request.epoch)?;
+            let accepted = shard.accepted.filter(|accepted| accepted.attempt == request.attempt);
+            let Some(accepted) = accepted else { return Err(refused(RefusalCode::WrongPhase)) };
+            if accepted.start_nanoseconds + request.after_nanoseconds <= now {
+                return Err(refused(RefusalCode::InstantPassed));
+            }
+            shard.measures_after = Some(request.after_nanoseconds);
+            Ok(shard.state(now))
+        })
+        .await
+    }
+
     async fn snapshot(&self, endpoint: &Endpoint, _: u32, detail: Detail) -> Result<Snapshot, CallError> {
         self.call(endpoint, |shard, now| shard.snapshot(endpoint.shard, now, detail)).await
     }
@@ -367,7 +392,7 @@ impl ShardCalls for FakeShards {
                 AbortThen::Stop if shard.phase(now) == ShardPhase::Finished => {}
                 AbortThen::Stop => shard.aborted_at = Some(now),
                 AbortThen::Rearm => {
-                    (shard.accepted, shard.aborted_at) = (None, None);
+                    (shard.accepted, shard.aborted_at, shard.measures_after) = (None, None, None);
                     shard.rearmed += 1;
                 }
             }

@@ -11,8 +11,8 @@ use redisbench_fuzz::{Meter, Random, Target, drive, mutate};
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
-    AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, FailureReason, PlanRequest,
-    Preparation, ShardFailure, ShardPhase, ShardState, StartRequest,
+    AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, FailureReason,
+    MeasureRequest, PlanRequest, Preparation, ShardFailure, ShardPhase, ShardState, StartRequest,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -190,6 +190,10 @@ impl ShardCalls for Liar {
 
     async fn start(&self, shard: &Endpoint, trial: u32, request: &StartRequest) -> Result<AcceptedStart, CallError> {
         self.answer(shard, self.shards.start(shard, trial, request).await)
+    }
+
+    async fn measure(&self, shard: &Endpoint, trial: u32, request: &MeasureRequest) -> Result<ShardState, CallError> {
+        self.answer(shard, self.shards.measure(shard, trial, request).await)
     }
 
     async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {

@@ -7,6 +7,7 @@ mod hostile;
 mod hostile_server;
 mod https;
 mod running;
+mod settling;
 mod simulation;
 mod taking_over;
 mod thresholds;
@@ -76,6 +77,7 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
         pipeline_mode: PipelineMode::Window,
         concurrency: None,
         warmup_nanoseconds: nanoseconds(WARMUP),
+        settle: false,
         bound: Bound::Duration { nanoseconds: nanoseconds(MEASURED) },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1_000_000_000 },
         breakdown: Breakdown::default(),

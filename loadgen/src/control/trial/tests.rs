@@ -562,3 +562,34 @@ proptest! {
         prop_assert!(ended, "{:?}", trial);
     }
 }
+
+#[test]
+fn a_warm_up_ends_once_before_its_time() {
+    let warm = || {
+        let mut trial = idle();
+        let plan = ShardPlan { warmup_nanoseconds: 60 * SECOND, preload: Preload::None, ..plan_of(0) };
+        trial.plan(0, 0, put(plan, 0)).unwrap();
+        for event in [Event::TargetReady, ALL] {
+            trial.observe(0, event);
+        }
+        trial.start(0, 0, start(1, SECOND)).unwrap();
+        trial
+    };
+    let after = |attempt, seconds: u64| MeasureRequest { epoch: 0, attempt, after_nanoseconds: seconds * SECOND };
+    let mut trial = warm();
+    assert_eq!(trial.measure(10 * SECOND, 0, after(1, 15)), Ok(vec![Action::Measure(16 * SECOND)]));
+    assert_eq!(trial.warmup_nanoseconds(), 15 * SECOND);
+    // Again, long after: nothing. Later than it is: no.
+    assert_eq!(trial.measure(50 * SECOND, 0, after(1, 15)), Ok(vec![]));
+    assert_eq!(code(trial.measure(10 * SECOND, 0, after(1, 15 + 1))), RefusalCode::WrongPhase);
+    assert_eq!(code(warm().measure(20 * SECOND, 0, after(1, 15))), RefusalCode::InstantPassed);
+    assert_eq!(code(warm().measure(20 * SECOND, 0, after(1, 60))), RefusalCode::WrongPhase);
+    assert_eq!(code(warm().measure(20 * SECOND, 0, after(2, 30))), RefusalCode::WrongPhase);
+    assert_eq!(code(armed().measure(0, 0, after(1, 30))), RefusalCode::WrongPhase);
+    assert_eq!(code(finished().measure(0, 0, after(1, 30))), RefusalCode::WrongPhase);
+    // The next attempt has the whole warm-up.
+    trial.abort(11 * SECOND, 0, abort(Some(1), AbortThen::Rearm)).unwrap();
+    trial.observe(11 * SECOND, ALL);
+    trial.start(11 * SECOND, 0, start(2, 12 * SECOND)).unwrap();
+    assert_eq!(trial.warmup_nanoseconds(), 60 * SECOND);
+}

@@ -48,6 +48,13 @@ impl Worker {
                 self.run = Some(Run::trial(plan, self.seat, trial, start, attempt, together));
                 self.sample();
             }
+            Command::MeasureFrom(from) => {
+                if let Some(run) = &mut self.run {
+                    run.measure_sooner(from, self.now);
+                    // Wakes up for it.
+                    self.next_tick = self.next_tick.min(from);
+                }
+            }
             Command::Abort => self.abort(),
             Command::Rearm => {
                 self.abort();

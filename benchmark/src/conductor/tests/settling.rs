@@ -1,0 +1,60 @@
+//! Warm-ups that end once the throughput has settled. Fakes send at one rate from their start on.
+
+use super::fake::RATE;
+use super::*;
+
+const LONGEST: Duration = Duration::from_secs(60);
+
+fn rig(count: u32) -> Rig {
+    let mut rig = Rig::new(count);
+    for plan in &mut rig.config.plans {
+        (plan.settle, plan.warmup_nanoseconds) = (true, u64::try_from(LONGEST.as_nanos()).unwrap());
+    }
+    rig
+}
+
+/// When after the start each shard began to measure.
+fn begun(outcome: &Outcome) -> Vec<Duration> {
+    let windows = outcome.shards.iter().map(|shard| shard.snapshot.as_ref().unwrap().window);
+    windows.map(|window| Duration::from_nanos(window.measure_from_nanoseconds - window.start_nanoseconds)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_shards_measure_from_one_instant_as_soon_as_the_throughput_has_settled() {
+    let outcome = rig(3).conduct().await;
+    assert_eq!(outcome.ending, Ending::Completed);
+    let begun = begun(&outcome);
+    assert!(begun.iter().all(|from| *from == begun[0]), "{begun:?}");
+    // Ten rounds of a second, and some time to tell them.
+    assert!((Duration::from_secs(10)..Duration::from_secs(16)).contains(&begun[0]), "{begun:?}");
+    assert_eq!(succeeded(&outcome), [RATE * MEASURED.as_secs(); 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shards_that_do_not_all_hear_of_it_begin_again() {
+    let rig = rig(2);
+    rig.shards.shard(1).deaf_to_measuring = Some(Duration::from_secs(8));
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.attempt == 2 && progress.stage == ConductStage::Running).await;
+    rig.shards.shard(1).deaf_to_measuring = None;
+    let outcome = conducting.await.unwrap();
+    assert_eq!((outcome.ending.clone(), outcome.attempt), (Ending::Completed, 2));
+    let begun = begun(&outcome);
+    assert_eq!(begun[0], begun[1]);
+    assert!(begun[0] < LONGEST);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_over_begins_to_look_anew() {
+    let mut rig = rig(2);
+    let conducting = rig.spawn();
+    rig.until(|progress| progress.stage == ConductStage::Running && progress.live.is_some()).await;
+    tokio::time::sleep(Duration::from_secs(5)).await; // virtual time: in the midst of the warm-up
+    conducting.abort();
+    rig.succeed();
+    let outcome = rig.conduct().await;
+    assert_eq!((outcome.ending.clone(), outcome.attempt), (Ending::Completed, 1));
+    let begun = begun(&outcome);
+    assert_eq!(begun[0], begun[1]);
+    assert!(begun[0] < LONGEST, "{begun:?}");
+}

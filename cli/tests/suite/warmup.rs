@@ -1,0 +1,66 @@
+//! Warm-ups that end once the throughput has settled, against a real Redis.
+
+use crate::support::{Redis, Run, number};
+
+fn manifest(redis: &Redis, load: &str) -> String {
+    format!(
+        "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {{name: tiny}}
+spec:
+  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
+  workload:
+    operations: [{{name: get, command: GET __key__}}]
+    keys: {{count: 100}}
+  load: {{{load}}}
+  shards: {{count: 2}}
+",
+        redis.address()
+    )
+}
+
+#[test]
+fn a_warm_up_ends_as_soon_as_the_throughput_has_settled() {
+    let redis = Redis::start(None);
+    let load =
+        "type: OpenLoop, openLoop: {rate: 300}, connections: 4, warmup: 90s, warmupEnds: WhenSettled, duration: 2s";
+    let finished = Run::local(&manifest(&redis, load), &[]).finish();
+    let status = &finished.object["status"];
+    assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
+    let warmup = number(&status["synchronization"]["warmupMilliseconds"]);
+    assert!((10_000..90_000).contains(&warmup), "{status:#}");
+    assert_eq!(number(&status["synchronization"]["commonWindowMilliseconds"]), 2_000);
+    let result = &status["result"];
+    assert_eq!(number(&result["requests"]["scheduled"]), 600);
+    // All that was due before the instant that both shards were told is the warm-up's, and the servers counted no other.
+    let warm = number(&result["warmup"]["scheduled"]);
+    assert!(warm.abs_diff(warmup * 300 / 1_000) <= 2, "{warm} in {warmup} ms");
+    assert_eq!(redis.calls("get"), warm + 600);
+    assert!(finished.stderr.contains("warming up"), "{}", finished.stderr);
+    let reasons = status["verdict"]["reasons"].as_array().cloned().unwrap_or_default();
+    assert!(reasons.iter().all(|reason| reason["reason"] != "Unreconciled"), "{reasons:#?}");
+}
+
+#[test]
+fn one_that_may_end_sooner_takes_a_duration_and_time_to_see() {
+    let redis = Redis::start(None);
+    let refused = |load: &str| {
+        let finished = Run::local(&manifest(&redis, load), &[]).finish();
+        assert_eq!(finished.code, Some(2));
+        finished.stderr
+    };
+    let said = refused("type: ClosedLoop, warmup: 60s, warmupEnds: WhenSettled, requests: 100");
+    assert!(said.contains("spec.load.warmupEnds") && said.contains("takes load.duration"), "{said}");
+    let said = refused("type: ClosedLoop, warmup: 10s, warmupEnds: WhenSettled, duration: 5s");
+    assert!(said.contains("spec.load.warmup") && said.contains("15s"), "{said}");
+}
+
+#[test]
+fn a_baseline_has_no_warm_up_to_wait_for() {
+    let redis = Redis::start(None);
+    let load = "type: ClosedLoop, connections: 4, warmup: 90s, warmupEnds: WhenSettled, duration: 1s";
+    let finished = Run::local(&manifest(&redis, load), &["--baseline", "--shards", "1"]).finish();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert_eq!(redis.calls("get"), 0);
+}
