@@ -104,7 +104,7 @@ test-unit: packages ## the tests that need no Kubernetes
 
 # The others of them are among the unit tests.
 test-selfcheck: packages ## what the load generator says of itself, provoked with cgroups and networks; needs root
-	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux
+	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount
 	cargo test --workspace --exclude redisbench-e2e --test selfcheck --test shard --test classifier -- --ignored
 
 # Optimised, as only that tells what a request costs; with what the tests on Kubernetes take, so that it is built once.

@@ -46,6 +46,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         steadiness::not_settled(spec, merged),
         steadiness::unsteady(spec, merged),
         servers::evictions(merged),
+        servers::forked(merged),
         servers::reconciled(spec, outcome, merged),
         wrong_replies(merged),
         data_lost(merged),
@@ -204,8 +205,12 @@ fn unavailable(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
         _ if !topology.slotted => "the target".to_owned(),
         slots => format!("slots {}-{}", slots.first, slots.last),
     };
+    let loading = match merged.total.tally.loading_hops {
+        0 => String::new(),
+        answers => format!("; {} answers were LOADING: it was reading its keys", people::count(answers)),
+    };
     let message = format!(
-        "{slots} got no answers for {}, from {}: {}.{:02} % of the time of all slots{}; see status.topology",
+        "{slots} got no answers for {}, from {}: {}.{:02} % of the time of all slots{}{loading}; see status.topology",
         people::latency(longest.nanoseconds()),
         longest.node,
         share / 100,

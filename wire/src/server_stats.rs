@@ -45,6 +45,12 @@ pub struct ServerNode {
     pub most_clients: u64,
     /// It said at least once during the load that it was reading its keys from a disk or a primary.
     pub was_loading: bool,
+    /// How often it forked in the measured window: to save, to rewrite its append-only file, or for a replica.
+    pub forks: u64,
+    /// For how long the longest of these forks stopped it, by its own word, of those that an answer told of.
+    pub longest_fork_microseconds: u64,
+    /// An answer of the measured window said that a child of it was writing.
+    pub had_child: bool,
     /// What it executed from the first to the last answer; none where that cannot be told, of which `note` says why.
     pub commands: Option<ServerCommands>,
 }
@@ -87,6 +93,9 @@ pub struct ServerCpu {
     pub max_basis_points: u32,
     /// The wall time between the first and the last answer.
     pub nanoseconds: u64,
+    /// The share of that time that its event loop did not sleep, in hundredths of a per cent: what it waited for a disk or a
+    /// processor is in it. None: it does not say, as servers before 7.2.
+    pub event_loop_basis_points: Option<u32>,
 }
 
 /// What a server executed, by the difference of two answers to `INFO commandstats`.

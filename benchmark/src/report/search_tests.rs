@@ -69,7 +69,7 @@ fn a_step_that_lost_a_shard_says_nothing() {
 /// A server whose main thread ran for so many hundredths of a per cent of ten seconds.
 fn servers(busy: u32) -> ServerStats {
     let cpu =
-        ServerCpu { mean_basis_points: busy, max_basis_points: busy, nanoseconds: 10_000_000_000, main_thread: true };
+        ServerCpu { mean_basis_points: busy, nanoseconds: 10_000_000_000, main_thread: true, ..ServerCpu::default() };
     let node = ServerNode { id: "a".into(), address: "redis:6379".into(), cpu: Some(cpu), ..ServerNode::default() };
     ServerStats { nodes: vec![node], not_compared: Vec::new() }
 }

@@ -3,12 +3,12 @@
 
 use redisbench_wire::snapshot::{Probe, ServerNode};
 
-use super::thresholds::{FALLEN, IDLE, PROBE_LEAST, SAME, SHORTER};
+use super::thresholds::{FALLEN, IDLE, MAIN_THREAD, PROBE_LEAST, SAME, SHORTER};
 use crate::api::Validated;
 use crate::api::status::LimitedBy;
 use crate::conductor::Outcome;
 use crate::merge::{Merged, per_second};
-use crate::stats;
+use crate::{people, stats};
 
 /// What the probes of all shards together say; none if they do not decide, or a shard had none.
 pub(super) fn judged(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, Option<String>)> {
@@ -32,12 +32,19 @@ pub(super) fn judged(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     if throughput <= FALLEN && latency > SHORTER {
         return Some((LimitedBy::Connections, None));
     }
-    (throughput >= SAME && latency <= SHORTER).then(|| (LimitedBy::Target, path(merged)))
+    (throughput >= SAME && latency <= SHORTER).then(|| (LimitedBy::Target, component(merged)))
 }
 
-/// Where every server had time for twice as much, it is not they who made requests wait, but what is before them.
-fn path(merged: &Merged) -> Option<String> {
+/// Which part of a target at its end, as far as servers tell. One whose event loop hardly ever slept, although its main thread
+/// had not that much to compute, waited for something of its own: a disk, or a processor. Where every server had time for twice
+/// as much, it is not they who made requests wait, as far as they know of it.
+fn component(merged: &Merged) -> Option<String> {
     let nodes = &merged.servers.as_ref().filter(|servers| !servers.nodes.is_empty())?.nodes;
+    let event_loop = |node: &ServerNode| node.cpu?.event_loop_basis_points;
+    let held = nodes.iter().max_by_key(|node| event_loop(node)).filter(|node| event_loop(node) >= Some(MAIN_THREAD));
+    if let Some(node) = held {
+        return Some(people::cut(&node.id, 256).to_owned());
+    }
     let idle = |node: &ServerNode| {
         let (Some(cpu), Some(commands), Some(before), Some(after)) = (node.cpu, node.commands, node.before, node.after)
         else {
@@ -46,7 +53,8 @@ fn path(merged: &Merged) -> Option<String> {
         let wall = after.taken_nanoseconds.saturating_sub(before.taken_nanoseconds).max(1);
         // What it slept in commands is no processor time.
         let executing = u128::from(commands.microseconds) * 1_000 * 10_000 / u128::from(wall);
-        cpu.mean_basis_points < IDLE && executing < u128::from(IDLE)
+        let awake = cpu.mean_basis_points.max(cpu.event_loop_basis_points.unwrap_or_default());
+        awake < IDLE && executing < u128::from(IDLE)
     };
     nodes.iter().all(idle).then(|| "Path".to_owned())
 }

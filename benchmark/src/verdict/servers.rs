@@ -133,6 +133,32 @@ pub(super) fn evictions(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::Evictions, VerdictValue::Degraded, &message))
 }
 
+/// What servers do in any case when they are told to: no doubt about the numbers, but another run may have had none of it.
+pub(super) fn forked(merged: &Merged) -> Option<VerdictReason> {
+    let nodes = merged.servers.as_ref()?.nodes.iter();
+    let forked: Vec<&ServerNode> = nodes.filter(|node| node.forks > 0 || node.had_child).collect();
+    let longest = forked.iter().max_by_key(|node| (node.longest_fork_microseconds, node.forks))?;
+    let what = match (longest.forks, longest.longest_fork_microseconds) {
+        (0, _) => "had a child at work".to_owned(),
+        (forks, microseconds) => format!(
+            "forked {}, which stopped it for {} at a time",
+            if forks == 1 { "once".to_owned() } else { format!("{} times", people::count(forks)) },
+            people::latency(microseconds.saturating_mul(1_000))
+        ),
+    };
+    let others = match forked.len() - 1 {
+        0 => String::new(),
+        others => format!(" (and {others} other servers)"),
+    };
+    let message = format!(
+        "{} {what}{others} while it was measured: to save, to rewrite its append-only file, or for a replica; until the child \
+         has ended each page that is written to is copied first. Compare with runs that had the same, or measure for long \
+         enough to have it as often as usual",
+        longest.address
+    );
+    Some(reason(ReasonKind::Forked, VerdictValue::Valid, &message))
+}
+
 /// Slots that move on purpose are served meanwhile; another primary is another server, with other keys in its caches.
 pub(super) fn topology_changed(merged: &Merged) -> Option<VerdictReason> {
     let topology = &merged.topology;

@@ -102,9 +102,24 @@ fn a_server_that_evicts_is_told() {
     assert!(verdict.reasons[0].message.contains("removed 7 keys"), "{verdict:?}");
 }
 
+#[test]
+fn a_server_that_forks_is_a_note() {
+    let told = |nodes: Vec<ServerNode>| judged(&closed(), &with(nodes));
+    let forked = |forks, microseconds| ServerNode { forks, longest_fork_microseconds: microseconds, ..server(10_000) };
+    let verdict = told(vec![forked(2, 34_567), forked(1, 20_000)]);
+    assert_eq!(kinds(&verdict), [(ReasonKind::Forked, VerdictValue::Valid)]);
+    let message = &verdict.reasons[0].message;
+    assert!(message.contains("forked 2 times, which stopped it for 34.6 ms at a time (and 1 other"), "{message}");
+    assert!(message.ends_with("as usual"), "it was cut: {message}");
+    let child = told(vec![ServerNode { had_child: true, ..server(20_000) }]);
+    assert_eq!(kinds(&child), [(ReasonKind::Forked, VerdictValue::Valid)]);
+    assert!(child.reasons[0].message.contains("redis:6379 had a child at work while"), "{child:?}");
+    assert_eq!(kinds(&told(vec![server(20_000)])), []);
+}
+
 fn busy(share: u32) -> ServerNode {
     let cpu =
-        ServerCpu { main_thread: true, mean_basis_points: share, max_basis_points: share, nanoseconds: 9 * SECOND };
+        ServerCpu { main_thread: true, mean_basis_points: share, nanoseconds: 9 * SECOND, ..ServerCpu::default() };
     ServerNode { cpu: Some(cpu), ..server(10_000) }
 }
 
@@ -201,6 +216,17 @@ fn half_of_the_connections_tell_what_the_trial_does_not() {
     assert_eq!(judge(1_000, SECOND / 1000, idle()), (LimitedBy::Connections, None));
     assert_eq!(judge(2_000, SECOND / 2000, idle()), (LimitedBy::Target, Some("Path".into())));
     assert_eq!(judge(2_000, SECOND / 2000, busy(8_000)), (LimitedBy::Target, None));
+    // A server that says that it was awake all the time, and computed for a fifth of it.
+    let awake = |share: u32| {
+        let mut node = idle();
+        node.cpu.as_mut().unwrap().event_loop_basis_points = Some(share);
+        node
+    };
+    assert_eq!(judge(2_000, SECOND / 2000, awake(9_500)), (LimitedBy::Target, Some("abc".into())));
+    assert_eq!(judge(2_000, SECOND / 2000, awake(9_499)), (LimitedBy::Target, None));
+    assert_eq!(judge(2_000, SECOND / 2000, awake(4_999)), (LimitedBy::Target, Some("Path".into())));
+    // It writes for all of them at once: more of them wait no longer.
+    assert_eq!(judge(1_000, SECOND / 1000, awake(9_900)), (LimitedBy::Connections, None));
     // Somewhat of both, or of neither.
     assert_eq!(judge(1_600, SECOND / 1250, idle()), (LimitedBy::Unknown, None));
     assert_eq!(judge(2_000, SECOND / 1000, idle()), (LimitedBy::Unknown, None));

@@ -1,6 +1,6 @@
 //! Clusters whose nodes are not alike, or do not stay.
 
-use crate::processors::Group;
+use crate::group::Group;
 use crate::servers::RedisCluster;
 use crate::situation::{Expected, Manifest, alone, as_others, go_first, in_the_midst, judge};
 

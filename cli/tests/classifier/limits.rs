@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::processors::Group;
+use crate::group::Group;
 use crate::proxy::{Proxy, Slow};
 use crate::servers::RedisServer;
 use crate::situation::{Expected, Manifest, alone, as_others, go_first, judge};
@@ -100,6 +100,24 @@ fn a_server_that_sleeps_in_its_commands() {
         limited_by: "Target",
         reasons: &["NotReconciled"],
         ..Expected::clean("a server that is slow without working")
+    };
+    judge(&expected, &manifest, |_| {});
+}
+
+/// What INFO tells of it is what it tells of an idle one.
+#[test]
+#[ignore = "makes a cgroup, which needs root: make test-selfcheck"]
+fn a_server_with_a_quota() {
+    let _machine = as_others();
+    let server = RedisServer::start(&[]);
+    let _group = Group::of_processor(&[server.pid()], 20);
+    go_first();
+    let manifest =
+        Manifest { load: CLOSED.into(), measurement: "probe: true".into(), ..Manifest::new(&server.endpoint()) };
+    let expected = Expected {
+        limited_by: "Target",
+        component: "Path",
+        ..Expected::clean("a server whose CPU limit is a fifth of a processor")
     };
     judge(&expected, &manifest, |_| {});
 }

@@ -14,8 +14,12 @@
 mod bad;
 mod clean;
 mod cluster;
+mod disk;
+mod group;
 mod limits;
+mod memory;
 mod network;
+mod persistence;
 mod processors;
 mod proxy;
 #[path = "../../../loadgen/tests/support/mod.rs"]

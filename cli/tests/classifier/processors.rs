@@ -1,14 +1,12 @@
 //! Processor time that shards do not get.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::group::Group;
 use crate::servers::RedisServer;
 use crate::situation::{Expected, Manifest, as_others, go_first, judge, pass};
 use crate::support::Run;
@@ -33,7 +31,7 @@ fn a_shard_with_a_tenth_of_a_processor() {
     let manifest = Manifest { load: CLOSED.into(), ..Manifest::new(&server.endpoint()) };
     let mut groups = Vec::new();
     judge(&starved("a shard whose CPU limit is a tenth of a processor"), &manifest, |run: &Run| {
-        groups.push(Group::of_a_tenth(&run.children()));
+        groups.push(Group::of_processor(&run.children(), 10));
     });
 }
 
@@ -112,49 +110,5 @@ impl Drop for Hog {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-/// A cgroup for as long as this lives.
-pub struct Group(PathBuf);
-
-impl Group {
-    /// A tenth of a processor, for all of these processes.
-    fn of_a_tenth(processes: &[u32]) -> Self {
-        Self::with(processes, ("cpu.max", "10000 100000"), ("cpu.cfs_quota_us", "10000")).unwrap()
-    }
-
-    /// This process goes before all others, if we may ask for that: root may. Real-time priority would do less: it leaves a
-    /// twentieth of the time to others.
-    pub fn first(process: u32) -> Option<Self> {
-        Self::with(&[process], ("cpu.weight", "10000"), ("cpu.shares", "262144")).ok()
-    }
-
-    fn with(processes: &[u32], second: (&str, &str), first: (&str, &str)) -> io::Result<Self> {
-        let is_second = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
-        let mount = Path::new(if is_second { "/sys/fs/cgroup" } else { "/sys/fs/cgroup/cpu" });
-        if is_second {
-            fs::write(mount.join("cgroup.subtree_control"), "+cpu")?;
-        }
-        let group = mount.join(format!("redisbench-classifier-{}", processes[0]));
-        fs::create_dir(&group)?;
-        let made = Self(group);
-        let (file, value) = if is_second { second } else { first };
-        fs::write(made.0.join(file), value)?;
-        for process in processes {
-            fs::write(made.0.join("cgroup.procs"), process.to_string())?;
-        }
-        Ok(made)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // It can go when its last process has gone, or has another.
-        let (mount, name) = (self.0.parent().unwrap(), "cgroup.procs");
-        for process in fs::read_to_string(self.0.join(name)).unwrap_or_default().lines() {
-            let _ = fs::write(mount.join(name), process);
-        }
-        let _ = fs::remove_dir(&self.0);
     }
 }

@@ -137,6 +137,13 @@ impl Given {
         self.verdict[field].as_str().unwrap_or_default()
     }
 
+    /// What a reason says.
+    pub fn message(&self, kind: &str) -> &str {
+        let reasons = self.verdict["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let reason = reasons.iter().find(|reason| reason["reason"] == kind);
+        reason.and_then(|reason| reason["message"].as_str()).unwrap_or_default()
+    }
+
     fn reasons(&self) -> Vec<&str> {
         let reasons = self.verdict["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
         reasons.iter().map(|reason| reason["reason"].as_str().unwrap()).collect()

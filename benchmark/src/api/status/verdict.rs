@@ -15,8 +15,9 @@ pub struct Verdict {
     pub reasons: Vec<VerdictReason>,
     /// What kept the throughput from being higher.
     pub limited_by: LimitedBy,
-    /// Which part of it: of `Target` the node's id and `MainThread`, as `redis:6379/MainThread`, or `Path` for what is before
-    /// it; of `GeneratorNetwork` `Uplink` or `Downlink`.
+    /// Which part of it: of `Target` the node's id and `MainThread`, as `redis:6379/MainThread`, the id alone if that server was
+    /// full in another way, or `Path` for what is before the servers, or keeps them from working without their knowing; of
+    /// `GeneratorNetwork` `Uplink` or `Downlink`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 300))]
     pub component: Option<String>,
@@ -83,6 +84,8 @@ pub enum ReasonKind {
     NotReconciled,
     /// The target removed keys for want of memory.
     Evictions,
+    /// A server forked while it was measured, to save or for a replica. A note.
+    Forked,
     /// A primary took over from another, or a server went, while it was measured.
     TopologyChanged,
     /// The throughput was not the same from the beginning of the measurement to its end.

@@ -6,6 +6,8 @@ use redisbench_wire::snapshot::ServerSample;
 
 /// The most commands that a server is believed to have: modules bring some hundreds.
 const COMMANDS: usize = 4096;
+/// What says that a child is at work.
+const CHILDREN: &[&str] = &["rdb_bgsave_in_progress", "aof_rewrite_in_progress", "module_fork_in_progress"];
 
 /// One answer to INFO.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +20,14 @@ pub struct Info {
     pub server_microseconds: Option<u64>,
     /// Processor time.
     pub cpu: Option<Cpu>,
+    /// For how long its event loop did not sleep so far, as servers from 7.2 on say.
+    pub event_loop_microseconds: Option<u64>,
+    /// How often it forked, as servers from 6.2 on say.
+    pub forks: Option<u64>,
+    /// For how long the latest fork stopped it.
+    pub latest_fork_microseconds: u64,
+    /// A child of it is writing: a save, an append-only file, or something of a module.
+    pub has_child: bool,
     /// Bytes per second that it received and sent just now.
     pub received_bytes_per_second: u64,
     pub sent_bytes_per_second: u64,
@@ -71,6 +81,10 @@ impl Info {
             replica: all.get("role") == Some(&"slave"),
             server_microseconds: number("server_time_usec"),
             cpu: cpu(true, "_main_thread").or_else(|| cpu(false, "")),
+            event_loop_microseconds: number("eventloop_duration_sum"),
+            forks: number("total_forks"),
+            latest_fork_microseconds: number("latest_fork_usec").unwrap_or_default(),
+            has_child: CHILDREN.iter().any(|name| is_one(name)),
             received_bytes_per_second: rate("instantaneous_input_kbps"),
             sent_bytes_per_second: rate("instantaneous_output_kbps"),
             sample: ServerSample {
@@ -130,7 +144,8 @@ mod tests {
         connected_clients:7\r\nused_memory:1048576\r\nloading:0\r\nasync_loading:0\r\nexpired_keys:3\r\nevicted_keys:2\r\n\
         keyspace_hits:11\r\nkeyspace_misses:5\r\ninstantaneous_input_kbps:2.50\r\ninstantaneous_output_kbps:1000.00\r\n\
         role:master\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.5\r\nused_cpu_sys_main_thread:1.250000\r\n\
-        used_cpu_user_main_thread:2.000001\r\ndb0:keys=5,expires=0,avg_ttl=0\r\ndb3:keys=7,expires=1,avg_ttl=0\r\n";
+        used_cpu_user_main_thread:2.000001\r\ntotal_forks:4\r\nlatest_fork_usec:812\r\nrdb_bgsave_in_progress:0\r\n\
+        aof_rewrite_in_progress:1\r\neventloop_duration_sum:34231547\r\ndb0:keys=5,expires=0,avg_ttl=0\r\ndb3:keys=7,expires=1,avg_ttl=0\r\n";
 
     #[test]
     fn an_answer_is_understood() {
@@ -138,6 +153,8 @@ mod tests {
         assert_eq!(info.cpu, Some(Cpu { main_thread: true, nanoseconds: 3_250_001_000 }));
         assert_eq!((info.run_id.as_deref(), info.replica), (Some("abc"), false));
         assert_eq!((info.received_bytes_per_second, info.sent_bytes_per_second), (2560, 1_024_000));
+        assert_eq!((info.forks, info.latest_fork_microseconds, info.has_child), (Some(4), 812, true));
+        assert_eq!(info.event_loop_microseconds, Some(34_231_547));
         let sample = info.sample;
         assert_eq!((sample.keys, sample.used_memory_bytes, sample.connected_clients), (12, 1 << 20, 7));
         assert_eq!((sample.evicted_keys, sample.expired_keys), (2, 3));
@@ -150,6 +167,7 @@ mod tests {
         let info = Info::parse("role:slave\r\nused_cpu_sys:1\r\nused_cpu_user:2.25\r\nloading:1\r\n");
         assert_eq!(info.cpu, Some(Cpu { main_thread: false, nanoseconds: 3_250_000_000 }));
         assert!(info.replica && info.sample.loading);
+        assert_eq!((info.forks, info.has_child, info.event_loop_microseconds), (None, false, None));
         assert_eq!(Info::parse("used_cpu_sys:1\r\n").cpu, None);
         assert_eq!(Info::parse("a\nb:\n:c\nused_memory:-1\ndb:keys=3\ndbx:keys=4\n"), Info::default());
     }

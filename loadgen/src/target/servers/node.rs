@@ -26,6 +26,8 @@ pub struct Node {
     before: Option<BTreeMap<String, Calls>>,
     first: Option<Point>,
     last: Option<Point>,
+    /// Its count of forks at the latest answer of the window.
+    forks: Option<u64>,
 }
 
 /// Processor time at one time.
@@ -35,13 +37,15 @@ struct Point {
     server_microseconds: Option<u64>,
     main_thread: bool,
     nanoseconds: u64,
+    event_loop_microseconds: Option<u64>,
 }
 
 impl Point {
     fn of(info: &Info, at: u64) -> Option<Self> {
         let cpu = info.cpu?;
-        let Info { server_microseconds, .. } = *info;
-        Some(Self { at, server_microseconds, main_thread: cpu.main_thread, nanoseconds: cpu.nanoseconds })
+        let Info { server_microseconds, event_loop_microseconds, .. } = *info;
+        let (main_thread, nanoseconds) = (cpu.main_thread, cpu.nanoseconds);
+        Some(Self { at, server_microseconds, main_thread, nanoseconds, event_loop_microseconds })
     }
 
     /// Wall time from `self` to `later`. A busy server answers late, and its own clock says when it did.
@@ -54,8 +58,17 @@ impl Point {
 
     /// Processor time from `self` to `later` over wall time, in hundredths of a per cent.
     fn share(&self, later: &Self) -> u32 {
-        let spent = u128::from(later.nanoseconds.saturating_sub(self.nanoseconds));
-        let share = spent * WHOLE / u128::from(self.wall(later).max(1));
+        self.share_of(later, later.nanoseconds.saturating_sub(self.nanoseconds))
+    }
+
+    /// The same of the time that its event loop did not sleep.
+    fn event_loop(&self, later: &Self) -> Option<u32> {
+        let (from, to) = self.event_loop_microseconds.zip(later.event_loop_microseconds)?;
+        Some(self.share_of(later, to.saturating_sub(from).saturating_mul(1_000)))
+    }
+
+    fn share_of(&self, later: &Self, nanoseconds: u64) -> u32 {
+        let share = u128::from(nanoseconds) * WHOLE / u128::from(self.wall(later).max(1));
         u32::try_from(share).unwrap_or(u32::MAX)
     }
 }
@@ -85,6 +98,7 @@ impl Node {
             before: None,
             first: None,
             last: None,
+            forks: None,
         }
     }
 
@@ -141,6 +155,7 @@ impl Node {
     }
 
     fn measure(&mut self, info: &Info, at: u64) {
+        self.count_forks(info);
         let Some(point) = Point::of(info, at) else { return };
         let Some(first) = self.first else {
             (self.first, self.last) = (Some(point), Some(point));
@@ -153,8 +168,21 @@ impl Node {
             mean_basis_points: first.share(&point),
             max_basis_points: cpu.max_basis_points.max(latest),
             nanoseconds: first.wall(&point),
+            event_loop_basis_points: first.event_loop(&point),
         };
         self.last = Some(point);
+    }
+
+    fn count_forks(&mut self, info: &Info) {
+        self.seen.had_child |= info.has_child;
+        // A server that restarted counts from 0.
+        let more = self.forks.zip(info.forks).map_or(0, |(before, now)| now.checked_sub(before).unwrap_or(now));
+        if more > 0 {
+            self.seen.forks = self.seen.forks.saturating_add(more);
+            self.seen.longest_fork_microseconds =
+                self.seen.longest_fork_microseconds.max(info.latest_fork_microseconds);
+        }
+        self.forks = info.forks.or(self.forks);
     }
 
     /// All that is known, or a short form of it.
@@ -164,7 +192,8 @@ impl Node {
             return ServerNode { id, address, cpu, ..ServerNode::default() };
         }
         let mut seen = self.seen.clone();
-        seen.note = seen.note.or_else(|| self.disturbed.as_deref().map(limits::message));
+        // A server that restarted did not answer for a while either.
+        seen.note = self.disturbed.as_deref().map(limits::message).or(seen.note);
         seen
     }
 
@@ -211,12 +240,51 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_waits_for_is_in_its_event_loop() {
+        let (mut node, mix) = (node(), Mix::default());
+        let at =
+            |cpu, event_loop, seconds: u64| Info { event_loop_microseconds: event_loop, ..info(cpu, seconds * 1_000) };
+        node.take(&at(100, Some(1_000_000), 1), None, SECOND, When::Measuring, &mix);
+        node.take(&at(300, Some(2_960_000), 3), None, 3 * SECOND, When::Measuring, &mix);
+        let cpu = node.report(false).cpu.unwrap();
+        assert_eq!((cpu.mean_basis_points, cpu.event_loop_basis_points), (1_000, Some(9_800)));
+        node.take(&at(400, None, 4), None, 4 * SECOND, When::Measuring, &mix);
+        assert_eq!(node.report(false).cpu.unwrap().event_loop_basis_points, None);
+    }
+
+    #[test]
+    fn forks_are_those_of_the_window() {
+        let (mut node, mix) = (node(), Mix::default());
+        let at = |forks, latest_fork_microseconds, has_child| Info {
+            forks: Some(forks),
+            latest_fork_microseconds,
+            has_child,
+            ..info(0, 0)
+        };
+        let mut see = |info: &Info, when: When| {
+            node.take(info, None, SECOND, when, &mix);
+            let seen = node.report(true);
+            (seen.forks, seen.longest_fork_microseconds, seen.had_child)
+        };
+        assert_eq!(see(&at(3, 900, true), When::Before { start: 2 * SECOND }), (0, 0, false));
+        // That it forked in the warm-up is over, unless its child is still there.
+        assert_eq!(see(&at(4, 950, false), When::Measuring), (0, 0, false));
+        assert_eq!(see(&at(4, 950, true), When::Measuring), (0, 0, true));
+        assert_eq!(see(&at(5, 700, false), When::Measuring), (1, 700, true));
+        assert_eq!(see(&at(7, 300, false), When::Measuring), (3, 700, true));
+        // It started again.
+        assert_eq!(see(&at(1, 800, false), When::Measuring), (4, 800, true));
+        assert_eq!(see(&at(2, 990, true), When::After), (4, 800, true));
+    }
+
+    #[test]
     fn a_server_that_restarted_is_not_compared() {
         let (mut node, mix) = (node(), Mix::default());
         let nothing = || Some(BTreeMap::new());
         node.take(&info(0, 0), nothing(), 1, When::Before { start: 2 }, &mix);
         node.take(&info(0, 0), nothing(), 3, When::After, &mix);
         assert!(node.report(true).commands.is_some());
+        node.note("it was not there");
         node.take(&Info { run_id: Some("y".into()), ..info(0, 0) }, nothing(), 4, When::After, &mix);
         let seen = node.report(true);
         assert_eq!(seen.commands, None);

@@ -1,0 +1,49 @@
+//! Memory that a shard does not get.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use crate::group::Group;
+use crate::servers::RedisServer;
+use crate::situation::{Expected, Manifest, alone, in_the_midst, judge};
+use crate::support::load_generator;
+
+/// A shard needs little, and does not need more as it goes on. But what else its limit counts, such as a directory in memory,
+/// may: then the kernel ends the largest process.
+#[test]
+#[ignore = "makes a cgroup, which needs root: make test-selfcheck"]
+fn a_shard_without_memory() {
+    let _machine = alone();
+    let server = RedisServer::start(&[]);
+    let group = Group::of_memory(128 << 20);
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (poor, one, filler) = (path("poor"), path("one"), path("filler"));
+    let (entrance, real) = (group.entrance(), load_generator());
+    let (entrance, real) = (entrance.display(), real.display());
+    // The first of the two has the limit.
+    let script = format!(
+        "#!/bin/sh\nif mkdir {one} 2>/dev/null; then echo $$ >{entrance}; echo 1000 >/proc/$$/oom_score_adj; fi\n\
+         exec {real} \"$@\"\n"
+    );
+    fs::write(&poor, script).unwrap();
+    fs::set_permissions(&poor, fs::Permissions::from_mode(0o755)).unwrap();
+    let manifest =
+        Manifest { shards: 2, arguments: vec!["--loadgen".to_owned(), poor], ..Manifest::new(&server.endpoint()) };
+    let expected = Expected {
+        value: "Invalid",
+        limited_by: "Unknown",
+        reasons: &["ShardLost", "RateMissed"],
+        ..Expected::clean("a shard of two whose memory something else takes")
+    };
+    let given = judge(&expected, &manifest, |_| {
+        in_the_midst(&server);
+        let command = format!("echo $$ >{entrance}; exec dd if=/dev/zero of={filler} bs=1M count=256");
+        // It may be ended too.
+        Command::new("sh").args(["-c", &command]).output().unwrap();
+        let _ = (fs::remove_file(&filler), fs::remove_dir(&one));
+    });
+    let message = given.message("ShardLost");
+    assert!(message.contains("signal 9, as the kernel sends where memory is short"), "{message}");
+}
