@@ -4,8 +4,8 @@
 use std::io;
 
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
-use redisbench_wire::limits;
 use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{Probe, limits};
 use serde::Serialize;
 
 use crate::api::status::{Synchronization, ThresholdStatus, TopologyStatus, TrialResult, TrialStatus, Verdict};
@@ -131,6 +131,9 @@ pub struct ShardRecord<'a> {
     /// Its last snapshot: the final one, unless `partial`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<&'a Snapshot>,
+    /// What half of the connections made of the load afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
 }
 
 /// What the names of artifacts of one trial of several begin with.
@@ -170,11 +173,12 @@ fn set(measured: &Measured) -> Result<HistogramSet, HistogramError> {
 
 /// What every shard of `outcome` delivered.
 pub fn shard_records(outcome: &Outcome) -> Vec<ShardRecord<'_>> {
-    outcome.shards.iter().map(ShardRecord::from).collect()
+    let probes = outcome.probes.iter().copied().map(Some).chain(std::iter::repeat(None));
+    outcome.shards.iter().zip(probes).map(|(shard, probe)| ShardRecord::of(shard, probe)).collect()
 }
 
-impl<'a> From<&'a ShardOutcome> for ShardRecord<'a> {
-    fn from(outcome: &'a ShardOutcome) -> Self {
+impl<'a> ShardRecord<'a> {
+    fn of(outcome: &'a ShardOutcome, probe: Option<Probe>) -> Self {
         Self {
             index: outcome.shard,
             incarnation: &outcome.incarnation,
@@ -182,6 +186,7 @@ impl<'a> From<&'a ShardOutcome> for ShardRecord<'a> {
             lost: outcome.lost.as_deref(),
             partial: outcome.partial,
             snapshot: outcome.snapshot.as_ref(),
+            probe,
         }
     }
 }

@@ -9,7 +9,6 @@ mod trials;
 use std::time::Duration;
 
 use redisbench_wire::plan::{Bound, Limits, Load, Measurement, ShardPlan, Verify};
-use redisbench_wire::snapshot::Probe;
 
 use crate::api::{self, Validated};
 
@@ -34,7 +33,7 @@ fn plans_of(spec: &Validated, run: &str, trial: u32) -> Vec<ShardPlan> {
 
 fn shard_plan(spec: &Validated, run: &str, trial: u32, shard: u32) -> ShardPlan {
     let shards = spec.shards.count;
-    let mut plan = ShardPlan {
+    ShardPlan {
         run: run.to_owned(),
         trial,
         shard,
@@ -58,29 +57,18 @@ fn shard_plan(spec: &Validated, run: &str, trial: u32, shard: u32) -> ShardPlan 
         live_breakdown: crate::threshold::live_breakdown(&spec.thresholds),
         measurement: measurement(spec),
         limits: limits(spec),
-    };
-    plan.limits.trial_nanoseconds = plan.limits.trial_nanoseconds.saturating_add(nanoseconds(probe(&plan)));
-    plan
+    }
 }
 
-/// A closed loop that ends by time may be followed by a probe. One that follows values would write them as another.
+/// What ends by time may be followed by a probe: of a number of requests, exactly those are wanted. What follows values would
+/// write them as another.
 fn measurement(spec: &Validated) -> Measurement {
-    let timed = matches!(spec.bound, api::Bound::Duration(_)) && spec.load == Load::ClosedLoop;
+    let timed = matches!(spec.bound, api::Bound::Duration(_));
     let halves = spec.connections >= 2 * spec.shards.count
         && spec.concurrency.is_none_or(|callers| callers >= 2 * spec.shards.count);
     let probed = timed && halves && spec.workload.followed(spec.verify).is_none();
     let probe_nanoseconds = if probed { spec.measurement.probe_nanoseconds } else { 0 };
     Measurement { probe_nanoseconds, ..spec.measurement }
-}
-
-/// How long the probe after a trial takes, from the end of the measurement on.
-pub(crate) fn probe(plan: &ShardPlan) -> Duration {
-    match plan.measurement.probe_nanoseconds {
-        0 => Duration::ZERO,
-        probe => Duration::from_nanos(Probe::PAUSE_NANOSECONDS + Probe::WARMUP_NANOSECONDS)
-            .saturating_add(Duration::from_nanos(probe))
-            .saturating_add(Duration::from_nanos(plan.timeouts.request_nanoseconds)),
-    }
 }
 
 fn bound(spec: &Validated, shard: u32) -> Bound {

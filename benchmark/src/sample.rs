@@ -59,7 +59,7 @@ pub fn histogram(kind: Kind, values: &[u64]) -> Histogram<u64> {
     histogram
 }
 
-fn encoded(kind: Kind, values: &[u64]) -> EncodedHistogram {
+pub fn encoded(kind: Kind, values: &[u64]) -> EncodedHistogram {
     EncodedHistogram::encode(&histogram(kind, values)).unwrap()
 }
 
@@ -114,7 +114,6 @@ pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
         generator: Generator::default(),
         topology: TopologyReport::default(),
         servers: None,
-        probe: None,
     }
 }
 
@@ -146,6 +145,7 @@ pub fn outcome(snapshots: Vec<Snapshot>) -> Outcome {
         start_skew: Some(Duration::from_millis(1)),
         clock_uncertainty: Some(Duration::from_micros(200)),
         thresholds: Vec::new(),
+        probes: Vec::new(),
         cleanup: None,
     }
 }

@@ -156,6 +156,7 @@ async fn measure(
             attempts: 0,
             thresholds: trial.spec.thresholds.clone(),
             standings: Vec::new(),
+            probe: (trial.spec.measurement.probe_nanoseconds > 0).then(|| Arc::new(trial.spec.clone())),
             wall_clock: WallClock::default(),
         };
         let presence = shards.presence();

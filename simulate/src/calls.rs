@@ -9,7 +9,7 @@ use redisbench_benchmark::conductor::{CallError, Endpoint, ShardCalls, Unreachab
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest,
-    ShardState, StartRequest,
+    ProbeRequest, ProbeState, ShardState, StartRequest,
 };
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -70,6 +70,7 @@ impl SimulatedCalls {
             Call::Plan(request) => request.epoch,
             Call::Start(_, request) => request.epoch,
             Call::Measure(_, request) => request.epoch,
+            Call::Probe(_, request) => request.epoch,
             Call::Abort(_, request) => request.epoch,
             Call::Drain(request) => request.epoch,
             Call::Cleanup(request) => {
@@ -173,6 +174,13 @@ impl ShardCalls for SimulatedCalls {
 
     async fn measure(&self, shard: &Endpoint, trial: u32, request: &MeasureRequest) -> Result<ShardState, CallError> {
         state(self.call(shard, Call::Measure(trial, *request)).await?)
+    }
+
+    async fn probe(&self, shard: &Endpoint, trial: u32, request: &ProbeRequest) -> Result<ProbeState, CallError> {
+        match self.call(shard, Call::Probe(trial, *request)).await? {
+            Answer::Probe(state) => Ok(state),
+            other => unexpected(&other),
+        }
     }
 
     async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {

@@ -7,7 +7,7 @@
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Bound, Load, ShardPlan};
 use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
-use redisbench_wire::{AcceptedStart, Detail};
+use redisbench_wire::{AcceptedStart, Detail, Probe};
 
 use crate::ledger::Try;
 
@@ -171,8 +171,17 @@ impl Engine {
             generator: Generator { host: host.to_owned(), workers: 1, ..Generator::default() },
             topology: redisbench_wire::topology::TopologyReport::default(),
             servers: None,
-            probe: None,
         }
+    }
+
+    /// What half of the connections come to: half of it.
+    pub fn probe(&self) -> Probe {
+        let nanoseconds = self.plan.measurement.probe_nanoseconds;
+        let both = u128::from(self.rate()) * u128::from(nanoseconds) / 1_000_000_000;
+        let succeeded = u64::try_from(both).unwrap_or(u64::MAX) / u64::from(self.plan.shards) / 2;
+        let room = u64::from(self.plan.connections / 2);
+        let tally = Tally { scheduled: succeeded, succeeded, ..Tally::default() };
+        Probe { room, of_room: room * 2, nanoseconds, succeeded, mean_nanoseconds: 1_000_000, tally }
     }
 
     fn series(&self, elapsed: u64) -> Series {

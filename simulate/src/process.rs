@@ -10,7 +10,7 @@ use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, FailureReason, MeasureRequest,
-    PlanRequest, Refusal, RefusalCode, ShardFailure, ShardState, StartRequest,
+    PlanRequest, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure, ShardState, StartRequest,
 };
 
 use crate::engine::Engine;
@@ -28,6 +28,7 @@ pub enum Call {
     Plan(Box<PlanRequest>),
     Start(u32, StartRequest),
     Measure(u32, MeasureRequest),
+    Probe(u32, ProbeRequest),
     Snapshot(u32, Detail),
     Abort(u32, AbortRequest),
     Cleanup(EpochRequest),
@@ -42,6 +43,7 @@ pub enum Answer {
     State(Box<ShardState>),
     Start(AcceptedStart),
     Cleanup(CleanupState),
+    Probe(ProbeState),
     Snapshot(Box<Snapshot>),
 }
 
@@ -209,6 +211,16 @@ impl World {
                 let drain = self.between(1, 400);
                 self.after(drain, move |world| world.end_load(address, of));
             }
+            Action::Probe(instant) => {
+                let Some(engine) = &process.engine else { return };
+                let (preparation, probe) = (process.preparation, engine.probe());
+                let length = Duration::from_nanos(Probe::WARMUP_NANOSECONDS + probe.nanoseconds);
+                let end = Duration::from_nanos(process.truth(instant)) + length;
+                drop(processes);
+                let probe = self.chance(0.9).then_some(probe);
+                let wait = (end + self.between(1, 400)).saturating_sub(self.now());
+                self.after(wait, move |world| world.observe(address, Some(preparation), Event::Probed(probe)));
+            }
             Action::Rearm => process.engine = None,
             Action::Cleanup(_) => {
                 let preparation = process.preparation;
@@ -352,6 +364,7 @@ impl World {
             Call::Plan(request) => Some(request.epoch),
             Call::Start(_, request) => Some(request.epoch),
             Call::Measure(_, request) => Some(request.epoch),
+            Call::Probe(_, request) => Some(request.epoch),
             Call::Abort(_, request) => Some(request.epoch),
             Call::Cleanup(request) | Call::Drain(request) | Call::Release(request) => Some(request.epoch),
             Call::Clock | Call::State | Call::Snapshot(..) => None,
@@ -380,6 +393,10 @@ impl World {
             Call::Measure(of, request) => trial.measure(now, of, request).map(|todo| {
                 actions = todo;
                 Answer::State(Box::new(trial.state()))
+            }),
+            Call::Probe(of, request) => trial.probe(now, of, request).map(|(state, todo)| {
+                actions = todo;
+                Answer::Probe(state)
             }),
             Call::Abort(of, request) => trial.abort(now, of, request).map(|todo| {
                 actions = todo;

@@ -35,6 +35,12 @@ pub mod path {
         format!("/v1/trials/{trial}/measure")
     }
 
+    /// `PUT` [`crate::ProbeRequest`] -> [`crate::ProbeState`]: once the trial is over, the same load with half of the
+    /// connections. Asked again, it tells what came of it.
+    pub fn probe(trial: u32) -> String {
+        format!("/v1/trials/{trial}/probe")
+    }
+
     /// `GET` with `?detail=live|full` -> [`crate::snapshot::Snapshot`].
     pub fn snapshot(trial: u32, detail: super::Detail) -> String {
         let detail = match detail {

@@ -4,6 +4,7 @@
 use crate::histogram::{EncodedHistogram, Kind};
 use crate::limits::{self, LARGEST_COUNT, LARGEST_INSTANT_NANOSECONDS};
 use crate::outage;
+use crate::probe::Probe;
 use crate::snapshot::{Latency, NodeTally, OperationTally, ServerNode, Snapshot, Stage, Tally};
 use crate::topology::SLOTS;
 
@@ -42,7 +43,6 @@ impl Snapshot {
         at_most("errors by kind", errors, "errors", self.total.errors)?;
         self.check_topology()?;
         self.check_servers()?;
-        self.check_probe()?;
         sum("completions over time", self.series.completed.iter().copied()).map(drop)
     }
 
@@ -65,16 +65,6 @@ impl Snapshot {
             }
             _ => Ok(()),
         }
-    }
-
-    fn check_probe(&self) -> Result<(), String> {
-        let Some(probe) = &self.probe else { return Ok(()) };
-        check_tally("the probe", &probe.tally)?;
-        count("the room of the probe", probe.room)?;
-        count("the room of the trial", probe.of_room)?;
-        at_most("succeeded in the probe", probe.succeeded, "all of it", probe.tally.succeeded)?;
-        let time = probe.nanoseconds.max(probe.mean_nanoseconds);
-        at_most("the time of the probe", time, "any clock", LARGEST_INSTANT_NANOSECONDS)
     }
 
     fn check_servers(&self) -> Result<(), String> {
@@ -173,6 +163,21 @@ impl Snapshot {
         at_most("requests of nodes", requests, "those with an outcome", self.total.succeeded + self.total.errors)?;
         let redirects = sum("redirects of nodes", self.nodes.iter().map(|node| node.redirects))?;
         at_most("redirects of nodes", redirects, "redirects", self.total.redirect_hops)
+    }
+}
+
+impl Probe {
+    /// Checks what is added up or compared later.
+    ///
+    /// # Errors
+    /// What cannot be, for people: then it is no data.
+    pub fn check(&self) -> Result<(), String> {
+        check_tally("the probe", &self.tally)?;
+        count("the room of the probe", self.room)?;
+        count("the room of the trial", self.of_room)?;
+        at_most("succeeded in the probe", self.succeeded, "all of it", self.tally.succeeded)?;
+        let time = self.nanoseconds.max(self.mean_nanoseconds);
+        at_most("the time of the probe", time, "any clock", LARGEST_INSTANT_NANOSECONDS)
     }
 }
 

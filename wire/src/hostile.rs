@@ -14,13 +14,14 @@ use crate::histogram::{EncodedHistogram, HIGHEST_NANOSECONDS, Kind};
 use crate::limits::LARGEST_COUNT;
 use crate::plan::tests::plan;
 use crate::snapshot::{
-    ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally, OperationTally, Probe, Series, ServerCommands,
-    ServerCpu, ServerNode, ServerSample, ServerStats, Snapshot, Stage, Tally, Verification, Window,
+    ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally, OperationTally, Series, ServerCommands, ServerCpu,
+    ServerNode, ServerSample, ServerStats, Snapshot, Stage, Tally, Verification, Window,
 };
 use crate::topology::{Change, ChangeKind, Outage, SlotRange, TopologyReport};
 use crate::{
     AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, EpochRequest, FailureReason,
-    PlanRequest, Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
+    MeasureRequest, PlanRequest, Preparation, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure,
+    ShardPhase, ShardState, StartRequest,
 };
 
 #[global_allocator]
@@ -114,6 +115,11 @@ fn answer(bytes: &[u8]) {
             state.removed_keys <= 1 << 52 && state.failure.is_none_or(|text| text.len() <= 1024)
         })
     );
+    let probe = read::<Answer<ProbeState>>(bytes).and_then(|answer| answer.body.probe);
+    let probe = probe.filter(|probe| probe.check().is_ok());
+    // What passes can be multiplied with a rate, and added up over the most shards that there can be.
+    let product = |probe: Probe| u128::from(probe.mean_nanoseconds).checked_mul(u128::from(probe.succeeded) * 2_000);
+    assert!(probe.is_none_or(|probe| product(probe).is_some() && probe.of_room <= u64::MAX / 2_000));
     let refusal = read::<Answer<Refusal>>(bytes);
     assert!(refusal.is_none_or(|answer| answer.body.message.len() <= 1024));
     let state = read::<Answer<ShardState>>(bytes);
@@ -128,6 +134,8 @@ fn request(bytes: &[u8]) {
         assert_eq!(request.plan.hash().len(), 64);
     }
     read::<StartRequest>(bytes);
+    read::<MeasureRequest>(bytes);
+    read::<ProbeRequest>(bytes);
     read::<EpochRequest>(bytes);
     read::<AbortRequest>(bytes);
 }
@@ -267,14 +275,6 @@ fn snapshots() -> Vec<Vec<u8>> {
         generator: Generator { host: "n1".into(), workers: 1, ..Generator::default() },
         topology: topology(),
         servers: Some(servers()),
-        probe: Some(Probe {
-            room: 2,
-            of_room: 4,
-            nanoseconds: 2_000_000_000,
-            succeeded: 3,
-            mean_nanoseconds: 500,
-            tally: tally(3, 2),
-        }),
     };
     let live = Snapshot {
         stage: Stage::Measuring,
@@ -345,8 +345,17 @@ fn answers() -> Vec<Vec<u8>> {
         epoch: 3,
         preparation: Preparation { waiting_for: Some("connection refused".into()), ..Preparation::default() },
     };
+    let probe = Probe {
+        room: 2,
+        of_room: 4,
+        nanoseconds: 2_000_000_000,
+        succeeded: 3,
+        mean_nanoseconds: 500,
+        tally: tally(3, 2),
+    };
     vec![
         answered(Some(0), state),
+        answered(Some(0), ProbeState { after_nanoseconds: 9, over: true, probe: Some(probe) }),
         answered(Some(0), CleanupState { removed_keys: 7, done: false, failure: Some("gone".into()) }),
         answered(None, ClockReading { monotonic_nanoseconds: 42 }),
         answered(Some(0), AcceptedStart { attempt: 1, start_nanoseconds: 5 }),
@@ -359,6 +368,8 @@ fn requests() -> Vec<Vec<u8>> {
     vec![
         serde_json::to_vec(&PlanRequest { epoch: 1, hash: plan.hash(), plan }).unwrap(),
         serde_json::to_vec(&StartRequest { epoch: 1, attempt: 1, start_nanoseconds: 5 }).unwrap(),
+        serde_json::to_vec(&MeasureRequest { epoch: 1, attempt: 1, after_nanoseconds: 5 }).unwrap(),
+        serde_json::to_vec(&ProbeRequest { epoch: 1, attempt: 1, after_nanoseconds: 5 }).unwrap(),
         serde_json::to_vec(&EpochRequest { epoch: 1 }).unwrap(),
         serde_json::to_vec(&AbortRequest { epoch: 1, attempt: Some(1), then: AbortThen::Stop }).unwrap(),
     ]

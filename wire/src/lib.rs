@@ -16,6 +16,7 @@ pub mod histogram;
 pub mod limits;
 pub mod outage;
 pub mod plan;
+mod probe;
 pub mod rate;
 mod selfcheck;
 mod server_stats;
@@ -32,6 +33,7 @@ pub use call::{
     MeasureRequest, PlanRequest, Preparation, ShardFailure, ShardPhase, ShardState, StartRequest, path,
 };
 pub use credential::RunToken;
+pub use probe::{Probe, ProbeRequest, ProbeState};
 
 /// The version of this contract. A conductor speaks its own and the one before.
 pub const WIRE_VERSION: u32 = 1;

@@ -154,7 +154,7 @@ pub struct Measurement {
     pub server_stats: bool,
     /// What a shard's link carries in each direction, if somebody said so.
     pub link_bytes_per_second: Option<u64>,
-    /// How long the load goes on with half of the connections once the trial is over; 0: not at all.
+    /// For how long a probe measures, should the conductor want one once the trial is over; 0: none is allowed.
     pub probe_nanoseconds: u64,
 }
 

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::snapshot::Tally;
 use crate::{bounded, limits};
 
 /// What all servers said that the load touches. Only in snapshots of shard 0.
@@ -113,29 +112,4 @@ pub struct ServerCommands {
     pub foreign: u64,
     /// Time that it took to execute all commands, by its own word: also what it slept in them.
     pub microseconds: u64,
-}
-
-/// The same load with half of the connections, after a closed loop. In no number of the trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Probe {
-    /// Requests that its connections held at most.
-    pub room: u64,
-    /// Requests that those of the trial did.
-    pub of_room: u64,
-    /// How long it measured.
-    pub nanoseconds: u64,
-    /// Requests that succeeded in that time.
-    pub succeeded: u64,
-    /// Their mean response time.
-    pub mean_nanoseconds: u64,
-    /// All its requests, those of its warm-up included.
-    pub tally: Tally,
-}
-
-impl Probe {
-    /// From the end of the measurement to its start: what is in flight is answered meanwhile.
-    pub const PAUSE_NANOSECONDS: u64 = 1_000_000_000;
-    /// Its warm-up, which counts apart.
-    pub const WARMUP_NANOSECONDS: u64 = 500_000_000;
 }

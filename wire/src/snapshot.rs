@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::EncodedHistogram;
 pub use crate::selfcheck::{Environment, Generator, Interface, ReceiveDelay, Sending};
-pub use crate::server_stats::{Probe, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats};
+pub use crate::server_stats::{ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats};
 use crate::topology::TopologyReport;
 pub use crate::verification::{Finding, FindingKind, Verification};
 use crate::{bounded, limits};
@@ -60,9 +60,6 @@ pub struct Snapshot {
     /// What the target's servers said of themselves. Only of shard 0, and only if the plan asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<ServerStats>,
-    /// What became of the load with half of the connections; none if that was not tried, or could not be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probe: Option<Probe>,
 }
 
 /// Where a trial is.

@@ -38,11 +38,12 @@ pub struct MeasurementSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16), pattern(CAPACITY_PATTERN))]
     pub link_capacity: Option<String>,
-    /// Whether a closed loop that ends by time is followed by some seconds of the same load with half of the connections, all
-    /// shards at one instant. It is in no number of the result. What it changes tells too few connections from a target at
-    /// its end, which nothing in the trial itself does. Not with fewer than two connections for each shard, and not where
-    /// `verify` follows values. Default false.
-    #[serde(default)]
+    /// Whether a trial whose own numbers do not tell what its limit was is followed by some seconds of the same load with
+    /// half of the connections, all shards at one instant. It is in no number of the result. What it changes tells too few
+    /// connections from a target at its end, which nothing in the trial itself does. Not where the load ends by `requests`
+    /// or `verify` follows values, which would find more than was asked for, and not with fewer than two connections for
+    /// each shard. Default true.
+    #[serde(default = "default_true")]
     pub probe: bool,
 }
 
@@ -57,7 +58,7 @@ pub enum BreakdownKind {
 
 impl Default for MeasurementSpec {
     fn default() -> Self {
-        Self { breakdown: default_breakdown(), server_stats: true, link_capacity: None, probe: false }
+        Self { breakdown: default_breakdown(), server_stats: true, link_capacity: None, probe: true }
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest,
-    Refusal, RefusalCode, ShardState, StartRequest,
+    ProbeRequest, ProbeState, Refusal, RefusalCode, ShardState, StartRequest,
 };
 
 /// Where one incarnation of a shard listens.
@@ -121,6 +121,14 @@ pub trait ShardCalls: Send + Sync + 'static {
         trial: u32,
         request: &AbortRequest,
     ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
+
+    /// Has the shard run the same load with half of the connections, and tells what came of it.
+    fn probe(
+        &self,
+        shard: &Endpoint,
+        trial: u32,
+        request: &ProbeRequest,
+    ) -> impl Future<Output = Result<ProbeState, CallError>> + Send;
 
     /// Has the shard delete its part of the keys, and tells how far that is.
     fn cleanup(

@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest,
-    Refusal, ShardState, StartRequest, WIRE_VERSION, limits, path,
+    ProbeRequest, ProbeState, Refusal, ShardState, StartRequest, WIRE_VERSION, limits, path,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -250,6 +250,10 @@ impl ShardCalls for ShardClient {
             Detail::Full => Bounds { time: self.timeouts.full_snapshot, bytes: limits::ANSWER_BYTES },
         };
         self.get(shard, &path::snapshot(trial, detail), Some(trial), bounds).await
+    }
+
+    async fn probe(&self, shard: &Endpoint, trial: u32, request: &ProbeRequest) -> Result<ProbeState, CallError> {
+        self.put(shard, &path::probe(trial), request, Some(trial)).await
     }
 
     async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {

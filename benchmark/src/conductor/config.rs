@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use redisbench_wire::plan::ShardPlan;
 
 use super::Endpoint;
+use crate::api::Validated;
 use crate::threshold::{Standing, Threshold};
 
 /// What to conduct, and how. One conductor conducts one trial.
@@ -36,6 +37,8 @@ pub struct ConductorConfig {
     pub thresholds: Vec<Threshold>,
     /// How they stood when an earlier conductor last said so; of a trial that begins, nothing.
     pub standings: Vec<Standing>,
+    /// What was asked for, where a probe may follow if the result does not tell its limit.
+    pub probe: Option<Arc<Validated>>,
     /// What the conductor reads the time of day from.
     pub wall_clock: WallClock,
 }

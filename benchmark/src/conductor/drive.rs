@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redisbench_wire::Probe;
 use redisbench_wire::plan::{Bound, ShardPlan};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -43,6 +44,8 @@ pub struct Conductor<C, J> {
     pub watch: Watch,
     /// Whether the warm-up may end.
     pub settling: Settling,
+    /// What half of the connections made of the load afterwards.
+    pub probes: Vec<Probe>,
     pub start_at_unix_nanoseconds: Option<u64>,
     /// The start instant on the conductor's clock.
     pub start_at: Option<i64>,
@@ -78,6 +81,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             recording: Recording::default(),
             watch: Watch::new(std::mem::take(&mut config.thresholds), std::mem::take(&mut config.standings)),
             settling: Settling::default(),
+            probes: Vec::new(),
             start_at_unix_nanoseconds: None,
             start_at: None,
             start_is_rough: false,
@@ -96,8 +100,17 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         // An abort drops whatever is being waited for; what a shard may have heard of it, the abort undoes.
         let course = tokio::select! {
             biased;
-            () = abort_wanted(control, self.progress.subscribe()) => Err(Stop::Aborted),
+            () = abort_wanted(control.clone(), self.progress.subscribe()) => Err(Stop::Aborted),
             course = self.run() => course,
+        };
+        let course = match course {
+            // Nobody waits for more than there is.
+            Ok(()) => tokio::select! {
+                biased;
+                () = aborted(control) => Ok(()),
+                closer = self.look_closer() => closer,
+            },
+            stopped => stopped,
         };
         let mut ending = match course {
             Ok(()) => Ending::Completed,
@@ -240,49 +253,60 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    fn outcome(self, ending: Ending) -> Outcome {
+    /// What there is now. Takes the snapshots along.
+    pub fn outcome(&mut self, ending: Ending) -> Outcome {
         let start_skew = picture::start_skew(&self.shards);
         let clock_uncertainty = self.clock_uncertainty.or_else(|| picture::clock_uncertainty(&self.shards));
         let started = self.start_at_unix_nanoseconds.is_some();
         let thresholds = self.watch.judged();
-        let shards = self.shards.into_iter().map(|shard| {
-            let endpoint = shard.endpoint;
+        let shards = self.shards.iter_mut().map(|shard| {
+            let endpoint = shard.endpoint.clone();
+            let snapshot = shard.snapshot.take();
             ShardOutcome {
                 shard: shard.plan.shard,
-                partial: shard.snapshot.is_some() && shard.standing != Standing::Finished,
+                partial: snapshot.is_some() && shard.standing != Standing::Finished,
                 // Once there was a start, whoever did not give its final snapshot is lost, stopped or not.
-                lost: match shard.standing {
+                lost: match &shard.standing {
                     Standing::Finished => None,
-                    Standing::Lost(why) => Some(why),
-                    Standing::Failed(failure) if started => Some(failure.message),
+                    Standing::Lost(why) => Some(why.clone()),
+                    Standing::Failed(failure) if started => Some(failure.message.clone()),
                     _ if started => Some("it was stopped, and its final snapshot did not come".to_owned()),
                     _ => None,
                 },
                 incarnation: endpoint.as_ref().map(|endpoint| endpoint.incarnation.clone()).unwrap_or_default(),
                 host: endpoint.map(|endpoint| endpoint.host).unwrap_or_default(),
-                snapshot: shard.snapshot,
+                snapshot,
                 unacknowledged: shard.unacknowledged,
                 clock: shard.clock.map(|clock| clock.report()),
             }
         });
+        let shards = shards.collect();
         Outcome {
             ending,
             of: self.config.of,
             attempt: self.attempt,
             start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
-            shards: shards.collect(),
+            shards,
             start_skew,
             clock_uncertainty,
             thresholds,
+            probes: std::mem::take(&mut self.probes),
             cleanup: None,
         }
     }
 }
 
 /// Waits for an abort while there is load to stop. Once the load is over only a new attempt makes it count again.
-async fn abort_wanted(mut control: watch::Receiver<Control>, mut progress: watch::Receiver<Progress>) {
-    let wanted = control.wait_for(|control| control.abort).await.is_ok();
-    if !wanted || progress.wait_for(|progress| progress.stage != ConductStage::Collecting).await.is_err() {
+async fn abort_wanted(control: watch::Receiver<Control>, mut progress: watch::Receiver<Progress>) {
+    aborted(control).await;
+    if progress.wait_for(|progress| progress.stage != ConductStage::Collecting).await.is_err() {
+        // Nobody is left who could want it.
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn aborted(mut control: watch::Receiver<Control>) {
+    if control.wait_for(|control| control.abort).await.is_err() {
         // Nobody is left who could want it.
         std::future::pending::<()>().await;
     }

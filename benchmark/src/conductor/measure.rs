@@ -18,7 +18,7 @@ use super::settle::Settled;
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
 use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, ShardPresence, Unreachable, reason};
-use crate::plan::{last_read, probe};
+use crate::plan::last_read;
 
 /// A loop that wakes so late has not run: its process was stopped, or its machine.
 const STOOD_STILL: Duration = Duration::from_secs(1);
@@ -230,9 +230,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// clock's zero, counts from there: until then nobody may have asked.
     fn give_up_at(&self) -> Instant {
         let end = self.end_at().unwrap_or_default().max(0);
-        let probe = self.shards.first().map_or(Duration::ZERO, |shard| probe(&shard.plan));
         let reads = self.shards.first().is_some_and(|shard| shard.plan.followed().is_some());
-        self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect + probe + last_read(reads))))
+        self.clock.instant(end.saturating_add(nanoseconds(self.config.limits.collect + last_read(reads))))
     }
 
     fn load_is_over(&self) -> bool {
@@ -259,9 +258,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             shard.standing != Standing::Running
                 || shard.snapshot.as_ref().is_some_and(|snapshot| snapshot.stage == Stage::Done)
         };
-        let late = self.end_at().is_some_and(|end| {
-            self.clock.now() >= end.saturating_add(nanoseconds(OTHERS + probe(&self.shards[index].plan)))
-        });
+        let late = self.end_at().is_some_and(|end| self.clock.now() >= end.saturating_add(nanoseconds(OTHERS)));
         late || self.shards.iter().skip(1).all(over)
     }
 

@@ -17,6 +17,7 @@ mod measure;
 mod outcome;
 mod picture;
 mod prepare;
+mod probe;
 mod progress;
 mod release;
 mod settle;
@@ -25,6 +26,7 @@ mod snapshots;
 mod start;
 mod stop;
 mod take_over;
+mod tell;
 #[cfg(test)]
 mod tests;
 

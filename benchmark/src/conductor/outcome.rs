@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redisbench_wire::Probe;
 use redisbench_wire::snapshot::Snapshot;
 
 use super::Cleanup;
@@ -28,6 +29,8 @@ pub struct Outcome {
     pub clock_uncertainty: Option<Duration>,
     /// What the measurement must keep to, and what was seen of it while the load ran.
     pub thresholds: Vec<Judged>,
+    /// What half of the connections made of the load afterwards, on every shard; empty if that was not asked for.
+    pub probes: Vec<Probe>,
     /// What became of the keys, if they were to be deleted.
     pub cleanup: Option<Cleanup>,
 }

@@ -1,21 +1,16 @@
 //! A warm-up that ends once the throughput of all shards together has settled: looked at in rounds, and ended at one instant.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use futures::StreamExt as _;
-use futures::stream;
 use redisbench_statistics::steady;
 use redisbench_wire::MeasureRequest;
 use redisbench_wire::snapshot::{Snapshot, Stage};
-use tokio::time::{Instant, sleep, timeout_at};
 
 use super::barrier::{ACKNOWLEDGE_BEFORE, lead};
 use super::clock::nanoseconds;
-use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
+use super::drive::{Conductor, Stop};
 use super::shards::{Shard, Standing};
-use super::start::RETRY_AFTER;
-use super::{CallError, Endpoint, Journal, ShardCalls};
+use super::{Journal, ShardCalls};
 use crate::verdict::STEADY;
 
 /// As many rounds as the rule is for.
@@ -94,35 +89,11 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let request = MeasureRequest { epoch: self.config.epoch, attempt: self.attempt, after_nanoseconds };
         let until = self.clock.instant(from) - ACKNOWLEDGE_BEFORE;
         tracing::info!(milliseconds = after_nanoseconds / 1_000_000, "the throughput has settled");
-        self.order_measurement(request, until).await
-    }
-
-    async fn order_measurement(&self, request: MeasureRequest, until: Instant) -> Result<Settled, Stop> {
-        let running = self.shards.iter().filter(|shard| shard.standing == Standing::Running);
-        let orders = running.map(|shard| {
-            let (calls, trial) = (Arc::clone(&self.calls), self.trial);
-            let (index, endpoint) = (shard.index(), shard.endpoint.clone());
-            async move {
-                let told = match &endpoint {
-                    Some(endpoint) => tell(calls.as_ref(), endpoint, trial, request, until).await,
-                    None => Err(None),
-                };
-                (index, told)
-            }
+        let told = self.tell(&Standing::Running, until, move |calls, endpoint, trial| async move {
+            calls.measure(&endpoint, trial, &request).await
         });
-        let orders: Vec<_> = orders.collect();
-        let mut orders = stream::iter(orders).buffer_unordered(CALLS_IN_FLIGHT);
-        while let Some((index, told)) = orders.next().await {
-            match told {
-                Ok(()) => {}
-                Err(Some(error)) if error.is_stale_epoch() => return Err(Stop::Superseded),
-                Err(error) => {
-                    let why = error.map_or_else(|| "it is not there any more".to_owned(), |error| error.to_string());
-                    return Ok(Settled::Torn(format!("shard {index} did not hear of the end of the warm-up: {why}")));
-                }
-            }
-        }
-        Ok(Settled::Fine)
+        let torn = |why| Settled::Torn(format!("not all shards heard of the end of the warm-up: {why}"));
+        Ok(told.await?.map_or_else(torn, |_| Settled::Fine))
     }
 }
 
@@ -140,29 +111,6 @@ fn torn(shards: &[Shard]) -> Option<String> {
     let first = begins.iter().map(|(_, from, _)| *from).min()?;
     let other = begins.iter().find(|(_, from, taken)| *from != first && *taken >= first)?;
     Some(format!("shard {} measures from another instant than the others", other.0))
-}
-
-/// Tells one shard until it has heard. Repeating is harmless.
-async fn tell<C: ShardCalls>(
-    calls: &C,
-    endpoint: &Endpoint,
-    trial: u32,
-    request: MeasureRequest,
-    until: Instant,
-) -> Result<(), Option<CallError>> {
-    let mut last = None;
-    loop {
-        match timeout_at(until, calls.measure(endpoint, trial, &request)).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error @ CallError::Refused(_))) => return Err(Some(error)),
-            Ok(Err(error)) => last = Some(error),
-            Err(_) => return Err(last),
-        }
-        if Instant::now() + RETRY_AFTER >= until {
-            return Err(last);
-        }
-        sleep(RETRY_AFTER).await;
-    }
 }
 
 #[cfg(test)]

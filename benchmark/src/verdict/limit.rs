@@ -8,10 +8,23 @@ use crate::merge::Merged;
 
 /// The limit, and which part of it.
 pub(super) fn limited_by(spec: &Validated, outcome: &Outcome, merged: &Merged) -> (LimitedBy, Option<String>) {
-    if merged.pace.target.is_some_and(|target| rate_is_met(spec, merged, target)) {
+    if met_its_rate(spec, merged) {
         return (LimitedBy::Rate, None);
     }
     at_its_end(spec, outcome, merged)
+}
+
+fn met_its_rate(spec: &Validated, merged: &Merged) -> bool {
+    merged.pace.target.is_some_and(|target| rate_is_met(spec, merged, target))
+}
+
+/// Whether nothing that was measured tells the limit, so that only a probe could.
+pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
+    let told = met_its_rate(spec, merged)
+        || servers::full(merged).is_some()
+        || network::full(spec, outcome).is_some()
+        || generator::is_limit(outcome);
+    !told && merged.pace.mean > 0
 }
 
 /// What was at its end, whether or not the rate was met: near its end a server answers late before it answers less.
@@ -28,6 +41,15 @@ pub(crate) fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -
         // A link that is full carries no more, however soon the load generator gets a processor.
         (None, Some(direction)) => (LimitedBy::GeneratorNetwork, Some(direction.to_owned())),
         (None, None) if generator::is_limit(outcome) => (LimitedBy::GeneratorCPU, None),
-        (None, None) => probe::judged(spec, outcome, merged).unwrap_or((LimitedBy::Unknown, None)),
+        (None, None) => match probe::judged(outcome, merged) {
+            // No server says that it was at its end, and a queue before a link of the load generator looks the same.
+            Some((LimitedBy::Target, component))
+                if component.as_deref().is_none_or(|component| component == probe::PATH)
+                    && !network::is_ruled_out(spec, outcome) =>
+            {
+                (LimitedBy::Unknown, component)
+            }
+            judged => judged.unwrap_or((LimitedBy::Unknown, None)),
+        },
     }
 }

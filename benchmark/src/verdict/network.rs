@@ -1,10 +1,13 @@
 //! Whether a shard's network was full, against what somebody said that it carries.
 
-use redisbench_wire::snapshot::Interface;
+use redisbench_wire::snapshot::{Interface, Snapshot};
 
 use super::thresholds::LINK_FULL;
 use crate::api::Validated;
 use crate::conductor::Outcome;
+
+/// What Linux calls the interface of what stays within a machine.
+const LOOPBACK: &str = "lo";
 
 /// The direction that was full in half of the shards or more, the fuller one if both were. None without a stated capacity:
 /// nothing else tells a link from a target that answers slowly.
@@ -26,4 +29,13 @@ pub(super) fn full(spec: &Validated, outcome: &Outcome) -> Option<&'static str> 
         (up, down) if up >= down => Some("Uplink"),
         _ => Some("Downlink"),
     }
+}
+
+/// Whether no shard's link can have been full, where none is known to have been: somebody said what it carries, or nothing
+/// went over one.
+pub(super) fn is_ruled_out(spec: &Validated, outcome: &Outcome) -> bool {
+    let within_machine =
+        |snapshot: &Snapshot| snapshot.generator.interface.as_ref().is_some_and(|interface| interface.name == LOOPBACK);
+    spec.measurement.link_bytes_per_second.is_some()
+        || outcome.shards.iter().all(|shard| shard.snapshot.as_ref().is_some_and(within_machine))
 }

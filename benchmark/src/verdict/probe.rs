@@ -1,20 +1,21 @@
-//! What half of the connections changed, after a closed loop: it is always connections times window over latency, so nothing
-//! in the trial itself tells too few connections from a target at its end.
+//! What half of the connections changed. All connections were full, and then throughput is always what they hold over the
+//! latency: nothing in the trial itself tells too few connections from a target at its end.
 
-use redisbench_wire::snapshot::{Probe, ServerNode};
+use redisbench_wire::Probe;
+use redisbench_wire::snapshot::ServerNode;
 
 use super::thresholds::{FALLEN, IDLE, MAIN_THREAD, PROBE_LEAST, SAME, SHORTER};
-use crate::api::Validated;
 use crate::api::status::LimitedBy;
 use crate::conductor::Outcome;
 use crate::merge::{Merged, per_second};
 use crate::{people, stats};
 
+/// The component that is no server.
+pub(super) const PATH: &str = "Path";
+
 /// What the probes of all shards together say; none if they do not decide, or a shard had none.
-pub(super) fn judged(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, Option<String>)> {
-    let snapshots: Option<Vec<_>> = outcome.shards.iter().map(|shard| shard.snapshot.as_ref()).collect();
-    let probes: Option<Vec<Probe>> = snapshots?.iter().map(|snapshot| snapshot.probe).collect();
-    let probes = probes.filter(|probes| !probes.is_empty() && spec.measurement.probe_nanoseconds > 0)?;
+pub(super) fn judged(outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, Option<String>)> {
+    let probes = Some(&outcome.probes).filter(|probes| !probes.is_empty() && probes.len() == outcome.shards.len())?;
     let sum = |of: fn(&Probe) -> u64| probes.iter().map(|probe| u128::from(of(probe))).sum::<u128>();
     let (succeeded, all) = (sum(|probe| probe.succeeded), sum(|probe| probe.tally.scheduled));
     // One that failed, or could not take half of the connections away, has perturbed something else.
@@ -26,7 +27,9 @@ pub(super) fn judged(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     let latency =
         probes.iter().map(|probe| u128::from(probe.mean_nanoseconds) * u128::from(probe.succeeded)).sum::<u128>()
             / succeeded.max(1);
-    let before = u128::from(stats::round(merged.total.response.mean()));
+    // An open loop beyond its limit waits for its schedule too, which its connections do not.
+    let before = merged.total.service.as_ref().unwrap_or(&merged.total.response);
+    let before = u128::from(stats::round(before.mean()));
     let throughput = rate * 100 / u128::from(merged.pace.mean.max(1));
     let latency = latency * 100 / before.max(1);
     if throughput <= FALLEN && latency > SHORTER {
@@ -56,5 +59,5 @@ fn component(merged: &Merged) -> Option<String> {
         let awake = cpu.mean_basis_points.max(cpu.event_loop_basis_points.unwrap_or_default());
         awake < IDLE && executing < u128::from(IDLE)
     };
-    nodes.iter().all(idle).then(|| "Path".to_owned())
+    nodes.iter().all(idle).then(|| PATH.to_owned())
 }

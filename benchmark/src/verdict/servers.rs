@@ -20,13 +20,10 @@ struct Sent {
 }
 
 impl Sent {
-    /// Of warm-up, measurement and probe. `rejected`: the servers' counts hold what they refused before executing it.
-    fn of(spec: &Validated, outcome: &Outcome, merged: &Merged, rejected: bool) -> Self {
+    /// Of warm-up and measurement. `rejected`: the servers' counts hold what they refused before executing it.
+    fn of(spec: &Validated, merged: &Merged, rejected: bool) -> Self {
         let mut both = merged.total.tally;
         both.add(&merged.warmup);
-        for probe in outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()?.probe) {
-            both.add(&probe.tally);
-        }
         let size = spec.workload.options.transaction.map_or(1, |transaction| u64::from(transaction.size));
         let hops = both.redirect_hops.saturating_add(both.deferral_hops);
         // Of a transaction that was not executed nobody knows how many of its commands were looked at.
@@ -65,7 +62,7 @@ pub(super) fn reconciled(spec: &Validated, outcome: &Outcome, merged: &Merged) -
     let sum = |of: fn(&ServerCommands) -> u64| commands.iter().map(of).fold(0, u64::saturating_add);
     let executed = sum(|commands| commands.calls.saturating_add(commands.rejected.unwrap_or_default()));
     let foreign = sum(|commands| commands.foreign);
-    let sent = Sent::of(spec, outcome, merged, rejected);
+    let sent = Sent::of(spec, merged, rejected);
     let message = unexplained(sent, executed, foreign)?;
     Some(reason(ReasonKind::Unreconciled, VerdictValue::Degraded, &message))
 }

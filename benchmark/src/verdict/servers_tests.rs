@@ -1,5 +1,7 @@
+use redisbench_wire::Probe;
+use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::{
-    Generator, Interface, Probe, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Tally,
+    Generator, Interface, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Tally,
 };
 
 use crate::api::Validated;
@@ -7,8 +9,8 @@ use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
 use crate::conductor::Outcome;
 use crate::merge::merge;
 use crate::plan::plans;
-use crate::sample::{SECOND, outcome, snapshot, spec};
-use crate::verdict::verdict;
+use crate::sample::{SECOND, encoded, outcome, snapshot, spec};
+use crate::verdict::{needs_probe, verdict};
 
 /// A closed loop of ten seconds, so that no rate decides.
 fn closed() -> Validated {
@@ -193,25 +195,33 @@ fn a_full_link_carries_no_more_whatever_processor_a_worker_waits_for() {
     assert_eq!(judge(50_000, 0, 9 * SECOND), LimitedBy::Unknown);
 }
 
+/// The limit of `outcome`, which made 2,000 requests per second of 1 ms each, if half of its connections made this of it.
+fn probed(spec: &Validated, mut outcome: Outcome, per_second: u64, mean: u64) -> (LimitedBy, Option<String>) {
+    let merged = merge(&plans(spec, "run"), &outcome).unwrap().unwrap();
+    assert!(needs_probe(spec, &outcome, &merged));
+    let succeeded = 2 * per_second;
+    outcome.probes = vec![Probe {
+        room: 2_000,
+        of_room: 4_000,
+        nanoseconds: 2 * SECOND,
+        succeeded,
+        mean_nanoseconds: mean,
+        tally: Tally { scheduled: succeeded, succeeded, ..Tally::default() },
+    }];
+    let verdict = judged(spec, &outcome);
+    (verdict.limited_by, verdict.component)
+}
+
+/// A closed loop whose links are known to carry more.
+fn roomy() -> Validated {
+    let mut spec = closed();
+    spec.measurement.link_bytes_per_second = Some(1_000_000_000);
+    spec
+}
+
 #[test]
 fn half_of_the_connections_tell_what_the_trial_does_not() {
-    // The trial: 2,000 requests per second of 1 ms each.
-    let judge = |per_second: u64, mean: u64, node: ServerNode| {
-        let mut spec = closed();
-        spec.measurement.probe_nanoseconds = 2 * SECOND;
-        let mut outcome = with(vec![node]);
-        let succeeded = 2 * per_second;
-        outcome.shards[0].snapshot.as_mut().unwrap().probe = Some(Probe {
-            room: 2_000,
-            of_room: 4_000,
-            nanoseconds: 2 * SECOND,
-            succeeded,
-            mean_nanoseconds: mean,
-            tally: Tally { scheduled: succeeded, succeeded, ..Tally::default() },
-        });
-        let verdict = judged(&spec, &outcome);
-        (verdict.limited_by, verdict.component)
-    };
+    let judge = |per_second, mean, node| probed(&roomy(), with(vec![node]), per_second, mean);
     let idle = || busy(2_000);
     assert_eq!(judge(1_000, SECOND / 1000, idle()), (LimitedBy::Connections, None));
     assert_eq!(judge(2_000, SECOND / 2000, idle()), (LimitedBy::Target, Some("Path".into())));
@@ -231,4 +241,45 @@ fn half_of_the_connections_tell_what_the_trial_does_not() {
     assert_eq!(judge(1_600, SECOND / 1250, idle()), (LimitedBy::Unknown, None));
     assert_eq!(judge(2_000, SECOND / 1000, idle()), (LimitedBy::Unknown, None));
     assert_eq!(judge(40, SECOND / 1000, idle()), (LimitedBy::Unknown, None));
+}
+
+#[test]
+fn a_queue_that_may_be_before_a_link_of_the_load_generator_is_no_limit_of_the_target() {
+    let queue = |spec: &Validated, interface: &str| {
+        let mut outcome = with(vec![busy(2_000)]);
+        let generator = &mut outcome.shards[0].snapshot.as_mut().unwrap().generator;
+        generator.interface = Some(Interface { name: interface.into(), ..Interface::default() });
+        probed(spec, outcome, 2_000, SECOND / 2000)
+    };
+    assert_eq!(queue(&closed(), "eth0"), (LimitedBy::Unknown, Some("Path".into())));
+    assert_eq!(queue(&closed(), "lo"), (LimitedBy::Target, Some("Path".into())));
+    assert_eq!(queue(&roomy(), "eth0"), (LimitedBy::Target, Some("Path".into())));
+}
+
+#[test]
+fn an_open_loop_that_misses_its_rate_is_probed_by_its_service_times() {
+    let mut spec = spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 4000}, "duration": "10s"}));
+    spec.measurement.link_bytes_per_second = Some(1_000_000_000);
+    let outcome = || {
+        let mut outcome = with(vec![busy(2_000)]);
+        let latency = &mut outcome.shards[0].snapshot.as_mut().unwrap().latency;
+        // What waited for its turn for seconds was served in 1 ms.
+        latency.service =
+            Some(std::mem::replace(&mut latency.response, encoded(Kind::Request, &vec![3 * SECOND; 20_000])));
+        outcome
+    };
+    assert_eq!(probed(&spec, outcome(), 1_000, SECOND / 1000), (LimitedBy::Connections, None));
+    assert_eq!(probed(&spec, outcome(), 2_000, SECOND / 2000), (LimitedBy::Target, Some("Path".into())));
+}
+
+#[test]
+fn what_the_trial_tells_needs_no_probe() {
+    let needs = |spec: &Validated, outcome: &Outcome| {
+        needs_probe(spec, outcome, &merge(&plans(spec, "run"), outcome).unwrap().unwrap())
+    };
+    assert!(needs(&closed(), &with(vec![busy(9_000)])));
+    assert!(!needs(&closed(), &with(vec![busy(9_600)])), "a server at its end");
+    let met = spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 2000}, "duration": "10s"}));
+    assert!(!needs(&met, &with(vec![busy(2_000)])), "the rate was met");
+    assert!(!needs(&closed(), &outcome(vec![snapshot(0, &[])])), "nothing came through");
 }

@@ -98,7 +98,6 @@ pub fn snapshot(shard: u32, requests: &Requests) -> Snapshot {
         generator: Generator::default(),
         topology: redisbench_wire::topology::TopologyReport::default(),
         servers: None,
-        probe: None,
     }
 }
 
@@ -123,6 +122,7 @@ pub fn outcome(snapshots: impl IntoIterator<Item = Snapshot>) -> Outcome {
         start_skew: None,
         clock_uncertainty: None,
         thresholds: Vec::new(),
+        probes: Vec::new(),
         cleanup: None,
     }
 }

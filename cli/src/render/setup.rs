@@ -69,8 +69,21 @@ fn verdict_style(value: VerdictValue) -> Style {
     }
 }
 
+/// What is between load generator and servers, as a component.
+const PATH: &str = "Path";
+
 fn limited_by(limit: LimitedBy, component: Option<&str>) -> String {
     let what = match limit {
+        // There is no better word for it than these.
+        LimitedBy::Target if component == Some(PATH) => {
+            return "limited by what is before the servers, or what they wait for: a proxy, a link, a disk (Path)"
+                .to_owned();
+        }
+        LimitedBy::Unknown if component == Some(PATH) => {
+            return "limited by what is before the servers, or what they wait for: a proxy, a disk, or a link, also this \
+                    side's own if measurement.linkCapacity does not say what that carries (Path)"
+                .to_owned();
+        }
         LimitedBy::Rate => "limited by the rate that was asked for: it was met",
         LimitedBy::Target => "limited by the target",
         LimitedBy::GeneratorCPU => "limited by the processors of the load generator, not by the target",

@@ -59,7 +59,6 @@ fn writes(server: &RedisServer, bytes: u32) -> Manifest {
         operations: "[{name: set, command: SET __key__ __data__}]".into(),
         workload: format!("values: {{size: {{type: Fixed, fixed: {{bytes: {bytes}}}}}}}"),
         load: "type: ClosedLoop, connections: 16, duration: 3s, warmup: 500ms".into(),
-        measurement: "probe: true".into(),
         spec: String::new(),
         ..Manifest::new(&server.endpoint())
     }

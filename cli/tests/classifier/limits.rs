@@ -60,13 +60,30 @@ fn too_few_connections() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::before(server.address(), Slow::Latency(Duration::from_millis(5)));
     let load = "type: ClosedLoop, connections: 4, duration: 3s, warmup: 500ms";
-    let manifest =
-        Manifest { load: load.into(), measurement: "probe: true".into(), ..Manifest::new(&proxy.endpoint()) };
+    let manifest = Manifest { load: load.into(), ..Manifest::new(&proxy.endpoint()) };
     let expected =
         Expected { limited_by: "Connections", ..Expected::clean("too few connections to a server far away") };
     judge(&expected, &manifest, |_| {});
     let expected = Expected { limited_by: "Unknown", ..Expected::clean("the same without a probe") };
-    judge(&expected, &Manifest { measurement: String::new(), ..manifest }, |_| {});
+    judge(&expected, &Manifest { measurement: "probe: false".into(), ..manifest }, |_| {});
+}
+
+#[test]
+fn too_few_connections_for_a_rate() {
+    let _machine = alone();
+    let server = RedisServer::start(&[]);
+    let proxy = Proxy::before(server.address(), Slow::Latency(Duration::from_millis(5)));
+    let load = "type: OpenLoop, openLoop: {rate: 2000, unsentAfter: 1s}, connections: 4, duration: 3s, warmup: 500ms";
+    let manifest = Manifest { load: load.into(), ..Manifest::new(&proxy.endpoint()) };
+    let expected = Expected {
+        name: "too few connections for the rate",
+        value: "Invalid",
+        limited_by: "Connections",
+        component: "",
+        reasons: &["RateMissed", "Errors"],
+        besides: &[],
+    };
+    judge(&expected, &manifest, |_| {});
 }
 
 #[test]
@@ -74,12 +91,7 @@ fn a_saturated_proxy() {
     let _machine = alone();
     let server = RedisServer::start(&[]);
     let proxy = Proxy::before(server.address(), Slow::Busy(Duration::from_millis(1)));
-    let manifest = Manifest {
-        load: CLOSED.into(),
-        measurement: "probe: true".into(),
-        spec: String::new(),
-        ..Manifest::new(&proxy.endpoint())
-    };
+    let manifest = Manifest { load: CLOSED.into(), spec: String::new(), ..Manifest::new(&proxy.endpoint()) };
     let expected =
         Expected { limited_by: "Target", component: "Path", ..Expected::clean("a full proxy before an idle server") };
     judge(&expected, &manifest, |_| {});
@@ -92,7 +104,6 @@ fn a_server_that_sleeps_in_its_commands() {
     let manifest = Manifest {
         operations: "[{name: sleep, command: DEBUG SLEEP 0.001}]".into(),
         load: CLOSED.into(),
-        measurement: "probe: true".into(),
         spec: "safety: {allowDestructive: true}".into(),
         ..Manifest::new(&server.endpoint())
     };
@@ -112,8 +123,7 @@ fn a_server_with_a_quota() {
     let server = RedisServer::start(&[]);
     let _group = Group::of_processor(&[server.pid()], 20);
     go_first();
-    let manifest =
-        Manifest { load: CLOSED.into(), measurement: "probe: true".into(), ..Manifest::new(&server.endpoint()) };
+    let manifest = Manifest { load: CLOSED.into(), ..Manifest::new(&server.endpoint()) };
     let expected = Expected {
         limited_by: "Target",
         component: "Path",

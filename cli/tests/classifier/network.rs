@@ -46,7 +46,11 @@ fn a_full_downlink() {
         };
         judge(&expected, &link("[{name: get, command: GET __key__}]", 8), |_| {});
         // Nobody said what it carries.
-        let expected = Expected { limited_by: "Unknown", ..Expected::clean("the same without a stated capacity") };
+        let expected = Expected {
+            limited_by: "Unknown",
+            component: "Path",
+            ..Expected::clean("the same without a stated capacity")
+        };
         let manifest = Manifest { measurement: String::new(), ..link("[{name: get, command: GET __key__}]", 8) };
         judge(&expected, &manifest, |_| {});
     }

@@ -13,10 +13,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use http_body_util::BodyExt;
-use redisbench_wire::snapshot::Stage;
 use redisbench_wire::{
-    AbortRequest, Answer, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest, Refusal, RefusalCode,
-    RunToken, StartRequest, limits, path,
+    AbortRequest, Answer, ClockReading, Detail, EpochRequest, MeasureRequest, PlanRequest, ProbeRequest, Refusal,
+    RefusalCode, RunToken, StartRequest, limits, path,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -58,6 +57,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/trials/{trial}", put(plan))
         .route("/v1/trials/{trial}/start", put(start))
         .route("/v1/trials/{trial}/measure", put(measure))
+        .route("/v1/trials/{trial}/probe", put(probe))
         .route("/v1/trials/{trial}/abort", put(abort))
         .route("/v1/trials/{trial}/snapshot", get(snapshot))
         .route(path::CLEANUP, put(cleanup))
@@ -106,6 +106,10 @@ async fn measure(State(api): Shared, Path(trial): Path<String>, request: Request
     api.put(&trial, request, |trial, body: MeasureRequest, reply| Call::Measure(trial, body, reply)).await
 }
 
+async fn probe(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
+    api.put(&trial, request, |trial, body: ProbeRequest, reply| Call::Probe(trial, body, reply)).await
+}
+
 async fn abort(State(api): Shared, Path(trial): Path<String>, request: Request) -> Response {
     api.put(&trial, request, |trial, body: AbortRequest, reply| Call::Abort(trial, body, reply)).await
 }
@@ -148,22 +152,17 @@ async fn snapshot(
             return api.refused(None, &refusal(RefusalCode::Malformed, "detail must be live or full"));
         }
     };
-    let Sources { engine, servers, probing, probe } = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await
-    {
+    let Sources { engine, servers, load_was_last } = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await {
         Ok(Answered { body, .. }) => body,
         Err((trial, refused)) => return api.refused(trial, &refused),
     };
     // The conductor asks shard 0 for everything when the load of all is over: what the servers have counted now is all of it.
-    if let (Some(servers), Detail::Full) = (&servers, detail) {
+    if let (Some(servers), Detail::Full, true) = (&servers, detail, load_was_last) {
         // Without it there is less to say of the servers.
         let _ = timeout(ANSWER / 2, servers.look()).await;
     }
     match timeout(ANSWER / 2, engine.snapshot(detail)).await {
         Ok(Ok(mut snapshot)) => {
-            if probing && snapshot.stage == Stage::Done {
-                snapshot.stage = Stage::Draining;
-            }
-            snapshot.probe = probe;
             snapshot.servers = servers.map(|servers| servers.report(detail));
             api.answer(Some(trial), &snapshot)
         }

@@ -1,13 +1,13 @@
-//! The perturbation after a trial: the same load with half of the connections, at an instant that all shards know from
-//! their plans. Nothing of it is in the trial's numbers. Without it nothing is lost but its evidence.
+//! The perturbation after a trial whose own numbers do not tell its limit: the same load with half of the connections, on
+//! all shards at one instant. Nothing of it is in the trial's numbers. Without it nothing is lost but its evidence.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::plan::{Bound, Preload, ShardPlan, Verify};
-use redisbench_wire::snapshot::{Probe, Snapshot};
-use redisbench_wire::{Detail, limits};
+use redisbench_wire::plan::{Bound, Load, Preload, ShardPlan, Verify};
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::{Detail, Probe, limits};
 use tokio::sync::mpsc;
 use tokio::time::{sleep_until, timeout};
 use tracing::info;
@@ -20,20 +20,16 @@ const EVENTS: usize = 256 + limits::WORKERS;
 /// For what is in flight at the end, beside the request's own timeout.
 const LAST: Duration = Duration::from_secs(2);
 
-/// When the probe of a trial begins that began at `start` and warmed up for so long; none if there is none.
-pub fn instant(plan: &ShardPlan, start: u64, warmup_nanoseconds: u64) -> Option<u64> {
-    let Bound::Duration { nanoseconds } = plan.bound else { return None };
-    let end = start.checked_add(warmup_nanoseconds)?.checked_add(nanoseconds)?;
-    (plan.measurement.probe_nanoseconds > 0).then(|| end.saturating_add(Probe::PAUSE_NANOSECONDS))
-}
-
-/// The plan of the probe: half of the connections, and of the callers.
+/// The plan of the probe: half of the connections, and of the callers. An open loop that is beyond its limit keeps all
+/// connections full as a closed loop does; with half of them it would have no schedule that it could keep.
 fn halved(plan: &ShardPlan) -> ShardPlan {
     let mut halved = plan.clone();
     halved.connections = (plan.connections / 2).max(1);
     halved.concurrency = plan.concurrency.map(|callers| (callers / 2).max(1));
+    halved.load = Load::ClosedLoop;
     halved.warmup_nanoseconds = Probe::WARMUP_NANOSECONDS;
     halved.bound = Bound::Duration { nanoseconds: plan.measurement.probe_nanoseconds };
+    halved.settle = false;
     (halved.preload, halved.verify) = (Preload::None, Verify::None);
     (halved.breakdown.operation, halved.breakdown.node) = (false, false);
     halved

@@ -1,35 +1,33 @@
 //! The driver: hears calls, the target, the engine and the clock, asks the state machine what follows, and does it.
 //! Decides nothing itself.
 
+mod background;
+mod calls;
+
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_wire::plan::{ShardPlan, Topology as Kind};
-use redisbench_wire::snapshot::Probe;
-use redisbench_wire::{
-    AbortRequest, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, MeasureRequest, PlanRequest,
-    Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest, limits,
-};
-use tokio::sync::{Mutex, mpsc, oneshot};
-use tokio::task::JoinHandle;
+use redisbench_wire::{CleanupState, Detail, FailureReason, Probe, ShardFailure, ShardPhase, ShardState, limits};
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+use self::background::Background;
+pub use self::calls::{Answered, Call, Reply, Sources};
 use super::clock::timer_at;
 use super::exit::Exit;
 use super::identity::Identity;
-use super::trial::{Action, Event, Trial, refusal};
+use super::trial::{Action, Event, Trial};
 use super::{descriptors, failure, probe, report};
 use crate::cluster::Topology;
 use crate::engine::{Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
-use crate::target::{self, Again, Finding, Found, Lookout, Mounts, ServerView, ServerWatch};
+use crate::target::{self, Again, Finding, Found, Lookout, Mounts, ServerWatch};
 
 /// Progress of a handful of workers, of which the engine drops what is more, and the last word of each.
 const EVENTS: usize = 256 + limits::WORKERS;
-/// One look is told before the next begins.
-const FINDINGS: usize = 4;
 /// Looks at a cluster that show the same map before it is at rest: slots move with pauses in between.
 const SETTLED: u32 = 5;
 /// For the last counters to come in before the process ends.
@@ -37,54 +35,6 @@ const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// Between two looks whether an engine is still asked for a snapshot.
 const SHARED_ENGINE: Duration = Duration::from_millis(5);
-
-/// An answer and the trial that it speaks of.
-#[derive(Debug)]
-pub struct Answered<T> {
-    /// The trial that was asked for, else the present one.
-    pub trial: Option<u32>,
-    /// The answer itself.
-    pub body: T,
-}
-
-/// Where the answer to a call goes.
-pub type Reply<T> = oneshot::Sender<Answered<Result<T, Refusal>>>;
-
-/// Who knows what a snapshot tells.
-#[derive(Debug)]
-pub struct Sources {
-    /// What was measured.
-    pub engine: Arc<Engine>,
-    /// What the target's servers said, if they are asked.
-    pub servers: Option<ServerView>,
-    /// The load is over, and what comes after it is not.
-    pub probing: bool,
-    /// What came of that.
-    pub probe: Option<Probe>,
-}
-
-/// A call of a conductor that presented the credential.
-#[derive(Debug)]
-pub enum Call {
-    /// `GET /v1/state`.
-    State(Reply<ShardState>),
-    /// `PUT /v1/trials/{t}`.
-    Plan(u32, Box<PlanRequest>, Reply<ShardState>),
-    /// `PUT /v1/trials/{t}/start`.
-    Start(u32, StartRequest, Reply<AcceptedStart>),
-    /// `PUT /v1/trials/{t}/measure`.
-    Measure(u32, MeasureRequest, Reply<ShardState>),
-    /// `PUT /v1/trials/{t}/abort`.
-    Abort(u32, AbortRequest, Reply<ShardState>),
-    /// `GET /v1/trials/{t}/snapshot`: whom to ask, so that encoding holds up no other call.
-    Snapshot(u32, Detail, Reply<Sources>),
-    /// `PUT /v1/cleanup`.
-    Cleanup(EpochRequest, Reply<CleanupState>),
-    /// `PUT /v1/drain`.
-    Drain(EpochRequest, Reply<ShardState>),
-    /// `PUT /v1/release`.
-    Release(EpochRequest, Reply<ShardState>),
-}
 
 /// What the driver is given.
 #[derive(Debug)]
@@ -108,19 +58,18 @@ pub struct Shard {
     engine_events: Option<mpsc::Receiver<EngineEvent>>,
     /// How the engine was started.
     config: Option<EngineConfig>,
-    /// The perturbation under way, after which the trial is over.
-    probing: Option<Probing>,
-    /// What came of it.
-    probe: Option<Probe>,
+    /// The same load with half of the connections, after the trial.
+    probing: Option<Background<Option<Probe>>>,
     /// Looks at the target until it is found to be what the plan says, or again when its map is stale.
     search: Option<Search>,
     /// So many looks in a row must show the same map, before it is taken for the last one.
     unsettled: u32,
     /// Where it is looked at again.
     lookout: Arc<Mutex<Lookout>>,
-    cleanup: Option<Cleanup>,
+    /// The deletion of keys.
+    cleanup: Option<Background<CleanupState>>,
     /// Hears of a failover that breaks no connection.
-    watch: Option<Watch>,
+    sentinels: Option<Background<()>>,
     topology: Option<Arc<Topology>>,
     /// Of each operation, whether it only reads.
     reads: Vec<bool>,
@@ -131,70 +80,13 @@ pub struct Shard {
     exit: Option<Exit>,
 }
 
-/// A look at the target under way. Dropping it ends it.
+/// A look at the target under way.
 #[derive(Debug)]
 struct Search {
     plan: Arc<ShardPlan>,
     /// None: it is the first one.
     why: Option<Again>,
-    findings: mpsc::Receiver<Finding>,
-    task: JoinHandle<()>,
-}
-
-impl Search {
-    fn begin<F>(plan: &Arc<ShardPlan>, why: Option<Again>, look: impl FnOnce(mpsc::Sender<Finding>) -> F) -> Self
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let (sender, findings) = mpsc::channel(FINDINGS);
-        Self { plan: plan.clone(), why, findings, task: tokio::spawn(look(sender)) }
-    }
-}
-
-impl Drop for Search {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// The deletion of keys under way. Dropping it ends it.
-#[derive(Debug)]
-struct Cleanup {
-    progress: mpsc::Receiver<CleanupState>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Cleanup {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// A probe under way, after an attempt's load. Dropping it ends it.
-#[derive(Debug)]
-struct Probing {
-    attempt: u32,
-    result: mpsc::Receiver<Option<Probe>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Probing {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// The watch of a target's sentinels. Dropping it ends it.
-#[derive(Debug)]
-struct Watch {
-    moved: mpsc::Receiver<()>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    findings: Background<Finding>,
 }
 
 impl Shard {
@@ -212,12 +104,11 @@ impl Shard {
             engine_events: None,
             config: None,
             probing: None,
-            probe: None,
             search: None,
             unsettled: 0,
             lookout: Arc::default(),
             cleanup: None,
-            watch: None,
+            sentinels: None,
             topology: None,
             reads: Vec::new(),
             servers: None,
@@ -239,95 +130,26 @@ impl Shard {
             tokio::select! {
                 () = &mut terminated => self.observe(Event::Terminate),
                 Some(call) = calls.recv() => self.answer(call),
-                Some(event) = next(self.engine_events.as_mut()) => self.engine_event(event),
+                Some(event) = heard(self.engine_events.as_mut()) => self.engine_event(event),
                 Some(finding) = next(self.search.as_mut().map(|search| &mut search.findings)) => self.finding(finding),
-                Some(state) = next(self.cleanup.as_mut().map(|cleanup| &mut cleanup.progress)) => {
+                Some(state) = next(self.cleanup.as_mut()) => {
                     if state.done || state.failure.is_some() {
                         info!(removed = state.removed_keys, failure = state.failure, "the keys were deleted");
                         self.cleanup = None;
                     }
                     self.observe(Event::Cleanup(state));
                 }
-                Some(probe) = next(self.probing.as_mut().map(|probing| &mut probing.result)) => self.probed(probe),
-                Some(()) = next(self.watch.as_mut().map(|watch| &mut watch.moved)) => self.search_again(Again::Moved),
+                Some(probe) = next(self.probing.as_mut()) => {
+                    self.probing = None;
+                    self.observe(Event::Probed(probe));
+                }
+                Some(()) = next(self.sentinels.as_mut()) => self.search_again(Again::Moved),
                 () = until(deadline) => {
                     let actions = self.trial.tick(monotonic_nanoseconds());
                     self.perform(actions);
                 }
             }
         }
-    }
-
-    fn answer(&mut self, call: Call) {
-        let now = monotonic_nanoseconds();
-        match call {
-            Call::State(reply) => {
-                self.trial.contact(now);
-                send(reply, self.trial.index(), Ok(self.trial.state()));
-            }
-            Call::Plan(trial, request, reply) => {
-                let accepted = self.trial.plan(now, trial, *request);
-                self.reply_state(reply, Some(trial), accepted);
-            }
-            Call::Start(trial, request, reply) => {
-                let answer = self.trial.start(now, trial, request).map(|(accepted, actions)| {
-                    self.perform(actions);
-                    accepted
-                });
-                send(reply, Some(trial), answer);
-            }
-            Call::Measure(trial, request, reply) => {
-                let accepted = self.trial.measure(now, trial, request);
-                self.reply_state(reply, Some(trial), accepted);
-            }
-            Call::Abort(trial, request, reply) => {
-                let accepted = self.trial.abort(now, trial, request);
-                self.reply_state(reply, Some(trial), accepted);
-            }
-            Call::Snapshot(trial, detail, reply) => {
-                let allowed = self.trial.snapshot(now, trial, detail);
-                let sources = allowed.and_then(|()| {
-                    let engine = self.engine.clone();
-                    let engine = engine.ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))?;
-                    let servers = self.servers.as_ref().map(ServerWatch::view);
-                    Ok(Sources { engine, servers, probing: self.probing.is_some(), probe: self.probe })
-                });
-                send(reply, Some(trial), sources);
-            }
-            Call::Cleanup(request, reply) => {
-                let answer = self.trial.cleanup(now, request).map(|(state, actions)| {
-                    self.perform(actions);
-                    state
-                });
-                send(reply, self.trial.index(), answer);
-            }
-            Call::Drain(request, reply) => {
-                let accepted = self.trial.drain(now, request);
-                let answer = accepted.map(|actions| {
-                    self.perform(actions);
-                    self.trial.state()
-                });
-                let (trial, engines) = (self.trial.index(), self.engines.clone());
-                // Asked again, it waits again, so that no answer comes while a connection is left.
-                tokio::spawn(async move {
-                    engines.wait().await;
-                    send(reply, trial, answer);
-                });
-            }
-            Call::Release(request, reply) => {
-                let accepted = self.trial.release(now, request);
-                self.reply_state(reply, self.trial.index(), accepted);
-            }
-        }
-    }
-
-    /// Does what follows from a call before the state is told.
-    fn reply_state(&mut self, reply: Reply<ShardState>, trial: Option<u32>, accepted: Result<Vec<Action>, Refusal>) {
-        let answer = accepted.map(|actions| {
-            self.perform(actions);
-            self.trial.state()
-        });
-        send(reply, trial, answer);
     }
 
     fn engine_event(&mut self, event: EngineEvent) {
@@ -355,12 +177,9 @@ impl Shard {
             }
             EngineEvent::TopologyStale => return self.search_again(Again::Moved),
             EngineEvent::Unanswered => return self.search_again(Again::Unanswered),
-            EngineEvent::Finished { attempt, aborted } => {
+            EngineEvent::Finished { attempt, .. } => {
                 if let Some(servers) = &self.servers {
                     servers.load_is_over();
-                }
-                if !aborted && self.begin_probe(attempt) {
-                    return;
                 }
                 Event::LoadEnded { attempt }
             }
@@ -396,10 +215,9 @@ impl Shard {
         self.topology = Some(topology.clone());
         info!(nodes = topology.nodes.len(), "the target is as expected");
         if plan.target.topology == Kind::Sentinel {
-            let (sender, moved) = mpsc::channel(1);
             let known = topology.nodes.first().map(|node| node.label.clone()).unwrap_or_default();
-            let task = tokio::spawn(target::watch(plan.clone(), self.settings.mounts.clone(), known, sender));
-            self.watch = Some(Watch { moved, task });
+            let watch = |sender| target::watch(plan.clone(), self.settings.mounts.clone(), known, sender);
+            self.sentinels = Some(Background::begin(tokio::spawn, watch));
         }
         self.reads.clone_from(&found.reads);
         let (sender, events) = mpsc::channel(EVENTS);
@@ -487,7 +305,7 @@ impl Shard {
                 }
                 Action::Preload => self.with_engine(Engine::preload),
                 Action::Start(start) => {
-                    (self.probing, self.probe) = (None, None);
+                    self.probing = None;
                     self.watch_servers(start.start_nanoseconds);
                     self.with_engine(|engine| engine.start(start.start_nanoseconds, start.attempt))
                 }
@@ -497,23 +315,20 @@ impl Shard {
                     }
                     self.with_engine(|engine| engine.measure_from(from))
                 }
-                Action::Stop => {
-                    let done = self.with_engine(Engine::abort);
-                    // The load itself has ended already, and tells nothing more.
-                    if self.probing.is_some() {
-                        self.probed(None);
-                    }
-                    done
+                Action::Stop => self.with_engine(Engine::abort),
+                Action::Probe(instant) => {
+                    self.begin_probe(instant);
+                    Ok(())
                 }
                 Action::Rearm => {
-                    (self.probing, self.probe) = (None, None);
+                    self.probing = None;
                     self.with_engine(Engine::rearm)
                 }
                 Action::Cleanup(plan) => {
-                    let (sender, progress) = mpsc::channel(FINDINGS);
+                    self.probing = None;
                     let mounts = self.settings.mounts.clone();
-                    let task = tokio::spawn(target::clean_up(plan, mounts, sender));
-                    self.cleanup = Some(Cleanup { progress, task });
+                    let deletion = |sender| target::clean_up(plan, mounts, sender);
+                    self.cleanup = Some(Background::begin(tokio::spawn, deletion));
                     Ok(())
                 }
                 Action::Discard => {
@@ -531,28 +346,19 @@ impl Shard {
         }
     }
 
-    /// Begins the probe after the load of `attempt`, if the plan wants one and its instant is not too near.
-    fn begin_probe(&mut self, attempt: u32) -> bool {
-        let start = self.trial.state().accepted.filter(|accepted| accepted.attempt == attempt);
-        let (Some(start), Some(engine), Some(config)) = (start, &self.engine, &self.config) else { return false };
-        let warmup = self.trial.warmup_nanoseconds();
-        let Some(instant) = probe::instant(&config.plan, start.start_nanoseconds, warmup) else { return false };
+    fn begin_probe(&mut self, instant: u64) {
+        let (Some(engine), Some(config)) = (&self.engine, &self.config) else {
+            return self.observe(Event::Probed(None));
+        };
         let topology = self.topology.clone().unwrap_or_else(|| config.topology.clone());
         let config = EngineConfig { topology, ..config.clone() };
-        let (sender, result) = mpsc::channel(1);
         let connections = engine.connections();
-        let task = self.engines.spawn(async move {
-            // Nobody waits any more if the trial was stopped.
+        let probing = |sender: mpsc::Sender<Option<Probe>>| async move {
+            // Nobody waits any more if another trial begins.
             let _ = sender.send(probe::run(config, connections, instant).await).await;
-        });
-        self.probing = Some(Probing { attempt, result, task });
-        true
-    }
-
-    fn probed(&mut self, probe: Option<Probe>) {
-        let Some(probing) = self.probing.take() else { return };
-        self.probe = probe;
-        self.observe(Event::LoadEnded { attempt: probing.attempt });
+        };
+        // Whoever drains waits for its connections too.
+        self.probing = Some(Background::begin(|work| self.engines.spawn(work), probing));
     }
 
     /// All shards are armed and none has begun: what the servers have counted until now is not the load's.
@@ -580,7 +386,8 @@ impl Shard {
             return self.observe(Event::Failed(ShardFailure { reason: FailureReason::Resources, message }));
         }
         let mounts = self.settings.mounts.clone();
-        self.search = Some(Search::begin(plan, None, |sender| target::search(plan.clone(), mounts, sender)));
+        let findings = Background::begin(tokio::spawn, |sender| target::search(plan.clone(), mounts, sender));
+        self.search = Some(Search { plan: plan.clone(), why: None, findings });
     }
 
     /// One look at a time: a stale map that is being replaced already is not looked at again, unless that is more urgent
@@ -595,19 +402,19 @@ impl Shard {
         {
             let (mounts, lookout) = (self.settings.mounts.clone(), self.lookout.clone());
             let look = |sender| target::search_again(plan.clone(), mounts, lookout, known, why, sender);
-            self.search = Some(Search::begin(&plan, Some(why), look));
+            self.search = Some(Search { findings: Background::begin(tokio::spawn, look), plan, why: Some(why) });
         }
     }
 
     fn discard(&mut self) {
         self.search = None;
         self.cleanup = None;
-        self.watch = None;
+        self.sentinels = None;
         self.topology = None;
         self.servers = None;
         self.lookout = Arc::default();
         self.engine_events = None;
-        (self.config, self.probing, self.probe) = (None, None, None);
+        (self.config, self.probing) = (None, None);
         if let Some(engine) = self.engine.take() {
             self.engines.spawn(end(engine));
         }
@@ -648,17 +455,16 @@ async fn end(mut engine: Arc<Engine>) {
     }
 }
 
-fn send<T>(reply: Reply<T>, trial: Option<u32>, body: Result<T, Refusal>) {
-    if let Err(refused) = &body {
-        info!(refusal = %refused, "refused a call");
+async fn next<T: Send + 'static>(background: Option<&mut Background<T>>) -> Option<T> {
+    match background {
+        Some(background) => background.next().await,
+        None => pending().await,
     }
-    // A caller that hung up has no use for the answer.
-    let _ = reply.send(Answered { trial, body });
 }
 
-async fn next<T>(receiver: Option<&mut mpsc::Receiver<T>>) -> Option<T> {
-    match receiver {
-        Some(receiver) => receiver.recv().await,
+async fn heard(events: Option<&mut mpsc::Receiver<EngineEvent>>) -> Option<EngineEvent> {
+    match events {
+        Some(events) => events.recv().await,
         None => pending().await,
     }
 }

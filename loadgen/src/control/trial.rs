@@ -8,7 +8,8 @@ use std::sync::Arc;
 use redisbench_wire::plan::{Preload, ShardPlan};
 use redisbench_wire::{
     AbortRequest, AbortThen, AcceptedStart, CleanupState, Detail, EpochRequest, FailureReason, MeasureRequest,
-    PlanRequest, Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
+    PlanRequest, Preparation, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure, ShardPhase,
+    ShardState, StartRequest,
 };
 
 use super::exit::Exit;
@@ -50,6 +51,8 @@ pub enum Event {
     },
     /// How far the deletion of the keys has come.
     Cleanup(CleanupState),
+    /// The probe is over.
+    Probed(Option<Probe>),
     /// The trial cannot go on.
     Failed(ShardFailure),
     /// The process was asked to end.
@@ -69,6 +72,9 @@ pub enum Action {
     Measure(u64),
     /// End the load now. [`Event::LoadEnded`] follows.
     Stop,
+    /// The same load with half of the connections, from this instant on. [`Event::Probed`] follows. Every other action
+    /// ends it.
+    Probe(u64),
     /// End the load if there is any and drop what was measured; keep the connections.
     Rearm,
     /// Delete this shard's part of the keys. [`Event::Cleanup`] follows. [`Action::Prepare`] ends it.
@@ -132,6 +138,7 @@ pub struct Trial {
     /// It has sent something that may have made keys.
     wrote: bool,
     cleanup: Option<CleanupState>,
+    probe: Option<ProbeState>,
     preparation: Preparation,
     obstacle: Option<Obstacle>,
     last_contact: u64,
@@ -155,6 +162,7 @@ impl Trial {
             preloaded: false,
             wrote: false,
             cleanup: None,
+            probe: None,
             preparation: Preparation::default(),
             obstacle: None,
             last_contact: now,
@@ -197,6 +205,11 @@ impl Trial {
     /// Whether the target matters still: a changed topology is looked at again.
     pub fn wants_target(&self) -> bool {
         matches!(self.phase, Phase::Preparing(_) | Phase::Armed | Phase::Running { .. })
+    }
+
+    /// Whether nothing was sent since the load: what the servers have counted is all the load's.
+    pub fn load_was_last(&self) -> bool {
+        self.probe.is_none() && self.cleanup.is_none()
     }
 
     /// Notes that the conductor was heard. Calls that read do only this.
@@ -284,7 +297,7 @@ impl Trial {
         }
         let accepted = AcceptedStart { attempt, start_nanoseconds };
         self.accepted = Some(accepted);
-        self.measure_after = None;
+        (self.measure_after, self.probe) = (None, None);
         self.wrote = true;
         self.phase = Phase::Running { stopping: false };
         Ok((accepted, vec![Action::Start(accepted)]))
@@ -318,8 +331,7 @@ impl Trial {
         Ok(vec![Action::Measure(from)])
     }
 
-    /// How long the warm-up of the present trial is.
-    pub fn warmup_nanoseconds(&self) -> u64 {
+    fn warmup_nanoseconds(&self) -> u64 {
         let planned = self.plan.as_ref().map_or(0, |(plan, _)| plan.warmup_nanoseconds);
         self.measure_after.unwrap_or(planned)
     }
@@ -368,6 +380,42 @@ impl Trial {
         }
     }
 
+    /// `PUT /v1/trials/{t}/probe`: the same load with half of the connections once, and what came of it.
+    ///
+    /// # Errors
+    /// Refuses a stale epoch, a plan without a probe, any attempt but the one that was measured, keys that are being
+    /// deleted, and an instant that has passed or is further away than a shard may stay armed.
+    pub fn probe(&mut self, now: u64, trial: u32, request: ProbeRequest) -> Result<(ProbeState, Vec<Action>), Refusal> {
+        self.admit(now, request.epoch)?;
+        let plan = self.present(trial)?;
+        let ProbeRequest { attempt, after_nanoseconds, .. } = request;
+        let over = self.phase == (Phase::Finished { measured: true }) && self.cleanup.is_none();
+        let Some(accepted) = self.accepted.filter(|accepted| over && accepted.attempt == attempt) else {
+            return Err(self.wrong_phase(&format!("attempt {attempt} is not what was measured last")));
+        };
+        if plan.measurement.probe_nanoseconds == 0 {
+            return Err(refusal(RefusalCode::Malformed, "the plan allows no probe"));
+        }
+        if let Some(present) = self.probe {
+            return Ok((present, Vec::new()));
+        }
+        let instant = accepted.start_nanoseconds.saturating_add(after_nanoseconds);
+        if instant <= now {
+            let late = now - instant;
+            return Err(refusal(RefusalCode::InstantPassed, format!("the instant passed {late} ns ago")));
+        }
+        let (ahead, limit) = (instant - now, plan.limits.armed_nanoseconds);
+        if ahead > limit {
+            return Err(refusal(
+                RefusalCode::Malformed,
+                format!("the probe is {ahead} ns away, more than the {limit} ns that a shard waits for a start"),
+            ));
+        }
+        let state = ProbeState { after_nanoseconds, over: false, probe: None };
+        self.probe = Some(state);
+        Ok((state, vec![Action::Probe(instant)]))
+    }
+
     /// `PUT /v1/cleanup`: deletes this shard's part of the keys once, and tells how far that is.
     ///
     /// # Errors
@@ -383,6 +431,7 @@ impl Trial {
         if let Some(present) = &self.cleanup {
             return Ok((present.clone(), Vec::new()));
         }
+        self.probe = None;
         let actions = vec![Action::Cleanup(plan.clone())];
         Ok((self.cleanup.insert(CleanupState::default()).clone(), actions))
     }
@@ -461,7 +510,7 @@ impl Trial {
             preload_keys: if self.preloaded { 0 } else { share_of_keys(&plan) },
             ..Preparation::default()
         };
-        self.cleanup = None;
+        (self.cleanup, self.probe) = (None, None);
         self.obstacle = None;
         self.armed_since = None;
         if let Err(message) = plan_check::check(&plan) {

@@ -182,7 +182,6 @@ pub fn merge(
         generator,
         topology,
         servers: None,
-        probe: None,
     })
 }
 
@@ -218,7 +217,6 @@ fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
         generator,
         topology: TopologyReport::default(),
         servers: None,
-        probe: None,
     })
 }
 

@@ -14,7 +14,7 @@ use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, PlanRequest,
-    Refusal, RefusalCode, ShardPhase, ShardState, StartRequest, path,
+    ProbeRequest, ProbeState, Refusal, RefusalCode, ShardPhase, ShardState, StartRequest, path,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -171,6 +171,11 @@ impl Shard {
             assert_eq!(answer.body.check(), Ok(()));
         }
         called
+    }
+
+    pub async fn probe(&self, attempt: u32, after_nanoseconds: u64) -> Called<ProbeState> {
+        let request = ProbeRequest { epoch: 1, attempt, after_nanoseconds };
+        self.call(Method::PUT, &path::probe(self.trial), &request).await
     }
 
     pub async fn abort(&self, then: AbortThen) -> Called<ShardState> {

@@ -4,8 +4,9 @@ use redisbench_wire::plan::{Bound, Preload, ShardPlan, Transaction};
 use redisbench_wire::snapshot::{ServerCommands, Snapshot};
 use redisbench_wire::{Detail, ShardPhase};
 
-use crate::client::Shard;
+use crate::client::{Shard, eventually};
 use crate::plans::{SECOND, authenticated, clustered, operation, plan};
+use crate::support::load::open_loop;
 use crate::support::{RedisCluster, RedisServer};
 
 fn asking(mut plan: ShardPlan) -> ShardPlan {
@@ -153,17 +154,51 @@ async fn nobody_is_asked_without_being_told_to() {
 }
 
 #[tokio::test]
-async fn the_probe_is_in_no_number_and_the_server_counts_it() {
+async fn a_probe_is_in_no_number_and_no_count_of_the_servers() {
     let server = RedisServer::start(&[]);
     let mut plan = asking(plan(&server.endpoint()));
     plan.bound = Bound::Duration { nanoseconds: SECOND };
     plan.measurement.probe_nanoseconds = SECOND;
-    let snapshot = run(&plan).await;
-    let probe = snapshot.probe.unwrap();
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    let snapshot = measured(&shard).await;
+    let begin = shard.clock().await + SECOND;
+    let after = begin - snapshot.window.start_nanoseconds;
+    let asked = shard.probe(1, after).await.unwrap().body;
+    assert_eq!((asked.after_nanoseconds, asked.over, asked.probe), (after, false, None));
+    let state = eventually("the probe is over", async || {
+        // Asked for again, the first instant stands.
+        Some(shard.probe(1, after + SECOND).await.unwrap().body).filter(|state| state.over)
+    });
+    let probe = state.await.probe.unwrap();
     assert_eq!((probe.of_room, probe.room), (16, 8));
     assert!(probe.succeeded > 0 && probe.mean_nanoseconds > 0, "{probe:?}");
     assert!(probe.tally.succeeded > probe.succeeded, "its warm-up counts apart: {probe:?}");
     assert_eq!(probe.nanoseconds, SECOND);
-    let both = snapshot.total.succeeded + snapshot.warmup.succeeded;
-    assert_eq!(executed(&snapshot).calls, both + probe.tally.succeeded);
+    // A conductor that takes over now asks for everything again.
+    let again = shard.snapshot(Detail::Full).await.unwrap().body;
+    assert_eq!((again.total, executed(&again)), (snapshot.total, executed(&snapshot)));
+    assert_eq!(executed(&again).calls, snapshot.total.succeeded + snapshot.warmup.succeeded);
+    shard.drain(1).await.unwrap();
+    let clients: String = server.ask(&["CLIENT", "LIST"]);
+    assert_eq!(clients.lines().count(), 1, "the probe's connections are closed: {clients}");
+}
+
+#[tokio::test]
+async fn a_probe_of_an_open_loop_has_no_schedule() {
+    let server = RedisServer::start(&[]);
+    let mut plan = plan(&server.endpoint());
+    plan.load = open_loop(1_000);
+    plan.bound = Bound::Duration { nanoseconds: SECOND };
+    plan.measurement.probe_nanoseconds = SECOND;
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    let snapshot = measured(&shard).await;
+    let after = shard.clock().await + SECOND - snapshot.window.start_nanoseconds;
+    let state = eventually("the probe is over", async || {
+        Some(shard.probe(1, after).await.unwrap().body).filter(|state| state.over)
+    });
+    let probe = state.await.probe.unwrap();
+    assert!(probe.succeeded > 2_000, "as many as go through: {probe:?}");
+    assert_eq!((probe.tally.unsent, probe.tally.errors), (0, 0));
 }

@@ -221,6 +221,7 @@ impl Performer<'_> {
             attempts,
             thresholds: spec.thresholds.clone(),
             standings: self.standings(trial.index, resume),
+            probe: (spec.measurement.probe_nanoseconds > 0).then(|| Arc::new(spec.clone())),
             wall_clock: shared.surroundings.wall_clock.clone(),
         };
         let (index, of, run) = (trial.index, trial.of, self.run.clone());

@@ -17,7 +17,7 @@ pub struct Verdict {
     pub limited_by: LimitedBy,
     /// Which part of it: of `Target` the node's id and `MainThread`, as `redis:6379/MainThread`, the id alone if that server was
     /// full in another way, or `Path` for what is before the servers, or keeps them from working without their knowing; of
-    /// `GeneratorNetwork` `Uplink` or `Downlink`.
+    /// `GeneratorNetwork` `Uplink` or `Downlink`; of `Unknown` `Path` if it may be either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 300))]
     pub component: Option<String>,

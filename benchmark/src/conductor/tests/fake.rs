@@ -9,7 +9,8 @@ use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
 use redisbench_wire::{
     AbortRequest, AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest,
-    PlanRequest, Preparation, Refusal, RefusalCode, ShardFailure, ShardPhase, ShardState, StartRequest,
+    PlanRequest, Preparation, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure, ShardPhase,
+    ShardState, StartRequest,
 };
 use tokio::time::{Instant, sleep};
 
@@ -32,6 +33,10 @@ pub struct FakeShard {
     pub deaf_to_measuring: Option<Duration>,
     /// When it begins to measure after its start, if that was ordered.
     pub measures_after: Option<u64>,
+    /// When it was to begin a probe after its start, if that was asked for.
+    pub probed_after: Option<u64>,
+    /// What it says came of that.
+    pub probe: Option<Probe>,
     /// From the plan until it is armed; none is never.
     pub arms_after: Option<Duration>,
     /// What it says it waits for until it is armed.
@@ -80,6 +85,8 @@ impl FakeShard {
             deaf_to_aborts: false,
             deaf_to_measuring: None,
             measures_after: None,
+            probed_after: None,
+            probe: None,
             arms_after: Some(Duration::from_secs(1)),
             waiting_for: None,
             preloads_per_second: 0,
@@ -226,7 +233,6 @@ pub fn bare_snapshot(shard: u32, attempt: u32, sequence: u64) -> Snapshot {
         generator: Generator::default(),
         topology: redisbench_wire::topology::TopologyReport::default(),
         servers: None,
-        probe: None,
     }
 }
 
@@ -369,6 +375,23 @@ impl ShardCalls for FakeShards {
             }
             shard.measures_after = Some(request.after_nanoseconds);
             Ok(shard.state(now))
+        })
+        .await
+    }
+
+    async fn probe(&self, endpoint: &Endpoint, _: u32, request: &ProbeRequest) -> Result<ProbeState, CallError> {
+        self.call(endpoint, |shard, now| {
+            shard.take_epoch(request.epoch)?;
+            let accepted = shard.accepted.filter(|accepted| accepted.attempt == request.attempt);
+            let Some(accepted) = accepted.filter(|_| shard.phase(now) == ShardPhase::Finished) else {
+                return Err(refused(RefusalCode::WrongPhase));
+            };
+            let asked = *shard.probed_after.get_or_insert(request.after_nanoseconds);
+            let (plan, _) = shard.plan.as_ref().unwrap();
+            let measured = plan.measurement.probe_nanoseconds;
+            let end = accepted.start_nanoseconds + asked + Probe::WARMUP_NANOSECONDS + measured;
+            let over = now >= end;
+            Ok(ProbeState { after_nanoseconds: asked, over, probe: shard.probe.filter(|_| over) })
         })
         .await
     }

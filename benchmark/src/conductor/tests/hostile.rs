@@ -12,7 +12,8 @@ use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, Answer, CleanupState, ClockReading, Detail, EpochRequest, FailureReason,
-    MeasureRequest, PlanRequest, Preparation, ShardFailure, ShardPhase, ShardState, StartRequest,
+    MeasureRequest, PlanRequest, Preparation, ProbeRequest, ProbeState, ShardFailure, ShardPhase, ShardState,
+    StartRequest,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 
 use super::fake::{FakeShards, RATE};
 use super::https::RUN;
-use super::{MEASURED, Rig, https, plan};
+use super::{MEASURED, https, plan, probing};
 use crate::api::{self, RedisBenchmark, RedisBenchmarkStatus};
 use crate::conductor::client::ShardClient;
 use crate::conductor::shards::{Shard, Standing};
@@ -196,6 +197,10 @@ impl ShardCalls for Liar {
         self.answer(shard, self.shards.measure(shard, trial, request).await)
     }
 
+    async fn probe(&self, shard: &Endpoint, trial: u32, request: &ProbeRequest) -> Result<ProbeState, CallError> {
+        self.answer(shard, self.shards.probe(shard, trial, request).await)
+    }
+
     async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {
         self.answer(shard, self.shards.snapshot(shard, trial, detail).await)
     }
@@ -222,7 +227,7 @@ fn run(bytes: &[u8]) {
     let seed = bytes.iter().fold(7_u64, |seed, byte| seed.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let rig = Rig::new(2);
+        let rig = probing::rig(2);
         let liar = Arc::new(Liar { shards: Arc::clone(&rig.shards), random: Mutex::new(Random::new(seed)) });
         let began = Instant::now();
         let outcome = conduct(

@@ -6,6 +6,7 @@ mod fake;
 mod hostile;
 mod hostile_server;
 mod https;
+mod probing;
 mod running;
 mod settling;
 mod simulation;
@@ -131,6 +132,7 @@ impl Rig {
                 attempts: 0,
                 thresholds: Vec::new(),
                 standings: Vec::new(),
+                probe: None,
                 wall_clock: WallClock::default(),
             },
             shards,

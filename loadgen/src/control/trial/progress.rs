@@ -1,7 +1,7 @@
 //! What follows from what happens by itself: progress of the target and the engine, and the passing of limits.
 
-use redisbench_wire::ShardFailure;
 use redisbench_wire::plan::Preload;
+use redisbench_wire::{ProbeState, ShardFailure};
 
 use super::{Action, Event, Obstacle, Phase, Step, Trial, share_of_keys};
 use crate::control::exit::Exit;
@@ -46,6 +46,9 @@ impl Trial {
                 self.settle(now);
             }
             (Event::Cleanup(state), _) => self.cleanup = self.cleanup.take().map(|_| state),
+            (Event::Probed(probe), _) => {
+                self.probe = self.probe.map(|state| ProbeState { over: true, probe, ..state });
+            }
             (Event::LoadEnded { attempt }, Phase::Running { .. })
                 if self.accepted.is_some_and(|accepted| accepted.attempt == attempt) =>
             {

@@ -1,0 +1,114 @@
+//! After a trial whose own numbers do not tell its limit: the same load with half of the connections, on all shards at one
+//! instant. What it came to is evidence for the verdict; without it nothing else is lost.
+
+use std::time::Duration;
+
+use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::{Probe, ProbeRequest, ProbeState};
+use tokio::time::{Instant, sleep_until};
+
+use super::barrier::{ACKNOWLEDGE_BEFORE, lead};
+use super::clock::nanoseconds;
+use super::drive::{Conductor, Stop};
+use super::shards::Standing;
+use super::{Ending, Journal, ShardCalls};
+use crate::merge::merge;
+use crate::verdict;
+
+/// For the last requests' end, and for the shards to add it up.
+const AFTERWARDS: Duration = Duration::from_secs(3);
+/// Between two rounds of asking what came of it.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+impl<C: ShardCalls, J: Journal> Conductor<C, J> {
+    /// Probes, if nothing else can tell what the limit was.
+    pub async fn look_closer(&mut self) -> Result<(), Stop> {
+        let (true, Some(start_at)) = (self.needs_probe(), self.start_at) else { return Ok(()) };
+        let plan = &self.shards[0].plan;
+        let length = Duration::from_nanos(Probe::WARMUP_NANOSECONDS + plan.measurement.probe_nanoseconds);
+        let patience = Duration::from_nanos(plan.timeouts.request_nanoseconds) + AFTERWARDS;
+        let round_trip = self.clock_uncertainty.unwrap_or_default() * 2;
+        let from = self.clock.now().saturating_add(nanoseconds(lead(round_trip, self.shards.len()) + connecting(plan)));
+        let request = ProbeRequest {
+            epoch: self.config.epoch,
+            attempt: self.attempt,
+            after_nanoseconds: u64::try_from(from.saturating_sub(start_at)).unwrap_or(0),
+        };
+        let instant = self.clock.instant(from);
+        tracing::info!(attempt = self.attempt, "half of the connections are to tell what the limit was");
+        match self.probed(request, instant - ACKNOWLEDGE_BEFORE, instant + length, patience).await? {
+            Ok(probes) => self.probes = probes,
+            Err(why) => tracing::info!(why, "there is no probe of this trial"),
+        }
+        Ok(())
+    }
+
+    /// Whether the result can be probed, and says of itself that it does not know.
+    fn needs_probe(&mut self) -> bool {
+        let finished = |standing: &Standing| *standing == Standing::Finished;
+        let probed = |plan: &ShardPlan| plan.measurement.probe_nanoseconds > 0;
+        let can = self.shards.iter().all(|shard| finished(&shard.standing) && probed(&shard.plan));
+        let Some(spec) = self.config.probe.clone().filter(|_| can) else { return false };
+        let plans: Vec<_> = self.shards.iter().map(|shard| shard.plan.clone()).collect();
+        let outcome = self.outcome(Ending::Completed);
+        let merged = merge(&plans, &outcome).ok().flatten();
+        let needs = merged.is_some_and(|merged| verdict::needs_probe(&spec, &outcome, &merged));
+        for (shard, outcome) in self.shards.iter_mut().zip(outcome.shards) {
+            shard.snapshot = outcome.snapshot;
+        }
+        needs
+    }
+
+    /// Orders the probe, which is over at `end`, and asks what came of it on every shard.
+    async fn probed(
+        &self,
+        request: ProbeRequest,
+        ordered: Instant,
+        end: Instant,
+        patience: Duration,
+    ) -> Result<Result<Vec<Probe>, String>, Stop> {
+        let ask = |until| {
+            self.tell(&Standing::Finished, until, move |calls, endpoint, trial| async move {
+                calls.probe(&endpoint, trial, &request).await
+            })
+        };
+        if let Err(why) = ask(ordered).await? {
+            return Ok(Err(why));
+        }
+        let until = end + patience;
+        let mut asked_again = end;
+        loop {
+            sleep_until(asked_again).await;
+            let states = match ask(until).await? {
+                Ok(states) => states,
+                Err(why) => return Ok(Err(why)),
+            };
+            if states.iter().all(|state| state.over) {
+                return Ok(agreed(&states, request.after_nanoseconds));
+            }
+            asked_again = Instant::now() + ASK_AGAIN_AFTER;
+            if asked_again >= until {
+                return Ok(Err("it did not end in time".to_owned()));
+            }
+        }
+    }
+}
+
+/// What all made of it, if all began together.
+fn agreed(states: &[ProbeState], after_nanoseconds: u64) -> Result<Vec<Probe>, String> {
+    let probe = |state: &ProbeState| {
+        if state.after_nanoseconds != after_nanoseconds {
+            return Err("a shard had been told another instant".to_owned());
+        }
+        let probe = state.probe.ok_or_else(|| "a shard could not run it as it should".to_owned())?;
+        probe.check().map(|()| probe)
+    };
+    states.iter().map(probe).collect()
+}
+
+/// How long a shard takes to make half of its connections, if their rate is limited.
+fn connecting(plan: &ShardPlan) -> Duration {
+    let rate = plan.connect_rate.map_or(0, u64::from);
+    let millis = (u64::from(plan.connections / 2) * 1_000).checked_div(rate).unwrap_or(0);
+    Duration::from_millis(millis)
+}

@@ -1,0 +1,71 @@
+//! One thing that all shards have to hear in time.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
+use super::shards::Standing;
+use super::start::RETRY_AFTER;
+use super::{CallError, Endpoint, Journal, ShardCalls};
+
+impl<C: ShardCalls, J: Journal> Conductor<C, J> {
+    /// Makes `call`, which repeated is harmless, to every shard that stands so, until each has answered; in their order. If one does not
+    /// before `until`, or refuses, says why.
+    pub async fn tell<T, F>(
+        &self,
+        standing: &Standing,
+        until: Instant,
+        call: impl Fn(Arc<C>, Endpoint, u32) -> F,
+    ) -> Result<Result<Vec<T>, String>, Stop>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        let (call, trial) = (&call, self.trial);
+        let told = self.shards.iter().filter(|shard| shard.standing == *standing).map(|shard| async move {
+            let Some(endpoint) = &shard.endpoint else {
+                return Ok(Err(format!("shard {}: it is not there any more", shard.index())));
+            };
+            let told = insist(until, || call(Arc::clone(&self.calls), endpoint.clone(), trial)).await;
+            match told {
+                Err(Some(error)) if error.is_stale_epoch() => Err(Stop::Superseded),
+                Ok(answer) => Ok(Ok(answer)),
+                Err(Some(error)) => Ok(Err(format!("shard {}: {error}", shard.index()))),
+                Err(None) => Ok(Err(format!("shard {}: it did not answer in time", shard.index()))),
+            }
+        });
+        let told: Vec<_> = told.collect();
+        let mut answers = Vec::with_capacity(told.len());
+        let mut told = stream::iter(told).buffered(CALLS_IN_FLIGHT);
+        while let Some(answer) = told.next().await {
+            // One is enough: the others need not be waited for.
+            match answer? {
+                Ok(answer) => answers.push(answer),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        Ok(Ok(answers))
+    }
+}
+
+/// Calls one shard until it has answered; its last trouble if it has not.
+async fn insist<T, F>(until: Instant, call: impl Fn() -> F) -> Result<T, Option<CallError>>
+where
+    F: Future<Output = Result<T, CallError>>,
+{
+    let mut last = None;
+    loop {
+        match timeout_at(until, call()).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error @ CallError::Refused(_))) => return Err(Some(error)),
+            Ok(Err(error)) => last = Some(error),
+            Err(_) => return Err(last),
+        }
+        if Instant::now() + RETRY_AFTER >= until {
+            return Err(last);
+        }
+        sleep(RETRY_AFTER).await;
+    }
+}

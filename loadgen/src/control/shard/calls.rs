@@ -1,0 +1,152 @@
+//! The calls of a conductor, and who answers them.
+
+use std::sync::Arc;
+
+use redisbench_wire::{
+    AbortRequest, AcceptedStart, CleanupState, Detail, EpochRequest, MeasureRequest, PlanRequest, ProbeRequest,
+    ProbeState, Refusal, RefusalCode, ShardState, StartRequest,
+};
+use tokio::sync::oneshot;
+use tracing::info;
+
+use super::Shard;
+use crate::control::trial::{Action, refusal};
+use crate::engine::{Engine, monotonic_nanoseconds};
+use crate::target::{ServerView, ServerWatch};
+
+/// An answer and the trial that it speaks of.
+#[derive(Debug)]
+pub struct Answered<T> {
+    /// The trial that was asked for, else the present one.
+    pub trial: Option<u32>,
+    /// The answer itself.
+    pub body: T,
+}
+
+/// Where the answer to a call goes.
+pub type Reply<T> = oneshot::Sender<Answered<Result<T, Refusal>>>;
+
+/// Who knows what a snapshot tells.
+#[derive(Debug)]
+pub struct Sources {
+    /// What was measured.
+    pub engine: Arc<Engine>,
+    /// What the target's servers said, if they are asked.
+    pub servers: Option<ServerView>,
+    /// Nothing but the load was sent until now, so that what servers have counted is the load's.
+    pub load_was_last: bool,
+}
+
+/// A call of a conductor that presented the credential.
+#[derive(Debug)]
+pub enum Call {
+    /// `GET /v1/state`.
+    State(Reply<ShardState>),
+    /// `PUT /v1/trials/{t}`.
+    Plan(u32, Box<PlanRequest>, Reply<ShardState>),
+    /// `PUT /v1/trials/{t}/start`.
+    Start(u32, StartRequest, Reply<AcceptedStart>),
+    /// `PUT /v1/trials/{t}/measure`.
+    Measure(u32, MeasureRequest, Reply<ShardState>),
+    /// `PUT /v1/trials/{t}/probe`.
+    Probe(u32, ProbeRequest, Reply<ProbeState>),
+    /// `PUT /v1/trials/{t}/abort`.
+    Abort(u32, AbortRequest, Reply<ShardState>),
+    /// `GET /v1/trials/{t}/snapshot`: whom to ask, so that encoding holds up no other call.
+    Snapshot(u32, Detail, Reply<Sources>),
+    /// `PUT /v1/cleanup`.
+    Cleanup(EpochRequest, Reply<CleanupState>),
+    /// `PUT /v1/drain`.
+    Drain(EpochRequest, Reply<ShardState>),
+    /// `PUT /v1/release`.
+    Release(EpochRequest, Reply<ShardState>),
+}
+
+impl Shard {
+    pub(super) fn answer(&mut self, call: Call) {
+        let now = monotonic_nanoseconds();
+        match call {
+            Call::State(reply) => {
+                self.trial.contact(now);
+                send(reply, self.trial.index(), Ok(self.trial.state()));
+            }
+            Call::Plan(trial, request, reply) => {
+                let accepted = self.trial.plan(now, trial, *request);
+                self.reply_state(reply, Some(trial), accepted);
+            }
+            Call::Start(trial, request, reply) => {
+                let answer = self.trial.start(now, trial, request).map(|(accepted, actions)| {
+                    self.perform(actions);
+                    accepted
+                });
+                send(reply, Some(trial), answer);
+            }
+            Call::Measure(trial, request, reply) => {
+                let accepted = self.trial.measure(now, trial, request);
+                self.reply_state(reply, Some(trial), accepted);
+            }
+            Call::Abort(trial, request, reply) => {
+                let accepted = self.trial.abort(now, trial, request);
+                self.reply_state(reply, Some(trial), accepted);
+            }
+            Call::Snapshot(trial, detail, reply) => {
+                let allowed = self.trial.snapshot(now, trial, detail);
+                let sources = allowed.and_then(|()| {
+                    let engine = self.engine.clone();
+                    let engine = engine.ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))?;
+                    let servers = self.servers.as_ref().map(ServerWatch::view);
+                    Ok(Sources { engine, servers, load_was_last: self.trial.load_was_last() })
+                });
+                send(reply, Some(trial), sources);
+            }
+            Call::Probe(trial, request, reply) => {
+                let answer = self.trial.probe(now, trial, request).map(|(state, actions)| {
+                    self.perform(actions);
+                    state
+                });
+                send(reply, Some(trial), answer);
+            }
+            Call::Cleanup(request, reply) => {
+                let answer = self.trial.cleanup(now, request).map(|(state, actions)| {
+                    self.perform(actions);
+                    state
+                });
+                send(reply, self.trial.index(), answer);
+            }
+            Call::Drain(request, reply) => {
+                let accepted = self.trial.drain(now, request);
+                let answer = accepted.map(|actions| {
+                    self.perform(actions);
+                    self.trial.state()
+                });
+                let (trial, engines) = (self.trial.index(), self.engines.clone());
+                // Asked again, it waits again, so that no answer comes while a connection is left.
+                tokio::spawn(async move {
+                    engines.wait().await;
+                    send(reply, trial, answer);
+                });
+            }
+            Call::Release(request, reply) => {
+                let accepted = self.trial.release(now, request);
+                self.reply_state(reply, self.trial.index(), accepted);
+            }
+        }
+    }
+
+    /// Does what follows from a call before the state is told.
+    fn reply_state(&mut self, reply: Reply<ShardState>, trial: Option<u32>, accepted: Result<Vec<Action>, Refusal>) {
+        let answer = accepted.map(|actions| {
+            self.perform(actions);
+            self.trial.state()
+        });
+        send(reply, trial, answer);
+    }
+}
+
+fn send<T>(reply: Reply<T>, trial: Option<u32>, body: Result<T, Refusal>) {
+    if let Err(refused) = &body {
+        info!(refusal = %refused, "refused a call");
+    }
+    // A caller that hung up has no use for the answer.
+    let _ = reply.send(Answered { trial, body });
+}
