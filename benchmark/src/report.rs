@@ -43,5 +43,5 @@ pub fn trial(index: u32, of: u32, attempt: u32, start_at_unix_nanoseconds: Optio
     let start_at = start_at_unix_nanoseconds
         .and_then(|nanoseconds| Timestamp::from_microsecond(i64::try_from(nanoseconds / 1_000).ok()?).ok())
         .map(MicroTime);
-    TrialStatus { index, of: of.max(1), attempt, start_at }
+    TrialStatus { index, of: of.max(1), attempt, start_at, setting: None }
 }

@@ -21,6 +21,7 @@ use redisbench_benchmark::conductor::{
     conduct, release,
 };
 use redisbench_benchmark::credential::RunCredential;
+use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::{Finished, Subject};
 use redisbench_wire::plan::Topology;
 use tokio::sync::watch;
@@ -161,7 +162,7 @@ async fn measure(
         };
         let presence = shards.presence();
         let (outcome, aborted) =
-            follow(&mut benchmark, config, Arc::clone(&calls), presence, interrupts, display).await;
+            follow(&mut benchmark, &order.plan, config, Arc::clone(&calls), presence, interrupts, display).await;
         outcome.unacknowledged().for_each(|shard| shards.stop_one(shard.shard));
         let finished = Finished::of_trial(order.name(), &trial, &plans, &outcome)?;
         let lines = benchmark.status.as_ref().map_or(&[][..], |status| &status.trials);
@@ -200,6 +201,7 @@ async fn measure(
 /// Conducts one trial, and shows how it goes. Says whether an abort was asked for.
 async fn follow(
     benchmark: &mut RedisBenchmark,
+    plan: &Plan,
     config: ConductorConfig,
     calls: Arc<ShardClient>,
     presence: watch::Receiver<Vec<ShardPresence>>,
@@ -223,12 +225,13 @@ async fn follow(
                 order.send_replace(Control { abort: true });
             }
         }
-        show(benchmark, shards, &progress.borrow_and_update(), &presence.borrow(), display);
+        show(benchmark, plan, shards, &progress.borrow_and_update(), &presence.borrow(), display);
     }
 }
 
 fn show(
     benchmark: &mut RedisBenchmark,
+    plan: &Plan,
     shards: u32,
     progress: &Progress,
     presence: &[ShardPresence],
@@ -237,6 +240,7 @@ fn show(
     let now = Timestamp::now();
     let mut status = benchmark.status.take().unwrap_or_default();
     subject(benchmark, shards, now).running(&mut status, progress, presence);
+    plan.name_present(&mut status);
     benchmark.status = Some(status);
     display.show(benchmark, now);
 }

@@ -1,6 +1,7 @@
 //! Live progress on standard error: a bar on a terminal, else a line now and then. Works from the object alone, so that
 //! `local` and `run` show the same.
 
+use std::borrow::Cow;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -14,6 +15,9 @@ use redisbench_benchmark::report::conditions::{condition, find};
 
 /// Between two lines where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Of what sets a trial apart: the line has more to say.
+const SETTING_BYTES: usize = 48;
 
 /// Shows how a benchmark comes along.
 #[derive(Debug)]
@@ -84,7 +88,11 @@ impl Display {
 fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> String {
     let mut parts = vec![format!("{:?}", status.phase)];
     let several = status.trial.as_ref().filter(|trial| trial.of > 1 && !status.phase.is_terminal());
-    parts.extend(several.map(|trial| people::place(trial.index, spec.search.is_none().then_some(trial.of))));
+    parts.extend(several.map(|trial| {
+        let place = people::place(trial.index, spec.search.is_none().then_some(trial.of));
+        let setting = trial.setting.iter().map(|setting| people::shorten(setting, SETTING_BYTES));
+        std::iter::once(Cow::from(place)).chain(setting).collect::<Vec<_>>().join(": ")
+    }));
     let progress = status.progress.unwrap_or_default();
     match status.phase {
         Phase::Running => {
@@ -164,7 +172,7 @@ spec:
         let start_at = Some(serde_json::from_value(serde_json::json!("1970-01-01T00:01:40.000000Z")).unwrap());
         RedisBenchmarkStatus {
             phase: Phase::Running,
-            trial: Some(TrialStatus { index: 0, of: 1, attempt: 1, start_at }),
+            trial: Some(TrialStatus { index: 0, of: 1, attempt: 1, start_at, setting: None }),
             progress: Some(Progress { percent: 30, achieved_per_second: 5000, p99_nanoseconds: Some(1_450_000) }),
             summary: Some(Summary { errors: Some("0 (0 %)".to_owned()), ..Summary::default() }),
             shards: Some(ShardCounts { desired: 2, running: 2, ..ShardCounts::default() }),
@@ -181,6 +189,18 @@ spec:
         assert_eq!(
             line(&spec, &status, at(102)),
             "Running   2s, warming up   5.00k/s   p99 1.45 ms   errors 0 (0 %)   1 of 2 shards lost"
+        );
+    }
+
+    #[test]
+    fn a_trial_of_several_says_what_it_is_of() {
+        let spec = parse(MANIFEST).unwrap().benchmark.spec;
+        let mut status = running();
+        let trial = status.trial.as_mut().unwrap();
+        (trial.index, trial.of, trial.setting) = (1, 12, Some("load.connections=64, repeat 2".to_owned()));
+        assert_eq!(
+            line(&spec, &status, at(120)),
+            "Running   trial 2 of 12: load.connections=64, repeat 2   20s of 1m05s   5.00k/s   p99 1.45 ms   errors 0 (0 %)"
         );
     }
 

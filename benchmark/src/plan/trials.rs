@@ -10,12 +10,15 @@ use super::cells::{self, Cell, Complaints, Turn};
 use super::search::{SearchPlan, SearchTrial};
 use super::{plans_of, preset, shard_plan};
 use crate::api::status::TrialLine;
-use crate::api::{Problem, RedisBenchmarkSpec, Validated, validate};
+use crate::api::{Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, validate};
 use crate::people;
 use crate::report::Finished;
 
 /// The most trials of a benchmark. Its status has a line for each, and must fit into what the API server keeps.
 pub const MOST_TRIALS: u64 = 250;
+
+/// The most of what sets a trial apart, in a status.
+const SETTING_BYTES: usize = 256;
 
 /// All trials of a benchmark, in the order in which they run.
 #[derive(Clone, Debug, PartialEq)]
@@ -213,6 +216,13 @@ impl Plan {
         follows.then(|| search.next(&before)).flatten().map(|next| step(index, next, *interval))
     }
 
+    /// Has `status` say what its present trial is among several.
+    pub fn name_present(&self, status: &mut RedisBenchmarkStatus) {
+        let Some(present) = status.trial.as_mut().filter(|present| present.of > 1) else { return };
+        let trial = self.trial(present.index, &status.trials);
+        present.setting = trial.map(|trial| trial.setting()).filter(|setting| !setting.is_empty());
+    }
+
     /// The trial that comes after `finished`, which is over as planned, and after those of `lines`; none if it was the last.
     pub fn following(&self, lines: &[TrialLine], finished: &Finished) -> Option<Trial> {
         let index =
@@ -256,6 +266,13 @@ impl Trial {
     /// The plans of its shards in the run `run`, in the order of their indices.
     pub fn plans(&self, run: &str) -> Vec<ShardPlan> {
         plans_of(&self.spec, run, self.index)
+    }
+
+    /// What sets it apart from the others, for people, such as `get, load.connections=8, repeat 2`.
+    fn setting(&self) -> String {
+        let rate = self.search.as_ref().map(|search| people::exact_rate(search.rate));
+        let setting = rate.into_iter().chain(self.kind.parts()).collect::<Vec<_>>().join(", ");
+        people::shorten(&setting, SETTING_BYTES).into_owned()
     }
 
     /// What it is, for people, such as `trial 2 of 10, get`; empty for an only one.

@@ -1,6 +1,6 @@
 //! What kept the throughput from being higher. Where the evidence does not decide, nothing is named.
 
-use super::{generator, network, probe, rate_is_met, servers};
+use super::{generator, network, probe, rate_is_met, servers, steadiness};
 use crate::api::Validated;
 use crate::api::status::LimitedBy;
 use crate::conductor::Outcome;
@@ -24,7 +24,9 @@ pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) 
         || servers::full(merged).is_some()
         || network::full(spec, outcome).is_some()
         || generator::is_limit(outcome);
-    !told && merged.pace.mean > 0
+    // What comes after a load that drifted cannot be compared with its mean.
+    let steady = steadiness::unsteady(spec, merged).is_none();
+    !told && steady && merged.pace.mean > 0
 }
 
 /// What was at its end, whether or not the rate was met: near its end a server answers late before it answers less.

@@ -282,4 +282,7 @@ fn what_the_trial_tells_needs_no_probe() {
     let met = spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 2000}, "duration": "10s"}));
     assert!(!needs(&met, &with(vec![busy(2_000)])), "the rate was met");
     assert!(!needs(&closed(), &outcome(vec![snapshot(0, &[])])), "nothing came through");
+    let mut rising = with(vec![busy(2_000)]);
+    rising.shards[0].snapshot.as_mut().unwrap().series.completed = (0..100).map(|point| 100 + 2 * point).collect();
+    assert!(!needs(&closed(), &rising), "there is no one throughput");
 }

@@ -199,6 +199,9 @@ pub fn decide(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Dec
         under_way(subject, observed, now)
     };
     decision.status.observed_generation = subject.generation;
+    if let Some(plan) = subject.plan.filter(|_| !decision.status.phase.is_terminal()) {
+        plan.name_present(&mut decision.status);
+    }
     if let (Some((why, message)), false) = (&observed.failure, decision.status.phase.is_terminal()) {
         // From what was reported last: its transition time stays while the obstacle does.
         let is_stalled = |condition: &Condition| condition.type_ == condition::STALLED;

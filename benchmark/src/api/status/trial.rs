@@ -21,6 +21,11 @@ pub struct TrialStatus {
     /// The start instant: when all shards begin together. Not set before it is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<MicroTime>,
+    /// What sets it apart from the others of several, for people: its target, preset, swept fields and repeat, or a search's
+    /// rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub setting: Option<String>,
 }
 
 /// A trial that is over.

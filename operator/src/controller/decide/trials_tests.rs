@@ -124,7 +124,8 @@ fn a_trial_that_is_over_is_kept_before_the_next_begins() {
 #[test]
 fn a_trial_is_over_once() {
     // The task of trial 0 is still there, and the status says that it is over.
-    let waits = in_trial(1, &json!({"phase": "Preparing", "trial": {"index": 1, "of": 3, "attempt": 0}}));
+    let waits =
+        in_trial(1, &json!({"phase": "Preparing", "trial": {"index": 1, "of": 3, "attempt": 0, "setting": "get"}}));
     let decision = decide_on(&of_presets(&json!({})), &waits, &over(0, Ending::Completed, VerdictValue::Valid));
     assert_eq!(decision.status.trials, waits.trials);
     assert!(decision.before.is_empty());
@@ -226,6 +227,18 @@ fn an_operator_that_makes_other_trials_of_the_spec_fails_the_run() {
     assert!(!decision.status.phase.is_terminal());
 }
 
+#[test]
+fn the_status_says_which_trial_it_is_in() {
+    let setting = |decision: Decision| decision.status.trial.and_then(|trial| trial.setting);
+    let mut running = idle();
+    let progress = Progress { stage: ConductStage::Running, trial: 1, of: 3, attempt: 1, ..Progress::default() };
+    running.conduct = Some(ConductView::Running(Box::new(progress)));
+    let status = in_trial(1, &json!({"phase": "Running"}));
+    assert_eq!(setting(decide_on(&of_presets(&json!({})), &status, &running)).as_deref(), Some("get"));
+    let over = over(1, Ending::Completed, VerdictValue::Valid);
+    assert_eq!(setting(decide_on(&of_presets(&json!({})), &in_trial(1, &json!({})), &over)).as_deref(), Some("incr"));
+}
+
 /// Three repeats of one trial.
 fn of_repeats() -> RedisBenchmark {
     benchmark(json!({"spec": {"repeats": {"count": 3}}}))
@@ -245,6 +258,7 @@ fn last_repeat() -> (RedisBenchmarkStatus, Observed) {
         2,
         &json!({
             "planHash": compile(&of_repeats().spec, "cart").unwrap().hash(),
+            "trial": {"index": 2, "of": 3, "attempt": 1, "setting": "repeat 3", "startAt": "2026-01-01T00:59:00.000000Z"},
             "trials": [line(0), line(1)],
             "artifacts": [artifact(0), artifact(1)],
         }),
