@@ -43,6 +43,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         overflow(merged),
         generator::cpu(outcome),
         generator::late(outcome, merged),
+        generator::unread(outcome, merged),
         steadiness::not_settled(spec, merged),
         steadiness::unsteady(spec, merged),
         servers::evictions(merged),

@@ -76,8 +76,18 @@ impl ReceiveDelay {
             sum += u128::from(*count);
             sum >= rank
         })?;
-        let next = step as u64 + 1;
-        Some((4 + next % 4).checked_shl(u32::try_from(next / 4).ok()?).unwrap_or(u64::MAX))
+        Some(Self::begin(step as u64 + 1))
+    }
+
+    /// The sum of the delays of `least` and more, each by where its step begins: in truth it is up to a quarter more.
+    pub fn waited_nanoseconds(&self, least: u64) -> u64 {
+        let steps = (0..).map(Self::begin).zip(&self.counts).filter(|(begin, _)| *begin >= least);
+        steps.fold(0, |sum, (begin, count)| sum.saturating_add(begin.saturating_mul(*count)))
+    }
+
+    fn begin(step: u64) -> u64 {
+        let doubled = u32::try_from(step / 4).ok().filter(|doubled| *doubled < 61);
+        doubled.map_or(u64::MAX, |doubled| (4 + step % 4) << doubled)
     }
 }
 

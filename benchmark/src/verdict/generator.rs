@@ -2,7 +2,7 @@
 
 use redisbench_wire::snapshot::{Generator, Snapshot};
 
-use super::thresholds::{BUSY, DELAYED, LATE, STOLEN, THROTTLED, WAITING};
+use super::thresholds::{BUSY, DELAYED, HELD, LATE, STOLEN, THROTTLED, WAITING};
 use super::{reason, shards};
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::conductor::{Outcome, ShardOutcome};
@@ -154,6 +154,48 @@ pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> 
         people::latency(*longest),
     );
     Some(reason(ReasonKind::SendLate, VerdictValue::Degraded, &message))
+}
+
+/// The share of the time in which replies had come and a shard did not read them, in millionths: of one that had processors,
+/// and for longer than it takes to read others first. What stops it as a whole is in no account of processor time.
+fn held(snapshot: &Snapshot, longest_turn: u64) -> Option<u64> {
+    let generator = &snapshot.generator;
+    let delay = generator.receive_delay.as_ref()?;
+    let time = generator.load_nanoseconds.saturating_mul(delay.connections.into());
+    let held = share(delay.waited_nanoseconds(LATE.max(longest_turn)), time);
+    (time > 0 && held >= HELD && Processor::of(generator).severity() < 100).then_some(held)
+}
+
+/// Shards that stood still, the worst first.
+fn standing<'a>(outcome: &'a Outcome, merged: &Merged) -> Vec<(u64, &'a ShardOutcome)> {
+    // Between two replies of a connection all others have their turn, and a request takes as long, on the mean.
+    let longest_turn = stats::round(2.0 * merged.total.response.mean());
+    let held = |shard: &ShardOutcome| held(shard.snapshot.as_ref()?, longest_turn);
+    let mut standing: Vec<_> = outcome.shards.iter().filter_map(|shard| Some((held(shard)?, shard))).collect();
+    standing.sort_by_key(|(share, _)| std::cmp::Reverse(*share));
+    standing
+}
+
+/// Whether half of the shards or more stood still: then requests queue before nothing but them.
+pub(super) fn stood_still(outcome: &Outcome, merged: &Merged) -> bool {
+    2 * standing(outcome, merged).len() >= outcome.shards.len().max(1)
+}
+
+/// Replies that are read late make response times longer than the target made them, and a closed loop slower.
+pub(super) fn unread(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
+    let standing = standing(outcome, merged);
+    let (part, shard) = standing.first()?;
+    let delay = shard.snapshot.as_ref()?.generator.receive_delay.as_ref()?;
+    let message = format!(
+        "{} left replies unread though they had processor time, shard {} the most: for {} % of the time of its \
+         connections, and up to {} at a time; something stopped them: memory that is short \
+         (spec.shards.template.resources), a frozen container, a machine that was paused",
+        shards(standing.len(), outcome),
+        shard.shard,
+        part / 10_000,
+        people::latency(delay.quantile_nanoseconds(1_000_000).unwrap_or_default()),
+    );
+    Some(reason(ReasonKind::ReceiveLate, VerdictValue::Degraded, &message))
 }
 
 /// `part` of `whole` in millionths.

@@ -1,4 +1,5 @@
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
+use redisbench_wire::snapshot::ReceiveDelay;
 
 use super::*;
 use crate::api::status::{LimitedBy, Verdict};
@@ -134,6 +135,36 @@ fn late_sends_are_told_if_they_are_the_shards_own_and_much_of_the_response_time(
     }
 }
 
+/// 400 delays of 40 ms and many of 10 us, on two connections, in ten seconds.
+fn unread(delays: u64) -> Generator {
+    let mut counts = vec![0; 128];
+    counts[4 * 11 + 1] = 1_000_000;
+    // From 33.6 ms to 41.9 ms.
+    counts[4 * 23] = delays;
+    let receive_delay = Some(ReceiveDelay { connections: 2, counts });
+    Generator { receive_delay, ..generator() }
+}
+
+#[test]
+fn replies_that_nobody_read_are_told_unless_a_lack_of_processor_time_explains_it() {
+    assert_silent(unread(119));
+    let told = judged(1, unread(240));
+    assert_eq!((told.value, told.limited_by), (VerdictValue::Degraded, LimitedBy::Unknown), "{told:?}");
+    assert_eq!(told.reasons.len(), 1);
+    assert_eq!(told.reasons[0].reason, ReasonKind::ReceiveLate);
+    let message = &told.reasons[0].message;
+    assert!(message.contains("for 40 % of the time of its connections, and up to 41.9 ms at a time"), "{message}");
+    assert_told(Generator { busiest_worker_millionths: 960_000, ..unread(240) }, "its busiest worker ran for 96 %");
+    assert_silent(Generator { load_nanoseconds: 0, ..unread(240) });
+    // With so many connections that one after the other takes as long.
+    let spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
+    let mut slow = snapshot(0, &[SECOND / 50; 500]);
+    slow.generator = unread(240);
+    let outcome = outcome(vec![slow]);
+    let slowly = verdict(&spec, &outcome, &merge(&plans(&spec, "run"), &outcome).unwrap().unwrap());
+    assert_eq!(slowly.reasons, []);
+}
+
 #[test]
 fn absurd_numbers_are_still_numbers() {
     let absurd = Generator {
@@ -143,6 +174,7 @@ fn absurd_numbers_are_still_numbers() {
         processors: u32::MAX,
         busiest_worker_millionths: u32::MAX,
         longest_waiting_worker_millionths: u32::MAX,
+        receive_delay: Some(ReceiveDelay { connections: u32::MAX, counts: vec![u64::MAX; 256] }),
         ..Generator::default()
     };
     assert_eq!(judged(1, absurd).limited_by, LimitedBy::GeneratorCPU);

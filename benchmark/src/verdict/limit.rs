@@ -18,12 +18,13 @@ fn met_its_rate(spec: &Validated, merged: &Merged) -> bool {
     merged.pace.target.is_some_and(|target| rate_is_met(spec, merged, target))
 }
 
-/// Whether nothing that was measured tells the limit, so that only a probe could.
+/// Whether nothing that was measured tells the limit, and a probe could.
 pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
     let told = met_its_rate(spec, merged)
         || servers::full(merged).is_some()
         || network::full(spec, outcome).is_some()
-        || generator::is_limit(outcome);
+        || generator::is_limit(outcome)
+        || generator::stood_still(outcome, merged);
     // What comes after a load that drifted cannot be compared with its mean.
     let steady = steadiness::unsteady(spec, merged).is_none();
     !told && steady && merged.pace.mean > 0
@@ -43,6 +44,8 @@ pub(crate) fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -
         // A link that is full carries no more, however soon the load generator gets a processor.
         (None, Some(direction)) => (LimitedBy::GeneratorNetwork, Some(direction.to_owned())),
         (None, None) if generator::is_limit(outcome) => (LimitedBy::GeneratorCPU, None),
+        // Requests may queue before them as well as before the target.
+        (None, None) if generator::stood_still(outcome, merged) => (LimitedBy::Unknown, None),
         (None, None) => match probe::judged(outcome, merged) {
             // No server says that it was at its end, and a queue before a link of the load generator looks the same.
             Some((LimitedBy::Target, component))

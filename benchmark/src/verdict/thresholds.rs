@@ -25,6 +25,11 @@ pub const DELAYED: u64 = 10_000;
 /// In nanoseconds: less than a millisecond of lateness is what timers of virtual machines do.
 pub const LATE: u64 = 1_000_000;
 
+/// Replies lay unread for 20 % of the time of their connections: as much of the response times is the shard's, on the mean, and
+/// a closed loop could be faster by as much. What counts is 1 ms and more, and more than twice the mean response time:
+/// replies that come together are read one after the other.
+pub const HELD: u64 = 200_000;
+
 /// In hundredths of a per cent: a server whose main thread ran for 95 % of the window or more could do at most 5 % more.
 /// Redis sleeps when nothing is to be done, so this is work.
 pub const MAIN_THREAD: u32 = 9_500;

@@ -23,6 +23,7 @@ fn a_failover() {
         component: "",
         reasons: &["Unavailable", "TopologyChanged", "NotReconciled"],
         besides: &["Errors", "RateMissed"],
+        varies: false,
     };
     // It happens once: a disturbed run cannot be made again with the same cluster.
     judge(&expected, &Manifest { load: load.into(), ..manifest(&cluster) }, |_| {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::group::Group;
 use crate::servers::RedisServer;
-use crate::situation::{Expected, Manifest, as_others, go_first, judge, pass};
+use crate::situation::{Expected, Manifest, alone, as_others, go_first, judge, pass};
 use crate::support::Run;
 
 const CLOSED: &str = "type: ClosedLoop, connections: 16, pipeline: 16, duration: 3s, warmup: 1s";
@@ -49,6 +49,44 @@ fn a_shard_beside_others_on_its_processor() {
         }
         spinners.extend((0..3).map(|_| Spinner::on("0")));
     });
+}
+
+/// A shard as one that the machine, or its memory, stops again and again: it is neither busy nor does it wait for a processor.
+#[test]
+fn a_shard_that_stands_still() {
+    let _machine = alone();
+    let server = RedisServer::start(&[]);
+    let load = "type: ClosedLoop, connections: 16, duration: 3s, warmup: 1s";
+    let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
+    let expected = Expected {
+        value: "Degraded",
+        limited_by: "Unknown",
+        reasons: &["ReceiveLate"],
+        ..Expected::clean("a shard that stands still for 50 ms in every 100")
+    };
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let mut stopping = Vec::new();
+        judge(&expected, &manifest, |run: &Run| {
+            let shard = run.children()[0].cast_signed();
+            let over = &over;
+            stopping.push(scope.spawn(move || stop_and_go(shard, over)));
+        });
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Until the process has ended.
+fn stop_and_go(process: i32, over: &AtomicBool) {
+    // SAFETY: takes numbers and touches no memory. A process that has ended is looked for no longer than a moment later.
+    let send = |signal: libc::c_int| unsafe { libc::kill(process, signal) } == 0;
+    while !over.load(Ordering::Relaxed) && send(libc::SIGSTOP) {
+        pass(Duration::from_millis(50));
+        if !send(libc::SIGCONT) {
+            return;
+        }
+        pass(Duration::from_millis(50));
+    }
 }
 
 /// Keeps a process on one processor.

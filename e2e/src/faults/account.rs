@@ -264,7 +264,9 @@ fn check_errors(object: &Value) -> Result<()> {
 fn only_for_the_machine(status: &Value) -> bool {
     let reasons = list(status, "/verdict/reasons");
     !reasons.is_empty()
-        && reasons.iter().all(|reason| matches!(reason["reason"].as_str(), Some("GeneratorCPU" | "SendLate")))
+        && reasons
+            .iter()
+            .all(|reason| matches!(reason["reason"].as_str(), Some("GeneratorCPU" | "SendLate" | "ReceiveLate")))
 }
 
 /// The phase, the conditions, the verdict and the lost shards tell the same.

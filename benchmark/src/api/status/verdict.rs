@@ -68,6 +68,8 @@ pub enum ReasonKind {
     GeneratorCPU,
     /// Shards sent requests late by their own doing.
     SendLate,
+    /// Shards left replies unread by their own doing.
+    ReceiveLate,
     /// A trial of several was not Valid.
     Trial,
     /// Replies were of another type than they must be, or held values that nobody wrote, and count as successes.
