@@ -5,22 +5,16 @@ use serde_json::Value;
 use crate::support::{Redis, Run, number};
 
 fn manifest(redis: &Redis, load: &str, more: &str) -> String {
-    format!(
+    redis.benchmark(&format!(
         "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {{name: tiny}}
-spec:
-  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
   workload:
     operations: [{{name: get, command: GET __key__}}]
     keys: {{count: 100}}
   preload: {{mode: FillMissing}}
   load: {{warmup: 0s, {load}}}
 {more}
-",
-        redis.address()
-    )
+"
+    ))
 }
 
 fn succeeded(manifest: &str) -> (Value, String) {

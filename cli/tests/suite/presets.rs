@@ -6,13 +6,8 @@ use serde_json::Value;
 use crate::support::{Redis, Run, number, rest};
 
 fn manifest(redis: &Redis, preset: &str, load: &str) -> String {
-    format!(
+    redis.benchmark(&format!(
         "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {{name: tiny}}
-spec:
-  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
   workload:
     preset: [{preset}]
     keys: {{count: 100}}
@@ -20,9 +15,8 @@ spec:
   cleanup: {{keys: DeletePrefix}}
   load: {{connections: 4, {load}}}
   shards: {{count: 2}}
-",
-        redis.address()
-    )
+"
+    ))
 }
 
 fn lines(object: &Value) -> &Vec<Value> {

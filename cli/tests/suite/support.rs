@@ -180,6 +180,21 @@ impl Redis {
         format!("127.0.0.1:{}", self.port)
     }
 
+    /// A manifest of a benchmark against it; `spec` is what stands below the targets.
+    pub fn benchmark(&self, spec: &str) -> String {
+        format!(
+            "
+apiVersion: redisbench.dev/v1alpha1
+kind: RedisBenchmark
+metadata: {{name: tiny}}
+spec:
+  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
+{spec}
+",
+            self.address()
+        )
+    }
+
     fn connect(&self) -> Option<redis::Connection> {
         let login = self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
         let client = redis::Client::open(format!("redis://{login}{}/", self.address())).unwrap();

@@ -5,13 +5,8 @@ use serde_json::Value;
 use crate::support::{Redis, Run, number};
 
 fn manifest(redis: &Redis, thresholds: &str, duration: &str) -> String {
-    format!(
+    redis.benchmark(&format!(
         "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {{name: kept}}
-spec:
-  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
   workload:
     operations:
     - {{name: right, weight: 9, command: GET __key__}}
@@ -20,9 +15,8 @@ spec:
   load: {{type: OpenLoop, openLoop: {{rate: 2000}}, connections: 4, duration: {duration}, warmup: 0s}}
   shards: {{count: 2}}
   thresholds: [{thresholds}]
-",
-        redis.address()
-    )
+"
+    ))
 }
 
 fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {

@@ -3,21 +3,15 @@
 use crate::support::{Redis, Run, number};
 
 fn manifest(redis: &Redis, load: &str) -> String {
-    format!(
+    redis.benchmark(&format!(
         "
-apiVersion: redisbench.dev/v1alpha1
-kind: RedisBenchmark
-metadata: {{name: tiny}}
-spec:
-  targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
   workload:
     operations: [{{name: get, command: GET __key__}}]
     keys: {{count: 100}}
   load: {{{load}}}
   shards: {{count: 2}}
-",
-        redis.address()
-    )
+"
+    ))
 }
 
 #[test]
