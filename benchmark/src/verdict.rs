@@ -21,7 +21,7 @@ use crate::merge::Merged;
 use crate::people;
 
 pub use generator::stolen_percent;
-pub(crate) use limit::{at_its_end, needs_probe};
+pub(crate) use limit::{at_its_end, needs_probe, server_is_full};
 
 const WHOLE: u64 = 10_000;
 const SECOND: u128 = 1_000_000_000;

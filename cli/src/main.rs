@@ -24,7 +24,7 @@ use arguments::{Arguments, Command};
 
 /// Complete, and not Invalid.
 const GOOD: u8 = 0;
-/// Invalid, Failed or Aborted; or this program could not do its work.
+/// Invalid, Failed or Aborted; or a search without an answer about the target; or this program could not do its work.
 const BAD: u8 = 1;
 /// A bad manifest or wrong usage.
 const USAGE: u8 = 2;
@@ -70,7 +70,13 @@ fn exit_code(status: Option<&RedisBenchmarkStatus>) -> u8 {
     let ending = status.and_then(|status| status.search.as_ref()).and_then(|search| search.ending);
     match status {
         Some(status) if status.phase == Phase::Succeeded && ending == Some(SearchEnding::MinFailed) => NOT_MET,
-        Some(status) if status.phase == Phase::Succeeded && ending == Some(SearchEnding::Inconclusive) => BAD,
+        // What the load generator could not do is no answer about the target.
+        Some(status)
+            if status.phase == Phase::Succeeded
+                && matches!(ending, Some(SearchEnding::Inconclusive | SearchEnding::GeneratorLimited)) =>
+        {
+            BAD
+        }
         Some(status) if status.phase == Phase::Succeeded && !invalid(status) => {
             let verification = status.result.as_ref().and_then(|result| result.verification.as_ref());
             let met = status.thresholds.iter().all(|threshold| threshold.outcome == ThresholdOutcome::Passed);
@@ -130,6 +136,30 @@ mod tests {
         assert_eq!(code(Phase::Succeeded, VerdictValue::Invalid, ThresholdOutcome::Failed), BAD);
         assert_eq!(code(Phase::Failed, VerdictValue::Invalid, ThresholdOutcome::Failed), NOT_MET);
         assert_eq!(code(Phase::Aborted, VerdictValue::Valid, ThresholdOutcome::Failed), BAD);
+    }
+
+    #[test]
+    fn a_search_is_good_if_it_has_an_answer_about_the_target() {
+        let code = |ending: SearchEnding| {
+            let verdict = Verdict {
+                value: VerdictValue::Valid,
+                reasons: Vec::new(),
+                limited_by: LimitedBy::Unknown,
+                component: None,
+            };
+            let found = json!({"ending": ending, "message": "", "lastGoodPerSecond": 1000});
+            exit_code(Some(&RedisBenchmarkStatus {
+                phase: Phase::Succeeded,
+                verdict: Some(verdict),
+                search: Some(serde_json::from_value(found).unwrap()),
+                ..RedisBenchmarkStatus::default()
+            }))
+        };
+        assert_eq!(code(SearchEnding::Found), GOOD);
+        assert_eq!(code(SearchEnding::MaxPassed), GOOD);
+        assert_eq!(code(SearchEnding::MinFailed), NOT_MET);
+        assert_eq!(code(SearchEnding::Inconclusive), BAD);
+        assert_eq!(code(SearchEnding::GeneratorLimited), BAD);
     }
 
     #[test]

@@ -146,7 +146,8 @@ impl Phase {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Achieved requests per second, such as `2.00M/s`.
+    /// Achieved requests per second, such as `2.00M/s`. Of a search what it found: the highest rate that holds, `>= 2.00M/s`
+    /// where the target may hold more, `< 1.00k/s` if not even the lowest holds, and nothing if there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub rate: Option<String>,

@@ -149,7 +149,24 @@ pub fn standing(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Standi
         Next::Step { .. } | Next::Confirm { .. } => None,
     };
     let (good, bad) = search::bracket(&search.limits, &steps);
-    Some(Standing { objective: search.objective, answer, good, bad })
+    let tell = |bad: Bad<Why>| most_telling(bad, &steps);
+    let answer = answer.map(|answer| Answer { first_bad: answer.first_bad.map(tell), ..answer });
+    Some(Standing { objective: search.objective, answer, good, bad: bad.map(tell) })
+}
+
+/// Of several failures at a rate, the last in which the target was at its end: it does not hold that rate, whatever else there
+/// was. If there is none, the last in which the load generator was: then nobody knows whether the target does.
+fn most_telling(bad: Bad<Why>, steps: &[Step<Why>]) -> Bad<Why> {
+    let failures = steps.iter().filter(|step| step.rate == bad.rate).filter_map(|step| match &step.outcome {
+        Outcome::Failed(why) => Some(why),
+        Outcome::Passed | Outcome::Unusable(_) => None,
+    });
+    let telling = |why: &&Why| match why.limited_by {
+        Some(LimitedBy::Target) => 2,
+        Some(limit) if limit.is_of_the_generator() => 1,
+        _ => 0,
+    };
+    Bad { why: failures.max_by_key(telling).cloned().unwrap_or(bad.why), ..bad }
 }
 
 /// The steps that trials were. A trial that did not end by itself is none.

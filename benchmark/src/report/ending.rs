@@ -38,10 +38,13 @@ impl Subject<'_> {
             set_repeats(status);
             set_comparison(status, self.spec);
             (status.result, status.verdict) = (None, worst(&status.trials, finished.of));
+            status.search = search::found(self.spec, &status.trials);
+            if let (Some(found), Some(verdict)) = (&status.search, &mut status.verdict) {
+                search::conclude(found, verdict);
+            }
             let verdict = status.verdict.as_ref().map(|verdict| format!("{:?}", verdict.value));
             summary = Summary { shards: summary.shards, verdict, ..Summary::default() };
-            status.search = search::found(self.spec, &status.trials);
-            summary.rate = status.search.as_ref().and_then(|found| found.last_good_per_second).map(people::rate);
+            summary.rate = status.search.as_ref().and_then(search::column);
         } else {
             status.result.clone_from(&finished.result);
             status.verdict.clone_from(&finished.verdict);

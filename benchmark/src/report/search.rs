@@ -8,7 +8,8 @@ use redisbench_statistics::search::{
 use redisbench_wire::plan::{Arrival, Load};
 
 use crate::api::status::{
-    LimitedBy, ReasonKind, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine, Verdict, VerdictValue,
+    LimitedBy, ReasonKind, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine, Verdict, VerdictReason,
+    VerdictValue,
 };
 use crate::api::{GoDuration, RedisBenchmarkSpec, Validated};
 use crate::conductor::Outcome;
@@ -48,12 +49,25 @@ pub(super) fn step(
     match search::judge(trial.rate, &trial.objective, &measured(trial, spec, outcome, merged)) {
         Judgement::Passed => step(StepOutcome::Passed, None),
         Judgement::Failed(failure) => {
-            let (limited_by, component) = verdict::at_its_end(spec, outcome, merged);
+            let (limited_by, component) = at_its_end(spec, outcome, merged, judged);
             let failed = step(StepOutcome::Failed, Some(failed(&trial.objective, &failure)));
             SearchStep { limited_by: Some(limited_by), component, ..failed }
         }
         Judgement::Unusable(unusable) => step(StepOutcome::Unusable, Some(says_nothing(&unusable))),
     }
+}
+
+/// What was at its end in a step that failed. A shard that sent late by its own doing, or lacked a processor, explains a slow
+/// quantile even if it is one of many and the throughput would not tell.
+fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged, judged: &Verdict) -> (LimitedBy, Option<String>) {
+    let limit = verdict::at_its_end(spec, outcome, merged);
+    let own = |reason: &VerdictReason| {
+        matches!(reason.reason, ReasonKind::GeneratorCPU | ReasonKind::SendLate | ReasonKind::ReceiveLate)
+    };
+    if limit.0 == LimitedBy::Unknown && !verdict::server_is_full(merged) && judged.reasons.iter().any(own) {
+        return (LimitedBy::GeneratorCPU, None);
+    }
+    limit
 }
 
 fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &Merged) -> Measured {
@@ -198,6 +212,38 @@ fn ended(
     let good = good.map(people::exact_rate).unwrap_or_default();
     let not =
         bad.map_or_else(String::new, |bad| format!("; not at {}: {}", people::exact_rate(bad.rate), because(&bad.why)));
+    let ours = bad.and_then(|bad| Some((bad, way_out(bad.why.limited_by?)?)));
+    match (ending, ours) {
+        (Ending::Found, Some((bad, way_out))) => {
+            let message = format!(
+                "{wanted} holds at {good}, and the target may hold more: at {} it was the load generator that was at its end: {}; \
+                 {way_out}",
+                people::exact_rate(bad.rate),
+                because(&bad.why)
+            );
+            (SearchEnding::GeneratorLimited, message)
+        }
+        (Ending::MinFailed, Some((bad, way_out))) => {
+            let message = format!(
+                "nothing is known of the target: the load generator was at its end at the lowest rate of the search, {}: {}; {way_out}",
+                people::exact_rate(bad.rate),
+                because(&bad.why)
+            );
+            (SearchEnding::Inconclusive, message)
+        }
+        (ending, _) => ended_at_the_target(ending, wanted, &good, &not, bad, steps),
+    }
+}
+
+/// The same, if the load generator was not what ended it.
+fn ended_at_the_target(
+    ending: &Ending<Why>,
+    wanted: &str,
+    good: &str,
+    not: &str,
+    bad: Option<&Bad<Why>>,
+    steps: usize,
+) -> (SearchEnding, String) {
     match ending {
         Ending::Found => (SearchEnding::Found, format!("{wanted} holds up to {good}{not}")),
         Ending::MaxPassed => {
@@ -221,20 +267,73 @@ fn ended(
 }
 
 /// Why a rate may hold at one time and not at another, and the way out.
-fn varies(bad: Option<&Bad<Why>>) -> &'static str {
-    match bad.and_then(|bad| bad.why.limited_by) {
-        Some(LimitedBy::GeneratorCPU | LimitedBy::GeneratorNetwork) => {
-            "and it was the load generator that was at its end, not the target: more shards or a quieter machine may help"
+fn varies(bad: Option<&Bad<Why>>) -> String {
+    let limit = bad.and_then(|bad| bad.why.limited_by);
+    let wider = "a wider search.rate.toleranceBasisPoints may help";
+    match (limit, limit.and_then(way_out)) {
+        (_, Some(way_out)) => {
+            format!(
+                "and it was the load generator that was at its end, not the target: {way_out}, or look for a quieter machine"
+            )
         }
-        _ => {
-            "the target holds a rate at one time and not at another: a wider search.rate.toleranceBasisPoints may help"
+        (Some(LimitedBy::Target), _) => format!("the target holds a rate at one time and not at another: {wider}"),
+        _ => format!("a rate holds at one time and not at another: {wider}"),
+    }
+}
+
+/// What helps a load generator that was at its end; none if that was not what ended it.
+fn way_out(limit: LimitedBy) -> Option<&'static str> {
+    match limit {
+        LimitedBy::GeneratorCPU => Some(
+            "share the load among more shards (spec.shards.count), or give them more CPU (spec.shards.template.resources)",
+        ),
+        LimitedBy::GeneratorNetwork => Some("share the load among more shards on more machines (spec.shards.count)"),
+        LimitedBy::Connections => Some("let more requests be in flight (spec.load.connections, spec.load.pipeline)"),
+        LimitedBy::Rate | LimitedBy::Target | LimitedBy::Unknown => None,
+    }
+}
+
+/// What a search that is over found, for a column: a bound where that is all that is known, and nothing where nothing is.
+pub(super) fn column(found: &SearchResult) -> Option<String> {
+    let good = found.last_good_per_second.map(people::rate);
+    match found.ending {
+        Some(SearchEnding::Found) => good,
+        Some(SearchEnding::GeneratorLimited | SearchEnding::MaxPassed) | None => good.map(|good| format!(">= {good}")),
+        Some(SearchEnding::MinFailed) => found.first_bad_per_second.map(|bad| format!("< {}", people::rate(bad))),
+        Some(SearchEnding::Inconclusive) => None,
+    }
+}
+
+/// Adds what a search found to the verdict on its steps: these are right about what they measured, and the search may have ended
+/// at the wrong end.
+pub(super) fn conclude(found: &SearchResult, verdict: &mut Verdict) {
+    match found.ending {
+        Some(SearchEnding::MaxPassed) => verdict.limited_by = LimitedBy::Rate,
+        Some(SearchEnding::Found | SearchEnding::GeneratorLimited) => {
+            verdict.limited_by = found.limited_by.unwrap_or(LimitedBy::Unknown);
+            verdict.component.clone_from(&found.component);
         }
+        Some(SearchEnding::MinFailed | SearchEnding::Inconclusive) | None => {}
+    }
+    if found.ending == Some(SearchEnding::GeneratorLimited) {
+        let held =
+            found.last_good_per_second.map_or_else(String::new, |good| format!(" than {}", people::exact_rate(good)));
+        let way_out = found.limited_by.and_then(way_out).unwrap_or_default();
+        let reason = VerdictReason {
+            reason: ReasonKind::GeneratorLimited,
+            severity: VerdictValue::Degraded,
+            message: format!("the search ended at the load generator, and the target may hold more{held}: {way_out}"),
+        };
+        verdict.value = verdict.value.max(reason.severity);
+        verdict.reasons.insert(0, reason);
     }
 }
 
 fn because(why: &Why) -> String {
-    let limit = limit(why.limited_by, why.component.as_deref());
-    limit.map_or_else(|| why.message.clone(), |limit| format!("{}, limited by {limit}", why.message))
+    match limit(why.limited_by, why.component.as_deref()) {
+        Some(limit) => format!("{}, limited by {limit}", why.message),
+        None => format!("{}, and what was at its end is not known", why.message),
+    }
 }
 
 /// What was at its end, for people, if that is known.

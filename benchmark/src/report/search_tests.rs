@@ -130,7 +130,128 @@ fn a_load_generator_at_its_end_is_not_the_target_that_varies() {
         result(&Standing { objective: P99, answer: Some(answer), good: None, bad: None }, 20).message
     };
     assert!(told(LimitedBy::GeneratorCPU).contains("more shards"), "{}", told(LimitedBy::GeneratorCPU));
-    assert!(told(LimitedBy::Target).contains("toleranceBasisPoints"), "{}", told(LimitedBy::Target));
+    assert!(
+        told(LimitedBy::Target).contains("the target holds a rate at one time and not"),
+        "{}",
+        told(LimitedBy::Target)
+    );
+    assert!(told(LimitedBy::Unknown).contains("a rate holds at one time and not"), "{}", told(LimitedBy::Unknown));
+}
+
+const AT_OUR_END: [(LimitedBy, &str); 3] = [
+    (LimitedBy::GeneratorCPU, "spec.shards.count"),
+    (LimitedBy::GeneratorNetwork, "more machines"),
+    (LimitedBy::Connections, "spec.load.connections"),
+];
+
+fn over(ending: Ending<Why>, good: Option<u64>, limited_by: LimitedBy) -> SearchResult {
+    let bad = Some(Bad { rate: 10_100, times: 2, why: why(limited_by) });
+    let answer = search::Answer { ending, last_good: good, first_bad: bad, contradicted: 0 };
+    result(&Standing { objective: P99, answer: Some(answer), good: None, bad: None }, 20)
+}
+
+/// Nowhere is the rate at which the load generator ended the target's.
+#[test]
+fn the_end_of_the_load_generator_is_no_capacity_of_the_target() {
+    for (limited_by, way_out) in AT_OUR_END {
+        let found = over(Ending::Found, Some(10_000), limited_by);
+        assert_eq!((found.ending, found.last_good_per_second), (Some(SearchEnding::GeneratorLimited), Some(10_000)));
+        assert!(!found.message.contains("up to") && found.message.contains("may hold more"), "{}", found.message);
+        assert!(found.message.contains(way_out), "{}", found.message);
+        assert_eq!(column(&found).as_deref(), Some(">= 10.0k/s"));
+        let mut verdict = Verdict {
+            value: VerdictValue::Valid,
+            reasons: Vec::new(),
+            limited_by: LimitedBy::Unknown,
+            component: None,
+        };
+        conclude(&found, &mut verdict);
+        assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, limited_by));
+        let [reason] = verdict.reasons.as_slice() else { panic!("{verdict:?}") };
+        assert_eq!((reason.reason, reason.severity), (ReasonKind::GeneratorLimited, VerdictValue::Degraded));
+        assert!(reason.message.contains("may hold more than 10,000/s"), "{}", reason.message);
+        // Of the lowest rate it would say that the target does not even hold that.
+        let found = over(Ending::MinFailed, None, limited_by);
+        assert_eq!(found.ending, Some(SearchEnding::Inconclusive));
+        assert!(found.message.starts_with("nothing is known of the target"), "{}", found.message);
+        assert_eq!(column(&found), None);
+    }
+}
+
+#[test]
+fn the_verdict_and_the_column_say_what_was_found() {
+    let told = |ending, good| {
+        let found = over(ending, good, LimitedBy::Target);
+        let mut verdict = Verdict {
+            value: VerdictValue::Valid,
+            reasons: Vec::new(),
+            limited_by: LimitedBy::Unknown,
+            component: None,
+        };
+        conclude(&found, &mut verdict);
+        assert_eq!((verdict.value, verdict.reasons.len()), (VerdictValue::Valid, 0));
+        (column(&found), verdict.limited_by)
+    };
+    assert_eq!(told(Ending::Found, Some(10_000)), (Some("10.0k/s".into()), LimitedBy::Target));
+    assert_eq!(told(Ending::MaxPassed, Some(10_000)), (Some(">= 10.0k/s".into()), LimitedBy::Rate));
+    assert_eq!(told(Ending::MinFailed, None), (Some("< 10.1k/s".into()), LimitedBy::Unknown));
+    // It passed once, and did not when it was to be confirmed.
+    assert_eq!(told(Ending::NotConfirmed, Some(10_000)), (None, LimitedBy::Unknown));
+}
+
+/// A rate that was tried twice: what the target does not hold it does not, and what only the load generator did not is open.
+#[test]
+fn of_two_failures_the_more_telling_one_counts() {
+    let found = |first: &str, second: &str| {
+        let step = |index: u32, rate: u64, limited_by: Option<&str>| {
+            let mut step = json!({"ratePerSecond": rate, "outcome": "Passed"});
+            if let Some(limit) = limited_by {
+                step = json!({"ratePerSecond": rate, "outcome": "Failed", "why": limit, "limitedBy": limit});
+            }
+            json!({"index": index, "state": "Completed", "attempt": 1, "verdict": "Valid", "search": step})
+        };
+        let lines = json!([
+            step(0, 1_000, None),
+            step(1, 1_100, Some(first)),
+            step(2, 1_000, None),
+            step(3, 1_000, None),
+            step(4, 1_000, None),
+            step(5, 1_100, Some(second)),
+        ]);
+        let spec = serde_json::from_value(json!({
+            "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
+            "workload": {"operations": [{"name": "get", "command": "GET __key__"}], "keys": {"count": 10}},
+            "load": {"type": "OpenLoop", "connections": 1},
+            "search": {"objective": {"quantile": "0.9", "max": "2ms"},
+                       "rate": {"min": 1000, "max": 1100, "toleranceBasisPoints": 2000}},
+            "shards": {"count": 1},
+        }));
+        let lines: Vec<TrialLine> = serde_json::from_value(lines).unwrap();
+        let found = found(&spec.unwrap(), &lines).unwrap();
+        assert_eq!(found.why.as_deref(), Some(format!("{:?}", found.limited_by.unwrap()).as_str()));
+        (found.ending.unwrap(), found.limited_by.unwrap())
+    };
+    let (target, ours) = (SearchEnding::Found, SearchEnding::GeneratorLimited);
+    assert_eq!(found("Target", "GeneratorCPU"), (target, LimitedBy::Target));
+    assert_eq!(found("GeneratorCPU", "Target"), (target, LimitedBy::Target));
+    assert_eq!(found("GeneratorCPU", "Unknown"), (ours, LimitedBy::GeneratorCPU));
+    assert_eq!(found("Unknown", "GeneratorNetwork"), (ours, LimitedBy::GeneratorNetwork));
+    assert_eq!(found("Unknown", "Unknown"), (target, LimitedBy::Unknown));
+}
+
+/// One shard of three is too few for a limit of the throughput, and more than enough for the slowest hundredth.
+#[test]
+fn a_shard_without_a_processor_explains_a_slow_quantile() {
+    let with = |waiting: u32, busy: u32| {
+        let mut shards: Vec<_> = (0..3).map(|shard| snapshot(shard, &values(101))).collect();
+        shards[1].generator.longest_waiting_worker_millionths = waiting;
+        shards[0].servers = Some(servers(busy));
+        let failed = judged(P99, &outcome(shards));
+        (failed.outcome, failed.limited_by.unwrap())
+    };
+    assert_eq!(with(500_000, 2_000), (StepOutcome::Failed, LimitedBy::GeneratorCPU));
+    assert_eq!(with(0, 2_000), (StepOutcome::Failed, LimitedBy::Unknown));
+    assert_eq!(with(500_000, 9_900), (StepOutcome::Failed, LimitedBy::Target));
 }
 
 #[test]

@@ -30,6 +30,11 @@ pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) 
     !told && steady && merged.pace.mean > 0
 }
 
+/// Whether a server had no processor time left.
+pub(crate) fn server_is_full(merged: &Merged) -> bool {
+    servers::full(merged).is_some()
+}
+
 /// What was at its end, whether or not the rate was met: near its end a server answers late before it answers less.
 pub(crate) fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -> (LimitedBy, Option<String>) {
     let target = servers::full(merged);

@@ -17,6 +17,9 @@ pub fn answer(found: &SearchResult, paint: Paint) -> String {
     match (found.ending, good, bad) {
         (Some(SearchEnding::Found), Some(good), Some(bad)) => format!("up to {}, not {bad}", bold(&good)),
         (Some(SearchEnding::Found), Some(good), None) => format!("up to {}", bold(&good)),
+        (Some(SearchEnding::GeneratorLimited), Some(good), _) => {
+            format!("{} or more: the load generator was at its end, not the target", bold(&good))
+        }
         (Some(SearchEnding::MaxPassed), Some(good), _) => format!("{} or more", bold(&good)),
         (Some(SearchEnding::MinFailed), _, Some(bad)) => format!("not even {}", bold(&bad)),
         (None, Some(good), Some(bad)) => format!("between {} and {} so far", bold(&good), bold(&bad)),
@@ -78,7 +81,9 @@ fn bracket(found: &SearchResult, paint: Paint) -> String {
     let mut grid = Grid::new("Search", &["rate", ""]).left(2);
     if let Some(good) = found.last_good_per_second {
         let how = match found.ending {
-            Some(SearchEnding::Found | SearchEnding::MaxPassed) => "confirmed by three fresh trials",
+            Some(SearchEnding::Found | SearchEnding::GeneratorLimited | SearchEnding::MaxPassed) => {
+                "confirmed by three fresh trials"
+            }
             None => "so far",
             Some(_) => "not confirmed",
         };
@@ -94,7 +99,10 @@ fn bracket(found: &SearchResult, paint: Paint) -> String {
     let mut text = grid.text(paint);
     if found.contradicted > 0 {
         let times = if found.contradicted == 1 { "once".to_owned() } else { format!("{} times", found.contradicted) };
-        let _ = writeln!(text, "A rate failed that passed later, {times}: the target does not hold still");
+        let _ = writeln!(
+            text,
+            "A rate failed that passed later, {times}: the target or the load generator does not hold still"
+        );
     }
     // What it did not find is said in its own words.
     if !matches!(found.ending, Some(SearchEnding::Found)) {
@@ -114,7 +122,7 @@ fn limited(limit: LimitedBy, component: Option<&str>) -> String {
         LimitedBy::Connections => {
             "limited by its connections: with more in flight it would have been faster".to_owned()
         }
-        LimitedBy::Rate | LimitedBy::Unknown => "what limits it is not known: nothing was seen at its end".to_owned(),
+        LimitedBy::Rate | LimitedBy::Unknown => "what was at its end is not known".to_owned(),
     }
 }
 

@@ -1,5 +1,5 @@
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::{Beyond, SearchEnding};
+use redisbench_benchmark::api::status::{Beyond, LimitedBy, SearchEnding};
 use serde_json::json;
 
 use super::*;
@@ -227,6 +227,21 @@ fn table_of_a_search() {
     let expected = include_str!("search.golden.txt");
     let shown = table(&search(), Paint::none());
     assert_eq!(shown, expected, "\n{shown}");
+}
+
+#[test]
+fn a_search_that_ended_at_the_load_generator_says_so_first() {
+    let mut benchmark = search();
+    let found = benchmark.status.as_mut().unwrap().search.as_mut().unwrap();
+    found.ending = Some(SearchEnding::GeneratorLimited);
+    found.limited_by = Some(LimitedBy::GeneratorCPU);
+    found.message = "p99 of at most 2.00 ms holds at 11,314/s, and the target may hold more".to_owned();
+    let shown = table(&benchmark, Paint::none());
+    let first = "quickstart   Valid   11,314/s or more: the load generator was at its end, not the target\n";
+    assert!(shown.starts_with(first), "{shown}");
+    assert!(shown.contains("confirmed by three fresh trials"), "{shown}");
+    assert!(shown.contains("limited by the processors of the load generator, not by the target"), "{shown}");
+    assert!(shown.contains("\np99 of at most 2.00 ms holds at 11,314/s, and the target may hold more\n"), "{shown}");
 }
 
 #[test]

@@ -77,10 +77,23 @@ pub struct SearchResult {
 pub enum SearchEnding {
     /// `lastGoodPerSecond` is the highest rate at which the objective holds.
     Found,
+    /// It holds at `lastGoodPerSecond`, and above that the load generator was at its end, not the target: `limitedBy` says
+    /// whether its processors, its network or its connections. The target may hold more.
+    GeneratorLimited,
     /// The objective holds at the highest rate of the search.
     MaxPassed,
     /// It does not hold at the lowest.
     MinFailed,
-    /// No rate was confirmed, or too many steps said nothing.
+    /// No rate was confirmed, too many steps said nothing, or the load generator was at its end at the lowest rate already.
     Inconclusive,
+}
+
+impl LimitedBy {
+    /// Whether it is the load generator that was at its end, or what it was given: the target may do more.
+    pub fn is_of_the_generator(self) -> bool {
+        match self {
+            Self::GeneratorCPU | Self::GeneratorNetwork | Self::Connections => true,
+            Self::Rate | Self::Target | Self::Unknown => false,
+        }
+    }
 }

@@ -72,6 +72,8 @@ pub enum ReasonKind {
     ReceiveLate,
     /// A trial of several was not Valid.
     Trial,
+    /// A search ended where the load generator was at its end: the target may hold a higher rate.
+    GeneratorLimited,
     /// Replies were of another type than they must be, or held values that nobody wrote, and count as successes.
     WrongReplies,
     /// The target has lost acknowledged writes or keys. A note: what was measured is what it is.
