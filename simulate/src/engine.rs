@@ -10,19 +10,22 @@ use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tal
 use redisbench_wire::{AcceptedStart, Detail, Probe};
 
 use crate::ledger::Try;
+use crate::search::OVERLOAD;
 
 /// One attempt's load. Times are the shard's own clock.
 #[derive(Clone, Debug)]
 pub struct Engine {
     plan: ShardPlan,
     pub start: AcceptedStart,
+    /// The target does not hold the rate.
+    overloaded: bool,
     stopped_at: Option<u64>,
     pub ended: bool,
 }
 
 impl Engine {
-    pub fn new(plan: ShardPlan, start: AcceptedStart) -> Self {
-        Self { plan, start, stopped_at: None, ended: false }
+    pub fn new(plan: ShardPlan, start: AcceptedStart, overloaded: bool) -> Self {
+        Self { plan, start, overloaded, stopped_at: None, ended: false }
     }
 
     /// The trial and the attempt at it.
@@ -108,7 +111,7 @@ impl Engine {
     /// What a load that is never stopped comes to.
     pub fn whole(plan: &ShardPlan) -> Tally {
         let start = AcceptedStart { attempt: 1, start_nanoseconds: 0 };
-        let engine = Self { ended: true, ..Self::new(plan.clone(), start) };
+        let engine = Self { ended: true, ..Self::new(plan.clone(), start, false) };
         engine.total(u64::MAX)
     }
 
@@ -125,7 +128,8 @@ impl Engine {
         let warmup_due = self.due_before(plan.warmup_nanoseconds);
         let total = self.total(now);
         let mut response = Kind::Request.empty();
-        response.saturating_record_n(1_000_000 * u64::from(plan.shard + 1), total.succeeded);
+        let longer = if self.overloaded { OVERLOAD } else { 0 };
+        response.saturating_record_n(1_000_000 * u64::from(plan.shard + 1) + longer, total.succeeded);
         let encoded = |histogram| EncodedHistogram::encode(&histogram).unwrap_or_else(|_| unreachable!("in memory"));
         let response = encoded(response);
         let first_due = match plan.load {

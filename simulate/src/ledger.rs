@@ -13,6 +13,8 @@ pub struct Started {
     pub incarnation: String,
     /// The epoch of the call that was accepted.
     pub epoch: u64,
+    /// The rate of all shards together; 0 in a closed loop.
+    pub rate: u64,
     /// True times, in nanoseconds since the beginning.
     pub accepted_at: u64,
     pub start_at: u64,

@@ -11,6 +11,7 @@ mod ledger;
 mod operators;
 mod plot;
 mod process;
+mod search;
 mod strike;
 mod traps;
 mod world;

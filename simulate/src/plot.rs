@@ -6,6 +6,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
+use crate::search::Search;
 use crate::traps::Way;
 
 /// The benchmark's name and namespace.
@@ -21,7 +22,7 @@ pub struct Plot {
     pub closed: bool,
     pub warmup_seconds: u64,
     pub seconds: u64,
-    /// How many trials there are.
+    /// How many trials there are; of a search about so many.
     pub trials: u32,
     /// What makes them, if there are several.
     pub several: Several,
@@ -45,12 +46,13 @@ pub struct Plot {
 }
 
 /// What makes several trials.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Several {
     Presets,
     Repeats,
     /// A sweep over the number of shards.
     Shards(Vec<u32>),
+    Search(Search),
 }
 
 #[derive(Clone, Debug)]
@@ -267,7 +269,7 @@ impl Plot {
     pub fn shards_of(&self, trial: u32) -> u32 {
         match &self.several {
             Several::Shards(values) => values.get(trial as usize).copied().unwrap_or(self.shards),
-            Several::Presets | Several::Repeats => self.shards,
+            Several::Presets | Several::Repeats | Several::Search(_) => self.shards,
         }
     }
 
@@ -288,7 +290,7 @@ impl Plot {
             "connections": 8,
             "warmup": format!("{}s", self.warmup_seconds),
         });
-        if !self.closed {
+        if !self.closed && !matches!(self.several, Several::Search(_)) {
             load["openLoop"] = json!({"rate": self.rate});
         }
         let seconds = json!(format!("{}s", self.seconds));
@@ -301,10 +303,12 @@ impl Plot {
         }
         let mut repeats = json!({"interval": format!("{}s", self.interval_seconds)});
         let mut sweep = json!([]);
+        let mut search = Value::Null;
         match &self.several {
             Several::Presets => {}
             Several::Repeats => repeats["count"] = json!(self.trials),
             Several::Shards(values) => sweep = json!([{"field": "shards.count", "values": values}]),
+            Several::Search(wanted) => search = wanted.spec(),
         }
         json!({
             "apiVersion": "redisbench.dev/v1alpha1",
@@ -319,6 +323,7 @@ impl Plot {
                 "load": load,
                 "repeats": repeats,
                 "sweep": sweep,
+                "search": search,
                 "sweepOrder": "Listed",
                 "shards": {
                     "count": self.shards,
@@ -338,7 +343,9 @@ impl Plot {
     /// From calm to a terminal phase at the latest: each of three missed starts and two restarts prepares anew.
     pub fn patience(&self) -> Duration {
         let once = self.prepare_seconds + self.warmup_seconds + self.seconds + self.collect_seconds + 40;
-        Duration::from_secs((once * 6 + self.interval_seconds * 2) * u64::from(self.trials))
+        // Some searches take more steps than most.
+        let trials = if matches!(self.several, Several::Search(_)) { 4 * self.trials } else { self.trials };
+        Duration::from_secs((once * 6 + self.interval_seconds * 2) * u64::from(trials))
     }
 }
 

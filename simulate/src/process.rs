@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_loadgen::control::trial::{Action, Event, Trial, refusal};
-use redisbench_wire::plan::ShardPlan;
+use redisbench_wire::plan::{Load, ShardPlan};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
     AbortRequest, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, FailureReason, MeasureRequest,
@@ -173,11 +173,17 @@ impl World {
             }
             Action::Start(start) => {
                 let Some(plan) = process.trial.plan_in_use() else { return };
-                let engine = Engine::new(ShardPlan::clone(&plan), start);
+                let rate = match plan.load {
+                    Load::OpenLoop { rate_per_second, .. } => rate_per_second,
+                    Load::ClosedLoop => 0,
+                };
+                let overloaded = !self.plot.holds(plan.trial, rate);
+                let engine = Engine::new(ShardPlan::clone(&plan), start, overloaded);
                 let (run, shard, incarnation) = (process.run.clone(), process.shard, process.incarnation.clone());
                 let started = Started {
                     incarnation,
                     epoch: process.highest_epoch,
+                    rate,
                     accepted_at: process.truth(now),
                     start_at: process.truth(start.start_nanoseconds),
                     whole: Engine::whole(&plan),

@@ -61,6 +61,7 @@ impl World {
         let mut dice = StdRng::seed_from_u64(seed);
         let mut plot = Plot::draw(&mut dice);
         plot.draw_trials(seed);
+        plot.draw_search(seed);
         Arc::new(Self {
             traced,
             origin: Instant::now(),
