@@ -73,6 +73,13 @@ fn a_server_with_tls() {
         ..Manifest::new("")
     };
     judge(&Expected::clean("a server within TLS"), &manifest, |_| {});
+    let target = format!("type: Standalone, endpoints: ['localhost:{port}'], tls: {{insecureSkipVerify: true}}");
+    let expected = Expected {
+        reasons: &["NotVerified"],
+        ..Expected::clean("a server within TLS whose certificate nobody verifies")
+    };
+    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 1s, warmup: 500ms".into();
+    judge(&expected, &Manifest { target, load, ..Manifest::new("") }, |_| {});
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn writes(server: &RedisServer, bytes: u32) -> Manifest {
     Manifest {
         operations: "[{name: set, command: SET __key__ __data__}]".into(),
         workload: format!("values: {{size: {{type: Fixed, fixed: {{bytes: {bytes}}}}}}}"),
-        load: "type: ClosedLoop, connections: 16, duration: 3s, warmup: 500ms".into(),
+        load: "type: ClosedLoop, connections: 16, duration: 2s, warmup: 500ms".into(),
         spec: String::new(),
         ..Manifest::new(&server.endpoint())
     }

@@ -125,7 +125,8 @@ fn a_server_with_a_quota() {
     let server = RedisServer::start(&[]);
     let _group = Group::of_processor(&[server.pid()], 20);
     go_first();
-    let manifest = Manifest { load: CLOSED.into(), ..Manifest::new(&server.endpoint()) };
+    let load = "type: ClosedLoop, connections: 16, duration: 2s, warmup: 500ms";
+    let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
     // What it does with its time depends on what else the machine does.
     let expected = Expected {
         limited_by: "Target",

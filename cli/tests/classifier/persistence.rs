@@ -18,7 +18,7 @@ fn a_server_that_forks() {
     // What is written to is all over its memory, and copied before. These names have all the same length.
     let manifest = Manifest {
         keys: format!("{{start: 100000, count: {}}}", keys - 100_000),
-        load: "type: OpenLoop, openLoop: {rate: 1000}, connections: 8, duration: 4s, warmup: 500ms".into(),
+        load: "type: OpenLoop, openLoop: {rate: 1000}, connections: 8, duration: 3s, warmup: 500ms".into(),
         spec: String::new(),
         ..Manifest::new(&server.endpoint())
     };

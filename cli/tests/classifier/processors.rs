@@ -56,7 +56,7 @@ fn a_shard_beside_others_on_its_processor() {
 fn a_shard_that_stands_still() {
     let _machine = alone();
     let server = RedisServer::start(&[]);
-    let load = "type: ClosedLoop, connections: 16, duration: 3s, warmup: 1s";
+    let load = "type: ClosedLoop, connections: 16, duration: 2s, warmup: 500ms";
     let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
     let expected = Expected {
         value: "Degraded",
@@ -64,13 +64,23 @@ fn a_shard_that_stands_still() {
         reasons: &["ReceiveLate"],
         ..Expected::clean("a shard that stands still for 50 ms in every 100")
     };
+    judge_stopping(&expected, &manifest);
+    let expected = Expected {
+        value: "Degraded",
+        reasons: &["SendLate"],
+        ..Expected::clean("a shard that stands still as long, at a rate that it can make")
+    };
+    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 2s, warmup: 500ms";
+    judge_stopping(&expected, &Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) });
+}
+
+fn judge_stopping(expected: &Expected, manifest: &Manifest) {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let mut stopping = Vec::new();
-        judge(&expected, &manifest, |run: &Run| {
+        judge(expected, manifest, |run: &Run| {
             let shard = run.children()[0].cast_signed();
             let over = &over;
-            stopping.push(scope.spawn(move || stop_and_go(shard, over)));
+            scope.spawn(move || stop_and_go(shard, over));
         });
         over.store(true, Ordering::Relaxed);
     });
