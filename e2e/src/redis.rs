@@ -63,6 +63,16 @@ pub async fn standalone_on(space: &Space, name: &str, node: &str) -> Result<()> 
     serve(space, name, pod).await
 }
 
+/// Like [`standalone`], with a request for so much of a processor, such as `500m`.
+///
+/// # Errors
+/// If it does not become ready.
+pub async fn standalone_of(space: &Space, name: &str, cpu: &str) -> Result<()> {
+    let mut pod = pod_spec(&["--save", "", "--appendonly", "no"], None);
+    pod["containers"][0]["resources"]["requests"]["cpu"] = json!(cpu);
+    serve(space, name, pod).await
+}
+
 /// Waits until the container of a pod was started again.
 ///
 /// # Errors

@@ -22,6 +22,7 @@ mod network;
 mod persistence;
 mod processors;
 mod proxy;
+mod search;
 #[path = "../../../loadgen/tests/support/mod.rs"]
 mod servers;
 mod situation;

@@ -9,6 +9,7 @@ mod quickstart;
 mod recovery;
 mod redis_cluster;
 mod refusals;
+mod search;
 mod secrecy;
 mod seeds;
 mod tls;

@@ -1,0 +1,109 @@
+//! A search for the highest rate, on a cluster.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use redisbench_e2e::benchmark::{SOON, condition, manifest, message};
+use redisbench_e2e::json::{count, list, text};
+use redisbench_e2e::tools::Plugin;
+use redisbench_e2e::{Benchmark, Space, redis, run_within};
+use serde_json::{Value, json};
+
+/// How many requests a second [`SCRIPT`] lets through.
+const CAPACITY: f64 = 250.0;
+
+/// Takes the server's main thread until the request's time has come by the clock: 4 ms after the one before. So the capacity is
+/// the same on every machine. A server that was kept from its processor makes up for 100 ms of that.
+const SCRIPT: &str = "local function now() local t = redis.call('TIME'); return t[1] * 1000000 + t[2] end \
+    local due = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now() - 100000) + 4000 \
+    while now() < due do end \
+    redis.call('SET', KEYS[1], string.format('%.0f', due)) \
+    return 1";
+
+/// Seven steps of 12 s, and twice as many if the server was kept from its processor.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// The lowest rate holds and the highest does not; one halving brings them near enough to each other.
+fn search() -> Value {
+    json!({
+        "workload": {
+            "operations": [{"name": "paced", "command": "EVALSHA __script:paced__ 1 due"}],
+            "scripts": [{"name": "paced", "source": SCRIPT}],
+        },
+        "preload": {"mode": "None"},
+        // Where other work keeps the server from its processor, the probe tells whose queue it is, if it is no link's.
+        "measurement": {"linkCapacity": "1Gbit"},
+        "search": {
+            "objective": {"quantile": "0.9", "max": "200ms"},
+            "rate": {"min": 217, "max": 260, "toleranceBasisPoints": 2000},
+        },
+        "load": {"openLoop": null, "duration": null, "warmup": "2s", "pipeline": 16},
+    })
+}
+
+#[test]
+fn a_known_capacity_is_found_with_the_target_as_its_limit() {
+    run_within(LIMIT, |space| async move {
+        redis::standalone_of(&space, "redis", "1").await?;
+        for name in ["search", "again"] {
+            let object = found(&space, name).await?;
+            if object["status"]["search"]["limitedBy"] == "Target" {
+                // Its main thread; where that was kept from its processor, the probe tells, which knows no thread.
+                let component = &object["status"]["search"]["component"];
+                ensure!(component != "Path", "not the server: {}", object["status"]["search"]);
+                ensure!(object["status"]["verdict"]["limitedBy"] == "Target", "{}", object["status"]["verdict"]);
+                return Ok(());
+            }
+            // A limit that was not made is not to be seen.
+            let busy = busiest(&space, &object).await?;
+            ensure!(busy < 9_500, "the server was busy for {busy}/10000: {}", object["status"]["search"]);
+        }
+        bail!("the server had no processor for itself");
+    });
+}
+
+/// Runs the search by the plugin, and checks what does not depend on what else the machine does.
+async fn found(space: &Space, name: &str) -> Result<Value> {
+    let manifest = manifest(name, &search()).to_string();
+    let ended = Plugin::start(&["run", "-f", "-", "-n", &space.name], &manifest).await?.ended().await?;
+    let object = Benchmark::named(space, name).succeeded(SOON).await?;
+    let found = &object["status"]["search"];
+    ensure!(found["ending"] == "Found", "nothing was found: {}", object["status"]);
+    ensure!(ended.code == 0, "exit {} and {}", ended.code, ended.errors);
+    let (good, bad) = (count(found, "/lastGoodPerSecond")?, count(found, "/firstBadPerSecond")?);
+    ensure!((good as f64 / CAPACITY - 1.0).abs() <= 0.2, "found {good} of {CAPACITY}: {found}");
+    ensure!(good < bad && bad as f64 <= good as f64 * 1.1, "{good} and {bad} are too far apart: {found}");
+    ensure!(text(found, "/why")?.contains("p90 was"), "no reason: {found}");
+    let column = text(&object, "/status/summary/rate")?;
+    ensure!(column == format!("{good}/s"), "the column says {column}: {found}");
+    ensure!(condition(&object, "Valid") == Some("True"), "{}", object["status"]["conditions"]);
+    let sentence = format!("p90 of at most 200 ms holds up to {good}/s; not at {bad}/s");
+    ensure!(message(&object, "Finished").starts_with(&sentence), "no {sentence:?}: {}", object["status"]["conditions"]);
+    ensure!(ended.output.contains(&format!("up to {good}/s, not {bad}/s")), "not first:\n{}", ended.output);
+    let steps = list(&object, "/status/trials");
+    let confirmed =
+        steps.iter().filter(|step| step["search"]["confirmation"].is_u64() && step["search"]["outcome"] == "Passed");
+    ensure!(confirmed.count() >= 3, "not confirmed three times: {}", object["status"]["trials"]);
+    let failed = steps.iter().filter(|step| count(&step["search"], "/ratePerSecond").ok() == Some(bad));
+    ensure!(failed.count() >= 2, "the first bad rate was not tried again: {}", object["status"]["trials"]);
+    Ok(object)
+}
+
+/// How much of a processor the server had in the busiest of the steps at the first bad rate, in hundredths of a per cent.
+async fn busiest(space: &Space, object: &Value) -> Result<u64> {
+    let bad = count(object, "/status/search/firstBadPerSecond")?;
+    let mut busiest = 0;
+    for step in list(object, "/status/trials") {
+        if count(&step["search"], "/ratePerSecond")? == bad {
+            let name = format!("trial-{}.result.json", count(step, "/index")?);
+            let artifact = list(object, "/status/artifacts").iter().find(|one| one["name"] == name.as_str());
+            let map = text(artifact.with_context(|| format!("no {name}"))?, "/configMap")?;
+            let map: ConfigMap = space.api().get(map).await?;
+            let data = map.data.unwrap_or_default();
+            let full: Value = serde_json::from_str(data.get(&name).context("an empty artifact")?)?;
+            busiest = busiest.max(count(&full, "/result/nodes/0/server/cpuMeanBasisPoints")?);
+        }
+    }
+    Ok(busiest)
+}
