@@ -141,8 +141,11 @@ fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
 
 /// As `manifest`, with a second target.
 fn two_targets(one: &Redis, other: &Redis, load: &str, more: &str) -> String {
-    let second = format!("}}, {{name: other, type: Standalone, endpoints: ['{}']}}]\n  workload:", other.address());
-    manifest(one, load, more).replacen("}]\n  workload:", &second, 1)
+    let second = format!("}}, {{name: other, type: Standalone, endpoints: ['{}']}}]\n", other.address());
+    let text = manifest(one, load, more);
+    let both = text.replacen("}]\n", &second, 1);
+    assert!(both.contains("{name: redis, ") && both != text, "{text}");
+    both
 }
 
 #[test]
