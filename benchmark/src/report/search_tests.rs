@@ -151,6 +151,11 @@ fn over(ending: Ending<Why>, good: Option<u64>, limited_by: LimitedBy) -> Search
 }
 
 /// Nowhere is the rate at which the load generator ended the target's.
+/// Of the steps that passed.
+fn valid() -> Verdict {
+    Verdict { value: VerdictValue::Valid, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None }
+}
+
 #[test]
 fn the_end_of_the_load_generator_is_no_capacity_of_the_target() {
     for (limited_by, way_out) in AT_OUR_END {
@@ -159,12 +164,7 @@ fn the_end_of_the_load_generator_is_no_capacity_of_the_target() {
         assert!(!found.message.contains("up to") && found.message.contains("may hold more"), "{}", found.message);
         assert!(found.message.contains(way_out), "{}", found.message);
         assert_eq!(column(&found).as_deref(), Some(">= 10.0k/s"));
-        let mut verdict = Verdict {
-            value: VerdictValue::Valid,
-            reasons: Vec::new(),
-            limited_by: LimitedBy::Unknown,
-            component: None,
-        };
+        let mut verdict = valid();
         conclude(&found, &mut verdict);
         assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, limited_by));
         let [reason] = verdict.reasons.as_slice() else { panic!("{verdict:?}") };
@@ -182,12 +182,7 @@ fn the_end_of_the_load_generator_is_no_capacity_of_the_target() {
 fn the_verdict_and_the_column_say_what_was_found() {
     let told = |ending, good| {
         let found = over(ending, good, LimitedBy::Target);
-        let mut verdict = Verdict {
-            value: VerdictValue::Valid,
-            reasons: Vec::new(),
-            limited_by: LimitedBy::Unknown,
-            component: None,
-        };
+        let mut verdict = valid();
         conclude(&found, &mut verdict);
         assert_eq!((verdict.value, verdict.reasons.len()), (VerdictValue::Valid, 0));
         (column(&found), verdict.limited_by)
