@@ -109,9 +109,11 @@ fn a_known_capacity_is_found_within_the_tolerance() {
     let (good, bad) = (number(&search["lastGoodPerSecond"]), number(&search["firstBadPerSecond"]));
     assert!((good as f64 / f64::from(CAPACITY) - 1.0).abs() <= TOLERANCE, "{good}: {status:#}");
     assert!(good < bad && bad as f64 <= good as f64 * (1.0 + TOLERANCE), "{good} {bad}: {status:#}");
-    // Why the next step failed, and what was at its end: of what is before the server nothing is seen.
+    // Why the next step failed, and what was at its end: of what is before the server nothing is seen, but by a probe, which
+    // follows a step that missed its rate and needs a long queue.
     assert!(search["why"].as_str().unwrap().contains("100 ms is the most"), "{search:#}");
-    assert_eq!(search["limitedBy"], "Unknown", "{search:#}");
+    let limit = (search["limitedBy"].as_str().unwrap(), search["component"].as_str());
+    assert!(matches!(limit, ("Unknown", _) | ("Target", Some("Path"))), "{search:#}");
     for step in status["trials"].as_array().unwrap() {
         let (step, scheduled) = (&step["search"], number(&step["requests"]["scheduled"]));
         let offered = number(&step["ratePerSecond"]);
