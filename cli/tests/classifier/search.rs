@@ -11,9 +11,9 @@ use crate::support::{Run, number};
 const CAPACITY: u64 = 250;
 
 /// Takes the server's main thread until the request's time has come by the clock: 4 ms after the one before. So the capacity is
-/// the same on every machine. A server that was kept from its processor makes up for 100 ms of that.
+/// the same on every machine. A server that was kept from its processor makes up for 40 ms of that.
 const SCRIPT: &str = "local function now() local t = redis.call('TIME'); return t[1] * 1000000 + t[2] end \
-    local due = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now() - 100000) + 4000 \
+    local due = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now() - 40000) + 4000 \
     while now() < due do end \
     redis.call('SET', KEYS[1], string.format('%.0f', due)) \
     return 1";

