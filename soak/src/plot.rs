@@ -222,6 +222,12 @@ impl Plot {
         self.commands.iter().map(|command| name(command)).chain(["set".to_owned()]).collect()
     }
 
+    /// Whether a probe may follow the load: in every fourth run whose load ends by time. In the others the servers' counts are
+    /// the load's to the last command.
+    pub fn may_be_probed(&self) -> bool {
+        matches!(self.bound, Bound::Seconds(_)) && self.run.is_multiple_of(4)
+    }
+
     /// The manifest, for servers at `endpoints`.
     pub fn manifest(&self, endpoints: &[String]) -> String {
         let operations: Vec<Value> = (self.commands.iter().zip([3, 2, 1, 1]))
@@ -270,6 +276,7 @@ impl Plot {
                 },
                 "preload": {"mode": self.preload},
                 "load": load,
+                "measurement": {"probe": self.may_be_probed()},
                 "shards": {
                     "count": self.shards,
                     "onLost": self.on_lost,

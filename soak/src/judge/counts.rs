@@ -102,6 +102,10 @@ impl Judgement<'_> {
                 format!("{answered} commands were answered, and the servers executed {at_most}")
             });
         }
+        // How much a probe asked for beside the load only the full result tells.
+        if self.plot.may_be_probed() {
+            return;
+        }
         // An attempt that was given up, and a preload that was disturbed, have asked for more than is told.
         let start = outcome.start.unwrap_or_default();
         let disturbed = self.evidence.hits().any(|strike| strike.at < start && strike.fault.harms_target());
