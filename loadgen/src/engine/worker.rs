@@ -107,6 +107,8 @@ pub(super) struct Worker {
     exchanges: bool,
     /// Whether keys are written that reads have missed.
     fills: bool,
+    /// Whether every reply is looked at by itself: for one of the two above, or because it is checked.
+    one_by_one: bool,
     /// Requests that pause before they are sent again, by the ends of their pauses and their numbers.
     deferred: BTreeMap<(u64, u64), Request>,
     /// Connections with staged commands.
@@ -157,6 +159,7 @@ impl Worker {
         let pace_of_connecting = Pace::of(common.plan.connect_rate, seat);
         let verified = Verifier::of(&common.plan, common.may_evict)
             .map(|checks| Box::new(Verified::new(checks, common.last_read.clone())));
+        let one_by_one = exchanges || fills || verified.is_some();
         let mut worker = Self {
             common,
             seat,
@@ -175,6 +178,7 @@ impl Worker {
             whole_replies: WholeReplies::default(),
             exchanges,
             fills,
+            one_by_one,
             deferred: BTreeMap::new(),
             dirty: Vec::new(),
             again: Vec::new(),

@@ -22,6 +22,7 @@ mod identity;
 mod in_flight;
 mod isolation;
 mod null_server;
+mod outages;
 mod peer;
 mod rate;
 mod ratio;

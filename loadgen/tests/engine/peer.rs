@@ -29,13 +29,23 @@ struct Shared {
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct State {
     received: Vec<Received>,
     connections: Vec<Line>,
     /// Whether connections that come are held.
     hold_new: bool,
+    /// What commands are answered with.
+    reply: &'static [u8],
 }
+
+impl Default for State {
+    fn default() -> Self {
+        Self { received: Vec::new(), connections: Vec::new(), hold_new: false, reply: VALUE }
+    }
+}
+
+/// The reply to every command, unless the test sets another.
+pub const VALUE: &[u8] = b"$1\r\nx\r\n";
 
 /// One connection.
 struct Line {
@@ -111,6 +121,13 @@ impl Peer {
         self.state().connections[connection].answer(count);
     }
 
+    /// Answers commands that come from now on with `reply`. Returns how many had come before.
+    pub fn reply_with(&self, reply: &'static [u8]) -> usize {
+        let mut state = self.state();
+        state.reply = reply;
+        state.received.len()
+    }
+
     /// Says what nobody asked for, on every connection.
     pub fn say(&self, words: &[u8]) {
         for line in &mut self.state().connections {
@@ -160,7 +177,7 @@ impl Shared {
             let mut state = self.state.lock().unwrap();
             while let Some((arguments, length)) = command(&input) {
                 input.drain(..length);
-                let State { received, connections, hold_new } = &mut *state;
+                let State { received, connections, hold_new, reply } = &mut *state;
                 if let Some(stream) = stream.take() {
                     number = Some(connections.len());
                     connections.push(Line { stream, unanswered: VecDeque::new(), held: *hold_new });
@@ -171,7 +188,7 @@ impl Shared {
                     line.unanswered.push_back(b"+PONG\r\n");
                 } else {
                     received.push(Received { connection, arguments });
-                    line.unanswered.push_back(b"$1\r\nx\r\n");
+                    line.unanswered.push_back(*reply);
                 }
                 if !line.held {
                     line.answer(usize::MAX);

@@ -129,6 +129,8 @@ async fn a_primary_that_dies_before_its_replica_heard_loses_what_its_own_log_has
     assert!((lost.saturating_sub(unanswered)..=lost).contains(&found.lost_writes), "{found:?}, {lost}, {unanswered}");
     assert_eq!((found.lost_keys, found.corrupt, found.mismatched, found.unread_keys), (0, 0, 0, 0), "{found:?}");
     assert_eq!((found.read_keys, found.ambiguous_writes), (24_000, unanswered));
+    let outages = &snapshot.topology.outages;
+    assert!(!outages.is_empty() && outages.iter().all(|outage| !outage.lasting), "{outages:?}");
     for finding in &found.findings {
         let told = (finding.kind, finding.expected.as_str(), finding.seen.as_str(), finding.node.as_str());
         assert_eq!(told, (FindingKind::LostWrite, "2", "1", heir.endpoint().as_str()));

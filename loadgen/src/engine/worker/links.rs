@@ -276,12 +276,10 @@ impl Worker {
     }
 
     fn ready(&mut self, index: usize) {
+        self.forget_pieces(index);
         let connection = &mut self.connections[index];
         connection.link = Link::Ready;
         connection.failures = 0;
-        if let Some(verified) = &mut self.verified {
-            verified.verifier.forget(index);
-        }
         let node = connection.node as usize;
         self.ready += 1;
         self.reconnects += u64::from(std::mem::replace(&mut connection.known, true));

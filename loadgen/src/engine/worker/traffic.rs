@@ -78,9 +78,6 @@ impl Worker {
 
     /// Takes the replies in the first `count` bytes of the read buffer.
     fn replies(&mut self, index: usize, count: usize) {
-        if self.verified.is_some() {
-            return self.checked_replies(index, count);
-        }
         // Out of the worker while it is read, so that replies can be acted on.
         let buffer = std::mem::take(&mut self.read_buffer);
         let mut input = &buffer[..count];
@@ -94,6 +91,7 @@ impl Worker {
             if input.is_empty() {
                 break;
             }
+            let before = input;
             let connection = &mut self.connections[index];
             let decoded = if self.exchanges {
                 connection.decoder.next_noted(&mut input)
@@ -102,7 +100,10 @@ impl Worker {
             };
             let reply = match decoded {
                 Ok(Some(reply)) => reply,
-                Ok(None) => break,
+                Ok(None) => {
+                    self.hold_piece(index, before);
+                    break;
+                }
                 Err(error) => {
                     self.lost(index, "Protocol", &error.to_string());
                     break;
@@ -132,6 +133,9 @@ impl Worker {
             if reply == Reply::Error {
                 self.error_reply(index, request, sent);
             } else {
+                if self.verified.is_some() {
+                    self.check(index, &request, reply, &before[..before.len() - input.len()]);
+                }
                 successes += self.success(index, request, sent, reply);
                 if self.fills && reply == Reply::Nil {
                     self.missed(index, request);
@@ -154,21 +158,15 @@ impl Worker {
         self.has_room(index);
     }
 
-    /// Whether every reply is to be looked at by itself.
-    #[inline]
-    fn one_by_one(&self) -> bool {
-        self.exchanges || self.fills
-    }
-
     /// Takes the replies up to the first that is special in any way: in what it is, or in what it answers. Nothing
     /// else happens between them, so they are counted together.
     #[inline]
     fn plain_replies(&mut self, index: usize, input: &mut &[u8]) -> u64 {
-        let one_by_one = self.one_by_one();
-        let connection = &mut self.connections[index];
-        if connection.link != Link::Ready || !connection.decoder.is_between_replies() || one_by_one {
+        let connection = &self.connections[index];
+        if connection.link != Link::Ready || !connection.decoder.is_between_replies() || self.one_by_one {
             return 0;
         }
+        let connection = &mut self.connections[index];
         let mut count = 0;
         while let Some((flight, requests)) = connection.pipeline.oldest() {
             let (all, node) = (requests.len(), connection.node);
@@ -233,6 +231,7 @@ impl Worker {
 
     #[cold]
     pub(super) fn error_reply(&mut self, index: usize, request: Request, sent: u64) {
+        self.forget_pieces(index);
         let text = self.connections[index].decoder.error_text().to_vec();
         self.refused(index, request, sent, &text, false);
     }

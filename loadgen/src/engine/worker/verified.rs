@@ -142,64 +142,30 @@ impl Worker {
         }
     }
 
-    /// Takes the replies in the first `count` bytes of the read buffer, and looks at each.
-    #[cold]
-    pub(super) fn checked_replies(&mut self, index: usize, count: usize) {
-        let buffer = std::mem::take(&mut self.read_buffer);
-        let mut input = &buffer[..count];
-        if self.run.as_ref().is_some_and(|run| run.class_at(self.now) == Some(Class::Measured)) {
-            self.recording.received_bytes += count as u64;
+    /// Keeps what has come of a reply whose end has not.
+    pub(super) fn hold_piece(&mut self, index: usize, piece: &[u8]) {
+        if let Some(verified) = &mut self.verified {
+            verified.verifier.hold(index, piece);
         }
-        let mut successes = 0;
-        while !input.is_empty() {
-            let before = input;
-            let connection = &mut self.connections[index];
-            let reply = match connection.decoder.next(&mut input) {
-                Ok(Some(reply)) => reply,
-                Ok(None) => {
-                    if let Some(verified) = &mut self.verified {
-                        verified.verifier.hold(index, before);
-                    }
-                    break;
-                }
-                Err(error) => {
-                    self.lost(index, "Protocol", &error.to_string());
-                    break;
-                }
-            };
-            let piece = &before[..before.len() - input.len()];
-            let kept = self.verified.as_mut().and_then(|verified| verified.verifier.whole(index, piece));
-            if let Link::Greeting { deadline, replies } = connection.link {
-                self.greeted(index, reply, deadline, replies);
-                continue;
-            }
-            let Some((request, sent)) = connection.pipeline.answered() else {
-                if connection.stream.is_some() {
-                    self.lost(index, "Protocol", "a reply came that no command asked for");
-                }
-                break;
-            };
-            if reply == Reply::Error {
-                self.error_reply(index, request, sent);
-            } else {
-                let (raw, whole) = kept.as_ref().map_or((piece, true), |(bytes, whole)| (bytes.as_slice(), *whole));
-                self.check(index, &request, reply, Seen::of(raw, whole));
-                successes += self.success(index, request, sent, reply);
-            }
-        }
-        self.read_buffer = buffer;
-        if successes > 0 {
-            self.recording.series.add(self.now, successes);
-        }
-        self.fill(index);
-        self.has_room(index);
     }
 
-    fn check(&mut self, index: usize, request: &Request, reply: Reply, seen: Seen<'_>) {
+    /// Drops the pieces that were held of a reply that is not checked.
+    pub(super) fn forget_pieces(&mut self, index: usize) {
+        if let Some(verified) = &mut self.verified {
+            verified.verifier.forget(index);
+        }
+    }
+
+    /// Checks a reply without an error. `piece` is its end, or all of it.
+    #[cold]
+    pub(super) fn check(&mut self, index: usize, request: &Request, reply: Reply, piece: &[u8]) {
         let Some(verified) = &mut self.verified else { return };
         let node = self.connections[index].node as usize;
         let moment = Moment { node: &self.nodes[node].label, at: self.now };
         let checks = &mut verified.verifier;
+        let kept = checks.whole(index, piece);
+        let (raw, whole) = kept.as_ref().map_or((piece, true), |(bytes, whole)| (bytes.as_slice(), *whole));
+        let seen = Seen::of(raw, whole);
         match request.class {
             Class::Measured | Class::Warmup => {
                 let free = checks.answered(request.k, request.operation, seen, moment);

@@ -1,0 +1,108 @@
+//! When a target counts as unavailable: from the first request without an answer to the next success, with and without
+//! verification.
+
+use redisbench_loadgen::engine::EngineEvent;
+use redisbench_wire::plan::{Bound, KeyPattern, Load, Preload, ShardPlan, Verify};
+
+use crate::harness::{Bench, SECOND, assert_complete, open_loop, operation, plan, standalone};
+use crate::peer::{Peer, Received, VALUE};
+use crate::support::{RedisServer, wait_until};
+
+/// Reads of one connection, one at a time, in the order of their keys.
+fn one_at_a_time() -> ShardPlan {
+    let mut plan = plan();
+    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload.keys.count = 100_000;
+    plan.workload.keys.pattern = KeyPattern::Sequential;
+    plan.connections = 1;
+    plan.load = open_loop(200);
+    plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
+    plan
+}
+
+fn key(received: &Received) -> &str {
+    &received.arguments[1]
+}
+
+/// With one request in flight at a time, the order in which requests come shows what the first success did.
+#[tokio::test]
+async fn the_first_success_ends_an_outage_and_the_pauses() {
+    for verify in [Verify::None, Verify::Replies] {
+        let peer = Peer::start();
+        let mut bench = Bench::new(ShardPlan { verify, ..one_at_a_time() }, peer.topology(), 1);
+        bench.connect().await;
+        peer.reply_with(b"-LOADING Redis is loading the dataset in memory\r\n");
+        bench.start(1);
+        // Its next pause would be 160 ms.
+        let of_first = |received: &[Received]| received.iter().filter(|one| key(one) == key(&received[0])).count();
+        peer.wait_for("the first request five times", |received| !received.is_empty() && of_first(received) >= 5);
+        let refused = peer.reply_with(VALUE);
+        let first = key(&peer.received()[0]).to_owned();
+        let snapshot = bench.finished(1).await;
+        assert_complete(&snapshot);
+        assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
+        let received = peer.received();
+        let served: Vec<&str> = received[refused..].iter().map(key).take(2).collect();
+        assert!(served.contains(&first.as_str()), "{verify:?}: {served:?} come first, and {first} has paused longest");
+        let [outage] = snapshot.topology.outages.as_slice() else { panic!("{verify:?}: {:?}", snapshot.topology) };
+        assert!(!outage.lasting && outage.until_nanoseconds < snapshot.window.measure_to_nanoseconds, "{outage:?}");
+    }
+}
+
+/// Connections are cut under a load whose answers are checked; nothing is lost by it.
+#[tokio::test]
+async fn cut_connections_cause_an_outage_that_ends_under_verification() {
+    for (verify, load) in [
+        (Verify::Replies, Load::ClosedLoop),
+        (Verify::Replies, open_loop(2_000)),
+        (Verify::Values, Load::ClosedLoop),
+        (Verify::Values, open_loop(2_000)),
+    ] {
+        let redis = RedisServer::start(&[]);
+        let mut plan = plan();
+        (plan.verify, plan.load, plan.preload) = (verify, load, Preload::Always);
+        plan.workload.keys.count = 200;
+        plan.bound = Bound::Duration { nanoseconds: 2 * SECOND };
+        let mut bench = Bench::new(plan, standalone(&redis), 1);
+        bench.connect().await;
+        bench.preload().await;
+        bench.start(1);
+        let gets = || redis.calls("get");
+        wait_until("the load runs", || gets() > 100);
+        redis.ask::<()>(&["CLIENT", "KILL", "TYPE", "normal"]);
+        bench.until(|event| matches!(event, EngineEvent::ConnectionLost { .. })).await;
+        let before = gets();
+        wait_until("the load goes on", || gets() > before + 100);
+        let snapshot = bench.finished(1).await;
+        assert_complete(&snapshot);
+        let outages = &snapshot.topology.outages;
+        assert!(outages.iter().all(|outage| !outage.lasting), "{verify:?}: {outages:?}");
+        let found = snapshot.verification.as_ref().unwrap();
+        assert_eq!((found.lost_keys, found.lost_writes, found.corrupt, found.mismatched), (0, 0, 0, 0), "{found:?}");
+    }
+}
+
+/// A server that comes back without its keys has lost all of them, and is unavailable only while it is gone.
+#[tokio::test]
+async fn a_restarted_server_has_lost_its_keys_and_is_available_again() {
+    let mut redis = RedisServer::start(&[]);
+    let mut plan = plan();
+    (plan.verify, plan.preload) = (Verify::Values, Preload::Always);
+    plan.workload.operations = vec![operation("get", 1, "GET __key__")];
+    plan.workload.keys.count = 200;
+    plan.load = open_loop(1_000);
+    plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
+    let mut bench = Bench::new(plan, standalone(&redis), 1);
+    bench.connect().await;
+    bench.preload().await;
+    bench.start(1);
+    wait_until("the load runs", || redis.calls("get") > 100);
+    redis.restart();
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert!(redis.calls("get") > 0, "nothing was read after the restart: {:?}", snapshot.total);
+    let outages = &snapshot.topology.outages;
+    assert!(!outages.is_empty() && outages.iter().all(|outage| !outage.lasting), "{outages:?}");
+    let found = snapshot.verification.as_ref().unwrap();
+    assert_eq!((found.lost_keys, found.lost_writes, found.corrupt), (200, 0, 0), "{found:?}");
+}
