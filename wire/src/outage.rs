@@ -5,9 +5,9 @@ use crate::topology::{Outage, SLOTS, SlotRange};
 /// The most outages that are compared; the longest are.
 const COMPARED: usize = 8192;
 
-/// The outages that at least half of `parties` had at the same time, where each list is what one of them had: a single
-/// broken connection is none, and who asked for no key of a slot meanwhile need not know. In the order of their times;
-/// shorter ones than [`Outage::SHORTEST_NANOSECONDS`] are left out.
+/// The outages that at least half of `parties`, and two if there are two, had at the same time, where each list is what
+/// one of them had: a single broken connection is none, and a party that asked for no key of a slot meanwhile need not
+/// know. In the order of their times; shorter ones than [`Outage::SHORTEST_NANOSECONDS`] are left out.
 pub fn agreed(lists: &[&[Outage]], parties: usize) -> Vec<Outage> {
     let mut all: Vec<(usize, &Outage)> =
         lists.iter().enumerate().flat_map(|(party, list)| list.iter().map(move |outage| (party, outage))).collect();
@@ -61,6 +61,7 @@ fn by_time(these: &[(usize, &Outage)], slots: SlotRange, parties: usize) -> Vec<
         .collect();
     // At one time ends come first, so that what touches does not overlap.
     steps.sort_unstable();
+    let needed = parties.div_ceil(2).max(parties.min(2));
     let mut lasting_of = vec![0_u32; these.iter().map(|(party, _)| party + 1).max().unwrap_or(0)];
     let (mut out, mut open, mut agreed) = (0, None::<(u64, usize)>, Vec::new());
     for (time, begins, at) in steps {
@@ -73,7 +74,7 @@ fn by_time(these: &[(usize, &Outage)], slots: SlotRange, parties: usize) -> Vec<
             *count = count.saturating_sub(1);
             out -= usize::from(*count == 0);
         }
-        let enough = out > 0 && out * 2 >= parties;
+        let enough = out > 0 && out >= needed;
         match open {
             None if enough => open = Some((time, at)),
             Some((from, first)) if !enough => {
@@ -129,6 +130,8 @@ mod tests {
     fn half_of_the_parties_must_have_had_it() {
         let (a, b) = ([outage((0, 99), 100, 300)], [outage((0, 99), 110, 320)]);
         assert_eq!(agreed(&[&a, &[], &[]], 3), []);
+        assert_eq!(agreed(&[&a, &[]], 2), [], "of two, both");
+        assert_eq!(agreed(&[&a, &b], 2), [outage((0, 99), 110, 300)]);
         assert_eq!(agreed(&[&a, &b, &[]], 3), [outage((0, 99), 110, 300)]);
         // The second of four.
         let early = [outage((0, 99), 90, 290)];
@@ -140,9 +143,10 @@ mod tests {
         let a = [outage((0, 99), 100, 300), outage((100, 199), 100, 300)];
         assert_eq!(agreed(&[&a], 1), [outage((0, 199), 100, 300)]);
         let b = [outage((50, 199), 100, 300)];
-        assert_eq!(agreed(&[&a, &b], 2), [outage((0, 199), 100, 300)]);
+        assert_eq!(agreed(&[&a, &b], 2), [outage((50, 199), 100, 300)]);
+        assert_eq!(agreed(&[&a, &a, &b, &b], 4), [outage((0, 199), 100, 300)]);
         let b = [outage((50, 149), 200, 400)];
-        let both = agreed(&[&a, &b], 2);
+        let both = agreed(&[&a, &a, &b, &b], 4);
         assert_eq!(both, [outage((0, 49), 100, 300), outage((50, 149), 100, 400), outage((150, 199), 100, 300)]);
     }
 

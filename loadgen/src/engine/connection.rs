@@ -202,6 +202,8 @@ pub(super) struct Node {
     pub answered: u64,
     /// Something failed there, and it has not answered since: see [`super::worker`]'s outages.
     pub out: bool,
+    /// Its last connection broke, or none could be made: nothing can be sent there.
+    pub unreachable: bool,
 }
 
 /// A request on its way to another server.
@@ -236,6 +238,7 @@ impl Node {
             replica: false,
             answered: 0,
             out: false,
+            unreachable: false,
         }
     }
 

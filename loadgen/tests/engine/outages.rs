@@ -1,12 +1,13 @@
 //! When a target counts as unavailable: from the first request without an answer to the next success, with and without
 //! verification.
 
+use redisbench_loadgen::cluster::slot_of;
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_wire::plan::{Bound, KeyPattern, Load, Preload, ShardPlan, Verify};
 
-use crate::harness::{Bench, SECOND, assert_complete, open_loop, operation, plan, standalone};
+use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, standalone, topology};
 use crate::peer::{Peer, Received, VALUE};
-use crate::support::{RedisServer, wait_until};
+use crate::support::{RedisCluster, RedisServer, wait_until};
 
 /// Reads of one connection, one at a time, in the order of their keys.
 fn one_at_a_time() -> ShardPlan {
@@ -105,4 +106,48 @@ async fn a_restarted_server_has_lost_its_keys_and_is_available_again() {
     assert!(!outages.is_empty() && outages.iter().all(|outage| !outage.lasting), "{outages:?}");
     let found = snapshot.verification.as_ref().unwrap();
     assert_eq!((found.lost_keys, found.lost_writes, found.corrupt), (200, 0, 0), "{found:?}");
+}
+
+/// As servers with `timeout` and load balancers close connections that are idle for long. One caller waits for its answer on
+/// one of two connections, so that the other is idle for certain.
+#[tokio::test]
+async fn an_idle_connection_that_closes_is_no_outage() {
+    let peer = Peer::start();
+    let plan = ShardPlan { connections: 2, concurrency: Some(1), load: Load::ClosedLoop, ..one_at_a_time() };
+    let mut bench = Bench::new(plan, peer.topology(), 1);
+    bench.connect().await;
+    bench.start(1);
+    peer.wait_for("both connections", |received| received.iter().any(|one| one.connection == 1));
+    peer.hold();
+    wait_until("the caller waits", || peer.unanswered() == 1);
+    let used = peer.received().last().unwrap().connection;
+    peer.close_connection(1 - used);
+    bench.until(|event| matches!(event, EngineEvent::ConnectionLost { .. })).await;
+    // Its pause before it connects again is longer than what is too short for an outage.
+    bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, .. })).await;
+    peer.release();
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert_eq!((snapshot.total.errors, snapshot.generator.reconnects), (0, 1));
+    assert_eq!(snapshot.topology.outages, []);
+}
+
+#[tokio::test]
+async fn a_dead_node_that_gets_no_requests_is_no_outage() {
+    let mut cluster = RedisCluster::steady(2);
+    let mut plan = plan();
+    let tag = (0..1000_u32).find(|number| cluster.owner(slot_of(number.to_string().as_bytes())) == 0).unwrap();
+    plan.workload.keys.prefix = format!("{{{tag}}}:");
+    plan.load = open_loop(1_000);
+    plan.bound = Bound::Duration { nanoseconds: 1_500 * MILLISECOND };
+    let mut bench = Bench::new(plan, topology(&cluster), 1);
+    bench.connect().await;
+    bench.start(1);
+    wait_until("the load runs", || cluster.nodes[0].calls("get") > 100);
+    cluster.nodes[1].kill();
+    bench.until(|event| matches!(event, EngineEvent::ConnectFailed { .. })).await;
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    assert_eq!((snapshot.total.errors, snapshot.total.unsent), (0, 0), "{:?}", snapshot.errors);
+    assert_eq!(snapshot.topology.outages, []);
 }

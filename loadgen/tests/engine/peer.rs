@@ -128,6 +128,11 @@ impl Peer {
         state.received.len()
     }
 
+    /// Closes one connection, which the other side sees as the end of its stream.
+    pub fn close_connection(&self, connection: usize) {
+        let _ = self.state().connections[connection].stream.shutdown(Shutdown::Both);
+    }
+
     /// Says what nobody asked for, on every connection.
     pub fn say(&self, words: &[u8]) {
         for line in &mut self.state().connections {

@@ -112,7 +112,10 @@ impl Worker {
     fn dispatch(&mut self) {
         for node in 0..self.nodes.len() {
             while let Some(resend) = self.nodes[node].resends.front().copied() {
-                let Some(connection) = self.connection_of(node) else { break };
+                let Some(connection) = self.connection_of(node) else {
+                    self.found_no_room(node, resend.since);
+                    break;
+                };
                 self.nodes[node].resends.pop_front();
                 if resend.asking {
                     self.stage(connection, Request::bare(Class::Asking));
@@ -125,7 +128,10 @@ impl Worker {
                     self.give_up(waiting, self.why_too_late(node));
                     continue;
                 }
-                let Some(connection) = self.connection_of(node) else { break };
+                let Some(connection) = self.connection_of(node) else {
+                    self.found_no_room(node, waiting.due);
+                    break;
+                };
                 self.nodes[node].waiting.pop_front();
                 if let Some(request) = self.request(waiting)
                     && self.may_begin(&request)
@@ -153,7 +159,7 @@ impl Worker {
                 self.give_up(slot, self.why_too_late(self.sole));
                 continue;
             }
-            let Some(index) = self.connection_of(self.sole) else { return };
+            let Some(index) = self.connection_of(self.sole) else { return self.found_no_room(self.sole, slot.due) };
             self.stage_due(index);
         }
     }
@@ -235,6 +241,7 @@ impl Worker {
             return Some(node);
         }
         self.nodes[node].waiting.push_back(waiting);
+        self.found_no_room(node, waiting.due);
         None
     }
 
@@ -268,12 +275,7 @@ impl Worker {
     /// What a request waited for that waited too long.
     #[cold]
     fn why_too_late(&self, node: usize) -> Unsent {
-        let connections = &self.nodes[node].connections;
-        if connections.iter().any(|index| self.connections[*index as usize].link == Link::Ready) {
-            Unsent::NoRoom
-        } else {
-            Unsent::NotConnected
-        }
+        if self.has_ready(node) { Unsent::NoRoom } else { Unsent::NotConnected }
     }
 
     /// Counts a slot as never sent.

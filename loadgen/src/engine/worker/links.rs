@@ -286,7 +286,7 @@ impl Worker {
         self.common.ready.fetch_add(1, Relaxed);
         self.connections_change(true);
         self.connect_soon = true;
-        if self.nodes[node].out {
+        if std::mem::take(&mut self.nodes[node].unreachable) || self.nodes[node].out {
             self.follow_scout(node);
         }
         self.has_room(index);
@@ -322,10 +322,7 @@ impl Worker {
         let _ = self.common.events.try_send(EngineEvent::ConnectFailed { reason, message });
         self.connect_soon = true;
         let node = connection.node as usize;
-        let others = &self.nodes[node].connections;
-        if !others.iter().any(|other| self.connections[*other as usize].link == Link::Ready) {
-            self.unanswered(node, self.now);
-        }
+        self.note_unreachable(node);
     }
 
     /// When to try again: twice as long after each failure, and at most a quarter earlier or later, so that

@@ -1,9 +1,10 @@
 //! Slots that get no answers: since when, until when, and that the cold side looks for another owner meanwhile.
 //!
-//! An outage opens when something fails at a node: a request, or a connection. It begins with the first request that
-//! failed, or when the connection broke, but never before the node's last answer without an error. It closes with the first
-//! such answer of the node that owns the slots then. A node that answers others meanwhile closes it at once, so what is left
-//! as too short are single failures. The hot path only notes when a node answered last.
+//! An outage opens when a request fails at a node, or cannot be sent because the node has no connection. It begins when
+//! that request was sent or due, but never before the node's last answer without an error. It closes with the first such
+//! answer of the node that owns the slots then. A node that answers others meanwhile closes it at once, so what is left
+//! as too short are single failures. A connection that breaks at rest is no outage: no request failed. The hot path only
+//! notes when a node answered last.
 
 use redisbench_wire::limits;
 use redisbench_wire::topology::{Outage, SlotRange, ranges};
@@ -44,7 +45,34 @@ struct Open {
 }
 
 impl Worker {
-    /// A request that was sent at `sent` failed at a node, or a connection broke then.
+    /// A connection to a node broke, or could not be made. If none is left, the next request for it opens an outage: at
+    /// once in a closed loop that sends whenever it can.
+    #[cold]
+    pub(super) fn note_unreachable(&mut self, node: usize) {
+        if self.has_ready(node) {
+            return;
+        }
+        self.nodes[node].unreachable = true;
+        if !self.uses_queues() {
+            self.unanswered(node, self.now);
+        }
+    }
+
+    /// A request that is to be sent since `due` found no room on a connection to a node.
+    #[inline]
+    pub(super) fn found_no_room(&mut self, node: usize, due: u64) {
+        // Once: the next failed attempt to connect notes it again.
+        if std::mem::take(&mut self.nodes[node].unreachable) {
+            self.unanswered(node, due);
+        }
+    }
+
+    /// Whether requests can be sent to a node.
+    pub(super) fn has_ready(&self, node: usize) -> bool {
+        self.nodes[node].connections.iter().any(|index| self.connections[*index as usize].link == Link::Ready)
+    }
+
+    /// A request that was sent or due at `sent` failed at a node.
     #[cold]
     pub(super) fn unanswered(&mut self, node: usize, sent: u64) {
         let Some(run) = self.run.as_ref().filter(|run| run.is_active() && !run.preload) else { return };

@@ -391,8 +391,11 @@ impl Worker {
         self.ready -= 1;
         self.common.ready.fetch_sub(1, Relaxed);
         self.connections_change(false);
-        let first = commands.iter().map(|(_, sent)| *sent).min().unwrap_or(self.now);
-        self.unanswered(node, first);
+        let of_load = commands.iter().filter(|(request, _)| request.class.is_load());
+        if let Some(first) = of_load.map(|(_, sent)| *sent).min() {
+            self.unanswered(node, first);
+        }
+        self.note_unreachable(node);
         let patience = self.common.plan.timeouts.request_nanoseconds;
         for (request, sent) in commands {
             if sent.saturating_add(patience) <= self.now {
