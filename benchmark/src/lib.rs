@@ -4,6 +4,7 @@
 pub mod api;
 pub mod conductor;
 pub mod credential;
+pub mod evidence;
 pub mod export;
 pub mod merge;
 pub mod people;

@@ -45,6 +45,9 @@ pub struct LocalArguments {
     /// generator can do at most: requests per second, CPU per request, and the p99 that is its own
     #[arg(long, conflicts_with = "with_redis")]
     pub baseline: bool,
+    /// Write what the verdict is made from to this file, for the tests of the verdict. Of several trials, the last one's
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "baseline")]
+    pub evidence: Option<PathBuf>,
     /// Use this many shards in place of the manifest's spec.shards.count
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub shards: Option<u32>,

@@ -21,6 +21,7 @@ use redisbench_benchmark::conductor::{
     conduct, release,
 };
 use redisbench_benchmark::credential::RunCredential;
+use redisbench_benchmark::evidence::Evidence;
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::{Finished, Subject};
 use redisbench_wire::plan::Topology;
@@ -99,7 +100,12 @@ async fn perform(
     if let Some(throwaway) = throwaway {
         throwaway.stop().await;
     }
-    measured.map(|(benchmark, _)| benchmark)
+    let (benchmark, outcome) = measured?;
+    if let Some(file) = &arguments.evidence {
+        let evidence = serde_json::to_vec(&Evidence::of(&benchmark.spec, &outcome))?;
+        std::fs::write(file, evidence).with_context(|| format!("failed to write {}", file.display()))?;
+    }
+    Ok(benchmark)
 }
 
 /// Starts a server of the target's kind, and makes the target mean it.

@@ -1,0 +1,141 @@
+//! What a verdict is made from, as a file keeps it. Recorded from real runs, such files hold the verdict to what it must say of
+//! them.
+
+use std::time::Duration;
+
+use redisbench_wire::Probe;
+use redisbench_wire::histogram::HistogramError;
+use redisbench_wire::snapshot::Snapshot;
+use serde::{Deserialize, Serialize};
+
+use crate::api::RedisBenchmarkSpec;
+use crate::api::status::Verdict;
+use crate::conductor::{Ending, Outcome, ShardOutcome};
+use crate::merge::merge;
+use crate::plan::compile;
+use crate::verdict::verdict;
+
+/// The only trial of a benchmark, as its verdict sees it. It names no machine.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Evidence {
+    spec: RedisBenchmarkSpec,
+    shards: Vec<ShardEvidence>,
+    #[serde(default)]
+    start_at_unix_nanoseconds: Option<u64>,
+    #[serde(default)]
+    start_skew: Option<Duration>,
+    #[serde(default)]
+    clock_uncertainty: Option<Duration>,
+    #[serde(default)]
+    probes: Vec<Probe>,
+}
+
+/// What one shard measured, or why it is lost.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShardEvidence {
+    shard: u32,
+    snapshot: Option<Snapshot>,
+    #[serde(default)]
+    partial: bool,
+    #[serde(default)]
+    lost: Option<String>,
+}
+
+/// Why a file gives no verdict.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// The spec is none that can be run.
+    #[error("failed to compile the recorded spec: {0}")]
+    Spec(String),
+    /// The shards' snapshots do not fit together.
+    #[error("failed to merge the recorded snapshots")]
+    Merge(#[from] HistogramError),
+    /// No shard measured anything.
+    #[error("failed to judge the recording: no shard has a snapshot")]
+    Empty,
+}
+
+impl Evidence {
+    /// Keeps what the verdict reads of a trial.
+    pub fn of(spec: &RedisBenchmarkSpec, outcome: &Outcome) -> Self {
+        let shard = |shard: &ShardOutcome| ShardEvidence {
+            shard: shard.shard,
+            snapshot: shard.snapshot.clone(),
+            partial: shard.partial,
+            lost: shard.lost.clone(),
+        };
+        Self {
+            spec: spec.clone(),
+            shards: outcome.shards.iter().map(shard).collect(),
+            start_at_unix_nanoseconds: outcome.start_at_unix_nanoseconds,
+            start_skew: outcome.start_skew,
+            clock_uncertainty: outcome.clock_uncertainty,
+            probes: outcome.probes.clone(),
+        }
+    }
+
+    /// What the trial is called.
+    ///
+    /// # Errors
+    /// When the recording is of no trial that was measured.
+    pub fn verdict(&self) -> Result<Verdict, EvidenceError> {
+        let plan = compile(&self.spec, "evidence").map_err(|problems| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            EvidenceError::Spec(problems.join("; "))
+        })?;
+        let trial = plan.trial(0, &[]).ok_or(EvidenceError::Empty)?;
+        let outcome = self.outcome();
+        let merged = merge(&trial.plans("evidence"), &outcome)?.ok_or(EvidenceError::Empty)?;
+        Ok(verdict(&trial.spec, &outcome, &merged))
+    }
+
+    fn outcome(&self) -> Outcome {
+        let shard = |shard: &ShardEvidence| ShardOutcome {
+            shard: shard.shard,
+            incarnation: String::new(),
+            host: String::new(),
+            snapshot: shard.snapshot.clone(),
+            partial: shard.partial,
+            lost: shard.lost.clone(),
+            unacknowledged: false,
+            clock: None,
+        };
+        Outcome {
+            ending: Ending::Completed,
+            of: 1,
+            attempt: 1,
+            start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
+            shards: self.shards.iter().map(shard).collect(),
+            start_skew: self.start_skew,
+            clock_uncertainty: self.clock_uncertainty,
+            thresholds: Vec::new(),
+            probes: self.probes.clone(),
+            cleanup: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{read, validate};
+    use crate::plan::plans;
+    use crate::sample::{object, outcome, snapshot};
+
+    #[test]
+    fn a_recording_gives_the_verdict_of_the_run() {
+        let spec = read(&object()).unwrap().spec;
+        let mut outcome = outcome(vec![snapshot(0, &[1000; 500])]);
+        outcome.start_skew = Some(Duration::from_secs(1));
+        outcome.clock_uncertainty = Some(Duration::from_secs(1));
+        let validated = validate(&spec, "sample").unwrap();
+        let merged = merge(&plans(&validated, "run"), &outcome).unwrap().unwrap();
+        let given = verdict(&validated, &outcome, &merged);
+        assert_eq!(given.reasons.len(), 2, "{given:?}");
+        let file = serde_json::to_string(&Evidence::of(&spec, &outcome)).unwrap();
+        let read: Evidence = serde_json::from_str(&file).unwrap();
+        assert_eq!(read.verdict().unwrap(), given);
+    }
+}

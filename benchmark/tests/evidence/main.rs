@@ -1,0 +1,86 @@
+//! The verdict on recordings of real runs. Each directory is a situation: `expected.json` says what it must be called, and every
+//! other file is what the verdict of one run was made from, on an idle or on a busy machine. `make record-evidence` writes all of
+//! them. A recording that the verdict gets wrong is a fault of the verdict.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use redisbench_benchmark::evidence::Evidence;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// More than any recording unpacks to.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// What a situation must be called.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Expected {
+    name: String,
+    value: String,
+    limited_by: String,
+    /// How the component ends; empty if there must be none.
+    component: String,
+    /// Reasons that must be there, notes included. No others may.
+    reasons: Vec<String>,
+    /// Reasons that may be there too: what was made brings them now and then.
+    besides: Vec<String>,
+}
+
+impl Expected {
+    /// What is wrong with a verdict, if something is.
+    fn complaint(&self, verdict: &Value) -> Option<String> {
+        let text = |field: &str| verdict[field].as_str().unwrap_or_default();
+        let reasons: Vec<&str> =
+            verdict["reasons"].as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap()).collect();
+        let named = match self.component.as_str() {
+            "" => text("component").is_empty(),
+            end => text("component").ends_with(end),
+        };
+        let known = |reason: &&str| self.reasons.iter().chain(&self.besides).any(|one| one == reason);
+        let right = (text("value"), text("limitedBy")) == (&self.value, &self.limited_by)
+            && named
+            && reasons.iter().all(known)
+            && self.reasons.iter().all(|reason| reasons.contains(&reason.as_str()));
+        (!right).then(|| format!("{}: not {self:?}, but {verdict:#}", self.name))
+    }
+}
+
+fn sorted(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+fn verdict(recording: &Path) -> Result<Value, String> {
+    let mut text = String::new();
+    GzDecoder::new(fs::File::open(recording).unwrap()).take(MOST_BYTES).read_to_string(&mut text).unwrap();
+    let evidence: Evidence = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let verdict = evidence.verdict().map_err(|error| error.to_string())?;
+    Ok(serde_json::to_value(verdict).unwrap())
+}
+
+#[test]
+fn recordings_are_called_what_they_must_be() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/evidence");
+    let mut wrong = Vec::new();
+    for situation in sorted(&root).into_iter().filter(|path| path.is_dir()) {
+        let expected: Expected =
+            serde_json::from_str(&fs::read_to_string(situation.join("expected.json")).unwrap()).unwrap();
+        let recordings: Vec<_> =
+            sorted(&situation).into_iter().filter(|path| path.extension().is_some_and(|end| end == "gz")).collect();
+        assert!(!recordings.is_empty(), "{} has no recording", situation.display());
+        for recording in recordings {
+            let complaint = match verdict(&recording) {
+                Ok(verdict) => expected.complaint(&verdict),
+                Err(error) => Some(error),
+            };
+            wrong.extend(complaint.map(|complaint| format!("{}: {complaint}", recording.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "{} recordings:\n{}", wrong.len(), wrong.join("\n"));
+}
