@@ -10,6 +10,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOGS := $(TARGET)/test-logs
 
+# Tests that need root, and hold on any machine.
+ROOT := processors::a_quota_shows_as_throttled_time names::a_name_that_moves_is_followed
+
 # What measurements are made with beside our own programs.
 TOOLS := $(TARGET)/tools
 INFERNO := 0.12.8
@@ -17,7 +20,7 @@ RESP_BENCHMARK := 0.2.5
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench profile bench-stall test test-steps test-unit test-selfcheck test-cost test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict record-evidence record test test-steps test-unit test-selfcheck test-timing test-cost test-chart lint fmt deny crds images packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,9 +106,26 @@ test-unit: packages ## the tests that need no Kubernetes
 	cargo test --workspace --exclude redisbench-e2e
 
 # The others of them are among the unit tests.
-test-selfcheck: packages ## what the load generator says of itself, provoked with cgroups and networks; needs root
-	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount
-	cargo test --workspace --exclude redisbench-e2e --test selfcheck --test shard --test classifier -- --ignored
+test-selfcheck: packages ## the tests that make a cgroup or names of their own; needs root
+	@$(E2E)/install.sh unshare:util-linux mount:mount
+	cargo test -p redisbench-loadgen --test selfcheck --test shard -- --ignored --exact $(ROOT)
+
+# Latencies, rates and times against theory, clocks and logs. Part of them is in `make test` too, without what depends on
+# the machine's speed.
+test-timing: packages ## the tests that depend on how busy the machine is; needs root, and the machine to itself
+	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux
+	cargo build -p redisbench-loadgen -p kubectl-redisbench --bins
+	cargo test -p redisbench-loadgen --test stall --test selfcheck -- --ignored --test-threads 1
+	REDISBENCH_TIMING=1 cargo test -p redisbench-loadgen --test shard -- --test-threads 1 changes:: sentinel:: servers::
+	cargo test -p kubectl-redisbench --test suite -- --ignored --test-threads 1
+	REDISBENCH_TIMING=1 cargo test -p kubectl-redisbench --test suite -- --test-threads 1 windows:: experiments::
+
+# One situation after another has the machine to itself for some seconds: an hour for RUNS=10. ONLY=text makes some.
+verdict: packages ## every situation RUNS (10) times, and what the verdict calls it; writes docs/evidence/verdict.md; needs root
+	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux
+	cargo build -p redisbench-loadgen -p kubectl-redisbench --bins
+	RUNS="$(or $(RUNS),10)" ONLY="$(ONLY)" WRITE="$(if $(ONLY),,docs/evidence/verdict.md)" \
+	  cargo test -p kubectl-redisbench --test classifier -- --ignored --exact every_situation --nocapture
 
 # Optimised, as only that tells what a request costs; with what the tests on Kubernetes take, so that it is built once.
 test-cost: packages ## system calls and instructions per request, counted, against their gates
@@ -113,6 +133,18 @@ test-cost: packages ## system calls and instructions per request, counted, again
 	cargo build --release -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench -p redisbench-bench \
 	  --bins --example drive
 	$(TARGET)/release/redisbench-bench --exact
+
+# On the machine as it is, and with another process that is busy all the time. An hour and a half for RUNS=3 of each.
+record-evidence: packages ## what each situation's verdict is made from, RUNS (3) times idle and busy, for the tests of the verdict
+	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux stress-ng:stress-ng
+	cargo build -p redisbench-loadgen -p kubectl-redisbench --bins
+	cargo test -p kubectl-redisbench --test classifier --no-run
+	$(MAKE) record RECORD=idle
+	stress-ng --quiet --cpu 1 & busy=$$!; trap 'kill $$busy' EXIT; $(MAKE) record RECORD=busy
+
+record:
+	RUNS="$(or $(RUNS),3)" ONLY="$(ONLY)" RECORD=$(RECORD) \
+	  cargo test -p kubectl-redisbench --test classifier -- --ignored --exact every_situation --nocapture
 
 test-chart: ## the chart's rendering
 	@export PATH="$(abspath $(or $(E2E_CACHE),target/e2e-cluster))/bin:$$PATH"; \

@@ -7,16 +7,10 @@ use std::time::Duration;
 
 use crate::proxy::{Proxy, Slow};
 use crate::servers::RedisServer;
-use crate::situation::{Expected, Manifest, alone, in_the_midst, judge, pass};
+use crate::situation::{Given, Manifest, in_the_midst, pass, run};
 use crate::support::Run;
 
-fn degraded(name: &'static str, reasons: &'static [&'static str]) -> Expected {
-    Expected { value: "Degraded", reasons, ..Expected::clean(name) }
-}
-
-#[test]
-fn somebody_else_uses_the_server() {
-    let _machine = alone();
+pub fn somebody_else_uses_the_server() -> Given {
     let server = RedisServer::start(&[]);
     let (address, done) = (server.endpoint(), Arc::new(AtomicBool::new(false)));
     let ended = Arc::clone(&done);
@@ -27,34 +21,27 @@ fn somebody_else_uses_the_server() {
             pass(Duration::from_millis(5));
         }
     });
-    judge(&degraded("somebody else uses the server", &["Unreconciled"]), &Manifest::new(&server.endpoint()), |_| {});
+    let given = run(&Manifest::new(&server.endpoint()), |_| {});
     done.store(true, Ordering::Relaxed);
     other.join().unwrap();
+    given
 }
 
-#[test]
-fn somebody_resets_the_counts() {
-    let _machine = alone();
+pub fn somebody_resets_the_counts() -> Given {
     let server = RedisServer::start(&[]);
-    let expected = Expected { reasons: &["NotReconciled"], ..Expected::clean("somebody resets the server's counts") };
-    judge(&expected, &Manifest::new(&server.endpoint()), |_| {
+    run(&Manifest::new(&server.endpoint()), |_| {
         in_the_midst(&server);
         server.reset_statistics();
-    });
+    })
 }
 
-#[test]
-fn a_server_that_forbids_info() {
-    let _machine = alone();
+pub fn a_server_that_forbids_info() -> Given {
     let server = RedisServer::start(&[]);
     server.ask::<()>(&["ACL", "SETUSER", "default", "-info"]);
-    let expected = Expected { reasons: &["NotReconciled"], ..Expected::clean("a server that forbids INFO") };
-    judge(&expected, &Manifest::new(&server.endpoint()), |_| {});
+    run(&Manifest::new(&server.endpoint()), |_| {})
 }
 
-#[test]
-fn a_server_that_evicts() {
-    let _machine = alone();
+pub fn a_server_that_evicts() -> Given {
     let server = RedisServer::start(&["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru"]);
     let manifest = Manifest {
         operations: "[{name: set, command: SET __key__ __data__}]".into(),
@@ -63,67 +50,53 @@ fn a_server_that_evicts() {
         spec: String::new(),
         ..Manifest::new(&server.endpoint())
     };
-    judge(&degraded("a server that evicts", &["Evictions"]), &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn errors_beyond_the_limit() {
-    let _machine = alone();
+pub fn one_request_in_ten_fails() -> Given {
+    some_fail(9)
+}
+
+pub fn one_request_in_400_fails() -> Given {
+    some_fail(399)
+}
+
+/// One request fails for every `weight` that succeed.
+fn some_fail(weight: u32) -> Given {
     let server = RedisServer::start(&[]);
-    let manifest = |weight: u32| Manifest {
+    let manifest = Manifest {
         operations: format!(
             "[{{name: get, weight: {weight}, command: GET __key__}}, {{name: bad, command: LPUSH __key__ x}}]"
         ),
         ..Manifest::new(&server.endpoint())
     };
-    // Where they fail the rate is not achieved either.
-    let expected = Expected {
-        value: "Invalid",
-        besides: &["RateMissed"],
-        limited_by: "Unknown",
-        ..degraded("one request in ten fails", &["Errors"])
-    };
-    judge(&expected, &manifest(9), |_| {});
-    judge(&degraded("one request in 400 fails", &["Errors"]), &manifest(399), |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn a_server_that_stops() {
-    let _machine = alone();
+pub fn a_server_that_stops() -> Given {
     let server = RedisServer::start(&[]);
     let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 5s, warmup: 500ms, timeouts: {request: 300ms}";
     let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
-    let expected = Expected {
-        besides: &["RateMissed", "SendLate"],
-        ..degraded("a server that stops for 600 ms", &["Unavailable", "Errors"])
-    };
-    judge(&expected, &manifest, |_| {
+    run(&manifest, |_| {
         in_the_midst(&server);
         server.signal("-STOP");
         pass(Duration::from_millis(600));
         server.signal("-CONT");
-    });
+    })
 }
 
-#[test]
-fn a_lost_shard() {
-    let _machine = alone();
+pub fn a_lost_shard() -> Given {
     let server = RedisServer::start(&[]);
     let manifest = Manifest { shards: 2, ..Manifest::new(&server.endpoint()) };
-    // What is left of the rate is that of the others.
-    let expected =
-        Expected { value: "Invalid", limited_by: "Unknown", ..degraded("a lost shard", &["ShardLost", "RateMissed"]) };
-    judge(&expected, &manifest, |run: &Run| {
+    run(&manifest, |run: &Run| {
         in_the_midst(&server);
         let child = *run.children().iter().max().unwrap();
         // SAFETY: takes numbers and touches no memory. The shard runs, so its id is its own.
         assert_eq!(unsafe { libc::kill(child.cast_signed(), libc::SIGKILL) }, 0);
-    });
+    })
 }
 
-#[test]
-fn a_cache_that_fills() {
-    let _machine = alone();
+pub fn a_cache_that_fills() -> Given {
     let server = RedisServer::start(&[]);
     // A miss costs the way to the server twice.
     let proxy = Proxy::before(server.address(), Slow::Latency(Duration::from_millis(5)));
@@ -135,7 +108,5 @@ fn a_cache_that_fills() {
         spec: String::new(),
         ..Manifest::new(&proxy.endpoint())
     };
-    let expected =
-        Expected { limited_by: "Unknown", ..degraded("a cache that fills while it is measured", &["Unsteady"]) };
-    judge(&expected, &manifest, |_| {});
+    run(&manifest, |_| {})
 }

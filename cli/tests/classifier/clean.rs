@@ -3,37 +3,29 @@
 use std::fs;
 
 use crate::servers::{RedisCluster, RedisServer, free_port};
-use crate::situation::{Expected, Manifest, alone, judge};
+use crate::situation::{Given, Manifest, run};
 
-#[test]
-fn an_easy_rate() {
-    let _machine = alone();
+pub fn an_easy_rate() -> Given {
     let server = RedisServer::start(&[]);
-    judge(&Expected::clean("an easy rate"), &Manifest::new(&server.endpoint()), |_| {});
+    run(&Manifest::new(&server.endpoint()), |_| {})
 }
 
-#[test]
-fn poisson_arrivals_over_two_shards() {
-    let _machine = alone();
+pub fn poisson_arrivals_over_two_shards() -> Given {
     let server = RedisServer::start(&[]);
     let load = "type: OpenLoop, openLoop: {rate: 400, arrival: Poisson}, connections: 4, duration: 3s, warmup: 500ms";
     let manifest = Manifest { load: load.into(), shards: 2, ..Manifest::new(&server.endpoint()) };
-    judge(&Expected::clean("Poisson arrivals, two shards"), &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn a_rate_in_stages() {
-    let _machine = alone();
+pub fn a_rate_in_stages() -> Given {
     let server = RedisServer::start(&[]);
     let load = "type: OpenLoop, connections: 4, warmup: 500ms, \
                 stages: [{duration: 2s, rate: {from: 100, to: 500}}, {duration: 2s, rate: {from: 500, to: 100}}]";
     let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
-    judge(&Expected::clean("a rate that rises and falls"), &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn popular_keys_in_pipelines() {
-    let _machine = alone();
+pub fn popular_keys_in_pipelines() -> Given {
     let server = RedisServer::start(&[]);
     let manifest = Manifest {
         keys: "{count: 10000, pattern: {type: Zipf, zipf: {exponent: '0.99'}}}".into(),
@@ -41,12 +33,18 @@ fn popular_keys_in_pipelines() {
         shards: 2,
         ..Manifest::new(&server.endpoint())
     };
-    judge(&Expected::clean("popular keys, in pipelines of two shards"), &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn a_server_with_tls() {
-    let _machine = alone();
+pub fn a_server_with_tls() -> Given {
+    within_tls("caSecretRef: {name: ca}")
+}
+
+pub fn a_server_with_tls_that_nobody_verifies() -> Given {
+    within_tls("insecureSkipVerify: true")
+}
+
+fn within_tls(trust: &str) -> Given {
     let folder = tempfile::tempdir().unwrap();
     let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));
@@ -66,43 +64,30 @@ fn a_server_with_tls() {
     ]);
     let authority = pair.cert.pem().replace('\n', "\n    ");
     let manifest = Manifest {
-        target: format!("type: Standalone, endpoints: ['localhost:{port}'], tls: {{caSecretRef: {{name: ca}}}}"),
+        target: format!("type: Standalone, endpoints: ['localhost:{port}'], tls: {{{trust}}}"),
         documents: format!(
             "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: ca}}\nstringData:\n  ca.crt: |\n    {authority}\n"
         ),
         ..Manifest::new("")
     };
-    judge(&Expected::clean("a server within TLS"), &manifest, |_| {});
-    let target = format!("type: Standalone, endpoints: ['localhost:{port}'], tls: {{insecureSkipVerify: true}}");
-    let expected = Expected {
-        reasons: &["NotVerified"],
-        ..Expected::clean("a server within TLS whose certificate nobody verifies")
-    };
-    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 1s, warmup: 500ms".into();
-    judge(&expected, &Manifest { target, load, ..Manifest::new("") }, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn a_cluster_of_three() {
-    let _machine = alone();
+pub fn a_cluster_of_three() -> Given {
     let cluster = RedisCluster::steady(3);
     let target = format!("type: Cluster, endpoints: ['{}']", cluster.nodes[0].endpoint());
     let manifest = Manifest { target, ..Manifest::new("") };
-    judge(&Expected::clean("a cluster of three"), &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn transactions() {
-    let _machine = alone();
+pub fn transactions() -> Given {
     let server = RedisServer::start(&[]);
     let manifest = Manifest { workload: "transaction: {size: 4}".into(), ..Manifest::new(&server.endpoint()) };
     let manifest = Manifest { spec: String::new(), ..manifest };
-    judge(&Expected::clean("transactions of four"), &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn misses_that_are_filled() {
-    let _machine = alone();
+pub fn misses_that_are_filled() -> Given {
     let server = RedisServer::start(&[]);
     let manifest = Manifest {
         operations: "[{name: get, command: GET __key__}]".into(),
@@ -110,12 +95,10 @@ fn misses_that_are_filled() {
         spec: String::new(),
         ..Manifest::new(&server.endpoint())
     };
-    judge(&Expected::clean("misses that are filled, at a rate"), &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn scripts() {
-    let _machine = alone();
+pub fn scripts() -> Given {
     let server = RedisServer::start(&[]);
     let manifest = Manifest {
         operations: "[{name: script, command: EVALSHA __script:count__ 1 __key__}]".into(),
@@ -123,12 +106,10 @@ fn scripts() {
         spec: String::new(),
         ..Manifest::new(&server.endpoint())
     };
-    judge(&Expected::clean("scripts that execute other commands"), &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn a_server_that_was_used_before() {
-    let _machine = alone();
+pub fn a_server_that_was_used_before() -> Given {
     let server = RedisServer::start(&[]);
     let mut connection = server.connection();
     for number in 0..2000 {
@@ -138,5 +119,5 @@ fn a_server_that_was_used_before() {
         spec: "preload: {mode: Always}\n  cleanup: {keys: DeletePrefix}".into(),
         ..Manifest::new(&server.endpoint())
     };
-    judge(&Expected::clean("a server that was used before, and is cleaned up after"), &manifest, |_| {});
+    run(&manifest, |_| {})
 }

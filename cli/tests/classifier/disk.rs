@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::group::{Group, Writes};
 use crate::servers::RedisServer;
-use crate::situation::{Expected, Manifest, alone, judge};
+use crate::situation::{Given, Manifest, run};
 
 /// A file system for as long as this lives.
 struct Disk {
@@ -23,9 +23,9 @@ impl Disk {
         fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
         fs::create_dir(&mount).unwrap();
         // Without a journal, which the kernel would write and nobody throttle.
-        run(Command::new("mkfs.ext4").args(["-q", "-O", "^has_journal"]).arg(&image));
-        run(Command::new("mount").args(["-o", "loop"]).args([&image, &mount]));
-        let device = run(Command::new("findmnt").args(["-n", "-o", "MAJ:MIN"]).arg(&mount)).trim().to_owned();
+        execute(Command::new("mkfs.ext4").args(["-q", "-O", "^has_journal"]).arg(&image));
+        execute(Command::new("mount").args(["-o", "loop"]).args([&image, &mount]));
+        let device = execute(Command::new("findmnt").args(["-n", "-o", "MAJ:MIN"]).arg(&mount)).trim().to_owned();
         Self { directory, device }
     }
 
@@ -41,7 +41,7 @@ impl Drop for Disk {
     }
 }
 
-fn run(command: &mut Command) -> String {
+fn execute(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -65,32 +65,17 @@ fn writes(server: &RedisServer, bytes: u32) -> Manifest {
 }
 
 /// The server waits for the disk and does nothing else meanwhile, which it does not know of.
-#[test]
-#[ignore = "makes a file system and a cgroup, which needs root: make test-selfcheck"]
-fn a_disk_that_takes_few_bytes() {
-    let _machine = alone();
+pub fn a_disk_that_takes_few_bytes() -> Given {
     let disk = Disk::new();
     let server = server(&disk.path());
     let _group = Group::of_writes(server.pid(), &disk.device, Writes::Bytes(8 << 20));
-    let expected = Expected {
-        limited_by: "Target",
-        component: "Path",
-        ..Expected::clean("a server whose disk takes 8 MiB/s, and that waits for it")
-    };
-    judge(&expected, &writes(&server, 65536), |_| {});
+    run(&writes(&server, 65536), |_| {})
 }
 
 /// What came while it waited is written at once: more connections wait no longer.
-#[test]
-#[ignore = "makes a file system and a cgroup, which needs root: make test-selfcheck"]
-fn a_disk_that_takes_few_writes() {
-    let _machine = alone();
+pub fn a_disk_that_takes_few_writes() -> Given {
     let disk = Disk::new();
     let server = server(&disk.path());
     let _group = Group::of_writes(server.pid(), &disk.device, Writes::Times(600));
-    let expected = Expected {
-        limited_by: "Connections",
-        ..Expected::clean("a server whose disk takes 5 ms for a write, however much it is")
-    };
-    judge(&expected, &writes(&server, 64), |_| {});
+    run(&writes(&server, 64), |_| {})
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::group::Group;
 use crate::proxy::{Proxy, Slow};
 use crate::servers::RedisServer;
-use crate::situation::{Expected, Manifest, alone, as_others, go_first, judge};
+use crate::situation::{Given, Manifest, go_first, run, run_full};
 
 /// A command that takes a server about a millisecond, and a load generator nothing.
 const HEAVY: &str = "[{name: heavy, command: EVALSHA __script:heavy__ 1 __key__}]";
@@ -22,86 +22,53 @@ fn heavy(server: &RedisServer, load: &str) -> Manifest {
     }
 }
 
-#[test]
-fn a_server_without_time() {
-    let _machine = as_others();
+pub fn a_server_without_time() -> Given {
     let server = RedisServer::start(&[]);
     let _first = Group::first(server.pid());
     go_first();
-    let expected = Expected {
-        limited_by: "Target",
-        component: "/MainThread",
-        ..Expected::clean("a server at 100 % of a processor")
-    };
-    judge(&expected, &heavy(&server, CLOSED), |_| {});
+    run_full(&server, &heavy(&server, CLOSED))
 }
 
-#[test]
-fn a_rate_beyond_reach() {
-    let _machine = as_others();
+pub fn a_rate_beyond_reach() -> Given {
     let server = RedisServer::start(&[]);
     let _first = Group::first(server.pid());
     go_first();
     let load = "type: OpenLoop, openLoop: {rate: 20000, unsentAfter: 1s}, connections: 8, duration: 3s, warmup: 500ms";
-    let expected = Expected {
-        name: "a rate beyond what the server can do",
-        value: "Invalid",
-        limited_by: "Target",
-        component: "/MainThread",
-        reasons: &["RateMissed", "Errors"],
-        besides: &[],
-        varies: false,
-    };
-    judge(&expected, &heavy(&server, load), |_| {});
+    run_full(&server, &heavy(&server, load))
 }
 
-#[test]
-fn too_few_connections() {
-    let _machine = alone();
+pub fn too_few_connections() -> Given {
+    few_connections("")
+}
+
+pub fn too_few_connections_without_a_probe() -> Given {
+    few_connections("probe: false")
+}
+
+fn few_connections(measurement: &str) -> Given {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::before(server.address(), Slow::Latency(Duration::from_millis(5)));
     let load = "type: ClosedLoop, connections: 4, duration: 3s, warmup: 500ms";
-    let manifest = Manifest { load: load.into(), ..Manifest::new(&proxy.endpoint()) };
-    let expected =
-        Expected { limited_by: "Connections", ..Expected::clean("too few connections to a server far away") };
-    judge(&expected, &manifest, |_| {});
-    let expected = Expected { limited_by: "Unknown", ..Expected::clean("the same without a probe") };
-    judge(&expected, &Manifest { measurement: "probe: false".into(), ..manifest }, |_| {});
+    let manifest = Manifest { load: load.into(), measurement: measurement.into(), ..Manifest::new(&proxy.endpoint()) };
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn too_few_connections_for_a_rate() {
-    let _machine = alone();
+pub fn too_few_connections_for_a_rate() -> Given {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::before(server.address(), Slow::Latency(Duration::from_millis(5)));
     let load = "type: OpenLoop, openLoop: {rate: 2000, unsentAfter: 1s}, connections: 4, duration: 3s, warmup: 500ms";
     let manifest = Manifest { load: load.into(), ..Manifest::new(&proxy.endpoint()) };
-    let expected = Expected {
-        name: "too few connections for the rate",
-        value: "Invalid",
-        limited_by: "Connections",
-        component: "",
-        reasons: &["RateMissed", "Errors"],
-        besides: &[],
-        varies: false,
-    };
-    judge(&expected, &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn a_saturated_proxy() {
-    let _machine = alone();
+pub fn a_saturated_proxy() -> Given {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::before(server.address(), Slow::Busy(Duration::from_millis(1)));
     let manifest = Manifest { load: CLOSED.into(), spec: String::new(), ..Manifest::new(&proxy.endpoint()) };
-    let expected =
-        Expected { limited_by: "Target", component: "Path", ..Expected::clean("a full proxy before an idle server") };
-    judge(&expected, &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
-#[test]
-fn a_server_that_sleeps_in_its_commands() {
-    let _machine = alone();
+pub fn a_server_that_sleeps_in_its_commands() -> Given {
     let server = RedisServer::start(&["--enable-debug-command", "yes"]);
     let manifest = Manifest {
         operations: "[{name: sleep, command: DEBUG SLEEP 0.001}]".into(),
@@ -109,30 +76,15 @@ fn a_server_that_sleeps_in_its_commands() {
         spec: "safety: {allowDestructive: true}".into(),
         ..Manifest::new(&server.endpoint())
     };
-    let expected = Expected {
-        limited_by: "Target",
-        reasons: &["NotReconciled"],
-        ..Expected::clean("a server that is slow without working")
-    };
-    judge(&expected, &manifest, |_| {});
+    run(&manifest, |_| {})
 }
 
 /// What INFO tells of it is what it tells of an idle one.
-#[test]
-#[ignore = "makes a cgroup, which needs root: make test-selfcheck"]
-fn a_server_with_a_quota() {
-    let _machine = as_others();
+pub fn a_server_with_a_quota() -> Given {
     let server = RedisServer::start(&[]);
     let _group = Group::of_processor(&[server.pid()], 20);
     go_first();
     let load = "type: ClosedLoop, connections: 16, duration: 2s, warmup: 500ms";
     let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
-    // What it does with its time depends on what else the machine does.
-    let expected = Expected {
-        limited_by: "Target",
-        component: "Path",
-        varies: true,
-        ..Expected::clean("a server whose CPU limit is a fifth of a processor")
-    };
-    judge(&expected, &manifest, |_| {});
+    run(&manifest, |_| {})
 }

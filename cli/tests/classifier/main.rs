@@ -1,9 +1,11 @@
 //! The verdict as a classifier: situations made for real, by the built programs and real servers, each with what it must be
-//! called. docs/verdict.md has the table of what they came to.
+//! called. `make verdict` makes each of them several times and writes docs/evidence/verdict.md. It needs root, for cgroups,
+//! networks and a file system, and about an hour.
 //!
-//! They are about the machine, so they run one at a time. A run that other work on the machine disturbed says so of itself
-//! (`GeneratorCPU`, `SendLate`, `StartSkew` where none is expected), and is made again. Those that are ignored by default
-//! need root: a cgroup with a quota, a network of their own. `make test-selfcheck` runs all of them.
+//! Each run is a process of its own. No run is made again, and nothing that it says of itself is an excuse: only the kernel's counts
+//! and a thread that sleeps and wakes can show that a situation was not made ([`watch`]).
+//!
+//! `make record-evidence` keeps what each verdict was made from, for `benchmark/tests/evidence`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,11 +19,13 @@ mod cluster;
 mod disk;
 mod group;
 mod limits;
+mod matrix;
 mod memory;
 mod network;
 mod persistence;
 mod processors;
 mod proxy;
+mod recording;
 mod search;
 #[path = "../../../loadgen/tests/support/mod.rs"]
 mod servers;
@@ -30,3 +34,88 @@ mod start;
 #[path = "../suite/support.rs"]
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;
+mod table;
+mod watch;
+
+use std::env;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+
+use self::matrix::{Matrix, Run};
+use self::recording::{Recording, Recordings};
+use self::servers::network::{Link, inside};
+use self::situation::{EVIDENCE, Situation, go_first};
+use self::table::SITUATIONS;
+
+/// The situation that a child makes, and the file that takes what came of it.
+const ONE: &str = "VERDICT_SITUATION";
+const TOLD: &str = "VERDICT_TOLD";
+
+#[test]
+#[ignore = "takes an hour and the whole machine: make verdict"]
+fn every_situation() {
+    let setting = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let runs: u32 = setting("RUNS").map_or(10, |runs| runs.parse().expect("RUNS is a number"));
+    let only = setting("ONLY").unwrap_or_default();
+    let situations: Vec<_> = SITUATIONS.iter().filter(|situation| situation.key.contains(&only)).collect();
+    assert!(!situations.is_empty(), "ONLY={only}: no situation has that in its key");
+    let recordings = setting("RECORD").map(Recordings::of);
+    let mut matrix = Matrix::default();
+    // By turns, so that what the machine does meanwhile is spread over all of them.
+    for turn in 1..=runs {
+        for situation in &situations {
+            let run = made(situation, recordings.as_ref().map(|all| all.file(situation, turn)));
+            println!("{turn}/{runs} | {} | {run}", situation.key);
+            matrix.add(situation, run);
+        }
+    }
+    println!("{matrix}");
+    if let Some(path) = setting("WRITE") {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        fs::write(root.join(path), matrix.to_string()).unwrap();
+    }
+    matrix.assert_good();
+}
+
+/// Makes a situation once, in a process of its own: its priority, its cgroups and its network end with it.
+fn made(situation: &Situation, recording: Option<Recording>) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let [told, log, evidence] = ["told", "log", "evidence"].map(|name| folder.path().join(name));
+    let output = File::create(&log).unwrap();
+    let mut child = Command::new(env::current_exe().unwrap());
+    child.args(["--exact", "one_situation", "--ignored", "--nocapture"]).env(ONE, situation.key).env(TOLD, &told);
+    child.stdout(output.try_clone().unwrap()).stderr(output);
+    if recording.is_some() {
+        child.env(EVIDENCE, &evidence);
+    }
+    let good = child.status().unwrap().success();
+    match fs::read(&told) {
+        Ok(text) if good => {
+            let run = Run::of(situation, serde_json::from_slice(&text).unwrap());
+            // What was not made is no evidence of it.
+            if let Some(recording) = recording.filter(|_| run.is_made() && evidence.exists()) {
+                recording.keep(&evidence);
+            }
+            run
+        }
+        _ => Run::broken(&fs::read_to_string(&log).unwrap()),
+    }
+}
+
+#[test]
+#[ignore = "what every_situation starts"]
+fn one_situation() {
+    let Ok(key) = env::var(ONE) else { return };
+    let situation = SITUATIONS.iter().find(|situation| situation.key == key).expect("a key of the table");
+    let link = |shaped| Link { shaped, megabits: 20, burst_kib: 32 };
+    if situation.link.is_some_and(|shaped| !inside("one_situation", link(shaped))) {
+        return;
+    }
+    if situation.first {
+        go_first();
+    }
+    let given = (situation.make)();
+    println!("{:#}\n{}", given.finished.object["status"], given.finished.stderr);
+    fs::write(env::var(TOLD).unwrap(), serde_json::to_vec(&given.told).unwrap()).unwrap();
+}

@@ -6,15 +6,12 @@ use std::process::Command;
 
 use crate::group::Group;
 use crate::servers::RedisServer;
-use crate::situation::{Expected, Manifest, alone, in_the_midst, judge};
+use crate::situation::{Given, Manifest, in_the_midst, run};
 use crate::support::load_generator;
 
 /// A shard needs little, and does not need more as it goes on. But what else its limit counts, such as a directory in memory,
 /// may: then the kernel ends the largest process.
-#[test]
-#[ignore = "makes a cgroup, which needs root: make test-selfcheck"]
-fn a_shard_without_memory() {
-    let _machine = alone();
+pub fn a_shard_without_memory() -> Given {
     let server = RedisServer::start(&[]);
     let group = Group::of_memory(128 << 20);
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -31,19 +28,12 @@ fn a_shard_without_memory() {
     fs::set_permissions(&poor, fs::Permissions::from_mode(0o755)).unwrap();
     let manifest =
         Manifest { shards: 2, arguments: vec!["--loadgen".to_owned(), poor], ..Manifest::new(&server.endpoint()) };
-    let expected = Expected {
-        value: "Invalid",
-        limited_by: "Unknown",
-        reasons: &["ShardLost", "RateMissed"],
-        ..Expected::clean("a shard of two whose memory something else takes")
-    };
-    let given = judge(&expected, &manifest, |_| {
+    let given = run(&manifest, |_| {
         in_the_midst(&server);
         let command = format!("echo $$ >{entrance}; exec dd if=/dev/zero of={filler} bs=1M count=256");
         // It may be ended too.
         Command::new("sh").args(["-c", &command]).output().unwrap();
         let _ = (fs::remove_file(&filler), fs::remove_dir(&one));
     });
-    let message = given.message("ShardLost");
-    assert!(message.contains("signal 9, as the kernel sends where memory is short"), "{message}");
+    given.must_say("ShardLost", &["signal 9, as the kernel sends where memory is short"])
 }

@@ -1,7 +1,7 @@
 //! Servers that write their keys to a disk, or read them from there.
 
 use crate::servers::RedisServer;
-use crate::situation::{Expected, Manifest, alone, in_the_midst, judge};
+use crate::situation::{Given, Manifest, in_the_midst, run};
 
 /// With so many keys of a kilobyte that a fork takes some milliseconds.
 fn filled(keys: u32) -> RedisServer {
@@ -10,9 +10,7 @@ fn filled(keys: u32) -> RedisServer {
     server
 }
 
-#[test]
-fn a_server_that_forks() {
-    let _machine = alone();
+pub fn a_server_that_forks() -> Given {
     let keys = 400_000;
     let server = filled(keys);
     // What is written to is all over its memory, and copied before. These names have all the same length.
@@ -22,34 +20,23 @@ fn a_server_that_forks() {
         spec: String::new(),
         ..Manifest::new(&server.endpoint())
     };
-    let expected = Expected { reasons: &["Forked"], ..Expected::clean("a server that saves 400 MB meanwhile") };
-    let given = judge(&expected, &manifest, |_| {
+    let given = run(&manifest, |_| {
         in_the_midst(&server);
         server.ask::<()>(&["BGSAVE"]);
     });
-    let message = given.message("Forked");
-    assert!(message.contains("forked once, which stopped it for ") && message.contains(" ms at a time"), "{message}");
+    given.must_say("Forked", &["forked once, which stopped it for ", " ms at a time"])
 }
 
-#[test]
-fn a_server_that_loads() {
-    let _machine = alone();
+pub fn a_server_that_loads() -> Given {
     let mut server = filled(60_000);
     server.ask::<()>(&["SAVE"]);
     let load =
         "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 5s, warmup: 500ms, timeouts: {request: 5s}";
     let manifest = Manifest { load: load.into(), spec: String::new(), ..Manifest::new(&server.endpoint()) };
-    let expected = Expected {
-        value: "Degraded",
-        reasons: &["Unavailable", "NotReconciled"],
-        besides: &["Errors", "RateMissed"],
-        ..Expected::clean("a server that is restarted, and reads its keys for a second")
-    };
-    let given = judge(&expected, &manifest, |_| {
+    let given = run(&manifest, |_| {
         in_the_midst(&server);
         // 10 us and more for each of its keys.
         server.restart_loading(&["--key-load-delay", "10", "--loading-process-events-interval-bytes", "65536"]);
     });
-    let messages = ["Unavailable", "NotReconciled"].map(|kind| given.message(kind));
-    assert!(messages[0].contains(" answers were LOADING") && messages[1].contains("restarted"), "{messages:?}");
+    given.must_say("Unavailable", &[" answers were LOADING"]).must_say("NotReconciled", &["restarted"])
 }

@@ -8,82 +8,54 @@ use std::time::{Duration, Instant};
 
 use crate::group::Group;
 use crate::servers::RedisServer;
-use crate::situation::{Expected, Manifest, alone, as_others, go_first, judge, pass};
+use crate::situation::{Given, Manifest, go_first, pass, run};
 use crate::support::Run;
 
 const CLOSED: &str = "type: ClosedLoop, connections: 16, pipeline: 16, duration: 3s, warmup: 1s";
 
-fn starved(name: &'static str) -> Expected {
-    Expected {
-        value: "Degraded",
-        limited_by: "GeneratorCPU",
-        reasons: &["GeneratorCPU"],
-        besides: &["Unsteady"],
-        ..Expected::clean(name)
-    }
-}
-
-#[test]
-#[ignore = "makes a cgroup, which needs root: make test-selfcheck"]
-fn a_shard_with_a_tenth_of_a_processor() {
-    let _machine = as_others();
+pub fn a_shard_with_a_tenth_of_a_processor() -> Given {
     let server = RedisServer::start(&[]);
     let manifest = Manifest { load: CLOSED.into(), ..Manifest::new(&server.endpoint()) };
     let mut groups = Vec::new();
-    judge(&starved("a shard whose CPU limit is a tenth of a processor"), &manifest, |run: &Run| {
-        groups.push(Group::of_processor(&run.children(), 10));
-    });
+    run(&manifest, |run: &Run| groups.push(Group::of_processor(&run.children(), 10)))
 }
 
-#[test]
-fn a_shard_beside_others_on_its_processor() {
-    let _machine = as_others();
+pub fn a_shard_beside_others_on_its_processor() -> Given {
     let server = RedisServer::start(&[]);
     let manifest = Manifest { load: CLOSED.into(), ..Manifest::new(&server.endpoint()) };
     // The server keeps a processor for itself as far as there are two.
     pin(server.pid(), "1");
     let mut spinners = Vec::new();
-    judge(&starved("a shard beside three busy processes on its processor"), &manifest, |run: &Run| {
+    run(&manifest, |run: &Run| {
         for child in run.children() {
             pin(child, "0");
         }
         spinners.extend((0..3).map(|_| Spinner::on("0")));
-    });
+    })
+}
+
+pub fn a_shard_that_stands_still() -> Given {
+    standing_still("type: ClosedLoop, connections: 16, duration: 2s, warmup: 500ms")
+}
+
+pub fn a_shard_that_stands_still_at_a_rate() -> Given {
+    standing_still("type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 2s, warmup: 500ms")
 }
 
 /// A shard as one that the machine, or its memory, stops again and again: it is neither busy nor does it wait for a processor.
-#[test]
-fn a_shard_that_stands_still() {
-    let _machine = alone();
+fn standing_still(load: &str) -> Given {
     let server = RedisServer::start(&[]);
-    let load = "type: ClosedLoop, connections: 16, duration: 2s, warmup: 500ms";
     let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
-    let expected = Expected {
-        value: "Degraded",
-        limited_by: "Unknown",
-        reasons: &["ReceiveLate"],
-        ..Expected::clean("a shard that stands still for 50 ms in every 100")
-    };
-    judge_stopping(&expected, &manifest);
-    let expected = Expected {
-        value: "Degraded",
-        reasons: &["SendLate"],
-        ..Expected::clean("a shard that stands still as long, at a rate that it can make")
-    };
-    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 2s, warmup: 500ms";
-    judge_stopping(&expected, &Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) });
-}
-
-fn judge_stopping(expected: &Expected, manifest: &Manifest) {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        judge(expected, manifest, |run: &Run| {
+        let given = run(&manifest, |run: &Run| {
             let shard = run.children()[0].cast_signed();
             let over = &over;
             scope.spawn(move || stop_and_go(shard, over));
         });
         over.store(true, Ordering::Relaxed);
-    });
+        given
+    })
 }
 
 /// Until the process has ended.

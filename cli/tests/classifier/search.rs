@@ -1,11 +1,9 @@
 //! What a search says of a target at its end.
 
-use std::fs;
-
 use crate::group::Group;
 use crate::servers::RedisServer;
-use crate::situation::{Manifest, as_others, go_first};
-use crate::support::{Run, number};
+use crate::situation::{Given, Manifest, go_first, run_search};
+use crate::support::number;
 
 /// How many requests a second [`SCRIPT`] lets through.
 const CAPACITY: u64 = 250;
@@ -17,12 +15,6 @@ const SCRIPT: &str = "local function now() local t = redis.call('TIME'); return 
     while now() < due do end \
     redis.call('SET', KEYS[1], string.format('%.0f', due)) \
     return 1";
-
-/// A search takes more than a minute: it is not made again as often as other situations.
-const ATTEMPTS: usize = 3;
-
-/// A server that waited for less than this in the whole search had at least 96 % of the 10 s that a step measures.
-const WAITED: u64 = 400_000_000;
 
 /// The lowest rate holds, the highest does not, and they are less than half of the tolerance apart: the answer is confirmed, and the
 /// failure tried again.
@@ -38,40 +30,18 @@ fn manifest(server: &RedisServer) -> Manifest {
     }
 }
 
-#[test]
-fn a_search_that_ends_at_a_full_server() {
-    let _machine = as_others();
+pub fn a_search_that_ends_at_a_full_server() -> Given {
     let server = RedisServer::start(&[]);
     let _first = Group::first(server.pid());
     go_first();
-    let mut last = String::new();
-    for attempt in 1..=ATTEMPTS {
-        let waited = waited(&server);
-        let finished = Run::local(&manifest(&server).text(), &[]).finish();
-        let waited = self::waited(&server).zip(waited).map(|(after, before)| after - before);
-        let status = &finished.object["status"];
-        let found = &status["search"];
-        let kept = waited.is_none_or(|waited| waited >= WAITED);
-        let text = |field: &str| found[field].as_str().unwrap_or_default();
-        let right = finished.code == Some(0)
-            && text("ending") == "Found"
-            && text("limitedBy") == "Target"
-            // Where other work kept the main thread from its processor the probe tells, which knows no thread.
-            && (text("component").ends_with("/MainThread") || (kept && text("component") != "Path"))
-            && text("message").contains("limited by Target")
-            && text("why").contains("p90 was")
-            && (number(&found["lastGoodPerSecond"])..number(&found["firstBadPerSecond"])).contains(&CAPACITY);
-        if right {
-            return;
-        }
-        last = format!("attempt {attempt}, the server waited for {waited:?} ns: {status:#}\n{}", finished.stderr);
-        assert!(kept, "{last}");
-    }
-    panic!("no attempt had the machine: {last}");
-}
-
-/// How long the server's main thread was ready and had no processor, in nanoseconds, if the kernel says.
-fn waited(server: &RedisServer) -> Option<u64> {
-    let of = fs::read_to_string(format!("/proc/{0}/task/{0}/schedstat", server.pid())).ok()?;
-    of.split_whitespace().nth(1)?.parse().ok()
+    let given = run_search(&server, &manifest(&server));
+    let found = &given.finished.object["status"]["search"];
+    let text = |field: &str| found[field].as_str().unwrap_or_default();
+    let rates = number(&found["lastGoodPerSecond"])..number(&found["firstBadPerSecond"]);
+    let right = given.finished.code == Some(0)
+        && text("message").contains("limited by Target")
+        && text("why").contains("p90 was")
+        && rates.contains(&CAPACITY);
+    let said = found.to_string();
+    given.must(right, || said)
 }

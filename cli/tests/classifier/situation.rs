@@ -1,39 +1,23 @@
-//! A situation: a manifest, what is done while it runs, and what the verdict must say.
+//! A situation: what makes it, and what the verdict must say of it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::servers::network::Shaped;
 use crate::servers::{RedisServer, wait_until};
 use crate::support::{Finished, Run};
+use crate::watch::Watch;
 
-static MACHINE: Mutex<()> = Mutex::new(());
+/// Set to the file that takes what a run's verdict was made from, if that is kept.
+pub const EVIDENCE: &str = "VERDICT_EVIDENCE";
 
-/// Other work on the machine may disturb a run, but not for ever.
-const ATTEMPTS: usize = 6;
-
-/// What a run says of itself that had to share the machine.
-const DISTURBED: &[&str] = &["GeneratorCPU", "SendLate", "ReceiveLate", "StartSkew", "ClockUncertain", "Unsteady"];
-
-/// Waits until no other situation has the machine. Then this thread and all that it starts, servers and shards alike, go
-/// before everything else that the machine does, if we may ask for that: root may.
-pub fn alone() -> MutexGuard<'static, ()> {
-    let machine = as_others();
-    go_first();
-    machine
-}
-
-/// From now on this thread and what it starts go first.
+/// From now on this thread and what it starts go before everything else on the machine, if we may ask for that: root may.
 pub fn go_first() {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: `lowest` is valid for the call, which is about the calling thread. A refusal changes nothing.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const lowest) };
-}
-
-/// The same where processes are to have the priority of all others: a CPU limit holds for those alone.
-pub fn as_others() -> MutexGuard<'static, ()> {
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lets a time pass that is itself what is made to happen: nothing is waited for.
@@ -50,6 +34,20 @@ pub fn in_the_midst(server: &RedisServer) {
     wait_until("the load is under way", || server.calls("get") > before + 400);
 }
 
+/// A line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation {
+    /// Names it on the command line, and the directory of its recordings.
+    pub key: &'static str,
+    pub expected: Expected,
+    /// Whether all of it goes before other work on the machine. Not where processes are to have the priority of all others: a CPU
+    /// limit holds for those alone.
+    pub first: bool,
+    /// Made within a network of its own, whose link carries 20 Mbit/s one way.
+    pub link: Option<Shaped>,
+    pub make: fn() -> Given,
+}
+
 /// What a verdict must be.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
@@ -62,14 +60,12 @@ pub struct Expected {
     pub reasons: &'static [&'static str],
     /// Reasons that may be there too.
     pub besides: &'static [&'static str],
-    /// The machine's speed decides, which other work changes between the trial and its probe. Then the probe decides nothing.
-    pub varies: bool,
 }
 
 impl Expected {
     /// Nothing to complain of.
     pub const fn clean(name: &'static str) -> Self {
-        Self { name, value: "Valid", limited_by: "Rate", component: "", reasons: &[], besides: &[], varies: false }
+        Self { name, value: "Valid", limited_by: "Rate", component: "", reasons: &[], besides: &[] }
     }
 }
 
@@ -130,89 +126,100 @@ spec:
 
 /// What a run was called.
 pub struct Given {
-    pub verdict: Value,
+    pub told: Told,
     pub finished: Finished,
 }
 
+/// The part of it that the matrix takes.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Told {
+    pub value: String,
+    pub limited_by: String,
+    pub component: String,
+    pub reasons: Vec<String>,
+    /// What else is wrong with what was said.
+    pub complaint: Option<String>,
+    /// Why the situation was not made, by other evidence than what the run said.
+    pub unmade: Option<String>,
+}
+
 impl Given {
-    fn text<'a>(&'a self, field: &str) -> &'a str {
-        self.verdict[field].as_str().unwrap_or_default()
-    }
-
-    /// What a reason says.
-    pub fn message(&self, kind: &str) -> &str {
-        let reasons = self.verdict["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let reason = reasons.iter().find(|reason| reason["reason"] == kind);
-        reason.and_then(|reason| reason["message"].as_str()).unwrap_or_default()
-    }
-
-    fn reasons(&self) -> Vec<&str> {
-        let reasons = self.verdict["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
-        reasons.iter().map(|reason| reason["reason"].as_str().unwrap()).collect()
-    }
-}
-
-/// Runs `manifest`, with `meanwhile` from its first progress on, until it is called what it must be or is called something
-/// that no disturbance explains.
-pub fn judge(expected: &Expected, manifest: &Manifest, mut meanwhile: impl FnMut(&Run)) -> Given {
-    let mut last = String::new();
-    for attempt in 1..=ATTEMPTS {
-        let given = run(manifest, &mut meanwhile);
-        let verdict = (given.text("value"), given.text("limitedBy"), given.text("component"));
-        let reasons = given.reasons();
-        let known = |reason: &&&str| expected.reasons.contains(reason) || expected.besides.contains(reason);
-        let missing: Vec<_> = expected.reasons.iter().filter(|reason| !reasons.contains(reason)).collect();
-        let stranger: Vec<_> = reasons.iter().filter(|reason| !known(reason)).collect();
-        let component = match expected.component {
-            "" => verdict.2.is_empty(),
-            end => verdict.2.ends_with(end),
+    fn of(finished: Finished, judged: &Value, value: &str, unmade: Option<String>) -> Self {
+        let text = |field: &str| judged[field].as_str().unwrap_or_default().to_owned();
+        let reasons = judged["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let told = Told {
+            value: text(value),
+            limited_by: text("limitedBy"),
+            component: text("component"),
+            reasons: reasons.iter().map(|reason| reason["reason"].as_str().unwrap().to_owned()).collect(),
+            complaint: None,
+            unmade,
         };
-        let right = missing.is_empty()
-            && stranger.is_empty()
-            && component
-            && (verdict.0, verdict.1) == (expected.value, expected.limited_by);
-        println!(
-            "situation | {} | {} | {} {} | {} | {} {} | {} | {}",
-            expected.name,
-            expected.value,
-            expected.limited_by,
-            expected.component,
-            verdict.0,
-            verdict.1,
-            verdict.2,
-            reasons.join(", "),
-            if right { "right" } else { "WRONG" },
-        );
-        if right {
-            return given;
-        }
-        let disturbed = reasons.iter().any(|reason| DISTURBED.contains(reason) && !expected.reasons.contains(reason));
-        let result = &given.finished.object["status"]["result"];
-        let (pace, nodes) = (&result["throughput"], &result["nodes"]);
-        last = format!("attempt {attempt}: {:#}\n{pace}\n{nodes:#}", given.verdict);
-        let disturbed = disturbed || (expected.component.ends_with("/MainThread") && !is_full(nodes));
-        let undecided = (verdict.0, verdict.1, verdict.2) == (expected.value, "Unknown", "");
-        let disturbed = disturbed || (expected.varies && undecided && stranger.is_empty() && missing.is_empty());
-        assert!(disturbed, "{}: {last}\n{}", expected.name, given.finished.stderr);
+        Self { told, finished }
     }
-    panic!("{}: no attempt had the machine: {last}", expected.name);
+
+    /// Notes a complaint if something does not hold.
+    pub fn must(mut self, holds: bool, otherwise: impl FnOnce() -> String) -> Self {
+        if !holds {
+            self.told.complaint.get_or_insert_with(otherwise);
+        }
+        self
+    }
+
+    /// A reason must say all of this.
+    pub fn must_say(self, kind: &str, parts: &[&str]) -> Self {
+        let reasons = self.finished.object["status"]["verdict"]["reasons"].as_array().cloned().unwrap_or_default();
+        let reason = reasons.iter().find(|reason| reason["reason"] == kind);
+        let message = reason.and_then(|reason| reason["message"].as_str()).unwrap_or_default();
+        let holds = parts.iter().all(|part| message.contains(part));
+        self.must(holds, || format!("{kind}: {message}"))
+    }
+
+    /// The component must be of this node, if there is one.
+    pub fn of_node(self, id: &str) -> Self {
+        let component = self.told.component.clone();
+        self.must(component.is_empty() || component.starts_with(id), || format!("{component} is not {id}"))
+    }
 }
 
-/// Whether a server had the processor that it was to take: else what was to be made was not.
-fn is_full(nodes: &Value) -> bool {
-    let nodes = nodes.as_array().map(Vec::as_slice).unwrap_or_default();
-    nodes.iter().any(|node| node["server"]["cpuMeanBasisPoints"].as_u64() >= Some(9_500))
+/// Runs `manifest`, with `meanwhile` from its first progress on.
+pub fn run(manifest: &Manifest, meanwhile: impl FnMut(&Run)) -> Given {
+    watched(manifest, None, meanwhile)
 }
 
-fn run(manifest: &Manifest, meanwhile: &mut impl FnMut(&Run)) -> Given {
-    let arguments: Vec<&str> = manifest.arguments.iter().map(String::as_str).collect();
+/// The same where `server` is to be full.
+pub fn run_full(server: &RedisServer, manifest: &Manifest) -> Given {
+    watched(manifest, Some(server), |_| {})
+}
+
+fn watched(manifest: &Manifest, full: Option<&RedisServer>, mut meanwhile: impl FnMut(&Run)) -> Given {
+    let watch = Watch::begin(full.map(RedisServer::pid), is_first());
+    let evidence = std::env::var(EVIDENCE).ok();
+    let kept = evidence.iter().flat_map(|path| ["--evidence", path.as_str()]);
+    let arguments: Vec<&str> = manifest.arguments.iter().map(String::as_str).chain(kept).collect();
     let mut run = Run::local(&manifest.text(), &arguments);
     let reader = run.wait_for_line("Running");
     meanwhile(&run);
     let stderr = crate::support::rest(reader);
     let mut finished = run.finish();
     finished.stderr = stderr;
+    let unmade = watch.end();
     let verdict = finished.object["status"]["verdict"].clone();
     assert!(verdict.is_object(), "{:#}\n{}", finished.object["status"], finished.stderr);
-    Given { verdict, finished }
+    Given::of(finished, &verdict, "value", unmade)
+}
+
+/// Runs a search whose end is to be a full server. Its ending stands for the value.
+pub fn run_search(server: &RedisServer, manifest: &Manifest) -> Given {
+    let watch = Watch::begin(Some(server.pid()), is_first());
+    let finished = Run::local(&manifest.text(), &[]).finish();
+    let unmade = watch.end();
+    let search = finished.object["status"]["search"].clone();
+    Given::of(finished, &search, "ending", unmade)
+}
+
+/// Whether this thread, and what it starts, goes before other work.
+fn is_first() -> bool {
+    // SAFETY: takes a number and touches no memory.
+    unsafe { libc::sched_getscheduler(0) == libc::SCHED_RR }
 }

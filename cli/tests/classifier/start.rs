@@ -4,17 +4,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::servers::{RedisServer, wait_until};
-use crate::situation::{Expected, Manifest, alone, judge};
+use crate::situation::{Given, Manifest, run};
 use crate::support::{Run, load_generator};
 
-#[test]
-fn a_late_shard() {
-    let _machine = alone();
+pub fn a_late_shard() -> Given {
     let server = RedisServer::start(&[]);
     let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 3s, warmup: 2s";
     let manifest = Manifest { shards: 2, load: load.into(), ..Manifest::new(&server.endpoint()) };
-    let expected = Expected { value: "Degraded", reasons: &["StartSkew"], ..Expected::clean("a late shard") };
-    judge(&expected, &manifest, |run: &Run| {
+    run(&manifest, |run: &Run| {
         // It has the start's order, and stands still at the start. What it makes up for is in the warm-up.
         let child = run.children().into_iter().max().unwrap().cast_signed();
         let before = server.calls("get");
@@ -24,14 +21,11 @@ fn a_late_shard() {
         wait_until("the other shard has begun", || server.calls("get") > before + 60);
         // SAFETY: as above.
         assert_eq!(unsafe { libc::kill(child, libc::SIGCONT) }, 0);
-    });
+    })
 }
 
 /// Two shards in time namespaces of their own, whose clocks are days apart.
-#[test]
-#[ignore = "makes time namespaces, which needs root: make test-selfcheck"]
-fn skewed_clocks() {
-    let _machine = alone();
+pub fn skewed_clocks() -> Given {
     let server = RedisServer::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let skewed = folder.path().join("skewed");
@@ -45,11 +39,11 @@ fn skewed_clocks() {
     fs::set_permissions(&skewed, fs::Permissions::from_mode(0o755)).unwrap();
     let arguments = vec!["--loadgen".to_owned(), skewed.to_str().unwrap().to_owned()];
     let manifest = Manifest { shards: 2, arguments, ..Manifest::new(&server.endpoint()) };
-    let given = judge(&Expected::clean("shards whose clocks are days apart"), &manifest, |run: &Run| {
+    let given = run(&manifest, |run: &Run| {
         let clock = |process: &str| fs::read_link(format!("/proc/{process}/ns/time")).unwrap();
         let clocks: Vec<_> = run.children().iter().map(|child| clock(&child.to_string())).collect();
         assert!(clocks.len() == 2 && clocks[0] != clocks[1] && !clocks.contains(&clock("self")), "{clocks:?}");
     });
     let skew = given.finished.object["status"]["synchronization"]["startSkewMicroseconds"].as_u64().unwrap();
-    assert!(skew < 200_000, "{skew} us");
+    given.must(skew < 200_000, || format!("shards started {skew} us apart"))
 }
