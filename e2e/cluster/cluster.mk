@@ -8,7 +8,7 @@ TELLING := \
   benchmark_deleted::created_again_while_the_old_one_runs \
   control_plane::api_server_restarted
 
-.PHONY: test-e2e e2e-steps test-faults test-beyond-one-host cluster-up cluster-down cluster-reload
+.PHONY: test-e2e e2e-steps test-faults faults-steps test-beyond-one-host cluster-up cluster-down cluster-reload
 
 test-e2e: build ## the tests on a Kubernetes of three nodes, which lives as long as they do
 	$(E2E)/with-cluster.sh $(MAKE) e2e-steps
@@ -19,9 +19,13 @@ e2e-steps:
 	  cargo test -p redisbench-e2e --test faults -- --test-threads=2 --exact $(TELLING); \
 	else echo "no faults were made: they need the cluster that make starts, without E2E_KUBECONFIG"; fi
 
-test-faults: build ## every fault of docs/reliability.md on such a cluster; a table of what was observed in target/e2e-cluster/faults.md
+test-faults: build ## every fault of docs/reliability.md on such a cluster, and a search for a known capacity; a table of what was observed in target/e2e-cluster/faults.md
 	rm -f $(or $(E2E_CACHE),target/e2e-cluster)/faults.md
-	$(E2E)/with-cluster.sh cargo test -p redisbench-e2e --test faults -- --test-threads=2
+	$(E2E)/with-cluster.sh $(MAKE) faults-steps
+
+faults-steps:
+	cargo test -p redisbench-e2e --test faults -- --test-threads=2
+	cargo test -p redisbench-e2e --test suite -- --ignored --test-threads=1
 
 test-beyond-one-host: build ## pods of 20 Mbit/s each, from 1 to 16, against one server; a table in target/e2e-cluster/beyond-one-host.md
 	@$(E2E)/install.sh tc:iproute2 tcpdump:tcpdump

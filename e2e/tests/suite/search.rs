@@ -42,7 +42,30 @@ fn search() -> Value {
     })
 }
 
+/// The only rate holds, however busy the machine is, and then three times more.
 #[test]
+fn a_rate_that_holds_is_confirmed_three_times() {
+    run_within(LIMIT, |space| async move {
+        redis::standalone(&space, "redis").await?;
+        let search = json!({
+            "search": {"objective": {"quantile": "0.9", "max": "10m"}, "rate": {"min": 100, "max": 100}},
+            "load": {"openLoop": null, "duration": null, "warmup": "2s"},
+        });
+        let manifest = manifest("search", &search).to_string();
+        let ended = Plugin::start(&["run", "-f", "-", "-n", &space.name], &manifest).await?.ended().await?;
+        let object = Benchmark::named(&space, "search").succeeded(SOON).await?;
+        ensure!(ended.code == 0, "exit {} and {}", ended.code, ended.errors);
+        ensure!(object["status"]["search"]["ending"] == "MaxPassed", "{}", object["status"]["search"]);
+        ensure!(count(&object, "/status/search/lastGoodPerSecond")? == 100, "{}", object["status"]["search"]);
+        let steps = list(&object, "/status/trials");
+        let confirmations: Vec<_> = steps.iter().map(|step| step["search"]["confirmation"].as_u64()).collect();
+        ensure!(confirmations == [None, Some(1), Some(2), Some(3)], "{}", object["status"]["trials"]);
+        Ok(())
+    });
+}
+
+#[test]
+#[ignore = "depends on how busy the machine is: make test-faults"]
 fn a_known_capacity_is_found_with_the_target_as_its_limit() {
     run_within(LIMIT, |space| async move {
         redis::standalone_of(&space, "redis", "1").await?;

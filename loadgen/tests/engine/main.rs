@@ -29,6 +29,7 @@ mod ratio;
 mod readonly;
 mod resp3;
 mod rooms;
+mod stalled;
 mod standalone;
 mod tls;
 mod verify;

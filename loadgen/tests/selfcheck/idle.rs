@@ -12,6 +12,7 @@ fn idle(snapshot: &Snapshot) -> u32 {
 }
 
 #[tokio::test]
+#[ignore = "depends on how busy the machine is: make test-timing"]
 async fn time_that_the_client_takes_before_a_send_shows_as_idle() {
     let _machine = alone().await;
     let server = RedisServer::start(&[]);
@@ -27,6 +28,7 @@ async fn time_that_the_client_takes_before_a_send_shows_as_idle() {
 }
 
 #[tokio::test]
+#[ignore = "depends on how busy the machine is: make test-timing"]
 async fn a_node_that_does_not_answer_shows_as_idle_connections_to_the_others() {
     let _machine = alone().await;
     let cluster = RedisCluster::steady(3);
@@ -48,6 +50,7 @@ async fn a_node_that_does_not_answer_shows_as_idle_connections_to_the_others() {
 }
 
 #[tokio::test]
+#[ignore = "depends on how busy the machine is: make test-timing"]
 async fn a_quiet_closed_loop_is_hardly_ever_idle() {
     let _machine = alone().await;
     let mut plan = lasting(plan(), 300);
@@ -58,6 +61,9 @@ async fn a_quiet_closed_loop_is_hardly_ever_idle() {
 #[tokio::test]
 async fn an_open_loop_is_not_judged_by_it() {
     let _machine = alone().await;
-    let snapshot = until_silent(easy(), |_| true).await;
+    let server = RedisServer::start(&[]);
+    let mut bench = ready(easy(), &server).await;
+    bench.start(1);
+    let snapshot = bench.finished(1).await;
     assert_eq!(snapshot.generator.idle_millionths, None);
 }

@@ -1,7 +1,7 @@
 //! What the load generator says of itself: each condition is made for real and must show, and a quiet run must not show it.
 //!
-//! They are about the machine, so they run one at a time. Those that are ignored by default need root: a cgroup with a
-//! quota, a network of their own. `make test-selfcheck` runs all of them.
+//! They are about the machine, so they run one at a time. Those whose outcome depends on how busy it is are ignored by default:
+//! `make test-timing` runs them. What is left holds on any machine: delays that the test itself makes can only be exceeded.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -36,6 +36,7 @@ async fn a_reply_that_arrives_while_nobody_reads_shows_as_delayed() {
 }
 
 #[tokio::test]
+#[ignore = "depends on how busy the machine is: make test-timing"]
 async fn a_quiet_run_reads_at_once() {
     let _machine = alone().await;
     let snapshot = until_silent(easy(), |snapshot| longest(snapshot) < STALL / 5).await;

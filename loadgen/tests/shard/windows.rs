@@ -6,9 +6,6 @@ use redisbench_wire::topology::SlotRange;
 
 use crate::support::log::now;
 
-/// How far a window may be off what the servers' logs say, in milliseconds.
-pub const TOLERANCE: u64 = 100;
-
 /// A time without answers, in milliseconds since the Unix epoch.
 #[derive(Clone, Debug)]
 pub struct Window {
@@ -30,16 +27,10 @@ pub fn windows(snapshot: &Snapshot) -> Vec<Window> {
     outages.collect()
 }
 
-/// The window of a slot that began at about this time.
-pub fn window(windows: &[Window], slot: usize, from: u64) -> Window {
+/// The first window of a slot that lasted beyond this time.
+pub fn window(windows: &[Window], slot: usize, at: u64) -> Window {
     let slot = u16::try_from(slot).unwrap();
-    let found = windows.iter().find(|window| {
-        window.slots.first <= slot && slot <= window.slots.last && window.from.abs_diff(from) <= TOLERANCE
-    });
-    found.unwrap_or_else(|| panic!("no window of slot {slot} from {from} on in {windows:#?}")).clone()
-}
-
-pub fn assert_near(what: &str, told: u64, logged: u64) {
-    println!("{what}: {} ms off", told.cast_signed() - logged.cast_signed());
-    assert!(told.abs_diff(logged) <= TOLERANCE, "{what}: told {told}, logged {logged}");
+    let of_slot = windows.iter().filter(|window| window.slots.first <= slot && slot <= window.slots.last);
+    let found = of_slot.filter(|window| window.until > at).min_by_key(|window| window.from);
+    found.unwrap_or_else(|| panic!("no window of slot {slot} lasts beyond {at} in {windows:#?}")).clone()
 }

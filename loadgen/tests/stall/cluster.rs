@@ -29,6 +29,7 @@ fn between(index: usize, from: &Snapshot, to: &Snapshot) -> Histogram<u64> {
 }
 
 #[tokio::test]
+#[ignore = "depends on how busy the machine is: make test-timing"]
 async fn the_other_nodes_of_a_cluster_do_not_feel_that_one_stops() {
     let _turn = alone().await;
     let cluster = RedisCluster::steady(3);

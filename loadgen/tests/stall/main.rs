@@ -1,4 +1,7 @@
 //! A server that stops for a while: what callers would have felt is known exactly, and must be what is reported.
+//!
+//! The figures need a machine that has time to see the drain, so `make test-timing` runs these. `engine/stalled.rs` holds on any
+//! machine that no time of a stop is left out.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -59,6 +59,31 @@ fn time(line: &str) -> u64 {
     (((days * 24 + clock[0]) * 60 + clock[1]) * 60 + clock[2]) * 1000 + clock[3]
 }
 
+/// How far what the load generator tells may be off what the servers' logs say, in milliseconds, on a machine that has time for both.
+pub const TOLERANCE: u64 = 100;
+
+/// Two clocks that are cut to milliseconds may disagree by so many.
+const ROUNDING: u64 = 2;
+
+/// Whether assertions hold that depend on how busy the machine is: `make test-timing` sets it.
+pub fn is_timed() -> bool {
+    std::env::var_os("REDISBENCH_TIMING").is_some()
+}
+
+/// A time without answers began about when the log says.
+#[track_caller]
+pub fn assert_begins(what: &str, told: u64, logged: u64) {
+    println!("{what}: {} ms off", told.cast_signed() - logged.cast_signed());
+    assert!(!is_timed() || told.abs_diff(logged) <= TOLERANCE, "{what}: told {told}, logged {logged}");
+}
+
+/// A time without answers ended about when the log says, and never before: until then no server could answer.
+#[track_caller]
+pub fn assert_ends(what: &str, told: u64, logged: u64) {
+    assert_begins(what, told, logged);
+    assert!(told + ROUNDING >= logged, "{what}: told {told}, before {logged}, which was logged");
+}
+
 /// Now, in milliseconds since the Unix epoch.
 pub fn now() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()

@@ -1,0 +1,49 @@
+//! A server that stands still: no time of that is left out of the response times, on however busy a machine.
+
+use redisbench_loadgen::engine::monotonic_nanoseconds;
+use redisbench_wire::histogram::Kind;
+use redisbench_wire::plan::Bound;
+
+use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan};
+use crate::peer::Peer;
+
+const RATE: u64 = 1000;
+const REQUESTS: u64 = 900;
+
+/// Every request that fell due while no reply came waited at least from then on, whether it was sent or not.
+#[tokio::test]
+async fn who_falls_due_while_a_server_stands_still_waits_from_then_on() {
+    for pipeline in [1, 16] {
+        let peer = Peer::start();
+        let mut plan = plan();
+        plan.load = open_loop(RATE);
+        plan.pipeline = pipeline;
+        plan.bound = Bound::Requests { count: REQUESTS, max_nanoseconds: 60 * SECOND };
+        let mut bench = Bench::new(plan, peer.topology(), 1);
+        bench.connect().await;
+        let start = monotonic_nanoseconds() + 20 * MILLISECOND;
+        bench.engine.start(start, 1).unwrap();
+        peer.wait_for_commands(200);
+        peer.hold();
+        // What came before is answered; all others wait.
+        let unanswered = peer.unanswered();
+        let answered = peer.received().len() - unanswered;
+        while bench.live().await.total.scheduled < answered as u64 + 400 {}
+        peer.wait_for_commands(answered + 2 * pipeline as usize);
+        assert_eq!(peer.unanswered(), 2 * pipeline as usize, "as many as have room");
+        let released = monotonic_nanoseconds();
+        peer.release();
+        let snapshot = bench.finished(1).await;
+        assert_complete(&snapshot);
+        assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (REQUESTS, 0));
+        let response = snapshot.latency.response.decode(Kind::Request).unwrap();
+        let waited: Vec<u64> =
+            (answered as u64..REQUESTS).map_while(|k| released.checked_sub(start + k * SECOND / RATE)).collect();
+        assert!(waited.len() >= 399, "{} of them", waited.len());
+        for (index, least) in waited.iter().enumerate() {
+            // The histogram gives the lower end of each of its steps the benefit of the doubt.
+            let as_long = response.count_between(response.lowest_equivalent(*least), response.high());
+            assert!(as_long > index as u64, "{as_long} waited {least} ns, and {} must have", index + 1);
+        }
+    }
+}
