@@ -112,6 +112,9 @@ pub struct Sending {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Interface {
+    /// Which network of the machine it belongs to: shards with the same number share its counters. 0 if the kernel does not
+    /// tell.
+    pub network: u64,
     /// Its name.
     #[serde(deserialize_with = "bounded::name")]
     pub name: String,
@@ -129,6 +132,11 @@ pub struct Interface {
     pub sustained_received_bytes_per_second: u64,
     /// The same of what it sent.
     pub sustained_sent_bytes_per_second: u64,
+}
+
+impl Interface {
+    /// What Linux calls the interface of what stays within a machine.
+    pub const LOOPBACK: &str = "lo";
 }
 
 /// Settings of a machine that a result may depend on. None where they could not be read.

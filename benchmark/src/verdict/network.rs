@@ -1,4 +1,6 @@
-//! Whether a shard's network was full, against what somebody said that it carries.
+//! Whether a machine's network was full, against what somebody said that it carries.
+
+use std::collections::BTreeMap;
 
 use redisbench_wire::snapshot::{Interface, Snapshot};
 
@@ -6,20 +8,13 @@ use super::thresholds::LINK_FULL;
 use crate::api::Validated;
 use crate::conductor::Outcome;
 
-/// What Linux calls the interface of what stays within a machine.
-const LOOPBACK: &str = "lo";
-
-/// The direction that was full in half of the shards or more, the fuller one if both were. None without a stated capacity:
-/// nothing else tells a link from a target that answers slowly.
+/// The direction that was full on the machines of half of the shards or more, the fuller one if both were. None without a
+/// stated capacity: nothing else tells a link from a target that answers slowly.
 pub(super) fn full(spec: &Validated, outcome: &Outcome) -> Option<&'static str> {
     let capacity = spec.measurement.link_bytes_per_second?;
-    let interfaces = || {
-        let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
-        snapshots.filter_map(|snapshot| snapshot.generator.interface.as_ref())
-    };
     let full = |of: fn(&Interface) -> u64| {
         let full = |rate: &u64| u128::from(*rate) * 100 >= u128::from(capacity) * u128::from(LINK_FULL);
-        let rates: Vec<u64> = interfaces().map(of).filter(full).collect();
+        let rates: Vec<u64> = by_machine(outcome, of).into_iter().filter(full).collect();
         (2 * rates.len() >= outcome.shards.len().max(1)).then(|| rates.into_iter().max().unwrap_or_default())
     };
     let up = full(|interface| interface.sustained_sent_bytes_per_second);
@@ -31,11 +26,69 @@ pub(super) fn full(spec: &Validated, outcome: &Outcome) -> Option<&'static str> 
     }
 }
 
+/// What the link of each shard's machine carried: the sum over the networks of the shards there. Shards of one network read the
+/// same counters. Where machine or network is unknown, a shard counts alone.
+fn by_machine(outcome: &Outcome, of: fn(&Interface) -> u64) -> Vec<u64> {
+    let seen = || {
+        outcome.shards.iter().filter_map(|shard| {
+            let generator = &shard.snapshot.as_ref()?.generator;
+            let interface = generator.interface.as_ref()?;
+            let host = Some(generator.host.as_str()).filter(|host| !host.is_empty() && interface.network != 0);
+            Some((host.ok_or(shard.shard), interface))
+        })
+    };
+    let mut machines: BTreeMap<_, BTreeMap<u64, u64>> = BTreeMap::new();
+    for (machine, interface) in seen() {
+        let rate = machines.entry(machine).or_default().entry(interface.network).or_default();
+        *rate = of(interface).max(*rate);
+    }
+    let sum = |machine| machines[&machine].values().fold(0, |sum: u64, rate| sum.saturating_add(*rate));
+    seen().map(|(machine, _)| sum(machine)).collect()
+}
+
 /// Whether no shard's link can have been full, where none is known to have been: somebody said what it carries, or nothing
 /// went over one.
 pub(super) fn is_ruled_out(spec: &Validated, outcome: &Outcome) -> bool {
-    let within_machine =
-        |snapshot: &Snapshot| snapshot.generator.interface.as_ref().is_some_and(|interface| interface.name == LOOPBACK);
+    let within_machine = |snapshot: &Snapshot| {
+        snapshot.generator.interface.as_ref().is_some_and(|interface| interface.name == Interface::LOOPBACK)
+    };
     spec.measurement.link_bytes_per_second.is_some()
         || outcome.shards.iter().all(|shard| shard.snapshot.as_ref().is_some_and(within_machine))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{SECOND, outcome, snapshot, spec};
+
+    #[test]
+    fn shards_of_one_machine_share_its_link() {
+        let judge = |placed: &[(&str, u64)]| {
+            let mut spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
+            spec.measurement.link_bytes_per_second = Some(1_000);
+            let of = |(index, (host, network)): (u32, &(&str, u64))| {
+                let mut snapshot = snapshot(index, &vec![SECOND / 1000; 20_000]);
+                snapshot.generator.host = (*host).into();
+                snapshot.generator.interface = Some(Interface {
+                    network: *network,
+                    name: "eth0".into(),
+                    sustained_received_bytes_per_second: 500,
+                    ..Interface::default()
+                });
+                snapshot
+            };
+            let outcome = outcome((0..).zip(placed).map(of).collect());
+            full(&spec, &outcome)
+        };
+        let downlink = Some("Downlink");
+        assert_eq!(judge(&[("a", 1), ("a", 2), ("b", 1), ("b", 2)]), downlink, "two pods on each of two machines");
+        assert_eq!(judge(&[("a", 1), ("b", 1), ("c", 1), ("d", 1)]), None, "a machine each");
+        assert_eq!(judge(&[("a", 1), ("a", 1), ("a", 1)]), None, "all read the same counters");
+        assert_eq!(judge(&[("a", 0), ("a", 0), ("", 3), ("", 4)]), None, "nobody knows whose they are");
+        assert_eq!(
+            judge(&[("a", 1), ("a", 2), ("b", 1), ("c", 1), ("d", 1)]),
+            None,
+            "on the machine of fewer than half"
+        );
+    }
 }
