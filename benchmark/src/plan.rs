@@ -8,7 +8,7 @@ mod trials;
 
 use std::time::Duration;
 
-use redisbench_wire::plan::{Bound, Limits, Load, Measurement, ShardPlan, Verify};
+use redisbench_wire::plan::{Bound, Limits, Load, ShardPlan, Verify};
 
 use crate::api::{self, Validated};
 
@@ -55,20 +55,9 @@ fn shard_plan(spec: &Validated, run: &str, trial: u32, shard: u32) -> ShardPlan 
         timeouts: spec.timeouts,
         breakdown: spec.breakdown,
         live_breakdown: crate::threshold::live_breakdown(&spec.thresholds),
-        measurement: measurement(spec),
+        measurement: spec.measurement,
         limits: limits(spec),
     }
-}
-
-/// What ends by time may be followed by a probe: of a number of requests, exactly those are wanted. What follows values would
-/// write them as another.
-fn measurement(spec: &Validated) -> Measurement {
-    let timed = matches!(spec.bound, api::Bound::Duration(_));
-    let halves = spec.connections >= 2 * spec.shards.count
-        && spec.concurrency.is_none_or(|callers| callers >= 2 * spec.shards.count);
-    let probed = timed && halves && spec.workload.followed(spec.verify).is_none();
-    let probe_nanoseconds = if probed { spec.measurement.probe_nanoseconds } else { 0 };
-    Measurement { probe_nanoseconds, ..spec.measurement }
 }
 
 fn bound(spec: &Validated, shard: u32) -> Bound {

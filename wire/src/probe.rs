@@ -1,5 +1,5 @@
-//! The same load with half of the connections, after a trial whose own numbers do not tell what its limit was. In no number
-//! of the trial.
+//! A short second load with half of the connections, after a trial whose limiting factor is unclear. It never exceeds the load
+//! that was asked for, and is in no number of the trial.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,13 +43,14 @@ pub struct Probe {
     pub nanoseconds: u64,
     /// Requests that succeeded in that time.
     pub succeeded: u64,
-    /// Their mean service time.
+    /// Their mean service time, from the send to the reply.
     pub mean_nanoseconds: u64,
     /// All its requests, those of its warm-up included.
     pub tally: Tally,
 }
 
 impl Probe {
-    /// Its warm-up, which counts apart.
+    /// The warm-up of a closed loop, which counts apart. An open loop has none: its backlog of the warm-up would go before the
+    /// measured requests.
     pub const WARMUP_NANOSECONDS: u64 = 500_000_000;
 }

@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
+use super::reads::only_reads;
+use super::spec::RedisBenchmarkSpec;
 
 /// What the API server holds a link's capacity against.
 pub const CAPACITY_PATTERN: &str = r"^[0-9]{1,6}(\.[0-9]{1,3})?[KMGT]bit$";
@@ -31,20 +33,22 @@ pub struct MeasurementSpec {
     /// nothing. Default true.
     #[serde(default = "default_true")]
     pub server_stats: bool,
-    /// What the network of one shard's machine carries in each direction, such as `10Gbit` or `20Mbit`: 100Kbit to 10Tbit.
+    /// What the network of one machine with shards carries in each direction, such as `10Gbit` or `20Mbit`: 100Kbit to 10Tbit.
     /// Only with it the verdict can say that the network was the limit, because no machine knows what lies behind its own
-    /// interface. It is compared with what the busiest interface carried, headers and other traffic included. Not set by
-    /// default.
+    /// interface. It is compared with the sum of what the busiest interfaces of all shards on a machine carried, headers and
+    /// other traffic included. Not set by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16), pattern(CAPACITY_PATTERN))]
     pub link_capacity: Option<String>,
-    /// Whether a trial whose own numbers do not tell what its limit was is followed by some seconds of the same load with
-    /// half of the connections, all shards at one instant. It is in no number of the result. What it changes tells too few
-    /// connections from a target at its end, which nothing in the trial itself does. Not where the load ends by `requests`
-    /// or `verify` follows values, which would find more than was asked for, and not with fewer than two connections for
-    /// each shard. Default true.
-    #[serde(default = "default_true")]
-    pub probe: bool,
+    /// If the limiting factor of a trial is unclear, run a short second load with half of the connections: 2.5 s at most, on
+    /// all shards at once. It tells too few connections from a full target, and is in no number of the result. It never
+    /// exceeds the load that was asked for: the trial's connections are closed first, a closed loop stays one, and an open
+    /// loop keeps its rate. Not set by default: closed loops whose operations only read, without `onMiss: Fill` and
+    /// `safety.allowDestructive`. `true`: also open loops with one rate, and operations that write. `false`: never. No probe
+    /// runs with `requests`, with `load.stages`, where `verify` follows values, with fewer than two connections or callers
+    /// per shard, or where errors or an outage explain the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<bool>,
 }
 
 /// What is measured beside the total.
@@ -58,7 +62,7 @@ pub enum BreakdownKind {
 
 impl Default for MeasurementSpec {
     fn default() -> Self {
-        Self { breakdown: default_breakdown(), server_stats: true, link_capacity: None, probe: true }
+        Self { breakdown: default_breakdown(), server_stats: true, link_capacity: None, probe: None }
     }
 }
 
@@ -70,7 +74,7 @@ fn default_true() -> bool {
     true
 }
 
-/// What shards look at.
+/// What shards look at. Whether a probe may follow depends on more than these fields: see [`probe_nanoseconds`].
 pub(super) fn check(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> plan::Measurement {
     let capacity = spec.link_capacity.as_deref().and_then(|text| {
         // What is no capacity at all, the schema's pattern has said.
@@ -81,8 +85,26 @@ pub(super) fn check(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> plan
         problems.push(Problem::new(CAPACITY_FIELD, text, "must be 100Kbit to 10Tbit"));
         None
     });
-    let probe_nanoseconds = if spec.probe { PROBE_NANOSECONDS } else { 0 };
-    plan::Measurement { server_stats: spec.server_stats, link_bytes_per_second: capacity, probe_nanoseconds }
+    plan::Measurement { server_stats: spec.server_stats, link_bytes_per_second: capacity, probe_nanoseconds: 0 }
+}
+
+/// How long a probe may measure; 0 if none may follow. It must stay within the load that `spec` asks for: a number of requests
+/// would be exceeded, followed values would be written by somebody else, and a ramp has no single rate.
+pub(super) fn probe_nanoseconds(spec: &RedisBenchmarkSpec, workload: &plan::Workload, load: &plan::Load) -> u64 {
+    let (open, one_rate) = match load {
+        plan::Load::ClosedLoop => (false, true),
+        plan::Load::OpenLoop { stages, .. } => (true, stages.is_empty()),
+    };
+    let reads = workload.operations.iter().all(|operation| only_reads(&operation.arguments));
+    let harmless = !open && reads && workload.options.fills.is_empty() && !workload.options.allow_destructive;
+    let least = u64::from(spec.shards.count) * 2;
+    let halves = u64::from(spec.load.connections) >= least
+        && spec.load.concurrency().is_none_or(|callers| u64::from(callers) >= least);
+    let possible = spec.load.requests_in_all().is_none()
+        && one_rate
+        && halves
+        && workload.followed(spec.verify.mode.into()).is_none();
+    if possible && spec.measurement.probe.unwrap_or(harmless) { PROBE_NANOSECONDS } else { 0 }
 }
 
 /// `20Mbit` in bits per second; none if it is not written so.
@@ -160,5 +182,51 @@ mod tests {
         assert!(spec(json!({})).server_stats);
         assert!(!spec(json!({"serverStats": false})).server_stats);
         assert_eq!(spec(json!({"linkCapacity": "20Mbit"})).link_bytes_per_second, Some(2_500_000));
+    }
+
+    /// Whether a probe may follow with `measurement.probe` unset, true and false.
+    fn probed(changes: &[(&str, serde_json::Value)]) -> [bool; 3] {
+        [json!({}), json!({"probe": true}), json!({"probe": false})].map(|measurement| {
+            let mut object = object();
+            let spec = &mut object["spec"];
+            spec["load"] = json!({"type": "ClosedLoop", "duration": "10s", "connections": 8});
+            spec["workload"]["operations"] = json!([{"name": "get", "command": "GET __key__"}]);
+            spec["measurement"] = measurement;
+            for (path, value) in changes {
+                *object.pointer_mut("/spec").and_then(|spec| pointer(spec, path)).unwrap() = value.clone();
+            }
+            api::validate(&api::read(&object).unwrap().spec, "sample").unwrap().measurement.probe_nanoseconds > 0
+        })
+    }
+
+    /// The field at `path`, added if it is absent.
+    fn pointer<'a>(value: &'a mut serde_json::Value, path: &str) -> Option<&'a mut serde_json::Value> {
+        path.split('/').try_fold(value, |value, name| Some(value.as_object_mut()?.entry(name).or_insert(json!({}))))
+    }
+
+    #[test]
+    fn only_harmless_loads_are_probed_by_default() {
+        assert_eq!(probed(&[]), [true, true, false]);
+        let open = json!({"type": "OpenLoop", "openLoop": {"rate": 200}, "duration": "10s", "connections": 8});
+        assert_eq!(probed(&[("load", open)]), [false, true, false]);
+        for command in ["SET __key__ __data__", "EVAL return(1) 0", "GETEX __key__ EX 9"] {
+            let operations = json!([{"name": "get", "command": "GET __key__"}, {"name": "other", "command": command}]);
+            assert_eq!(probed(&[("workload/operations", operations)]), [false, true, false], "{command}");
+        }
+        assert_eq!(probed(&[("workload/onMiss", json!("Fill"))]), [false, true, false]);
+        assert_eq!(probed(&[("safety/allowDestructive", json!(true))]), [false, true, false]);
+    }
+
+    #[test]
+    fn a_probe_that_would_exceed_the_load_is_never_run() {
+        let closed = json!({"type": "ClosedLoop", "requests": 1800, "connections": 8});
+        let ramp = json!({"type": "OpenLoop", "stages": [{"duration": "10s", "rate": {"from": 100, "to": 200}}]});
+        let few = json!({"type": "ClosedLoop", "duration": "10s", "connections": 1});
+        let callers =
+            json!({"type": "ClosedLoop", "closedLoop": {"concurrency": 1}, "duration": "10s", "connections": 8});
+        for load in [closed, ramp, few, callers] {
+            assert_eq!(probed(&[("load", load.clone())]), [false; 3], "{load}");
+        }
+        assert_eq!(probed(&[("shards/count", json!(5))]), [false; 3], "8 connections for 5 shards");
     }
 }

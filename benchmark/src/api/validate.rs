@@ -69,6 +69,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         problems.dedup();
         return Err(problems);
     };
+    let probe_nanoseconds = measurement::probe_nanoseconds(spec, &workload, &load);
     Ok(Validated {
         target,
         secrets: spec.targets.first().map(TargetSecrets::of).unwrap_or_default(),
@@ -100,7 +101,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             node: spec.measurement.breakdown.contains(&BreakdownKind::Node),
         },
         thresholds,
-        measurement,
+        measurement: plan::Measurement { probe_nanoseconds, ..measurement },
         shards,
         ttl_after_finished: spec.ttl_seconds_after_finished.map(|seconds| Duration::from_secs(seconds.into())),
     })

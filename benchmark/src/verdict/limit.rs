@@ -1,6 +1,7 @@
 //! What kept the throughput from being higher. Where the evidence does not decide, nothing is named.
 
-use super::{generator, network, probe, rate_is_met, servers, steadiness};
+use super::thresholds::{ERRORS_INVALID, RATE_MET};
+use super::{SECOND, WHOLE, generator, network, probe, rate_is_met, servers, steadiness};
 use crate::api::Validated;
 use crate::api::status::LimitedBy;
 use crate::conductor::Outcome;
@@ -27,7 +28,23 @@ pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) 
         || generator::stood_still(outcome, merged);
     // What comes after a load that drifted cannot be compared with its mean.
     let steady = steadiness::unsteady(spec, merged).is_none();
-    !told && steady && merged.pace.mean > 0
+    !told && steady && merged.pace.mean > 0 && !failures_explain(merged)
+}
+
+/// Whether the target was in trouble, so that more load would harm it and explain nothing: an outage, more failed requests than a
+/// result may have, or so many that the rate would have been met without them. Requests of an open loop that found every
+/// connection full are no failures here: why they were full is what the probe finds out.
+fn failures_explain(merged: &Merged) -> bool {
+    let tally = &merged.total.tally;
+    let failed = tally.errors.saturating_add(tally.unsent_not_connected);
+    let wanted = |target: u64| u128::from(target) * u128::from(merged.pace.window_nanoseconds) / SECOND;
+    let ended = u128::from(tally.succeeded.saturating_add(failed));
+    !merged.topology.outages.is_empty()
+        || u128::from(failed) * u128::from(WHOLE) > u128::from(tally.scheduled) * u128::from(ERRORS_INVALID)
+        || merged
+            .pace
+            .target
+            .is_some_and(|target| failed > 0 && ended * u128::from(WHOLE) >= wanted(target) * u128::from(RATE_MET))
 }
 
 /// Whether a server had no processor time left.

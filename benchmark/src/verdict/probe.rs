@@ -1,10 +1,13 @@
 //! What half of the connections changed. All connections were full, and then throughput is always what they hold over the
-//! latency: nothing in the trial itself tells too few connections from a target at its end.
+//! latency: nothing in the trial itself tells too few connections from a target at its end. The same holds for an open loop
+//! that missed its rate: its backlog keeps all connections full. If half of them keep the rate, they were not full, and the two
+//! cannot be compared.
 
 use redisbench_wire::Probe;
 use redisbench_wire::snapshot::ServerNode;
 
-use super::thresholds::{FALLEN, IDLE, MAIN_THREAD, PROBE_LEAST, SAME, SHORTER};
+use super::WHOLE;
+use super::thresholds::{FALLEN, IDLE, MAIN_THREAD, PROBE_LEAST, RATE_MET, SAME, SHORTER};
 use crate::api::status::LimitedBy;
 use crate::conductor::Outcome;
 use crate::merge::{Merged, per_second};
@@ -18,8 +21,9 @@ pub(super) fn judged(outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, O
     let probes = Some(&outcome.probes).filter(|probes| !probes.is_empty() && probes.len() == outcome.shards.len())?;
     let sum = |of: fn(&Probe) -> u64| probes.iter().map(|probe| u128::from(of(probe))).sum::<u128>();
     let (succeeded, all) = (sum(|probe| probe.succeeded), sum(|probe| probe.tally.scheduled));
-    // One that failed, or could not take half of the connections away, has perturbed something else.
-    let failed = sum(|probe| probe.tally.errors.saturating_add(probe.tally.unsent));
+    // One that failed, or could not take half of the connections away, has perturbed something else. In an open loop requests
+    // that find all connections full stay unsent.
+    let failed = sum(|probe| probe.tally.errors.saturating_add(probe.tally.unsent_not_connected));
     if succeeded < PROBE_LEAST || failed * 100 > all || sum(|probe| probe.room) * 10 > sum(|probe| probe.of_room) * 6 {
         return None;
     }
@@ -27,7 +31,11 @@ pub(super) fn judged(outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, O
     let latency =
         probes.iter().map(|probe| u128::from(probe.mean_nanoseconds) * u128::from(probe.succeeded)).sum::<u128>()
             / succeeded.max(1);
-    // An open loop beyond its limit waits for its schedule too, which its connections do not.
+    let target = u128::from(merged.pace.target.unwrap_or(u64::MAX));
+    if rate * u128::from(WHOLE) >= target * u128::from(RATE_MET) {
+        return None;
+    }
+    // Requests of an open loop also wait for a connection; these times are from the send.
     let before = merged.total.service.as_ref().unwrap_or(&merged.total.response);
     let before = u128::from(stats::round(before.mean()));
     let throughput = rate * 100 / u128::from(merged.pace.mean.max(1));

@@ -1,8 +1,9 @@
 use redisbench_wire::Probe;
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::{
-    Generator, Interface, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Tally,
+    Generator, Interface, ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats, Snapshot, Tally,
 };
+use redisbench_wire::topology::{Outage, SlotRange};
 
 use crate::api::Validated;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
@@ -199,17 +200,16 @@ fn a_full_link_carries_no_more_whatever_processor_a_worker_waits_for() {
 fn probed(spec: &Validated, mut outcome: Outcome, per_second: u64, mean: u64) -> (LimitedBy, Option<String>) {
     let merged = merge(&plans(spec, "run"), &outcome).unwrap().unwrap();
     assert!(needs_probe(spec, &outcome, &merged));
-    let succeeded = 2 * per_second;
-    outcome.probes = vec![Probe {
-        room: 2_000,
-        of_room: 4_000,
-        nanoseconds: 2 * SECOND,
-        succeeded,
-        mean_nanoseconds: mean,
-        tally: Tally { scheduled: succeeded, succeeded, ..Tally::default() },
-    }];
+    outcome.probes = vec![half(per_second, mean)];
     let verdict = judged(spec, &outcome);
     (verdict.limited_by, verdict.component)
+}
+
+/// What half of the connections made in two seconds.
+fn half(per_second: u64, mean: u64) -> Probe {
+    let succeeded = 2 * per_second;
+    let tally = Tally { scheduled: succeeded, succeeded, ..Tally::default() };
+    Probe { room: 2_000, of_room: 4_000, nanoseconds: 2 * SECOND, succeeded, mean_nanoseconds: mean, tally }
 }
 
 /// A closed loop whose links are known to carry more.
@@ -270,6 +270,63 @@ fn an_open_loop_that_misses_its_rate_is_probed_by_its_service_times() {
     };
     assert_eq!(probed(&spec, outcome(), 1_000, SECOND / 1000), (LimitedBy::Connections, None));
     assert_eq!(probed(&spec, outcome(), 2_000, SECOND / 2000), (LimitedBy::Target, Some("Path".into())));
+    // Half of the connections kept the rate that all of them missed: they were never full.
+    assert_eq!(probed(&spec, outcome(), 4_000, SECOND / 2000), (LimitedBy::Unknown, None));
+    assert_eq!(probed(&spec, outcome(), 3_960, SECOND / 2000), (LimitedBy::Unknown, None));
+    assert_eq!(probed(&spec, outcome(), 3_959, SECOND / 2000), (LimitedBy::Target, Some("Path".into())));
+}
+
+#[test]
+fn what_the_probe_could_not_send_is_no_failure_where_connections_were_full() {
+    let judge = |tally: Tally| {
+        let mut outcome = with(vec![busy(2_000)]);
+        let probe = Probe { tally, ..half(1_000, SECOND / 1000) };
+        outcome.probes = vec![probe];
+        judged(&roomy(), &outcome).limited_by
+    };
+    let full = Tally { scheduled: 8_000, succeeded: 2_000, unsent: 6_000, ..Tally::default() };
+    assert_eq!(judge(full), LimitedBy::Connections);
+    assert_eq!(judge(Tally { unsent_not_connected: 6_000, ..full }), LimitedBy::Unknown);
+    assert_eq!(judge(Tally { unsent: 5_900, errors: 100, ..full }), LimitedBy::Unknown);
+}
+
+#[test]
+fn a_target_in_trouble_is_not_probed() {
+    let needs = |spec: &Validated, change: &dyn Fn(&mut Snapshot)| {
+        let mut outcome = with(vec![busy(2_000)]);
+        change(outcome.shards[0].snapshot.as_mut().unwrap());
+        needs_probe(spec, &outcome, &merge(&plans(spec, "run"), &outcome).unwrap().unwrap())
+    };
+    let more = |tally: Tally| move |snapshot: &mut Snapshot| snapshot.total.add(&tally);
+    let errors = |errors: u64| more(Tally { scheduled: errors, errors, ..Tally::default() });
+    assert!(needs(&closed(), &errors(200)));
+    assert!(!needs(&closed(), &errors(203)), "more than 1 % failed");
+    let outage = |snapshot: &mut Snapshot| {
+        let from_nanoseconds = snapshot.window.start_nanoseconds + SECOND;
+        snapshot.topology.outages = vec![Outage {
+            slots: SlotRange::ALL,
+            reads: false,
+            node: "redis:6379".into(),
+            from_nanoseconds,
+            until_nanoseconds: from_nanoseconds + SECOND,
+            lasting: false,
+        }];
+    };
+    assert!(!needs(&closed(), &outage), "an outage");
+    // 20,000 of 20,202 in ten seconds: the rate is just missed.
+    let open =
+        |rate: u64| spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": rate}, "duration": "10s"}));
+    assert!(needs(&open(2_030), &errors(0)));
+    assert!(!needs(&open(2_030), &errors(150)), "without the errors it would have been met");
+    assert!(needs(&open(2_100), &errors(150)));
+    let unsent = |not_connected| Tally {
+        scheduled: 1_000,
+        unsent: 1_000,
+        unsent_not_connected: not_connected,
+        ..Tally::default()
+    };
+    assert!(needs(&open(2_100), &more(unsent(0))), "every connection was full");
+    assert!(!needs(&open(2_100), &more(unsent(1_000))), "there was no connection");
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub fn a_rate_beyond_reach() -> Given {
 }
 
 pub fn too_few_connections() -> Given {
-    few_connections("")
+    few_connections("probe: true")
 }
 
 pub fn too_few_connections_without_a_probe() -> Given {

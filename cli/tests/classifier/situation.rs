@@ -96,7 +96,7 @@ impl Manifest {
             keys: "{count: 1000}".to_owned(),
             workload: String::new(),
             load: "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 3s, warmup: 500ms".to_owned(),
-            measurement: String::new(),
+            measurement: "probe: true".to_owned(),
             shards: 1,
             spec: "preload: {mode: Always}".to_owned(),
             documents: String::new(),

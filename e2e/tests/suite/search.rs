@@ -33,7 +33,7 @@ fn search() -> Value {
         },
         "preload": {"mode": "None"},
         // Where other work keeps the server from its processor, the probe tells whose queue it is, if it is no link's.
-        "measurement": {"linkCapacity": "1Gbit"},
+        "measurement": {"linkCapacity": "1Gbit", "probe": true},
         "search": {
             "objective": {"quantile": "0.9", "max": "200ms"},
             "rate": {"min": 217, "max": 260, "toleranceBasisPoints": 2000},

@@ -1,5 +1,6 @@
-//! The perturbation after a trial whose own numbers do not tell its limit: the same load with half of the connections, on
-//! all shards at one instant. Nothing of it is in the trial's numbers. Without it nothing is lost but its evidence.
+//! A short second load with half of the connections, after a trial whose limiting factor is unclear, on all shards at one
+//! instant. It is of the trial's kind, at no higher rate, and begins to connect once the trial's connections are closed: so the
+//! target never sees more than was asked for. Nothing of it is in the trial's numbers; if it fails, only its evidence is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,14 +21,16 @@ const EVENTS: usize = 256 + limits::WORKERS;
 /// For what is in flight at the end, beside the request's own timeout.
 const LAST: Duration = Duration::from_secs(2);
 
-/// The plan of the probe: half of the connections, and of the callers. An open loop that is beyond its limit keeps all
-/// connections full as a closed loop does; with half of them it would have no schedule that it could keep.
+/// The plan of the probe: half of the connections, and of the callers. An open loop keeps its rate: beyond its limit its backlog
+/// keeps all connections full, as a closed loop does.
 fn halved(plan: &ShardPlan) -> ShardPlan {
     let mut halved = plan.clone();
     halved.connections = (plan.connections / 2).max(1);
     halved.concurrency = plan.concurrency.map(|callers| (callers / 2).max(1));
-    halved.load = Load::ClosedLoop;
-    halved.warmup_nanoseconds = Probe::WARMUP_NANOSECONDS;
+    halved.warmup_nanoseconds = match plan.load {
+        Load::ClosedLoop => Probe::WARMUP_NANOSECONDS,
+        Load::OpenLoop { .. } => 0,
+    };
     halved.bound = Bound::Duration { nanoseconds: plan.measurement.probe_nanoseconds };
     halved.settle = false;
     (halved.preload, halved.verify) = (Preload::None, Verify::None);
@@ -40,9 +43,13 @@ fn room(plan: &ShardPlan, connections: u32) -> u64 {
     plan.concurrency.map_or_else(|| u64::from(connections) * u64::from(plan.pipeline), u64::from)
 }
 
-/// Runs the probe at `instant` as `config` says for the trial, whose engine made so many `connections`. None if it could
-/// not be run as it should.
-pub async fn run(config: EngineConfig, connections: u32, instant: u64) -> Option<Probe> {
+/// Runs the probe at `instant` as `config` says for the trial, which `engine` has run. Closes that one's connections first. None
+/// if it could not be run as it should.
+pub async fn run(trial: Arc<Engine>, config: EngineConfig, instant: u64) -> Option<Probe> {
+    let connections = trial.connections();
+    trial.disconnect().await.ok()?;
+    // Its last owner joins its threads, which must not be this one.
+    drop(trial);
     let plan = Arc::clone(&config.plan);
     let halved = Arc::new(halved(&plan));
     let length = Duration::from_nanos(halved.warmup_nanoseconds.saturating_add(plan.measurement.probe_nanoseconds));
@@ -94,7 +101,8 @@ async fn finished(events: &mut mpsc::Receiver<EngineEvent>) -> Option<()> {
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a mean of values below 600 s")]
 fn told(snapshot: &Snapshot, (of_room, room): (u64, u64)) -> Option<Probe> {
-    let response = snapshot.latency.response.decode(Kind::Request).ok()?;
+    let latency = &snapshot.latency;
+    let service = latency.service.as_ref().unwrap_or(&latency.response).decode(Kind::Request).ok()?;
     let mut tally = snapshot.total;
     tally.add(&snapshot.warmup);
     let window = snapshot.window;
@@ -103,7 +111,39 @@ fn told(snapshot: &Snapshot, (of_room, room): (u64, u64)) -> Option<Probe> {
         of_room,
         nanoseconds: window.measure_to_nanoseconds.saturating_sub(window.measure_from_nanoseconds),
         succeeded: snapshot.total.succeeded,
-        mean_nanoseconds: response.mean() as u64,
+        mean_nanoseconds: service.mean() as u64,
         tally,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn allowed() -> ShardPlan {
+        let mut plan = ShardPlan { connections: 9, concurrency: Some(5), ..sample::plan() };
+        plan.measurement.probe_nanoseconds = 2_000_000_000;
+        plan
+    }
+
+    #[test]
+    fn the_probe_is_of_the_trials_kind_at_its_rate_with_half_of_the_connections() {
+        let open = Load::OpenLoop {
+            rate_per_second: 200,
+            stages: Vec::new(),
+            arrival: redisbench_wire::plan::Arrival::Constant,
+            pacing_grid_nanoseconds: 0,
+            unsent_after_nanoseconds: 1,
+        };
+        for (load, warmup) in [(Load::ClosedLoop, Probe::WARMUP_NANOSECONDS), (open, 0)] {
+            let probe = halved(&ShardPlan { load: load.clone(), ..allowed() });
+            assert_eq!((probe.load, probe.warmup_nanoseconds), (load, warmup));
+            assert_eq!((probe.connections, probe.concurrency), (4, Some(2)));
+            assert_eq!(probe.bound, Bound::Duration { nanoseconds: 2_000_000_000 });
+            assert_eq!((probe.preload, probe.verify), (Preload::None, Verify::None));
+        }
+        let fewest = halved(&ShardPlan { connections: 1, ..allowed() });
+        assert_eq!(fewest.connections, 1);
+    }
 }

@@ -322,7 +322,8 @@ impl Shard {
                 }
                 Action::Rearm => {
                     self.probing = None;
-                    self.with_engine(Engine::rearm)
+                    // A probe has closed the connections.
+                    self.with_engine(|engine| engine.rearm().and_then(|()| engine.connect()))
                 }
                 Action::Cleanup(plan) => {
                     self.probing = None;
@@ -352,10 +353,10 @@ impl Shard {
         };
         let topology = self.topology.clone().unwrap_or_else(|| config.topology.clone());
         let config = EngineConfig { topology, ..config.clone() };
-        let connections = engine.connections();
+        let engine = Arc::clone(engine);
         let probing = |sender: mpsc::Sender<Option<Probe>>| async move {
             // Nobody waits any more if another trial begins.
-            let _ = sender.send(probe::run(config, connections, instant).await).await;
+            let _ = sender.send(probe::run(engine, config, instant).await).await;
         };
         // Whoever drains waits for its connections too.
         self.probing = Some(Background::begin(|work| self.engines.spawn(work), probing));

@@ -167,6 +167,26 @@ impl Engine {
         self.tell_all(|| Command::Rearm)
     }
 
+    /// Closes all connections once the load has finished; what was measured is kept. Returns when the servers have closed theirs
+    /// too, or after half a second. [`Self::connect`] makes them again.
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub async fn disconnect(&self) -> Result<(), EngineError> {
+        let mut answers = Vec::with_capacity(self.workers.len());
+        for worker in &self.workers {
+            let (done, closed) = oneshot::channel();
+            if !worker.mailbox.send(Command::Disconnect { done }) {
+                return Err(EngineError::Unreachable);
+            }
+            answers.push(closed);
+        }
+        for answer in answers {
+            answer.await.map_err(|_| EngineError::Unreachable)?;
+        }
+        Ok(())
+    }
+
     /// Replaces the servers' map, as an answer to [`EngineEvent::TopologyStale`].
     ///
     /// # Errors

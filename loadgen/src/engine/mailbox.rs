@@ -27,6 +27,10 @@ pub(super) enum Command {
     MeasureFrom(u64),
     Abort,
     Rearm,
+    /// Closes all connections and makes none until the next [`Command::Connect`].
+    Disconnect {
+        done: oneshot::Sender<()>,
+    },
     Topology(Arc<Topology>),
     Snapshot {
         detail: Detail,

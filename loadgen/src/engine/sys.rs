@@ -2,7 +2,7 @@
 //! here.
 #![allow(clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "the kernel's types, in ranges that it keeps")]
 
-use std::io;
+use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
@@ -75,6 +75,27 @@ pub(crate) fn receive_stamped(socket: &TcpStream, buffer: &mut [u8]) -> io::Resu
     // The kernel stamps with the time of day. If that was set back meanwhile, nothing is known.
     let delay = arrived.and_then(|arrived| clock(libc::CLOCK_REALTIME).checked_sub(nanoseconds(arrived)));
     Ok((count, delay))
+}
+
+/// Waits until the peer has closed `socket`, which never blocks, or for its end. What still comes is dropped.
+pub(crate) fn await_end(socket: &TcpStream, until: std::time::Instant) {
+    let (mut reader, mut dropped) = (socket, [0; 4096]);
+    loop {
+        match reader.read(&mut dropped) {
+            Ok(1..) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let left = until.saturating_duration_since(std::time::Instant::now());
+                // Rounded up, so that less than a millisecond does not spin.
+                let left = libc::c_int::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX);
+                let mut polled = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+                // SAFETY: `polled` is one entry, valid for reading and writing during the call.
+                if left == 0 || unsafe { libc::poll(&raw mut polled, 1, left) } <= 0 {
+                    return;
+                }
+            }
+            _ => return,
+        }
+    }
 }
 
 /// For how long a connection had something on its way, in nanoseconds since it was made.

@@ -24,7 +24,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use redisbench_wire::plan::ShardPlan;
-use redisbench_wire::snapshot::Stage;
+use redisbench_wire::snapshot::{ReceiveDelay, Stage};
 use tokio::sync::mpsc;
 
 pub(super) use exchange::Progress;
@@ -36,7 +36,7 @@ use super::connection::{Connection, Node};
 use super::mailbox::Command;
 use super::pace::Pace;
 use super::pipeline::Request;
-use super::run::Run;
+use super::run::{Found, Run};
 use super::sys::{self, Alarm, Event, Poller, Waker};
 use crate::cluster::{SLOTS, Topology};
 use crate::record::Recording;
@@ -119,6 +119,8 @@ pub(super) struct Worker {
     /// Checks the answers, if that is asked for.
     verified: Option<Box<Verified>>,
     recording: Recording,
+    /// What the sockets of the finished load told before they were closed.
+    parting: Option<(Found, ReceiveDelay)>,
     preloaded_keys: u64,
     preload_commands: u64,
     reconnects: u64,
@@ -185,6 +187,7 @@ impl Worker {
             run: None,
             verified,
             recording,
+            parting: None,
             preloaded_keys: 0,
             preload_commands: 0,
             reconnects: 0,

@@ -2,7 +2,7 @@
 
 use redisbench_wire::plan::{Bound, Preload, ShardPlan, Transaction};
 use redisbench_wire::snapshot::{ServerCommands, Snapshot};
-use redisbench_wire::{Detail, ShardPhase};
+use redisbench_wire::{AbortThen, Detail, Probe, ShardPhase};
 
 use crate::client::{Shard, eventually};
 use crate::plans::{SECOND, authenticated, clustered, operation, plan};
@@ -155,6 +155,28 @@ async fn nobody_is_asked_without_being_told_to() {
     assert!(server.calls("info") <= before + 3);
 }
 
+/// Has the probe of attempt 1 run in a second, and returns what came of it.
+async fn probed(shard: &Shard, snapshot: &Snapshot) -> Probe {
+    let after = shard.clock().await + SECOND - snapshot.window.start_nanoseconds;
+    let asked = shard.probe(1, after).await.unwrap().body;
+    assert_eq!((asked.after_nanoseconds, asked.over, asked.probe), (after, false, None));
+    let state = eventually("the probe is over", async || {
+        // Asked for again, the first instant stands.
+        Some(shard.probe(1, after + SECOND).await.unwrap().body).filter(|state| state.over)
+    });
+    state.await.probe.unwrap()
+}
+
+/// From now on the server refuses, and counts, every client beyond the trial's connections and the one of the test.
+fn admit(server: &RedisServer, connections: u32) {
+    server.ask::<()>(&["CONFIG", "SET", "maxclients", &(connections + 1).to_string()]);
+}
+
+fn refused_clients(server: &RedisServer) -> String {
+    let statistics: String = server.ask(&["INFO", "stats"]);
+    statistics.lines().find(|line| line.starts_with("rejected_connections:")).unwrap().to_owned()
+}
+
 #[tokio::test]
 async fn a_probe_is_in_no_number_and_no_count_of_the_servers() {
     let server = RedisServer::start(&[]);
@@ -164,15 +186,7 @@ async fn a_probe_is_in_no_number_and_no_count_of_the_servers() {
     let shard = Shard::start(None).await;
     shard.plan(1, &plan).await.unwrap();
     let snapshot = measured(&shard).await;
-    let begin = shard.clock().await + SECOND;
-    let after = begin - snapshot.window.start_nanoseconds;
-    let asked = shard.probe(1, after).await.unwrap().body;
-    assert_eq!((asked.after_nanoseconds, asked.over, asked.probe), (after, false, None));
-    let state = eventually("the probe is over", async || {
-        // Asked for again, the first instant stands.
-        Some(shard.probe(1, after + SECOND).await.unwrap().body).filter(|state| state.over)
-    });
-    let probe = state.await.probe.unwrap();
+    let probe = probed(&shard, &snapshot).await;
     assert_eq!((probe.of_room, probe.room), (16, 8));
     assert!(probe.succeeded > 0 && probe.mean_nanoseconds > 0, "{probe:?}");
     assert!(probe.tally.succeeded > probe.succeeded, "its warm-up counts apart: {probe:?}");
@@ -180,6 +194,7 @@ async fn a_probe_is_in_no_number_and_no_count_of_the_servers() {
     // A conductor that takes over now asks for everything again.
     let again = shard.snapshot(Detail::Full).await.unwrap().body;
     assert_eq!((again.total, executed(&again)), (snapshot.total, executed(&snapshot)));
+    assert_eq!(again.generator.receive_delay, snapshot.generator.receive_delay);
     assert_eq!(executed(&again).calls, snapshot.total.succeeded + snapshot.warmup.succeeded);
     shard.drain(1).await.unwrap();
     let clients: String = server.ask(&["CLIENT", "LIST"]);
@@ -187,20 +202,44 @@ async fn a_probe_is_in_no_number_and_no_count_of_the_servers() {
 }
 
 #[tokio::test]
-async fn a_probe_of_an_open_loop_has_no_schedule() {
+async fn a_probe_of_an_open_loop_keeps_its_rate() {
     let server = RedisServer::start(&[]);
     let mut plan = plan(&server.endpoint());
-    plan.load = open_loop(1_000);
+    plan.load = open_loop(200);
+    plan.workload.operations = vec![operation("push", 97, "RPUSH l __data__"), operation("fail", 3, "INCR l")];
+    plan.preload = Preload::None;
     plan.bound = Bound::Duration { nanoseconds: SECOND };
     plan.measurement.probe_nanoseconds = SECOND;
     let shard = Shard::start(None).await;
     shard.plan(1, &plan).await.unwrap();
     let snapshot = measured(&shard).await;
-    let after = shard.clock().await + SECOND - snapshot.window.start_nanoseconds;
-    let state = eventually("the probe is over", async || {
-        Some(shard.probe(1, after).await.unwrap().body).filter(|state| state.over)
-    });
-    let probe = state.await.probe.unwrap();
-    assert!(probe.succeeded > 2_000, "as many as go through: {probe:?}");
-    assert_eq!((probe.tally.unsent, probe.tally.errors), (0, 0));
+    admit(&server, plan.connections);
+    server.reset_statistics();
+    let probe = probed(&shard, &snapshot).await;
+    assert_eq!((probe.tally.scheduled, probe.tally.unsent), (200, 0), "a second of 200 per second");
+    assert_eq!(server.calls("rpush") + server.calls("incr"), 200);
+    assert_eq!(refused_clients(&server), "rejected_connections:0");
+}
+
+#[tokio::test]
+async fn the_connections_of_a_trial_are_closed_before_its_probe_and_made_again_for_the_next_attempt() {
+    let server = RedisServer::start(&[]);
+    let mut plan = plan(&server.endpoint());
+    plan.connections = 9;
+    plan.bound = Bound::Duration { nanoseconds: SECOND };
+    plan.measurement.probe_nanoseconds = SECOND / 2;
+    let shard = Shard::start(None).await;
+    shard.plan(1, &plan).await.unwrap();
+    let snapshot = measured(&shard).await;
+    admit(&server, plan.connections);
+    server.reset_statistics();
+    let probe = probed(&shard, &snapshot).await;
+    assert_eq!((probe.of_room, probe.room), (36, 16));
+    assert_eq!(refused_clients(&server), "rejected_connections:0");
+    shard.abort(AbortThen::Rearm).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    shard.start_at(1, 2, shard.clock().await + SECOND / 2).await.unwrap();
+    shard.phase(ShardPhase::Finished).await;
+    let second = shard.snapshot(Detail::Full).await.unwrap().body;
+    assert!(second.attempt == 2 && second.total.succeeded > 0 && second.total.errors == 0, "{second:?}");
 }

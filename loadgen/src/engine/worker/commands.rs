@@ -61,6 +61,11 @@ impl Worker {
                 self.run = None;
                 self.fresh_recording();
             }
+            Command::Disconnect { done } => {
+                self.disconnect();
+                // The caller may have given up.
+                let _ = done.send(());
+            }
             Command::Topology(topology) => self.update_topology(&topology),
             // Nobody waits for the answer any more if it cannot be given.
             Command::Snapshot { detail, answer } => drop(answer.send(Box::new(self.report(detail)))),
@@ -71,6 +76,7 @@ impl Worker {
         if let Some(verified) = &mut self.verified {
             verified.verifier.forget_findings();
         }
+        self.parting = None;
         self.recording = Recording::new(&self.common.plan);
         for node in &self.nodes {
             self.recording.add_node(&node.id, &node.label);
@@ -210,7 +216,10 @@ impl Worker {
         let measured = self.verified.as_ref().and_then(|verified| verified.measured());
         let run = measured.or(self.run.as_ref().filter(|run| !run.preload));
         let (backlog, warmup_backlog) = run.map_or((0, 0), |run| backlog(run, self.now));
-        let found = if run.is_some() { self.found() } else { Found::default() };
+        let (found, receive_delay) = match &self.parting {
+            Some(parting) => parting.clone(),
+            None => (if run.is_some() { self.found() } else { Found::default() }, self.receive_delay()),
+        };
         let (outages, outages_left_out) = self.told_outages();
         WorkerReport {
             taken_nanoseconds: self.now,
@@ -230,7 +239,7 @@ impl Worker {
             in_flight: found.in_flight,
             room: found.room,
             sending: found.sending,
-            receive_delay: self.receive_delay(),
+            receive_delay,
             reconnects: self.reconnects,
             slots: self.slot_counts(),
             verification: self.verified.as_ref().map(|verified| verified.verifier.found().clone()),

@@ -1,8 +1,9 @@
 //! Making connections, and making them again.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use redisbench_wire::limits;
 
@@ -28,6 +29,9 @@ const SCOUT_SHARE: u64 = 2_000_000;
 
 /// Of so many connections, one tells how long replies waited in the kernel.
 const STAMPED: usize = 16;
+
+/// How long servers are given to close connections that were shut down.
+const PARTING: Duration = Duration::from_millis(500);
 
 /// Between pings of a connection at rest.
 const PING_EVERY: u64 = 5_000_000_000;
@@ -199,6 +203,25 @@ impl Worker {
                 _ => {}
             }
         }
+    }
+
+    /// Closes all connections and makes none until asked to. The servers are given a moment to close theirs first, so that none
+    /// still counts a connection which its successor replaces.
+    pub(super) fn disconnect(&mut self) {
+        self.connecting = false;
+        self.parting.get_or_insert((self.found(), self.receive_delay()));
+        let streams = || self.connections.iter().filter_map(|connection| connection.stream.as_ref());
+        // A socket that cannot be shut down is closed below.
+        streams().for_each(|stream| drop(stream.socket().shutdown(Shutdown::Write)));
+        let until = Instant::now() + PARTING;
+        streams().for_each(|stream| sys::await_end(stream.socket(), until));
+        for connection in &mut self.connections {
+            let retired = connection.link == Link::Retired;
+            connection.close(if retired { Link::Retired } else { Link::Down { retry: 0 } });
+        }
+        self.common.ready.fetch_sub(self.ready as u32, Relaxed);
+        self.ready = 0;
+        self.tell();
     }
 
     fn retire(&mut self, index: usize) {
