@@ -216,6 +216,17 @@ impl Fault {
         )
     }
 
+    /// Whether what it does to the target stays until it is undone.
+    pub fn stays(&self) -> bool {
+        matches!(self, Self::KillServer { .. }) || self.lasts() > Duration::ZERO
+    }
+
+    /// Whether a server may lose acknowledged writes by it: it starts again without its keys, or a replica takes over.
+    pub fn loses_data(&self) -> bool {
+        !matches!(self, Self::KillClients { .. } | Self::RefuseClients { .. } | Self::CloseIdle { .. })
+            && self.harms_target()
+    }
+
     /// Reasons for which a run may fail after it, as the condition Failed words them.
     pub fn may_fail_with(&self) -> &'static [&'static str] {
         match self {

@@ -2,6 +2,7 @@
 
 mod counts;
 mod ending;
+mod service;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -116,6 +117,8 @@ impl Judgement<'_> {
             self.verdict(&outcome);
             self.identity(&outcome);
             self.server_counts(&outcome);
+            self.verification(&outcome);
+            self.outages(&outcome);
         } else {
             self.check(outcome.phase != "Succeeded", || "Succeeded without a result".to_owned());
         }

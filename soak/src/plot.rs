@@ -29,6 +29,8 @@ pub struct Plot {
     pub pattern: &'static str,
     pub value_bytes: u64,
     pub preload: &'static str,
+    /// What is checked of the answers.
+    pub verify: &'static str,
     pub on_lost: &'static str,
     pub request_timeout: Duration,
     pub prepare: Duration,
@@ -153,6 +155,7 @@ impl Plot {
             pattern: pick(dice, &["Uniform", "Sequential", "Partitioned"]),
             value_bytes: pick(dice, &[1, 100, 1_000, 20_000]),
             preload: pick(dice, &["None", "Always", "FillMissing"]),
+            verify: "None",
             on_lost: pick(dice, &["Invalidate", "Invalidate", "Abort", "Restart"]),
             request_timeout: Duration::from_millis(pick(dice, &[500, 1_000, 3_000])),
             prepare: Duration::from_secs(pick(dice, &[10, 15])),
@@ -170,7 +173,20 @@ impl Plot {
         if means.network && plot.redis.is_own() && dice.random_bool(0.05) {
             plot.small_disk = Some(dice.random_range(4..120));
         }
+        plot.draw_verification(seed);
         plot
+    }
+
+    /// With dice of its own, so that the rest of a run stays what it was.
+    fn draw_verification(&mut self, seed: u64) {
+        let dice = &mut StdRng::seed_from_u64(!seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.run);
+        // Values carry a stamp, and no value can be followed through other commands than these.
+        let follows = self.value_bytes >= 24 && !self.commands.contains(&REST);
+        self.verify = match dice.random_range(0..4) {
+            0 => "Replies",
+            1 | 2 if follows => "Values",
+            _ => "None",
+        };
     }
 
     fn draw_faults(&mut self, dice: &mut StdRng, means: Means) {
@@ -275,6 +291,7 @@ impl Plot {
                     "seed": self.run,
                 },
                 "preload": {"mode": self.preload},
+                "verify": {"mode": self.verify},
                 "load": load,
                 "measurement": {"probe": self.may_be_probed()},
                 "shards": {
@@ -304,6 +321,8 @@ impl Plot {
             Bound::Requests { count, .. } => format!("{count} requests"),
         };
         let extras = [
+            (self.verify == "Replies", ", replies verified"),
+            (self.verify == "Values", ", values verified"),
             (self.password, ", password"),
             (!self.clocks.is_empty(), ", clocks"),
             (self.full_disk, ", full disk"),
@@ -339,6 +358,11 @@ mod tests {
         assert!(plots.iter().all(|plot| plot.planned() <= Duration::from_secs(25)));
         let kinds: BTreeSet<_> = plots.iter().flat_map(|plot| &plot.faults).map(|(_, fault)| fault.kind()).collect();
         assert_eq!(kinds.len(), crate::fault::KINDS, "{kinds:?}");
+        for verify in ["Replies", "Values"] {
+            let verified = plots.iter().filter(|plot| plot.verify == verify);
+            let kinds: BTreeSet<_> = verified.flat_map(|plot| &plot.faults).map(|(_, fault)| fault.kind()).collect();
+            assert_eq!(kinds.len(), crate::fault::KINDS, "{verify}: {kinds:?}");
+        }
     }
 
     #[test]

@@ -96,7 +96,9 @@ impl Judgement<'_> {
         let result = outcome.result;
         let count = |part: &str, field: &str| number(&result[part][field]);
         let preload = count("preload", "commands");
-        let answered = count("requests", "succeeded") + count("warmup", "succeeded") + preload;
+        // With values verified, all keys are read once more when the load is over.
+        let read_back = count("verification", "readKeys");
+        let answered = count("requests", "succeeded") + count("warmup", "succeeded") + preload + read_back;
         if let Some(at_most) = calls.at_most {
             self.check(answered <= at_most, || {
                 format!("{answered} commands were answered, and the servers executed {at_most}")
@@ -113,7 +115,8 @@ impl Judgement<'_> {
             return;
         }
         let of_warmup = count("warmup", "scheduled") - count("warmup", "unsent");
-        let sent = count("requests", "scheduled") - count("requests", "unsent") + of_warmup + preload;
+        let may_read_back = if self.plot.verify == "Values" { self.plot.keys } else { 0 };
+        let sent = count("requests", "scheduled") - count("requests", "unsent") + of_warmup + preload + may_read_back;
         let sent = match self.plot.load {
             _ if outcome.lost.is_empty() => sent,
             // What is unknown of a lost shard: no more than its schedule, and its share of warm-up and preload.

@@ -82,7 +82,7 @@ impl Judgement<'_> {
     }
 
     /// When the load was over by plan, in nanoseconds since the Unix epoch. Unknown where requests end it.
-    fn load_end(&self, outcome: &Outcome<'_>) -> Option<u64> {
+    pub(super) fn load_end(&self, outcome: &Outcome<'_>) -> Option<u64> {
         let Bound::Seconds(_) = self.plot.bound else { return None };
         Some(outcome.start? + nanoseconds(self.plot.planned()))
     }
@@ -184,6 +184,6 @@ impl Judgement<'_> {
     }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+pub(super) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -17,6 +17,7 @@ fn plot() -> Plot {
     plot.bound = Bound::Seconds(2);
     plot.warmup = Duration::ZERO;
     plot.preload = "None";
+    plot.verify = "None";
     plot.on_lost = "Invalidate";
     plot.full_disk = false;
     plot.small_disk = None;
@@ -233,4 +234,49 @@ fn without_a_fault_only_a_busy_machine_explains_an_invalid_result() {
     };
     assert_eq!(unsent(50), "");
     assert!(unsent(51).contains("Invalid, and nothing was done to it"), "{}", unsent(51));
+}
+
+/// What is found of a run whose values are verified, when this is what was found of them.
+fn found_verified(verification: &Value, strikes: &[Strike]) -> String {
+    let mut evidence = evidence(object());
+    evidence.calls = Some(Calls { at_least: 1_100, at_most: Some(1_100) });
+    evidence.strikes.extend(strikes);
+    let result = &mut status(&mut evidence)["result"];
+    result["verification"] = verification.clone();
+    result["verification"]["readKeys"] = json!(100);
+    let plot = Plot { verify: "Values", keys: 100, ..plot() };
+    judge(&plot, &evidence).join("\n")
+}
+
+#[test]
+fn data_is_lost_by_faults_alone_and_never_made_up() {
+    let lost = json!({"checked": 1_100, "lostWrites": 3});
+    let restarted = struck(Fault::RestartServer { server: 0, after: Duration::from_secs(1) }, 500);
+    let disconnected = struck(Fault::KillClients { server: 0 }, 500);
+    assert_eq!(found_verified(&json!({"checked": 1_100}), &[]), "");
+    assert!(found_verified(&lost, &[]).contains("data is lost, and no fault explains it"));
+    assert!(found_verified(&lost, &[disconnected]).contains("data is lost, and no fault explains it"));
+    assert_eq!(found_verified(&lost, &[restarted]), "");
+    let corrupt = json!({"checked": 1_100, "corrupt": 1});
+    assert!(found_verified(&corrupt, &[restarted]).contains("values that nobody wrote"));
+}
+
+#[test]
+fn an_outage_ends_when_the_target_is_well_again() {
+    let lasting = |seconds: u64, strike: Strike| {
+        let mut evidence = evidence(object());
+        evidence.strikes.push(strike);
+        evidence.calls = None;
+        status(&mut evidence)["topology"] = json!({"unavailability": [{"node": "127.0.0.1:7", "lasting": true}]});
+        let plot = Plot { bound: Bound::Seconds(seconds), load: Load::Closed, ..plot() };
+        let found = judge(&plot, &evidence);
+        found.iter().any(|found| found.contains("these outages last"))
+    };
+    let disconnected = struck(Fault::KillClients { server: 0 }, 500);
+    assert!(lasting(9, disconnected), "nothing explains it");
+    assert!(!lasting(2, disconnected), "it may be about to end");
+    let mut restarted = struck(Fault::RestartServer { server: 0, after: Duration::from_secs(1) }, 500);
+    assert!(!lasting(9, restarted), "it never came back");
+    restarted.undone = Some(START + 1_500_000_000);
+    assert!(lasting(9, restarted));
 }

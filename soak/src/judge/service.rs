@@ -1,0 +1,48 @@
+//! What the target did to the load: data that it lost, and times in which it did not answer.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::ending::nanoseconds;
+use super::{Judgement, Outcome, number};
+
+/// After a fault, a cluster agrees on its owners, and connections are made again, within this time on a busy machine.
+const RECOVERY: Duration = Duration::from_secs(5);
+
+impl Judgement<'_> {
+    /// Whatever happens, no server makes up values. It loses writes only by faults that make it lose them.
+    pub(super) fn verification(&mut self, outcome: &Outcome<'_>) {
+        let verification = &outcome.result["verification"];
+        let verified = self.plot.verify != "None";
+        self.check(verification.is_object() == verified, || {
+            format!("verify is {}, and the result has {verification}", self.plot.verify)
+        });
+        let made_up = ["corrupt", "mismatched"].map(|field| number(&verification[field]));
+        // DEBUG SLEEP is answered with OK, whatever else is drawn.
+        self.check(made_up == [0, 0], || format!("values that nobody wrote: {verification}"));
+        let lost = ["lostWrites", "lostKeys"].map(|field| number(&verification[field]));
+        let may_lose = self.hit(|fault| fault.loses_data());
+        self.check(lost == [0, 0] || may_lose, || format!("data is lost, and no fault explains it: {verification}"));
+    }
+
+    /// A target that is well again when the load ends has no outage then.
+    pub(super) fn outages(&mut self, outcome: &Outcome<'_>) {
+        let Some(end) = self.load_end(outcome) else { return };
+        if outcome.phase != "Succeeded" || !outcome.lost.is_empty() {
+            return;
+        }
+        let explained = self.evidence.hits().any(|strike| {
+            let well = match strike.undone {
+                None if strike.fault.stays() => u64::MAX,
+                undone => undone.unwrap_or(strike.at).saturating_add(nanoseconds(RECOVERY)),
+            };
+            well > end
+        });
+        let outages = outcome.status["topology"]["unavailability"].as_array().into_iter().flatten();
+        let lasting: Vec<&Value> = outages.filter(|outage| outage["lasting"] == true).collect();
+        self.check(lasting.is_empty() || explained || self.plot.small_disk.is_some(), || {
+            format!("the target was well before the load ended, and these outages last: {lasting:?}")
+        });
+    }
+}
