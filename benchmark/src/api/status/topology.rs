@@ -72,7 +72,7 @@ pub enum ChangeKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unavailability {
-    /// When it began: with the first request that failed, or when the node's connections broke.
+    /// When it began: when the first request that failed was sent, or the first that could not be sent was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<MicroTime>,
     /// The same in milliseconds since the start of the measurement; negative during the warm-up.
