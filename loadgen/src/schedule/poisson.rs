@@ -18,8 +18,9 @@ pub(super) struct Poisson {
     step: u64,
     present: Point,
     /// As far as slots were counted ahead of the present one, so that a backlog is walked through once, not with every
-    /// snapshot: the first point that was not passed, and the time until which they were.
-    ahead: Cell<(Point, u64)>,
+    /// snapshot: the first point that was not passed, and the time until which they were. Two, because a snapshot asks for
+    /// two times: now, and the end of the warm-up.
+    ahead: Cell<[(Point, u64); 2]>,
 }
 
 /// A request's place in the process of rate 1.
@@ -34,7 +35,7 @@ impl Poisson {
     pub(super) fn new(seat: Seat, rate: CumulativeRate, seed: u64) -> Self {
         let gaps = Stream::new(seed, ARRIVALS);
         let first = Point { k: seat.first(), position: exponential(gaps.at(seat.first())).into() };
-        Self { rate, gaps, step: seat.step(), present: first, ahead: Cell::new((first, 0)) }
+        Self { rate, gaps, step: seat.step(), present: first, ahead: Cell::new([(first, 0); 2]) }
     }
 
     #[inline]
@@ -50,14 +51,15 @@ impl Poisson {
 
     /// How many slots from the present one on are due at `latest` or before.
     pub(super) fn slots_until(&self, latest: u64) -> u64 {
-        let (mut point, until) = self.ahead.get();
-        if point.k < self.present.k || latest < until {
-            point = self.present;
-        }
+        let mut ahead = self.ahead.get();
+        ahead.sort_unstable_by_key(|(point, _)| point.k);
+        let known = ahead.iter().rposition(|(point, until)| point.k >= self.present.k && *until <= latest);
+        let mut point = known.map_or(self.present, |known| ahead[known].0);
         while self.time_of(point) <= latest {
             point = self.after(point);
         }
-        self.ahead.set((point, latest));
+        ahead[known.unwrap_or(0)] = (point, latest);
+        self.ahead.set(ahead);
         (point.k - self.present.k) / self.step
     }
 
@@ -70,5 +72,27 @@ impl Poisson {
     #[inline]
     fn time_of(&self, point: Point) -> u64 {
         self.rate.inverse(point.position.saturating_mul(self.step.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backlog_is_walked_once_by_both_who_ask_for_it() {
+        const SECOND: u64 = 1_000_000_000;
+        let seat = Seat { shard: 0, shards: 1, worker: 0, workers: 1 };
+        let poisson = Poisson::new(seat, CumulativeRate::new(1_000, 0, &[]), 7);
+        let walked = |until: u64| poisson.ahead.get().iter().any(|(_, known)| *known == until);
+        let warmup = poisson.slots_until(3 * SECOND);
+        let mut all = 0;
+        for second in 4..9 {
+            all = poisson.slots_until(second * SECOND);
+            assert_eq!(poisson.slots_until(3 * SECOND), warmup);
+            assert!(walked(second * SECOND) && walked(3 * SECOND), "second {second} is forgotten");
+        }
+        let anew = Poisson::new(seat, CumulativeRate::new(1_000, 0, &[]), 7);
+        assert_eq!((anew.slots_until(8 * SECOND), anew.slots_until(3 * SECOND)), (all, warmup));
     }
 }
