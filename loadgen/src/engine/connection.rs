@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use super::pipeline::{Pipeline, Request};
+use super::queue::Queue;
 use super::stream::Stream;
 use super::worker::Progress;
 use crate::resp::Decoder;
@@ -61,7 +62,7 @@ pub(super) struct Connection {
     /// The replies so far to the request at the front, where requests get several.
     pub progress: Option<Box<Progress>>,
     /// What the socket did not take. Within TLS the session holds it.
-    unsent: Vec<u8>,
+    unsent: Queue<u8>,
     /// Something waits for room in the socket.
     blocked: bool,
     /// Whether it is in its node's list of connections with room.
@@ -91,7 +92,7 @@ impl Connection {
             decoder: Decoder::default(),
             pipeline: Pipeline::of_window(window),
             progress: None,
-            unsent: Vec::new(),
+            unsent: Queue::default(),
             blocked: false,
             listed: false,
             known: false,
@@ -124,13 +125,13 @@ impl Connection {
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<Sent> {
         let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
         if self.blocked && !self.unsent.is_empty() {
-            self.unsent.extend_from_slice(bytes);
+            self.unsent.extend(bytes.iter().copied());
             return Ok(Sent::Blocked);
         }
         let sent = write(stream, bytes)?;
         self.blocked = sent < bytes.len() || !stream.flush()?;
         if sent < bytes.len() {
-            self.unsent.extend_from_slice(&bytes[sent..]);
+            self.unsent.extend(bytes[sent..].iter().copied());
         }
         Ok(if self.blocked { Sent::Blocked } else { Sent::All })
     }
@@ -145,8 +146,8 @@ impl Connection {
             return Ok(Sent::All);
         }
         let Some(stream) = &mut self.stream else { return Err(io::ErrorKind::NotConnected.into()) };
-        let sent = write(stream, &self.unsent)?;
-        self.unsent.drain(..sent);
+        let sent = write(stream, self.unsent.as_slice())?;
+        self.unsent.drop_front(sent);
         self.blocked = !self.unsent.is_empty() || !stream.flush()?;
         Ok(if self.blocked { Sent::Blocked } else { Sent::All })
     }
@@ -156,7 +157,7 @@ impl Connection {
     pub(super) fn close(&mut self, link: Link) -> Vec<(Request, u64)> {
         self.stream = None;
         self.link = link;
-        self.unsent.clear();
+        self.unsent = Queue::default();
         self.blocked = false;
         self.decoder.reset();
         self.progress = None;
@@ -246,5 +247,41 @@ impl Node {
     pub(super) fn resend(&mut self, resend: Resend) {
         let at = self.resends.partition_point(|other| other.request.due <= resend.request.due);
         self.resends.insert(at, resend);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::engine::sys;
+
+    /// Moving what is left for every piece that the socket takes would copy a large value many times over.
+    #[test]
+    fn what_the_socket_did_not_take_stays_where_it_is() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let stream = sys::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let mut connection = Connection::new(0, 1);
+        connection.stream = Some(Stream::new(stream, "127.0.0.1:1", None, false).unwrap());
+        let value = vec![7; 32 << 20];
+        assert_eq!(connection.send(&value).unwrap(), Sent::Blocked);
+        let end = connection.unsent.as_slice().as_ptr_range().end;
+        let (mut buffer, mut received, mut pieces) = (vec![0; 1 << 20], 0, 0);
+        while connection.has_unsent() {
+            received += server.read(&mut buffer).unwrap();
+            let before = connection.unsent.len();
+            connection.send_rest().unwrap();
+            let left = connection.unsent.as_slice();
+            assert!(left.is_empty() || left.as_ptr_range().end == end, "moved {} of {before} bytes", left.len());
+            pieces += usize::from(left.len() < before);
+        }
+        assert!(pieces > 1, "it was taken in one piece");
+        while received < value.len() {
+            received += server.read(&mut buffer).unwrap();
+        }
+        assert_eq!(received, value.len());
     }
 }
