@@ -13,6 +13,8 @@ mod introspect;
 mod links;
 mod outage;
 mod send;
+#[cfg(test)]
+mod tests;
 mod tokens;
 mod traffic;
 mod verified;
@@ -113,8 +115,9 @@ pub(super) struct Worker {
     deferred: BTreeMap<(u64, u64), Request>,
     /// Connections with staged commands.
     dirty: Vec<u32>,
-    /// Connections to read again, because one read did not empty them.
-    again: Vec<u32>,
+    /// Connections to read again, because the reads of one turn did not empty them; and whether to read to the end of the
+    /// stream, whose event will not come again.
+    again: Vec<(u32, bool)>,
     run: Option<Run>,
     /// Checks the answers, if that is asked for.
     verified: Option<Box<Verified>>,
@@ -243,8 +246,8 @@ impl Worker {
                 connection => self.happened(connection as usize, event.events),
             }
         }
-        for connection in std::mem::take(&mut self.again) {
-            self.receive(connection as usize, false);
+        for (connection, hangup) in std::mem::take(&mut self.again) {
+            self.receive(connection as usize, hangup);
         }
         self.pace();
         if self.now >= self.next_tick || self.connect_soon {

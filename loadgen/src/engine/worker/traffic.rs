@@ -73,7 +73,7 @@ impl Worker {
                 Err(error) => return self.broken(index, &error),
             }
         }
-        self.again.push(index as u32);
+        self.again.push((index as u32, hangup));
     }
 
     /// Takes the replies in the first `count` bytes of the read buffer.

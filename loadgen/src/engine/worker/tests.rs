@@ -1,0 +1,58 @@
+//! One worker, turn by turn.
+
+use std::io::Write as _;
+use std::net::TcpListener;
+
+use super::*;
+use crate::cluster::NodeAddress;
+
+/// A worker with one connection to a server that is at `listener`.
+fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
+    let plan = Arc::new(crate::sample::plan());
+    let address = listener.local_addr().unwrap();
+    let node = NodeAddress { id: "a".into(), address, label: address.to_string() };
+    let topology = Topology { nodes: vec![node], slots: None, ..Topology::default() };
+    let common = Arc::new(Common {
+        trial: Arc::new(Workload::of_trial(&plan).unwrap()),
+        plan,
+        preload: None,
+        last_read: None,
+        may_evict: false,
+        reads: Vec::new(),
+        handshake: Handshake::default(),
+        tls: None,
+        events: mpsc::channel(64).0,
+        ready: AtomicU32::new(0),
+        wanted: AtomicU32::new(1),
+    });
+    let seat = Seat { shard: 0, shards: 1, worker: 0, workers: 1 };
+    let mut worker = Worker::new(common, seat, &topology, &[1], &Waker::new().unwrap(), mail).unwrap();
+    worker.connecting = true;
+    worker
+}
+
+/// More is in the socket than one turn reads, and behind it is the end: its event does not come again.
+#[test]
+fn the_end_of_a_stream_is_seen_behind_more_than_a_turn_reads() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let (_mailbox, mail) = std::sync::mpsc::sync_channel(1);
+    let mut worker = worker(&listener, mail);
+    worker.read_buffer = vec![0; 64];
+    let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
+    while worker.ready == 0 {
+        worker.turn(&mut events).unwrap();
+    }
+    let (mut server, _) = listener.accept().unwrap();
+    // The beginning of a long reply.
+    server.write_all(b"$100000\r\n").unwrap();
+    server.write_all(&[b'x'; 20_000]).unwrap();
+    drop(server);
+    // A turn without an event ends with the next tick.
+    for _ in 0..100 {
+        worker.turn(&mut events).unwrap();
+        if worker.ready == 0 {
+            return;
+        }
+    }
+    panic!("the connection seems to be there");
+}
