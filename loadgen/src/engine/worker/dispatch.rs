@@ -38,6 +38,7 @@ impl Worker {
         } else {
             self.resend_held();
         }
+        self.release_freed();
         let Some(run) = &mut self.run else { return };
         if run.is_active() && run.exhausted(self.now) {
             run.stage = Stage::Draining;

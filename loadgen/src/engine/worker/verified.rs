@@ -30,11 +30,13 @@ pub(super) struct Verified {
     last_read: Option<Arc<Workload>>,
     /// Keys that the last read shall read.
     wanted: u64,
+    /// Keys of writes that were dropped, until [`Worker::release_freed`].
+    freed: Vec<u32>,
 }
 
 impl Verified {
     pub(super) fn new(verifier: Box<Verifier>, last_read: Option<Arc<Workload>>) -> Self {
-        Self { verifier, held: HashMap::new(), measured: None, last_read, wanted: 0 }
+        Self { verifier, held: HashMap::new(), measured: None, last_read, wanted: 0, freed: Vec::new() }
     }
 
     /// Puts the staged commands into the output, with their stamps. A loop of its own, so that the one without stamps is
@@ -62,12 +64,10 @@ impl Verified {
         output.set_length(length);
     }
 
-    /// The staged requests from `keep` on are dropped, of those that are undecided.
+    /// The staged requests from `keep` on are dropped, of those that are undecided. The keys that they were to write are free.
     pub(super) fn dropped(&mut self, pipeline: &Pipeline, keep: usize) {
         let undecided = pipeline.staged().iter().filter(|request| request.class == Class::Undecided);
-        for request in undecided.skip(keep) {
-            self.verifier.cancelled(request.k);
-        }
+        self.freed.extend(undecided.skip(keep).filter_map(|request| self.verifier.cancelled(request.k)));
     }
 
     pub(super) fn measured(&self) -> Option<&Run> {
@@ -81,6 +81,7 @@ impl Verified {
     /// Nobody will hear of what is in flight or held.
     pub(super) fn abandon(&mut self) {
         self.held.clear();
+        self.freed.clear();
         self.verifier.abandon();
     }
 }
@@ -124,6 +125,13 @@ impl Worker {
             run.drawn = run.drawn.saturating_sub(1);
         }
         leaves_out
+    }
+
+    /// Keys of dropped writes are free for their next ones.
+    pub(super) fn release_freed(&mut self) {
+        while let Some(key) = self.verified.as_mut().and_then(|verified| verified.freed.pop()) {
+            self.release(Some(key));
+        }
     }
 
     /// A key is free for its next write, if one is held.
@@ -249,5 +257,30 @@ impl Worker {
         verified.verifier.unread(verified.wanted.saturating_sub(read));
         self.run = Some(measured);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redisbench_wire::plan::Part;
+
+    use super::*;
+
+    #[test]
+    fn the_key_of_a_dropped_write_is_free() {
+        let mut plan = crate::sample::plan();
+        (plan.verify, plan.shard, plan.shards) = (Verify::Values, 0, 1);
+        let operation = &mut plan.workload.operations[0];
+        operation.arguments = vec![vec![Part::Literal("SET".into())], vec![Part::Key], vec![Part::Data]];
+        plan.workload.operations.truncate(1);
+        let start = plan.workload.keys.start;
+        let mut verified = Verified::new(Verifier::of(&plan, false).unwrap(), None);
+        assert_eq!(verified.verifier.begin(0, 0, start), Begin::Now);
+        assert_eq!(verified.verifier.begin(1, 0, start), Begin::After(0));
+        let mut pipeline = Pipeline::of_window(1);
+        pipeline.stage(Request::undecided(0, 0));
+        verified.dropped(&pipeline, 0);
+        assert_eq!(verified.freed, [0], "a request that is held for it would wait for ever");
+        assert_eq!(verified.verifier.begin(1, 0, start), Begin::Now);
     }
 }
