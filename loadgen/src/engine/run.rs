@@ -103,6 +103,8 @@ pub(super) struct Run {
     pub outstanding: u64,
     /// Closed loop of a cluster or of callers: requests that may be drawn.
     pub tokens: u64,
+    /// Tokens that there are, free or not.
+    pub granted: u64,
     /// Of the requests that were drawn for tokens, those that were not sent yet.
     pub drawn: u64,
     /// CPU time of the thread at the beginning.
@@ -214,6 +216,7 @@ impl Run {
             drained: 0,
             outstanding: 0,
             tokens: 0,
+            granted: 0,
             drawn: 0,
             cpu_before: 0,
             cpu: 0,

@@ -286,6 +286,9 @@ impl Worker {
             self.make_connections();
             self.ping(busy);
         }
+        if busy && self.slots.is_some() {
+            self.grant_tokens();
+        }
         self.expire();
         self.resume();
         self.pace();

@@ -1,9 +1,10 @@
-use redisbench_loadgen::cluster::{NodeAddress, UNCOVERED, slot_of};
+use redisbench_loadgen::cluster::{NodeAddress, Topology as Servers, UNCOVERED, slot_of};
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_wire::plan::{Bound, Load, Preload, ShardPlan, Topology};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, topology};
+use crate::peer::Peer;
 use crate::support::{RedisCluster, RedisServer, wait_until};
 
 fn cluster_plan() -> ShardPlan {
@@ -255,4 +256,29 @@ async fn a_killed_node_costs_its_own_requests_only() {
     assert_complete(&snapshot);
     assert!(snapshot.total.errors > 0);
     assert_eq!((snapshot.nodes[0].errors, snapshot.nodes[1].errors), (0, 0));
+}
+
+/// New nodes are loaded as those that were there: a closed loop has a request for every place in their windows.
+#[tokio::test]
+async fn a_closed_loop_fills_the_windows_of_nodes_that_join() {
+    let [first, joined] = [Peer::start(), Peer::start()];
+    let servers = |nodes: Vec<NodeAddress>, owner: u16| Servers {
+        nodes,
+        slots: Some(Box::new([owner; 16384])),
+        ..Servers::default()
+    };
+    let mut plan = cluster_plan();
+    (plan.connections, plan.pipeline) = (2, 4);
+    plan.bound = Bound::Duration { nanoseconds: 100 * SECOND };
+    plan.timeouts.request_nanoseconds = 100 * SECOND;
+    let mut bench = Bench::new(plan, servers(vec![first.node()], 0), 1);
+    bench.connect().await;
+    [&first, &joined].map(Peer::hold);
+    bench.start(1);
+    wait_until("the first node is full", || first.unanswered() == 8);
+    // It keeps what it has and gets no more: all else is for the other.
+    bench.engine.update_topology(&servers(vec![first.node(), joined.node()], 1).into()).unwrap();
+    wait_until("the other is full too", || joined.unanswered() == 8);
+    bench.engine.abort().unwrap();
+    bench.finished(1).await;
 }

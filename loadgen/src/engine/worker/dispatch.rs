@@ -6,7 +6,7 @@ use super::Worker;
 use crate::cluster::{SLOTS, UNCOVERED};
 use crate::engine::connection::{Link, Node, Resend, Waiting};
 use crate::engine::pipeline::{Class, Hops, Request};
-use crate::engine::run::{Filling, Run, Source};
+use crate::engine::run::{Run, Source};
 use crate::engine::sys;
 use crate::record::Unsent;
 use crate::schedule::Slot;
@@ -58,14 +58,10 @@ impl Worker {
 
     pub(super) fn begin_load(&mut self) {
         let ready = self.connections.iter().filter(|connection| connection.link == Link::Ready).count();
-        let usable = self.connections.iter().filter(|connection| connection.link != Link::Retired).count();
         let Some(run) = &mut self.run else { return };
         run.stage = if self.now >= run.measure_from { Stage::Measuring } else { Stage::Warmup };
-        run.tokens = match run.filling {
-            Filling::Callers(callers) => callers,
-            // Half as many more than the windows hold wait for their nodes, so that a node has some to fill a window with.
-            Filling::Windows | Filling::Batches => (usable * run.window * 3 / 2) as u64,
-        };
+        self.grant_tokens();
+        let Some(run) = &mut self.run else { return };
         run.connected.rise(ready as u64, self.now);
         run.cpu_before = sys::thread_cpu_nanoseconds();
         run.waited_before = self.run_queue.waited_nanoseconds();

@@ -4,11 +4,27 @@
 
 use super::Worker;
 use super::dispatch::owner;
-use crate::engine::connection::Waiting;
+use crate::engine::connection::{Link, Waiting};
 use crate::engine::pipeline::Request;
-use crate::engine::run::Run;
+use crate::engine::run::{Filling, Run};
 
 impl Worker {
+    /// Grants a closed loop as many tokens as its connections are worth, which changes with the nodes of a cluster. Those that
+    /// are too many are taken back as they come free.
+    pub(super) fn grant_tokens(&mut self) {
+        let usable = self.connections.iter().filter(|connection| connection.link != Link::Retired).count();
+        let Some(run) = &mut self.run else { return };
+        let worth = match run.filling {
+            Filling::Callers(callers) => callers,
+            // Half as many more than the windows hold wait for their nodes, so that a node has some to fill a window with.
+            Filling::Windows | Filling::Batches => (usable * run.window * 3 / 2) as u64,
+        };
+        let spare = run.granted.saturating_sub(worth).min(run.tokens);
+        let lacking = worth.saturating_sub(run.granted);
+        run.tokens = run.tokens + lacking - spare;
+        run.granted = run.granted + lacking - spare;
+    }
+
     /// Draws a request for every one that a closed loop of a cluster or of callers has free.
     pub(super) fn dispatch_tokens(&mut self) {
         let Some(run) = &self.run else { return };
