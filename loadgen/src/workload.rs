@@ -19,7 +19,7 @@ mod values;
 
 use std::ops::Range;
 
-use redisbench_wire::plan::{KeyPattern, Keys, Operation, Part, Preload, ShardPlan, WorkloadOptions};
+use redisbench_wire::plan::{KeyPattern, Keys, Load, Operation, Part, Preload, ShardPlan, WorkloadOptions};
 
 use exchange::Around;
 use keys::KeySpace;
@@ -32,6 +32,7 @@ use values::Values;
 
 pub use exchange::Exchange;
 pub use keys::part_of;
+pub use numbering::begin_apart;
 
 /// The most digits of a key's number, and with them the longest padding.
 const DIGITS: usize = 32;
@@ -153,23 +154,26 @@ impl Workload {
     /// When the plan cannot be run.
     pub fn of_trial(plan: &ShardPlan) -> Result<Self, WorkloadError> {
         let transaction = plan.workload.options.transaction;
-        let numbering = |turns| Numbering {
-            size: transaction.map_or(1, |transaction| transaction.size.max(1).into()),
-            shared: transaction.is_some_and(|transaction| transaction.shared_keys),
-            turns,
+        let size = transaction.map_or(1, |transaction| transaction.size.max(1).into());
+        let shared = transaction.is_some_and(|transaction| transaction.shared_keys);
+        let numbering = |turns: Option<Turns>| {
+            let of_requests = |walk| if shared { walk } else { walk / size };
+            Numbering { size, shared, turns: turns.map(|turns| Turns { walk: turns.walk.map(of_requests), ..turns }) }
         };
-        Self::with_options(plan, &plan.workload.operations, &plan.workload.options, |keys, stream, turns| {
+        let values = Values::new(&plan.workload.values, plan.workload.seed)?;
+        Self::with_options(plan, &plan.workload.operations, &plan.workload.options, values, |keys, stream, turns| {
             // What is drawn may as well be drawn by the request's own number.
             let turns = turns.filter(|_| keys.pattern == KeyPattern::Sequential);
             Ok(Pattern::of(keys, plan.shards, stream)?.numbered(numbering(turns)))
         })
     }
 
-    /// The preload's: request k writes key k of the key space, or adds element k. None if nothing is to be written.
+    /// The preload's, with the values of this one: request k writes key k of the key space, or adds element k. None if
+    /// nothing is to be written.
     ///
     /// # Errors
     /// When the plan cannot be run.
-    pub fn of_preload(plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
+    pub fn preload(&self, plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
         let literal = |text: &str| vec![Part::Literal(text.to_owned())];
         let mut arguments = vec![literal("SET"), vec![Part::Key], vec![Part::Data]];
         match &plan.preload {
@@ -179,42 +183,45 @@ impl Workload {
             Preload::Elements { arguments: adds_one, .. } => arguments.clone_from(adds_one),
         }
         let operation = Operation { name: "preload".into(), weight: 1, arguments, keys: None };
-        Self::new(plan, &[operation], |_, _| Ok(Pattern::Sequential)).map(Some)
+        self.walk(plan, operation).map(Some)
     }
 
-    /// The last read's: request k reads key k of the keys whose values are followed. None if there are none.
+    /// The last read's, with the values of this one: request k reads key k of the keys whose values are followed. None if there are none.
     ///
     /// # Errors
     /// When the plan cannot be run.
-    pub fn of_last_read(plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
+    pub fn last_read(&self, plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
         let Some(followed) = plan.followed() else { return Ok(None) };
         let arguments = vec![vec![Part::Literal("GET".to_owned())], vec![Part::Key]];
         let operation = Operation { name: "last read".into(), weight: 1, arguments, keys: Some(followed.keys) };
-        Self::new(plan, &[operation], |_, _| Ok(Pattern::Sequential)).map(Some)
+        self.walk(plan, operation).map(Some)
     }
 
-    /// Single commands of these operations.
-    fn new(
-        plan: &ShardPlan,
-        operations: &[Operation],
-        pattern: impl Fn(&Keys, Stream) -> Result<Pattern, WorkloadError>,
-    ) -> Result<Self, WorkloadError> {
-        Self::with_options(plan, operations, &WorkloadOptions::default(), |keys, stream, _| pattern(keys, stream))
+    /// Single commands of one operation, whose keys are walked.
+    fn walk(&self, plan: &ShardPlan, operation: Operation) -> Result<Self, WorkloadError> {
+        let (options, values) = (WorkloadOptions::default(), self.values.clone());
+        Self::with_options(plan, &[operation], &options, values, |_, _, _| Ok(Pattern::Sequential))
     }
 
     fn with_options(
         plan: &ShardPlan,
         operations: &[Operation],
         options: &WorkloadOptions,
+        values: Values,
         pattern: impl Fn(&Keys, Stream, Option<Turns>) -> Result<Pattern, WorkloadError>,
     ) -> Result<Self, WorkloadError> {
         let workload = &plan.workload;
-        let values = Values::new(&workload.values, workload.seed)?;
         let weights = operations.iter().map(|operation| operation.weight);
         let mix = Mix::new(weights, Stream::new(workload.seed, rng::MIX)).ok_or(WorkloadError::NoOperations)?;
         let in_turns = options.in_turns && operations.len() > 1;
         let mix = if in_turns { mix.in_turns() } else { mix };
         let turns = if in_turns { mix.turns() } else { Vec::new() };
+        // Each worker of a closed loop walks the whole sequence, from a place of its own in the keys.
+        let apart = plan.load == Load::ClosedLoop;
+        let turns_of = |index: usize, keys: &Keys, per_request: u64| {
+            let turns = turns.get(index).copied()?;
+            Some(Turns { walk: apart.then_some(keys.count / per_request.max(1)), ..turns })
+        };
         let templates = operations
             .iter()
             .enumerate()
@@ -226,13 +233,13 @@ impl Workload {
                 let stream = Stream::new(workload.seed, rng::KEYS);
                 let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
                 let per_request = template::keys_of(&operation.arguments);
-                let pattern = pattern(keys, stream, turns.get(index).copied())?;
+                let pattern = pattern(keys, stream, turns_of(index, keys, per_request))?;
                 let keys = KeySpace::new(keys, pattern, per_request, stream)?;
                 Template::new(&operation.arguments, keys, &values, workload.seed, Around::of(options, index))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let fills = Self::fills(plan, options, &values, |index, keys, stream| {
-            pattern(keys, stream, turns.get(index).copied())
+        let fills = Self::fills(plan, options, &values, |index, keys, stream, per_request| {
+            pattern(keys, stream, turns_of(index, keys, per_request))
         })?;
         let longest = templates.iter().chain(fills.iter().flatten()).map(Template::longest).max().unwrap_or_default();
         let exchanges: Box<[_]> = templates.iter().map(Template::exchange).collect();
@@ -244,7 +251,7 @@ impl Workload {
         plan: &ShardPlan,
         options: &WorkloadOptions,
         values: &Values,
-        pattern: impl Fn(usize, &Keys, Stream) -> Result<Pattern, WorkloadError>,
+        pattern: impl Fn(usize, &Keys, Stream, u64) -> Result<Pattern, WorkloadError>,
     ) -> Result<Vec<Option<Template>>, WorkloadError> {
         let workload = &plan.workload;
         let mut fills = Vec::new();
@@ -255,7 +262,7 @@ impl Workload {
             let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
             // It takes the keys that the operation's own command does.
             let per_request = template::keys_of(&operation.arguments);
-            let keys = KeySpace::new(keys, pattern(index, keys, stream)?, per_request, stream)?;
+            let keys = KeySpace::new(keys, pattern(index, keys, stream, per_request)?, per_request, stream)?;
             fills.resize_with(workload.operations.len(), || None);
             fills[index] = Some(Template::new(&fill.arguments, keys, values, workload.seed, None)?);
         }

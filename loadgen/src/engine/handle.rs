@@ -65,10 +65,11 @@ impl Engine {
         let own = verify::own_workload(&plan);
         let workers = if own.is_some() { 1 } else { workers };
         let split = split(plan.connections, workers, topology.nodes.len());
+        let trial = Workload::of_trial(own.as_ref().unwrap_or(&plan)).map_err(bad_plan)?;
         let common = Arc::new(Common {
-            trial: Arc::new(Workload::of_trial(own.as_ref().unwrap_or(&plan)).map_err(bad_plan)?),
-            preload: Workload::of_preload(&plan).map_err(bad_plan)?.map(Arc::new),
-            last_read: Workload::of_last_read(&plan).map_err(bad_plan)?.map(Arc::new),
+            preload: trial.preload(&plan).map_err(bad_plan)?.map(Arc::new),
+            last_read: trial.last_read(&plan).map_err(bad_plan)?.map(Arc::new),
+            trial: Arc::new(trial),
             may_evict,
             plan: Arc::clone(&plan),
             reads,

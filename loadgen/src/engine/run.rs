@@ -12,10 +12,7 @@ use super::pipeline::Class;
 use super::sys::SendTimes;
 use crate::record::LATE_NANOSECONDS;
 use crate::schedule::{Schedule, Seat};
-use crate::workload::{Workload, part_of};
-
-/// Between workers that walk a sequence each: more requests than any sends.
-const APART_BITS: u32 = 38;
+use crate::workload::{Workload, begin_apart, part_of};
 
 /// Where a load's requests come from.
 #[derive(Debug)]
@@ -471,8 +468,7 @@ fn closed(plan: &ShardPlan, seat: Seat) -> Source {
         return Source::Closed { k: seat.first(), step: seat.step() };
     }
     let period: u64 = operations.iter().map(|operation| u64::from(operation.weight)).sum();
-    let k = seat.first() << APART_BITS;
-    Source::Closed { k: k - k % period.max(1), step: 1 }
+    Source::Closed { k: begin_apart(seat.first(), period), step: 1 }
 }
 
 /// How many requests of an open loop's warm-up are the shard's, so that its number of requests goes on where they end. A

@@ -163,7 +163,7 @@ fn a_failure_that_does_not_say_whether_it_was_executed_is_ambiguous() {
 fn the_preloads_values_are_the_first() {
     let mut shard = Shard::new(Verify::Values, &["SET K V", "GET K"]);
     shard.plan.preload = Preload::FillMissing;
-    let preload = Workload::of_preload(&shard.plan).unwrap().unwrap();
+    let preload = shard.workload.preload(&shard.plan).unwrap().unwrap();
     let mut values = Vec::new();
     for k in 3..6 {
         let mut room = vec![0; preload.longest() + Workload::SLACK];

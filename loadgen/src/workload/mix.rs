@@ -3,7 +3,7 @@
 use super::numbering::Turns;
 use super::rng::Stream;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Mix {
     order: Order,
     stream: Stream,
@@ -44,7 +44,8 @@ impl Mix {
     pub(super) fn turns(&self) -> Vec<Turns> {
         let period = self.cumulative.last().copied().unwrap_or(1).max(1);
         let firsts = std::iter::once(&0).chain(&self.cumulative);
-        firsts.zip(&self.cumulative).map(|(first, end)| Turns { period, first: *first, count: end - first }).collect()
+        let turns = |first: &u64, end: &u64| Turns { period, first: *first, count: end - first, walk: None };
+        firsts.zip(&self.cumulative).map(|(first, end)| turns(first, end)).collect()
     }
 
     /// Drawn by hash: k mod m would give each shard its own mix.

@@ -1,5 +1,14 @@
 //! By which number a command draws its keys, where that is not the number of its request.
 
+/// Between closed loops that walk the whole sequence each: more requests than any of them sends.
+const APART_BITS: u32 = 38;
+
+/// The first request of the closed loop of `seat` in a sequence of `period` requests: far from those of all other seats, and at
+/// the beginning of the sequence.
+pub fn begin_apart(seat: u64, period: u64) -> u64 {
+    (seat << APART_BITS).next_multiple_of(period.max(1))
+}
+
 /// From the number of a command to the number that its keys are drawn by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Numbering {
@@ -20,13 +29,29 @@ pub(super) struct Turns {
     pub first: u64,
     /// How many are.
     pub count: u64,
+    /// In a closed loop, the number of its requests that take every key once.
+    pub walk: Option<u64>,
 }
 
 impl Turns {
     /// How many requests of the operation come before request `k`, which is one of them.
     fn ordinal(self, k: u64) -> u64 {
-        (k / self.period) * self.count + (k % self.period).saturating_sub(self.first)
+        let (k, begin) = match self.walk {
+            None => (k, 0),
+            Some(walk) => {
+                let seat = k >> APART_BITS;
+                (k - begin_apart(seat, self.period).min(k), place(seat, walk))
+            }
+        };
+        begin + (k / self.period) * self.count + (k % self.period).saturating_sub(self.first)
     }
+}
+
+/// Where a seat begins in a walk of this length. The bits of its number in reverse divide the walk evenly among any number of
+/// seats that is a power of two, and nearly so among others, without knowing how many there are.
+fn place(seat: u64, walk: u64) -> u64 {
+    let fraction = (seat as u32).reverse_bits();
+    ((u128::from(walk) * u128::from(fraction)) >> u32::BITS) as u64
 }
 
 impl Numbering {
@@ -59,10 +84,25 @@ mod tests {
     #[test]
     fn an_operation_counts_its_own_turns() {
         // One of the first operation, then three of the second.
-        let turns = |first, count| Numbering { size: 1, shared: false, turns: Some(Turns { period: 4, first, count }) };
+        let turns = |first, count| Numbering {
+            size: 1,
+            shared: false,
+            turns: Some(Turns { period: 4, first, count, walk: None }),
+        };
         assert_eq!([0, 4, 8].map(|k| turns(0, 1).of(k)), [0, 1, 2]);
         assert_eq!([1, 2, 3, 5, 6, 7, 9].map(|k| turns(1, 3).of(k)), [0, 1, 2, 3, 4, 5, 6]);
         let twice = Numbering { size: 2, ..turns(1, 3) };
         assert_eq!([2, 3, 4, 5, 6, 7, 10, 11].map(|number| twice.of(number)), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn seats_divide_a_walk_among_them() {
+        assert_eq!([0, 1, 2, 3].map(|seat| place(seat, 1000)), [0, 500, 250, 750]);
+        for seats in 1..70 {
+            let mut places: Vec<_> = (0..seats).map(|seat| place(seat, 1 << 20)).collect();
+            places.sort_unstable();
+            let nearest = places.windows(2).map(|two| two[1] - two[0]).min();
+            assert!(nearest.is_none_or(|nearest| nearest * 2 * seats >= 1 << 20), "{seats}: {nearest:?}");
+        }
     }
 }

@@ -261,11 +261,13 @@ fn an_operation_may_have_keys_of_its_own() {
 #[test]
 fn preload_writes_the_key_of_its_number() {
     let plan = plan(vec![get()], keys("p:", 10, 100, KeyPattern::Uniform));
-    let workload = Workload::of_preload(&plan).unwrap().unwrap();
+    let trial = Workload::of_trial(&plan).unwrap();
+    let workload = trial.preload(&plan).unwrap().unwrap();
     let command = encoded(&workload, 99);
     assert!(command.starts_with(b"*4\r\n$3\r\nSET\r\n$5\r\np:109\r\n$5\r\n"), "{command:?}");
     assert!(command.ends_with(b"\r\n$2\r\nNX\r\n"));
-    assert!(Workload::of_preload(&ShardPlan { preload: Preload::None, ..plan }).unwrap().is_none());
+    assert!(trial.values.shares_pool(&workload.values), "a large value's pool is there once");
+    assert!(trial.preload(&ShardPlan { preload: Preload::None, ..plan }).unwrap().is_none());
 }
 
 #[test]
@@ -409,6 +411,29 @@ fn a_mix_in_turns_is_an_exact_sequence_with_cursors_of_their_own() {
     let workload = Workload::of_trial(&plan).unwrap();
     let drawn: Vec<(u16, u64)> = (0..10).map(|k| workload.draw(k)).map(|draw| (draw.operation, draw.key)).collect();
     assert_eq!(drawn, [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (0, 2), (0, 3), (1, 3), (1, 0), (1, 1)]);
+}
+
+/// Workers of a closed loop walk the whole sequence each. Where the number of keys is a power of two, and begins of theirs
+/// are apart by a multiple of it, all of them would take the same keys in step.
+#[test]
+fn seats_of_a_closed_loop_walk_different_keys_in_turns() {
+    for (count, weights) in [(65_536, [1, 1]), (100_000, [1, 1]), (65_536, [1, 10])] {
+        let operations = weights.map(|weight| Operation { weight, ..get() });
+        let mut plan = plan(operations.to_vec(), keys("p:", 0, count, KeyPattern::Sequential));
+        (plan.workload.options.in_turns, plan.load) = (true, Load::ClosedLoop);
+        let workload = Workload::of_trial(&plan).unwrap();
+        let period = weights.iter().map(|weight| u64::from(*weight)).sum();
+        for operation in 0..2 {
+            let mut taken = std::collections::BTreeSet::new();
+            for seat in 0..4 {
+                let first = begin_apart(seat, period);
+                assert_eq!(workload.draw(first).operation, 0, "each begins with the sequence");
+                let drawn = (first..).map(|k| workload.draw(k)).filter(|draw| draw.operation == operation);
+                taken.extend(drawn.take(5_000).map(|draw| draw.key));
+            }
+            assert_eq!(taken.len(), 20_000, "{count} keys, {weights:?}, operation {operation}");
+        }
+    }
 }
 
 #[test]

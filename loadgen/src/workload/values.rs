@@ -1,5 +1,7 @@
 //! Values: slices of one pool of bytes, so that making one costs a copy.
 
+use std::sync::Arc;
+
 use redisbench_wire::plan::{self, ValueContent, ValueSize};
 
 use super::WorkloadError;
@@ -13,9 +15,10 @@ const OFFSETS: usize = 128 << 10;
 /// only so far.
 const LONGEST_PERIOD: u64 = 4096;
 
-#[derive(Debug)]
+/// A copy shares the pool.
+#[derive(Clone, Debug)]
 pub(super) struct Values {
-    pool: Vec<u8>,
+    pool: Arc<[u8]>,
     /// Of all values, or of the longest.
     length: usize,
     stream: Stream,
@@ -24,7 +27,7 @@ pub(super) struct Values {
 }
 
 /// Lengths that differ from request to request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Lengths {
     Range { least: u64, count: u64, stream: Stream },
     Weighted { bytes: Vec<u32>, mix: Mix },
@@ -45,7 +48,13 @@ impl Values {
                 Some(Lengths::Weighted { bytes: sizes.iter().map(|size| size.bytes).collect(), mix })
             }
         };
-        Ok(Self { pool: pool(values, length, seed), length, stream: Stream::new(seed, rng::VALUES), lengths })
+        Ok(Self { pool: pool(values, length, seed).into(), length, stream: Stream::new(seed, rng::VALUES), lengths })
+    }
+
+    /// Whether both are slices of the same bytes in memory.
+    #[cfg(test)]
+    pub(super) fn shares_pool(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.pool, &other.pool)
     }
 
     /// The length of all values. None if they differ.

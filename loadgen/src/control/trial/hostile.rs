@@ -66,7 +66,7 @@ fn requests(bytes: &[u8]) {
             let mut room = vec![0; workload.longest() + Workload::SLACK];
             assert!(workload.encode(k, draw.operation, &mut room) <= workload.longest());
         }
-        let _ = Workload::of_preload(&plan);
+        let _ = workload.preload(&plan);
     }
 }
 
