@@ -273,7 +273,8 @@ async fn a_closed_loop_fills_the_windows_of_nodes_that_join() {
     plan.timeouts.request_nanoseconds = 100 * SECOND;
     let mut bench = Bench::new(plan, servers(vec![first.node()], 0), 1);
     bench.connect().await;
-    [&first, &joined].map(Peer::hold);
+    first.hold();
+    joined.hold();
     bench.start(1);
     wait_until("the first node is full", || first.unanswered() == 8);
     // It keeps what it has and gets no more: all else is for the other.
