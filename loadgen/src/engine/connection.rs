@@ -205,6 +205,8 @@ pub(super) struct Node {
     pub out: bool,
     /// Its last connection broke, or none could be made: nothing can be sent there.
     pub unreachable: bool,
+    /// A request got no answer there: connections at rest may be dead too, and are to be tested.
+    pub suspect: bool,
 }
 
 /// A request on its way to another server.
@@ -240,6 +242,7 @@ impl Node {
             answered: 0,
             out: false,
             unreachable: false,
+            suspect: false,
         }
     }
 
@@ -262,7 +265,7 @@ mod tests {
     #[test]
     fn what_the_socket_did_not_take_stays_where_it_is() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let stream = sys::connect(listener.local_addr().unwrap()).unwrap();
+        let stream = sys::connect(listener.local_addr().unwrap(), 0).unwrap();
         let (mut server, _) = listener.accept().unwrap();
         let mut connection = Connection::new(0, 1);
         connection.stream = Some(Stream::new(stream, "127.0.0.1:1", None, false).unwrap());

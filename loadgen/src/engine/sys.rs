@@ -258,12 +258,42 @@ impl AsRawFd for Waker {
     }
 }
 
-/// Begins a connection to `address` and does not wait for it.
-pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+/// A connection at rest is probed by the kernel after this time, in seconds: sooner than firewalls and load balancers forget
+/// one, which is 350 s and less in public clouds.
+const KEEPALIVE_IDLE: libc::c_int = 30;
+/// Between two probes, in seconds.
+const KEEPALIVE_INTERVAL: libc::c_int = 10;
+/// Probes without an answer that end a connection.
+const KEEPALIVE_PROBES: libc::c_int = 3;
+
+/// Has the kernel find out when the peer is gone without a word: by probes at rest, and where bytes stay unacknowledged for
+/// longer than `patience` in nanoseconds, or for as long as the probes take.
+fn keep_alive(socket: &OwnedFd, patience: u64) -> io::Result<()> {
+    let probed = KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_PROBES;
+    let patience = libc::c_int::try_from(patience / 1_000_000).unwrap_or(libc::c_int::MAX);
+    for (level, option, value) in [
+        (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, KEEPALIVE_IDLE),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, KEEPALIVE_INTERVAL),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, KEEPALIVE_PROBES),
+        (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, patience.max(probed * 1_000)),
+    ] {
+        let length = size_of_val(&value) as libc::socklen_t;
+        // SAFETY: the kernel reads `length` bytes of `value`, which is valid for the call.
+        checked(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length) })?;
+    }
+    Ok(())
+}
+
+/// Begins a connection to `address` and does not wait for it. What is sent may stay unacknowledged for `patience`
+/// nanoseconds.
+pub(crate) fn connect(address: SocketAddr, patience: u64) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: takes numbers and touches no memory.
     let socket =
         owned(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    // A kernel that lacks one of these options connects all the same.
+    let _ = keep_alive(&socket, patience);
     let descriptor = socket.as_raw_fd();
     let result = match address {
         SocketAddr::V4(address) => {
@@ -296,6 +326,35 @@ pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
             let stream = TcpStream::from(socket);
             stream.set_nodelay(true)?;
             Ok(stream)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn connections_are_kept_alive_by_the_kernel() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        for (patience, user_timeout) in
+            [(1_000_000_000, 60_000), (90_000_000_000, 90_000), (u64::MAX, libc::c_int::MAX)]
+        {
+            let stream = connect(listener.local_addr().unwrap(), patience).unwrap();
+            let option = |level, option| {
+                let (mut value, mut length): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+                // SAFETY: the kernel writes at most `length` bytes to `value`; both are valid for the call.
+                let result = unsafe {
+                    libc::getsockopt(stream.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length)
+                };
+                assert_eq!(result, 0);
+                value
+            };
+            assert_eq!(option(libc::SOL_SOCKET, libc::SO_KEEPALIVE), 1);
+            assert_eq!(option(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE), 30);
+            assert_eq!(option(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT), user_timeout);
         }
     }
 }

@@ -284,6 +284,7 @@ impl Worker {
         if self.connecting {
             self.check_timeouts();
             self.make_connections();
+            self.test_suspects();
             self.ping(busy);
         }
         if busy && self.slots.is_some() {

@@ -151,3 +151,23 @@ async fn a_dead_node_that_gets_no_requests_is_no_outage() {
     assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
     assert_eq!(snapshot.topology.outages, []);
 }
+
+/// As after a failover by a virtual address, which leaves all connections dead without a word. One caller times out on one
+/// connection; the other is at rest, and no request need find out that it is dead.
+#[tokio::test]
+async fn a_timeout_has_the_connections_at_rest_tested() {
+    let peer = Peer::start();
+    let mut plan = ShardPlan { connections: 2, concurrency: Some(1), load: Load::ClosedLoop, ..one_at_a_time() };
+    plan.timeouts.request_nanoseconds = 200 * MILLISECOND;
+    plan.bound = Bound::Duration { nanoseconds: 100 * SECOND };
+    let mut bench = Bench::new(plan, peer.topology(), 1);
+    bench.connect().await;
+    bench.start(1);
+    peer.wait_for("both connections", |received| received.iter().any(|one| one.connection == 1));
+    let before = peer.pings();
+    peer.hold();
+    // Under load nothing is pinged at rest, however long that is.
+    wait_until("the other connection is tested", || peer.pings() > before);
+    bench.engine.abort().unwrap();
+    bench.finished(1).await;
+}

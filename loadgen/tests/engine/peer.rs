@@ -9,7 +9,7 @@ use redisbench_loadgen::cluster::{NodeAddress, Topology};
 
 use crate::support::PATIENCE;
 
-/// A command that came in. Pings are answered, and are none.
+/// A command that came in. Pings are answered, counted, and are none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The connection, numbered in the order of the connections' first commands.
@@ -36,11 +36,12 @@ struct State {
     hold_new: bool,
     /// What commands are answered with.
     reply: &'static [u8],
+    pings: usize,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { received: Vec::new(), connections: Vec::new(), hold_new: false, reply: VALUE }
+        Self { received: Vec::new(), connections: Vec::new(), hold_new: false, reply: VALUE, pings: 0 }
     }
 }
 
@@ -157,6 +158,11 @@ impl Peer {
         self.state().connections.iter().map(|line| line.unanswered.len()).sum()
     }
 
+    /// Pings that came so far.
+    pub fn pings(&self) -> usize {
+        self.state().pings
+    }
+
     /// Waits until `condition` holds of what was received.
     pub fn wait_for(&self, what: &str, mut condition: impl FnMut(&[Received]) -> bool) {
         let wait = self.shared.changed.wait_timeout_while(self.state(), PATIENCE, |state| !condition(&state.received));
@@ -182,7 +188,7 @@ impl Shared {
             let mut state = self.state.lock().unwrap();
             while let Some((arguments, length)) = command(&input) {
                 input.drain(..length);
-                let State { received, connections, hold_new, reply } = &mut *state;
+                let State { received, connections, hold_new, reply, pings } = &mut *state;
                 if let Some(stream) = stream.take() {
                     number = Some(connections.len());
                     connections.push(Line { stream, unanswered: VecDeque::new(), held: *hold_new });
@@ -190,6 +196,7 @@ impl Shared {
                 let connection = number.unwrap();
                 let line = &mut connections[connection];
                 if arguments[0] == "PING" {
+                    *pings += 1;
                     line.unanswered.push_back(b"+PONG\r\n");
                 } else {
                     received.push(Received { connection, arguments });

@@ -236,7 +236,7 @@ impl Worker {
         let node = &self.nodes[connection.node as usize];
         let deadline = self.now.saturating_add(self.common.plan.timeouts.connect_nanoseconds);
         let stream = match node.label.strip_prefix(UNIX) {
-            None => sys::connect(node.address),
+            None => sys::connect(node.address, self.common.plan.timeouts.request_nanoseconds),
             Some(path) => sys::connect_to_file(path),
         };
         let stream = stream.and_then(|stream| {
@@ -371,12 +371,25 @@ impl Worker {
             return;
         }
         self.next_ping = self.now + PING_EVERY;
-        if busy {
-            return;
+        if !busy {
+            self.ping_at_rest(|_| true);
         }
+    }
+
+    /// Tests the connections at rest of nodes that left a request without an answer. A dead one is then found by its ping, and
+    /// not by a request each.
+    pub(super) fn test_suspects(&mut self) {
+        if self.nodes.iter().any(|node| node.suspect) {
+            self.ping_at_rest(|node| node.suspect);
+            self.nodes.iter_mut().for_each(|node| node.suspect = false);
+        }
+    }
+
+    fn ping_at_rest(&mut self, of: impl Fn(&Node) -> bool) {
         for index in 0..self.connections.len() {
             let connection = &self.connections[index];
-            if connection.link == Link::Ready && connection.pipeline.is_empty() {
+            let at_rest = connection.link == Link::Ready && connection.pipeline.is_empty();
+            if at_rest && of(&self.nodes[connection.node as usize]) {
                 self.stage(index as u32, Request::bare(Class::Ping));
             }
         }

@@ -394,6 +394,7 @@ impl Worker {
         let of_load = commands.iter().filter(|(request, _)| request.class.is_load());
         if let Some(first) = of_load.map(|(_, sent)| *sent).min() {
             self.unanswered(node, first);
+            self.nodes[node].suspect = true;
         }
         self.note_unreachable(node);
         let patience = self.common.plan.timeouts.request_nanoseconds;
