@@ -25,6 +25,7 @@ impl Snapshot {
         count("preloaded keys", self.preloaded_keys)?;
         count("preload commands", self.preload_commands)?;
         count("reconnects", self.generator.reconnects)?;
+        sum("sends by delay", self.generator.send_delays.iter().copied())?;
         if let Some(delay) = &self.generator.receive_delay {
             sum("reads by delay", delay.counts.iter().copied())?;
         }
@@ -85,6 +86,7 @@ impl Snapshot {
                 self.generator.receive_delay.as_ref().map_or(0, |d| d.counts.len()),
                 limits::DELAY_STEPS,
             ),
+            ("steps of send delay", self.generator.send_delays.len(), limits::DELAY_STEPS),
             ("series points", self.series.completed.len(), limits::SERIES_POINTS),
             ("changes of the map", self.topology.changes.len(), limits::CHANGES),
             ("times without answers", self.topology.outages.len(), limits::OUTAGES),

@@ -37,6 +37,9 @@ pub struct Generator {
     pub delayed_nanoseconds: u64,
     /// The longest single delay of that kind.
     pub longest_delay_nanoseconds: u64,
+    /// All delays of that kind by length, those of less than a millisecond too, in the steps of [`ReceiveDelay::counts`].
+    #[serde(deserialize_with = "bounded::list::<_, _, {limits::DELAY_STEPS}>")]
+    pub send_delays: Vec<u64>,
     /// Of the requests that ready connections had room for, over the time in which the load sent, the share that was not in
     /// flight, in millionths: 1 - X W / (C P) with throughput X, latency W, C connections and a window of P, from exact sums.
     /// None in an open loop.
@@ -76,19 +79,20 @@ impl ReceiveDelay {
             sum += u128::from(*count);
             sum >= rank
         })?;
-        Some(Self::begin(step as u64 + 1))
+        Some(delay_step(step as u64 + 1))
     }
 
     /// The sum of the delays of `least` and more, each by where its step begins: in truth it is up to a quarter more.
     pub fn waited_nanoseconds(&self, least: u64) -> u64 {
-        let steps = (0..).map(Self::begin).zip(&self.counts).filter(|(begin, _)| *begin >= least);
+        let steps = (0..).map(delay_step).zip(&self.counts).filter(|(begin, _)| *begin >= least);
         steps.fold(0, |sum, (begin, count)| sum.saturating_add(begin.saturating_mul(*count)))
     }
+}
 
-    fn begin(step: u64) -> u64 {
-        let doubled = u32::try_from(step / 4).ok().filter(|doubled| *doubled < 61);
-        doubled.map_or(u64::MAX, |doubled| (4 + step % 4) << doubled)
-    }
+/// Where a step of a histogram of delays begins, in nanoseconds: see [`ReceiveDelay::counts`].
+pub fn delay_step(step: u64) -> u64 {
+    let doubled = u32::try_from(step / 4).ok().filter(|doubled| *doubled < 61);
+    doubled.map_or(u64::MAX, |doubled| (4 + step % 4) << doubled)
 }
 
 /// What held up the sending of up to 64 connections of each worker, from `TCP_INFO`, while the load sent. A share is a

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::EncodedHistogram;
-pub use crate::selfcheck::{Environment, Generator, Interface, ReceiveDelay, Sending};
+pub use crate::selfcheck::{Environment, Generator, Interface, ReceiveDelay, Sending, delay_step};
 pub use crate::server_stats::{ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats};
 use crate::topology::TopologyReport;
 pub use crate::verification::{Finding, FindingKind, Verification};

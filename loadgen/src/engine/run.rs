@@ -10,7 +10,7 @@ use redisbench_wire::snapshot::{Sending, Stage};
 use super::integral::Integral;
 use super::pipeline::Class;
 use super::sys::SendTimes;
-use crate::record::LATE_NANOSECONDS;
+use crate::record::{Delays, LATE_NANOSECONDS};
 use crate::schedule::{Schedule, Seat};
 use crate::workload::{Workload, begin_apart, part_of};
 
@@ -122,6 +122,8 @@ pub(super) struct Run {
     pub delayed: u64,
     /// The longest of these delays.
     pub longest_delay: u64,
+    /// All of them by length, shorter ones too.
+    pub delays: Delays,
     /// What the thread had waited for a processor at the beginning.
     pub waited_before: u64,
     /// What it waited during the load, once drained.
@@ -224,6 +226,7 @@ impl Run {
             planned: u64::MAX,
             delayed: 0,
             longest_delay: 0,
+            delays: Delays::default(),
             waited_before: 0,
             waited: 0,
         }
@@ -433,10 +436,12 @@ impl Run {
     /// The worker has woken up, or has done what it was at.
     #[inline]
     pub(super) fn woke(&mut self, now: u64) {
-        let delay = now.saturating_sub(self.planned);
-        if delay > LATE_NANOSECONDS {
-            self.delayed += delay;
-            self.longest_delay = self.longest_delay.max(delay);
+        if let Some(delay) = now.checked_sub(self.planned) {
+            self.delays.record(delay);
+            if delay > LATE_NANOSECONDS {
+                self.delayed += delay;
+                self.longest_delay = self.longest_delay.max(delay);
+            }
         }
         self.planned = u64::MAX;
     }

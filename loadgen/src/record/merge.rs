@@ -45,6 +45,8 @@ pub struct WorkerReport {
     pub delayed_nanoseconds: u64,
     /// See [`Generator::longest_delay_nanoseconds`].
     pub longest_delay_nanoseconds: u64,
+    /// See [`Generator::send_delays`].
+    pub send_delays: Delays,
     /// Requests in flight times nanoseconds, in a closed loop.
     pub in_flight: u128,
     /// How long replies waited in the kernel.
@@ -271,6 +273,7 @@ fn generator(reports: &[WorkerReport], machine: Machine) -> Generator {
         stolen_nanoseconds,
         delayed_nanoseconds: sum(|report| report.delayed_nanoseconds),
         longest_delay_nanoseconds: reports.iter().map(|r| r.longest_delay_nanoseconds).max().unwrap_or_default(),
+        send_delays: send_delays(reports),
         sending: sending(reports),
         receive_delay: receive_delay(reports),
         environment: machine.environment,
@@ -297,6 +300,15 @@ fn sending(reports: &[WorkerReport]) -> Option<Sending> {
         all.buffer_limited_nanoseconds += buffer_limited_nanoseconds;
     }
     (all.connections > 0).then_some(all)
+}
+
+/// Empty without a delay, as in a closed loop.
+fn send_delays(reports: &[WorkerReport]) -> Vec<u64> {
+    let mut all = vec![0; Delays::STEPS];
+    for report in reports {
+        all.iter_mut().zip(report.send_delays.counts()).for_each(|(sum, count)| *sum += count);
+    }
+    if all.iter().all(|count| *count == 0) { Vec::new() } else { all }
 }
 
 fn receive_delay(reports: &[WorkerReport]) -> Option<ReceiveDelay> {

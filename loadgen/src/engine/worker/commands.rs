@@ -13,7 +13,7 @@ use crate::engine::api::EngineEvent;
 use crate::engine::mailbox::Command;
 use crate::engine::run::{Found, Run, Source, Together};
 use crate::engine::sys;
-use crate::record::{Recording, WorkerReport};
+use crate::record::{Delays, Recording, WorkerReport};
 use crate::selfcheck::RunQueue;
 
 impl Worker {
@@ -236,6 +236,7 @@ impl Worker {
             wall_nanoseconds: run.map_or(0, |run| wall(run, self.now)),
             delayed_nanoseconds: run.map_or(0, |run| run.delayed),
             longest_delay_nanoseconds: run.map_or(0, |run| run.longest_delay),
+            send_delays: run.map_or_else(Delays::default, |run| run.delays.clone()),
             in_flight: found.in_flight,
             room: found.room,
             sending: found.sending,
