@@ -122,6 +122,11 @@ pub struct Pace {
     pub fastest: u64,
     /// What an open loop's schedule asks for over that time, per second.
     pub target: Option<u64>,
+    /// What the mean is made of.
+    pub completed: u64,
+    /// What an open loop's schedule had due over the same time, but a mean response time earlier: as many could have been
+    /// completed.
+    pub due: Option<u64>,
 }
 
 /// Merges the snapshots of `outcome`; none if there is not a single one.
@@ -140,7 +145,8 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
     let mut total = measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?;
     let unknown: Vec<u64> = outcome.shards.iter().zip(plans).map(unknown).collect();
     total.unknown = sum(unknown.iter().copied());
-    let (pace, tenths) = pace(&snapshots, plans.first().and_then(CumulativeRate::of).as_ref());
+    let response = crate::stats::round(total.response.mean());
+    let (pace, tenths) = pace(&snapshots, plans.first().and_then(CumulativeRate::of).as_ref(), response);
     Ok(Some(Merged {
         total,
         unknown,
@@ -316,8 +322,8 @@ fn common_window(snapshots: &[&Snapshot]) -> (u64, u64, u64) {
 }
 
 /// Completions in the common window, from whole points of the series. A lost shard's live snapshot has none: the window
-/// and the rate are those of the others, unless there are no others.
-fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>) -> (Pace, Vec<u64>) {
+/// and the rate are those of the others, unless there are no others. `response` is the mean response time.
+fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -> (Pace, Vec<u64>) {
     let with_series: Vec<&Snapshot> =
         snapshots.iter().copied().filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
     let snapshots = if with_series.is_empty() { snapshots } else { &with_series };
@@ -326,10 +332,11 @@ fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>) -> (Pace, Vec<u6
     let points = common_points(snapshots, interval, from, to);
     let covered = interval.saturating_mul(points.len() as u64);
     let mut looked_at = (from, to);
-    let mean = if covered > 0 {
+    let (completed, mean) = if covered > 0 {
         let first = from.next_multiple_of(interval);
         looked_at = (first, first.saturating_add(covered));
-        per_second(sum(points.iter().copied()), covered)
+        let completed = sum(points.iter().copied());
+        (completed, per_second(completed, covered))
     } else {
         // No point lies within the window. What is known are all completions, and they took until the last.
         let last = |snapshot: &&Snapshot| match snapshot.window.drained_nanoseconds {
@@ -337,7 +344,12 @@ fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>) -> (Pace, Vec<u6
             drained => since_start(snapshot, drained),
         };
         let taken = snapshots.iter().map(last).max().unwrap_or(0).saturating_sub(from);
-        per_second(sum(snapshots.iter().map(|snapshot| snapshot.total.succeeded)), taken)
+        let completed = sum(snapshots.iter().map(|snapshot| snapshot.total.succeeded));
+        (completed, per_second(completed, taken))
+    };
+    let due = |rate: &CumulativeRate| {
+        let [from, to] = [looked_at.0, looked_at.1].map(|at| rate.count_before(at.saturating_sub(response)));
+        to.saturating_sub(from)
     };
     let per_whole_second = usize::try_from(SECOND.checked_div(interval).unwrap_or(1)).unwrap_or(1).max(1);
     let seconds = points.chunks_exact(per_whole_second).map(|second| sum(second.iter().copied()));
@@ -349,6 +361,8 @@ fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>) -> (Pace, Vec<u6
         slowest: seconds.iter().copied().min().unwrap_or(mean),
         fastest: seconds.iter().copied().max().unwrap_or(mean),
         target: rate.map(|rate| rate.mean_per_second(looked_at.0, looked_at.1)),
+        completed,
+        due: rate.map(due),
     };
     (pace, tenths(&points, interval))
 }

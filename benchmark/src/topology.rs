@@ -132,15 +132,25 @@ fn together(from: &str, to: &str, slots: BTreeMap<(u16, usize), u64>) -> Vec<Cha
 }
 
 impl MergedTopology {
+    /// The outages of the measurement, which is `window` nanoseconds long, each cut to it. Like shorter outages, shorter rests
+    /// are none.
+    pub fn outages_within(&self, window: u64) -> impl Iterator<Item = Outage> {
+        let (from, until) = (self.measured_from, self.measured_from.saturating_add(window));
+        let cut = move |outage: &Outage| Outage {
+            from_nanoseconds: outage.from_nanoseconds.max(from),
+            until_nanoseconds: outage.until_nanoseconds.min(until),
+            ..outage.clone()
+        };
+        self.outages.iter().map(cut).filter(|outage| outage.nanoseconds() >= Outage::SHORTEST_NANOSECONDS)
+    }
+
     /// The share of the time from the start of the measurement on, `window` nanoseconds long, in which slots were
     /// unavailable, weighed by how many; in hundredths of a per cent.
     pub fn unavailable(&self, window: u64) -> u64 {
         let share = |reads: bool| {
-            let slots_by_time = self.outages.iter().filter(|outage| outage.reads == reads).map(|outage| {
-                let until = outage.until_nanoseconds.min(self.measured_from.saturating_add(window));
-                let time = until.saturating_sub(outage.from_nanoseconds.max(self.measured_from));
-                u128::from(time) * u128::from(outage.slots.count())
-            });
+            let outages = self.outages_within(window).filter(|outage| outage.reads == reads);
+            let slots_by_time =
+                outages.map(|outage| u128::from(outage.nanoseconds()) * u128::from(outage.slots.count()));
             let whole = u128::from(window.max(1)) * u128::from(SlotRange::ALL.count());
             slots_by_time.sum::<u128>() * 10_000 / whole
         };

@@ -3,7 +3,9 @@
 mod generator;
 mod limit;
 mod network;
+mod notes;
 mod probe;
+mod rate;
 mod servers;
 mod steadiness;
 mod thresholds;
@@ -11,9 +13,11 @@ pub(crate) use thresholds::STEADY;
 
 use std::time::Duration;
 
-use redisbench_wire::plan::{Arrival, Load, Transport, Trust};
+use redisbench_wire::plan::{Load, Transport, Trust};
+use redisbench_wire::snapshot::Tally;
+use redisbench_wire::topology::Outage;
 
-use self::thresholds::{ERRORS_DOUBTFUL, ERRORS_INVALID, RATE_MET};
+use self::thresholds::{ERRORS_DOUBTFUL, ERRORS_INVALID, SKEW_OF_WARMUP};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, Verdict, VerdictReason, VerdictValue};
 use crate::conductor::Outcome;
@@ -22,9 +26,9 @@ use crate::people;
 
 pub use generator::stolen_percent;
 pub(crate) use limit::{at_its_end, needs_probe, server_is_full};
+pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
 
 const WHOLE: u64 = 10_000;
-const SECOND: u128 = 1_000_000_000;
 /// The most bytes of a reason: the condition Valid says them all in one message.
 const REASON_BYTES: usize = 512;
 /// The most shards that a message names.
@@ -34,9 +38,10 @@ const NAMED: usize = 16;
 pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict {
     let reasons: Vec<VerdictReason> = [
         shard_lost(outcome),
-        start_skew(spec, outcome),
+        start_skew(spec, outcome, merged),
         clock_uncertain(spec, outcome),
-        rate_missed(spec, merged),
+        rate::missed(spec, outcome, merged),
+        rate::backlog(spec, outcome, merged),
         errors(merged),
         unavailable(spec, merged),
         servers::topology_changed(merged),
@@ -45,8 +50,11 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         generator::late(outcome, merged),
         generator::unread(outcome, merged),
         steadiness::not_settled(spec, merged),
-        steadiness::unsteady(spec, merged),
+        steadiness::unsteady(spec, outcome, merged),
         servers::evictions(merged),
+        servers::preload_evicted(merged),
+        notes::under_replicated(merged),
+        notes::misses(spec, merged),
         servers::forked(merged),
         servers::reconciled(spec, outcome, merged),
         wrong_replies(merged),
@@ -137,13 +145,18 @@ fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {
     Some(reason(ReasonKind::ShardLost, VerdictValue::Invalid, &message))
 }
 
-fn start_skew(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason> {
+/// The measurement itself begins at one instant on all shards, whenever each began its warm-up: a shard that is late has missed a
+/// part of that.
+fn start_skew(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let bound = spec.shards.max_start_skew;
-    let skew = outcome.start_skew.filter(|skew| *skew > bound)?;
+    let warmup = Duration::from_nanos(merged.topology.measured_from);
+    let skew = outcome.start_skew.filter(|skew| *skew > bound && *skew * SKEW_OF_WARMUP > warmup)?;
     let message = format!(
-        "shards started {} apart; spec.shards.maxStartSkew allows {}: give shards a processor each, or allow more",
+        "shards started {} apart; spec.shards.maxStartSkew allows {}: give shards a processor each, allow more, or set a \
+         load.warmup of {} or more, after which all shards begin to measure at the same time",
         time(skew),
-        time(bound)
+        time(bound),
+        time(skew * SKEW_OF_WARMUP)
     );
     Some(reason(ReasonKind::StartSkew, VerdictValue::Degraded, &message))
 }
@@ -160,20 +173,6 @@ fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason>
     Some(reason(ReasonKind::ClockUncertain, VerdictValue::Degraded, &message))
 }
 
-fn rate_missed(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
-    let target = merged.pace.target?;
-    let achieved = merged.pace.mean;
-    if rate_is_met(spec, merged, target) {
-        return None;
-    }
-    let message = format!(
-        "{} of the {} asked for were achieved; ask for less, or find what limits the target or the shards",
-        people::rate(achieved),
-        people::rate(target)
-    );
-    Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))
-}
-
 fn errors(merged: &Merged) -> Option<VerdictReason> {
     let tally = &merged.total.tally;
     let failed = tally.errors + tally.unsent;
@@ -186,20 +185,38 @@ fn errors(merged: &Merged) -> Option<VerdictReason> {
     } else {
         return None;
     };
-    let first = merged.errors.first().map(|error| format!("; most often {}: {}", error.kind, error.first_message));
-    let message = format!(
-        "{} of {} requests failed or were not sent{}",
-        people::share(failed, tally.scheduled),
-        people::count(tally.scheduled),
-        first.unwrap_or_default()
-    );
+    let first = merged.errors.first().map(|error| format!(", most often {}: {}", error.kind, error.first_message));
+    let failed = (tally.errors > 0)
+        .then(|| format!("{} failed{}", people::share(tally.errors, tally.scheduled), first.unwrap_or_default()));
+    let unsent = (tally.unsent > 0)
+        .then(|| format!("{} were not sent: {}", people::share(tally.unsent, tally.scheduled), waited_for(tally)));
+    let both: Vec<String> = failed.into_iter().chain(unsent).collect();
+    let message = format!("of {} requests {}", people::count(tally.scheduled), both.join("; "));
     Some(reason(ReasonKind::Errors, severity, &message))
+}
+
+/// What unsent requests waited for.
+fn waited_for(tally: &Tally) -> String {
+    let connections = tally.unsent_not_connected;
+    let at_end = tally.unsent_at_end;
+    let room = tally.unsent.saturating_sub(connections).saturating_sub(at_end);
+    let parts = [
+        (room, "waited for room in a pipeline for longer than load.openLoop.unsentAfter"),
+        (connections, "waited as long for a connection to their server"),
+        (at_end, "were still waiting when the load ended"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, why)| format!("{} {why}", people::count(count)))
+        .collect();
+    parts.join(", ")
 }
 
 /// An open loop's requests wait, and tell of it by their times; those of a closed loop are not even made.
 fn unavailable(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     let topology = &merged.topology;
-    let longest = topology.outages.iter().max_by_key(|outage| outage.nanoseconds())?;
+    let longest = topology.outages_within(merged.pace.window_nanoseconds).max_by_key(Outage::nanoseconds)?;
     let share = topology.unavailable(merged.pace.window_nanoseconds);
     let hidden = spec.load == Load::ClosedLoop && share > ERRORS_INVALID;
     let slots = match longest.slots {
@@ -238,20 +255,6 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
 /// How many shards a reason is about, such as `2 of 8 shards`.
 fn shards(count: usize, outcome: &Outcome) -> String {
     format!("{count} of {} shards", outcome.shards.len())
-}
-
-/// Where 99 % is less than a request away from the whole, one request at the window's edge decides nothing. Poisson
-/// arrivals miss their mean by chance: what 5 standard deviations explain, which are as many roots of the number
-/// expected, is not missed.
-pub(crate) fn rate_is_met(spec: &Validated, merged: &Merged, target: u64) -> bool {
-    let achieved = merged.pace.mean;
-    let in_window = |rate: u64| u128::from(rate) * u128::from(merged.pace.window_nanoseconds);
-    let chance = match spec.load {
-        Load::OpenLoop { arrival: Arrival::Poisson, .. } => 5 * (in_window(target) / SECOND).isqrt(),
-        _ => 0,
-    };
-    u128::from(achieved) * u128::from(WHOLE) >= u128::from(target) * u128::from(RATE_MET)
-        || (achieved > 0 && in_window(target.saturating_sub(achieved)) <= chance.max(1) * SECOND)
 }
 
 fn time(duration: Duration) -> String {

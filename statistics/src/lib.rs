@@ -1,7 +1,8 @@
-//! What several trials together say: the summary of repeats, the comparison of targets, the search for the highest rate, and
-//! whether a throughput is steady. Everything here is a pure function of numbers: no clock, no input or output, and chance only
+//! What several trials together say: the summary of repeats, the comparison of targets, the search for the highest rate, whether
+//! a throughput is steady, and whether a backlog grows. Everything here is a pure function of numbers: no clock, no input or output, and chance only
 //! from a seed.
 
+pub mod backlog;
 pub mod comparison;
 #[cfg(test)]
 mod noise;

@@ -16,7 +16,7 @@
 mod judge;
 
 pub use judge::{
-    ACHIEVED, DISCARDED, Failure, Judgement, Measured, Objective, Observed, SHORTEST, Unusable, backlog, judge,
+    ACHIEVED, Arrivals, DISCARDED, Failure, Judgement, Measured, Objective, Observed, SHORTEST, Unusable, judge,
     shortest,
 };
 

@@ -254,3 +254,52 @@ fn that_is_no_matter_of_the_seeds() {
         assert!(median.abs() < LIMITS.tolerance / 2.0, "{target:?}: {median}");
     }
 }
+
+/// Steps at random arrivals: how many requests are due in each is a Poisson variable.
+#[test]
+fn random_arrivals_leave_enough_requests_for_the_quantile() {
+    for (quantile, needed) in [(0.95, 2_000.0), (0.99, 10_000.0), (0.999, 100_000.0)] {
+        let objective = Objective::Quantile { quantile, max_nanoseconds: 1_000_000 };
+        let limits = Limits { min: 10, max: 1_000, tolerance: 0.02 };
+        let ended = |seed| {
+            let mut noise = Noise::new(seed, 0.0);
+            let mut steps = Vec::new();
+            loop {
+                let rate = match next(&limits, &steps) {
+                    Next::Done(answer) => return answer.ending,
+                    Next::Step { rate } | Next::Confirm { rate, .. } => rate,
+                };
+                let measured = shortest(rate, Arrivals::Poisson, &objective);
+                let mean = rate as f64 * measured.as_secs_f64();
+                let slow = if rate > 100 { 2_000_000 } else { 500_000 };
+                let step = Measured {
+                    in_flight_before: 0,
+                    discarded: DISCARDED,
+                    measured,
+                    scheduled: count(mean + mean.sqrt() * noise.normal()),
+                    failed: 0,
+                    scheduled_per_second: rate as f64,
+                    achieved_per_second: rate as f64,
+                    arrivals: Arrivals::Poisson,
+                    quantile: Some(Observed::Nanoseconds(slow)),
+                    backlog_growth: None,
+                };
+                assert!(mean < needed * 1.1 || measured == SHORTEST, "{mean} for {needed}");
+                let outcome = match judge(rate, &objective, &step) {
+                    Judgement::Passed => Outcome::Passed,
+                    Judgement::Failed(_) => Outcome::Failed(()),
+                    Judgement::Unusable(_) => Outcome::Unusable(()),
+                };
+                steps.push(Step { rate, outcome });
+            }
+        };
+        let found = (0..1_000).filter(|seed| ended(*seed) == Ending::Found).count();
+        println!("p{}: {found} of 1000 searches", 100.0 * quantile);
+        assert!(found >= 999, "{found}");
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of requests")]
+fn count(requests: f64) -> u64 {
+    requests.round() as u64
+}

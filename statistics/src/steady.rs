@@ -22,9 +22,17 @@ pub struct Rule {
     pub tolerance: f64,
 }
 
-/// By what share of the median part the throughput rose from the first of `parts` to the last, or fell, below 0; none if
-/// it was steady by `rule`, or if nothing was done.
-pub fn drift(parts: &[f64], rule: &Rule) -> Option<f64> {
+/// How numbers in a row rise or fall.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Trend {
+    /// Kendall's S: of all pairs, how many more rise than fall.
+    pub s: i64,
+    /// The change from one number to the next, by Theil and Sen: the median over all pairs. 0 of fewer than two.
+    pub slope: f64,
+}
+
+/// The trend of `parts`.
+pub(crate) fn trend(parts: &[f64]) -> Trend {
     let pairs = || (0..parts.len()).flat_map(|later| (0..later).map(move |earlier| (earlier, later)));
     let difference = |(earlier, later): (usize, usize)| parts[later] - parts[earlier];
     let sign = |pair| match difference(pair) {
@@ -32,16 +40,23 @@ pub fn drift(parts: &[f64], rule: &Rule) -> Option<f64> {
         fall if fall < 0.0 => -1,
         _ => 0,
     };
-    if pairs().map(sign).sum::<i64>().abs() < rule.trend {
+    let slopes: Vec<f64> =
+        pairs().map(|(earlier, later)| difference((earlier, later)) / (later - earlier) as f64).collect();
+    Trend { s: pairs().map(sign).sum(), slope: if slopes.is_empty() { 0.0 } else { median(&slopes) } }
+}
+
+/// By what share of the median part the throughput rose from the first of `parts` to the last, or fell, below 0; none if
+/// it was steady by `rule`, or if nothing was done.
+pub fn drift(parts: &[f64], rule: &Rule) -> Option<f64> {
+    let trend = trend(parts);
+    if trend.s.abs() < rule.trend {
         return None;
     }
     let middle = median(parts);
     if middle <= 0.0 {
         return None;
     }
-    let slopes: Vec<f64> =
-        pairs().map(|(earlier, later)| difference((earlier, later)) / (later - earlier) as f64).collect();
-    let change = median(&slopes) * (parts.len() - 1) as f64 / middle;
+    let change = trend.slope * (parts.len() - 1) as f64 / middle;
     (change.abs() > rule.tolerance).then_some(change)
 }
 

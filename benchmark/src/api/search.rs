@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use redisbench_statistics::search::{self, Limits};
+use redisbench_statistics::search::{self, Arrivals, Limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
 use super::problem::Problem;
-use super::spec::{LoadType, RedisBenchmarkSpec};
+use super::spec::{Arrival, LoadType, RedisBenchmarkSpec};
 use super::threshold::QUANTILE_PATTERN;
 use super::validate::{Durations, HOUR, MILLISECOND};
 
@@ -92,6 +92,8 @@ pub struct Search {
     pub objective: search::Objective,
     /// Where to search.
     pub limits: Limits,
+    /// How the requests of each step are spread.
+    pub arrivals: Arrivals,
 }
 
 /// The longest that a step may have to measure.
@@ -129,7 +131,9 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &m
         refuse("search.rate.max", &rate.max.to_string(), &message);
     }
     let objective = objective(&search.objective, problems)?;
-    let shortest = search::shortest(rate.min, &objective);
+    let poisson = load.open_loop.as_ref().is_some_and(|open| open.arrival == Arrival::Poisson);
+    let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Constant };
+    let shortest = search::shortest(rate.min, arrivals, &objective);
     if shortest > LONGEST_STEP {
         let message = format!(
             "takes more than {} for the 100 requests beyond the quantile that each step needs: raise it, or take a nearer \
@@ -140,7 +144,7 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &m
     }
     let tolerance = f64::from(rate.tolerance_basis_points) / WHOLE;
     let limits = Limits { min: rate.min, max: rate.max, tolerance };
-    (problems.len() == before).then_some(Search { objective, limits })
+    (problems.len() == before).then_some(Search { objective, limits, arrivals })
 }
 
 fn objective(spec: &ObjectiveSpec, problems: &mut Vec<Problem>) -> Option<search::Objective> {

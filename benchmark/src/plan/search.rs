@@ -80,7 +80,7 @@ impl SearchPlan {
             return Err(problems);
         };
         let limits = search.limits;
-        let length = search::shortest(limits.min, &search.objective);
+        let length = search::shortest(limits.min, search.arrivals, &search.objective);
         let first = validate(&at(spec, limits.min, Some(length)), name)?;
         let least = match first.bound {
             Bound::Duration(least) if spec.load.duration.is_some() => least,
@@ -117,7 +117,8 @@ impl SearchPlan {
         if let Load::OpenLoop { rate_per_second, .. } = &mut spec.load {
             *rate_per_second = rate;
         }
-        spec.bound = Bound::Duration(search::shortest(rate, &self.search.objective).max(self.least));
+        spec.bound =
+            Bound::Duration(search::shortest(rate, self.search.arrivals, &self.search.objective).max(self.least));
         spec
     }
 

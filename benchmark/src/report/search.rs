@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redisbench_statistics::search::{
-    self, Bad, CONFIRMATIONS, Ending, Failure, Judgement, Measured, Objective, Observed, Unusable,
+    self, Arrivals, Bad, CONFIRMATIONS, Ending, Failure, Judgement, Measured, Objective, Observed, Unusable,
 };
 use redisbench_wire::plan::{Arrival, Load};
 
@@ -13,7 +13,7 @@ use crate::api::status::{
 };
 use crate::api::{GoDuration, RedisBenchmarkSpec, Validated};
 use crate::conductor::Outcome;
-use crate::merge::{Merged, completions};
+use crate::merge::Merged;
 use crate::people;
 use crate::plan::{self, SearchTrial, Standing, Why};
 use crate::stats::{self, Censored};
@@ -61,9 +61,7 @@ pub(super) fn step(
 /// quantile even if it is one of many and the throughput would not tell.
 fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged, judged: &Verdict) -> (LimitedBy, Option<String>) {
     let limit = verdict::at_its_end(spec, outcome, merged);
-    let own = |reason: &VerdictReason| {
-        matches!(reason.reason, ReasonKind::GeneratorCPU | ReasonKind::SendLate | ReasonKind::ReceiveLate)
-    };
+    let own = |reason: &VerdictReason| reason.reason.is_of_the_generator();
     if limit.0 == LimitedBy::Unknown && !verdict::server_is_full(merged) && judged.reasons.iter().any(own) {
         return (LimitedBy::GeneratorCPU, None);
     }
@@ -74,8 +72,8 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
     let (tally, pace) = (&merged.total.tally, &merged.pace);
     let failed = tally.errors.saturating_add(tally.unsent);
     let target = pace.target.unwrap_or(trial.rate);
-    // One request at the window's edge, and the chance of Poisson arrivals, are nothing that was missed.
-    let met = verdict::rate_is_met(spec, merged, target);
+    // One request at the window's edge, the first round trip and the chance of Poisson arrivals are nothing that was missed.
+    let met = verdict::rate_is_met(spec, merged);
     let quantile = match trial.objective {
         Objective::Quantile { quantile, .. } => {
             stats::response_time_quantile(&merged.total, millionths(quantile)).map(|quantile| match quantile {
@@ -86,10 +84,6 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
         Objective::ErrorRate { .. } | Objective::Achieved { .. } => None,
     };
     let poisson = matches!(spec.load, Load::OpenLoop { arrival: Arrival::Poisson, .. });
-    let (interval, points) = completions(outcome);
-    let errors = tally.errors as f64 / tally.scheduled.max(1) as f64;
-    // Random arrivals are ahead of their mean and behind it for a while: what is due then, nobody here can say.
-    let backlog = if poisson { Vec::new() } else { search::backlog(target as f64 * (1.0 - errors), interval, &points) };
     Measured {
         // Between two trials every connection is closed.
         in_flight_before: 0,
@@ -99,8 +93,9 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
         failed,
         scheduled_per_second: target as f64,
         achieved_per_second: if met { target.max(pace.mean) } else { pace.mean } as f64,
+        arrivals: if poisson { Arrivals::Poisson } else { Arrivals::Constant },
         quantile,
-        backlog,
+        backlog_growth: verdict::backlog_growth(spec, outcome, merged).map(|growth| growth.per_second),
     }
 }
 

@@ -1,8 +1,10 @@
 //! What the load generator found of itself: whether a shard was the limit, rather than the target.
 
-use redisbench_wire::snapshot::{Generator, Snapshot};
+use std::collections::BTreeMap;
 
-use super::thresholds::{BUSY, DELAYED, HELD, LATE, STOLEN, THROTTLED, WAITING};
+use redisbench_wire::snapshot::{Generator, Snapshot, delay_step};
+
+use super::thresholds::{BUSY, HELD, LATE, STOLEN, THROTTLED, USED_UP, WAITING};
 use super::{reason, shards};
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::conductor::{Outcome, ShardOutcome};
@@ -20,10 +22,33 @@ struct Processor {
     /// Of the waiting, what a quota explains.
     throttled: u64,
     stolen: u64,
+    /// What all workers on its machine waited together, over the time of the machine's processors.
+    crowded: u64,
+}
+
+/// What the workers of all shards on a machine waited for its processors, over the time of these, in millionths. With many
+/// shards none of them need wait for long: each has little to do, and all of it waits for the others.
+struct Machines<'a>(BTreeMap<&'a str, u64>);
+
+impl<'a> Machines<'a> {
+    fn of(outcome: &'a Outcome) -> Self {
+        let mut sums = BTreeMap::<&str, (u64, u64)>::new();
+        let generators = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
+        for generator in generators.map(|snapshot| &snapshot.generator).filter(|generator| !generator.host.is_empty()) {
+            let (waited, time) = sums.entry(&generator.host).or_default();
+            *waited = waited.saturating_add(generator.run_queue_nanoseconds);
+            *time = generator.load_nanoseconds.saturating_mul(generator.processors.max(1).into()).max(*time);
+        }
+        Self(sums.into_iter().map(|(host, (waited, time))| (host, share(waited, time))).collect())
+    }
+
+    fn waited(&self, generator: &Generator) -> u64 {
+        self.0.get(generator.host.as_str()).copied().unwrap_or_default()
+    }
 }
 
 impl Processor {
-    fn of(generator: &Generator) -> Self {
+    fn of(generator: &Generator, crowded: u64) -> Self {
         // A shard that never began has nothing to show.
         let of = |part: u64, processors: u64| match generator.load_nanoseconds {
             0 => 0,
@@ -38,12 +63,19 @@ impl Processor {
             waiting,
             throttled: of(generator.throttled_nanoseconds, 1).min(waited_at_most),
             stolen: of(generator.stolen_nanoseconds, generator.processors.max(1).into()),
+            crowded,
         }
     }
 
     /// How far beyond its bound each of these is, in hundredths of the bound; from 100 on it is.
-    fn severities(&self) -> [u64; 4] {
-        let bounds = [(self.busy, BUSY), (self.waiting, WAITING), (self.throttled, THROTTLED), (self.stolen, STOLEN)];
+    fn severities(&self) -> [u64; 5] {
+        let bounds = [
+            (self.busy, BUSY),
+            (self.waiting, WAITING),
+            (self.throttled, THROTTLED),
+            (self.stolen, STOLEN),
+            (self.crowded, WAITING),
+        ];
         bounds.map(|(share, bound)| share.saturating_mul(100) / bound)
     }
 
@@ -55,13 +87,13 @@ impl Processor {
     /// Whether a worker hardly ever slept: it ran, or had something to do and waited for a processor, or for its quota. All the
     /// time that it got was used.
     fn is_used_up(&self) -> bool {
-        self.busy.saturating_add(self.waiting.max(self.throttled)) >= BUSY
+        self.busy.saturating_add(self.waiting.max(self.throttled)) >= USED_UP
     }
 
     /// What was found, the worst first: it must be in a message that was cut.
     fn evidence(&self, generator: &Generator) -> Vec<String> {
         let percent = |share: u64| format!("{} %", share / 10_000);
-        let [busy, waiting, throttled, stolen] = self.severities();
+        let [busy, waiting, throttled, stolen, crowded] = self.severities();
         let mut found = vec![(busy, format!("its busiest worker ran for {} of the load", percent(self.busy)))];
         if self.waiting >= MILLION / 100 {
             found.push((waiting, format!("a worker waited for a processor for {} of the load", percent(self.waiting))));
@@ -74,6 +106,16 @@ impl Processor {
         if self.stolen >= MILLION / 100 {
             found.push((stolen, format!("the hypervisor gave {} of its machine to others", percent(self.stolen))));
         }
+        if crowded >= 100 {
+            let of = f64::from(u32::try_from(self.crowded).unwrap_or(u32::MAX)) / 1e6;
+            found.push((
+                crowded,
+                format!(
+                    "on {} {of:.2} workers waited for each processor on the mean",
+                    people::cut(&generator.host, 128)
+                ),
+            ));
+        }
         found.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
         found.into_iter().map(|(_, text)| text).collect()
     }
@@ -81,14 +123,15 @@ impl Processor {
 
 /// Machine time that went to other machines while the shard's load ran, in per cent of all its processors.
 pub fn stolen_percent(generator: &Generator) -> u32 {
-    u32::try_from(Processor::of(generator).stolen.min(MILLION) / 10_000).unwrap_or(u32::MAX)
+    u32::try_from(Processor::of(generator, 0).stolen.min(MILLION) / 10_000).unwrap_or(u32::MAX)
 }
 
 /// Shards that lacked processor time, the worst first.
 fn short_of_cpu(outcome: &Outcome) -> Vec<(&ShardOutcome, &Snapshot, Processor)> {
+    let machines = Machines::of(outcome);
     let with_evidence = outcome.shards.iter().filter_map(|shard| {
         let snapshot = shard.snapshot.as_ref()?;
-        let processor = Processor::of(&snapshot.generator);
+        let processor = Processor::of(&snapshot.generator, machines.waited(&snapshot.generator));
         (processor.severity() >= 100).then_some((shard, snapshot, processor))
     });
     let mut short: Vec<_> = with_evidence.collect();
@@ -96,14 +139,9 @@ fn short_of_cpu(outcome: &Outcome) -> Vec<(&ShardOutcome, &Snapshot, Processor)>
     short
 }
 
-/// Whether it is plain that the load generator's processors kept the throughput from being higher: half of the shards, or
-/// more, lacked time.
+/// Whether the load generator's processors kept the throughput from being higher: half of the shards or more used all the
+/// processor time that they got. A shard that lacked time and slept nevertheless waited for something else as well.
 pub(super) fn is_limit(outcome: &Outcome) -> bool {
-    2 * short_of_cpu(outcome).len() >= outcome.shards.len().max(1)
-}
-
-/// Whether half of the shards or more used all the processor time that they got.
-pub(super) fn is_used_up(outcome: &Outcome) -> bool {
     let used_up = short_of_cpu(outcome).into_iter().filter(|(_, _, processor)| processor.is_used_up());
     2 * used_up.count() >= outcome.shards.len().max(1)
 }
@@ -127,50 +165,69 @@ pub(super) fn cpu(outcome: &Outcome) -> Option<VerdictReason> {
     Some(reason(ReasonKind::GeneratorCPU, VerdictValue::Degraded, &message))
 }
 
-/// Requests that were sent late make the response time longer than the target made it. Late by want of room is the
-/// target's doing, and is not told here: the delays that shards know to be their own must explain the slowest hundredth.
+/// Of the requests of a shard, how many were sent at least `least` late because a worker turned to them so late. A delay begins
+/// with a request that is due, and those that come due while it lasts are late as well.
+fn own_late(snapshot: &Snapshot, least: u64) -> f64 {
+    let generator = &snapshot.generator;
+    let time = generator.load_nanoseconds.saturating_mul(generator.workers.max(1).into());
+    let rate = requests(snapshot) as f64 / time.max(1) as f64;
+    let delays = (0..).map(delay_step).zip(&generator.send_delays).filter(|(delay, _)| *delay >= least);
+    delays.map(|(delay, count)| *count as f64 * (1.0 + rate * (delay - least) as f64)).sum()
+}
+
+/// Requests of the load whose delays are counted.
+fn requests(snapshot: &Snapshot) -> u64 {
+    snapshot.total.scheduled.saturating_add(snapshot.warmup.scheduled)
+}
+
+/// Requests that were sent late make the response time longer than the target made it. Late by want of room, or for a server that does
+/// not answer, is the target's doing and is not told here: the shards' own delays must explain that one request in a hundred was so
+/// late, of all shards together.
 pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let late = stats::quantile(merged.lateness.as_ref()?, P99)?;
     let response = stats::response_time(&merged.total).p99_nanoseconds?;
-    if late < LATE || late.saturating_mul(2) < response {
+    let least = LATE.max(response.div_ceil(2));
+    if late < least {
         return None;
     }
-    let own = |shard: &ShardOutcome| {
-        let generator = &shard.snapshot.as_ref()?.generator;
-        let load = generator.load_nanoseconds.saturating_mul(generator.workers.max(1).into());
-        let share = share(generator.delayed_nanoseconds, load);
-        (share >= DELAYED).then_some((share, shard.shard, generator.longest_delay_nanoseconds))
-    };
-    let delayed: Vec<_> = outcome.shards.iter().filter_map(own).collect();
-    let (part, shard, longest) = delayed.iter().max()?;
+    let snapshots = || outcome.shards.iter().filter_map(|shard| Some((shard.shard, shard.snapshot.as_ref()?)));
+    let own: f64 = snapshots().map(|(_, snapshot)| own_late(snapshot, least)).sum();
+    let all: u64 = snapshots().map(|(_, snapshot)| requests(snapshot)).fold(0, u64::saturating_add);
+    if own * 100.0 < all as f64 || own <= 0.0 {
+        return None;
+    }
+    let longest = |snapshot: &Snapshot| snapshot.generator.longest_delay_nanoseconds;
+    let (shard, worst) = snapshots().max_by_key(|(_, snapshot)| longest(snapshot))?;
     let message = format!(
-        "1 % of the requests were sent {} or more after they were due, where 1 % of the response times are {} or more: {} were \
-         late by their own doing, shard {shard} for {} % of its load and up to {} at a time; give shards a processor each \
-         (spec.shards.template.resources), or ask fewer requests of each (spec.shards.count)",
-        people::latency(late),
+        "1 % of the response times are {} or more, and shards turned to {:.1} % of the requests half as late or later by their own \
+         doing, shard {shard} by up to {}; give shards a processor each (spec.shards.template.resources), or ask fewer requests of \
+         each (spec.shards.count)",
         people::latency(response),
-        shards(delayed.len(), outcome),
-        part / 10_000,
-        people::latency(*longest),
+        (100.0 * own / all as f64).min(100.0),
+        people::latency(longest(worst)),
     );
     Some(reason(ReasonKind::SendLate, VerdictValue::Degraded, &message))
 }
 
 /// The share of the time in which replies had come and a shard did not read them, in millionths: of one that had processors,
 /// and for longer than it takes to read others first. What stops it as a whole is in no account of processor time.
-fn held(snapshot: &Snapshot, longest_turn: u64) -> Option<u64> {
+fn held(snapshot: &Snapshot, crowded: u64, longest_turn: u64) -> Option<u64> {
     let generator = &snapshot.generator;
     let delay = generator.receive_delay.as_ref()?;
     let time = generator.load_nanoseconds.saturating_mul(delay.connections.into());
     let held = share(delay.waited_nanoseconds(LATE.max(longest_turn)), time);
-    (time > 0 && held >= HELD && Processor::of(generator).severity() < 100).then_some(held)
+    (time > 0 && held >= HELD && Processor::of(generator, crowded).severity() < 100).then_some(held)
 }
 
 /// Shards that stood still, the worst first.
 fn standing<'a>(outcome: &'a Outcome, merged: &Merged) -> Vec<(u64, &'a ShardOutcome)> {
     // Between two replies of a connection all others have their turn, and a request takes as long, on the mean.
     let longest_turn = stats::round(2.0 * merged.total.response.mean());
-    let held = |shard: &ShardOutcome| held(shard.snapshot.as_ref()?, longest_turn);
+    let machines = Machines::of(outcome);
+    let held = |shard: &ShardOutcome| {
+        let snapshot = shard.snapshot.as_ref()?;
+        held(snapshot, machines.waited(&snapshot.generator), longest_turn)
+    };
     let mut standing: Vec<_> = outcome.shards.iter().filter_map(|shard| Some((held(shard)?, shard))).collect();
     standing.sort_by_key(|(share, _)| std::cmp::Reverse(*share));
     standing

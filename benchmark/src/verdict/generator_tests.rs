@@ -31,9 +31,14 @@ fn assert_silent(generator: Generator) {
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Valid, LimitedBy::Unknown), "{verdict:?}");
 }
 
+/// It lacked time, and slept all the same: that was not its limit.
 fn assert_told(generator: Generator, words: &str) {
+    assert_told_with(LimitedBy::Unknown, generator, words);
+}
+
+fn assert_told_with(limit: LimitedBy, generator: Generator, words: &str) {
     let verdict = judged(1, generator);
-    assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, LimitedBy::GeneratorCPU), "{verdict:?}");
+    assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, limit), "{verdict:?}");
     assert_eq!(verdict.reasons.len(), 1);
     assert_eq!(verdict.reasons[0].reason, ReasonKind::GeneratorCPU);
     let message = &verdict.reasons[0].message;
@@ -45,10 +50,11 @@ fn each_lack_of_processor_time_is_told_with_its_number() {
     assert_silent(generator());
     let busy = |millionths| Generator { busiest_worker_millionths: millionths, ..generator() };
     assert_silent(busy(949_999));
-    assert_told(busy(971_234), "its busiest worker ran for 97 % of the load");
+    assert_told_with(LimitedBy::GeneratorCPU, busy(971_234), "its busiest worker ran for 97 % of the load");
     let waiting = |millionths| Generator { longest_waiting_worker_millionths: millionths, ..generator() };
     assert_silent(waiting(199_999));
     assert_told(waiting(310_000), "waited for a processor for 31 %");
+    assert_told_with(LimitedBy::GeneratorCPU, waiting(500_000), "waited for a processor for 50 %");
     let throttled = |nanoseconds| Generator { throttled_nanoseconds: nanoseconds, ..generator() };
     assert_silent(throttled(SECOND / 2 - 1));
     assert_told(throttled(3 * SECOND), "its CPU limit held it back for 3.00 s in 10.0 s");
@@ -108,31 +114,97 @@ fn a_rate_that_was_met_is_the_limit_all_the_same() {
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, LimitedBy::Rate));
 }
 
-/// An open loop of ten seconds with a thousand requests of these lateness and response times, sent by a shard that says
-/// so much of its own delays.
-fn late(late: u64, response: u64, delayed: u64) -> Verdict {
-    let mut snapshot = snapshot(0, &vec![response; 10_000]);
-    let lateness = histogram(Kind::Request, &vec![late; 10_000]);
-    snapshot.latency.lateness = Some(EncodedHistogram::encode(&lateness).unwrap());
-    let own = Generator { delayed_nanoseconds: delayed, longest_delay_nanoseconds: delayed / 3, ..generator() };
-    snapshot.generator = own;
-    let (spec, outcome) = (open_loop(1), outcome(vec![snapshot]));
+/// Many shards that have little to do each: none of them waits for long.
+#[test]
+fn what_the_shards_of_a_machine_wait_adds_up() {
+    let judge = |waited: u64| {
+        let crowd = |shard: u32| {
+            let mut snapshot = snapshot(shard, &[1000; 500]);
+            snapshot.generator = Generator {
+                host: "n1".into(),
+                processors: 2,
+                longest_waiting_worker_millionths: u32::try_from(waited / 10_000).unwrap(),
+                run_queue_nanoseconds: waited,
+                ..generator()
+            };
+            snapshot
+        };
+        let spec = spec(20, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
+        let outcome = outcome((0..20).map(crowd).collect());
+        verdict(&spec, &outcome, &merge(&plans(&spec, "run"), &outcome).unwrap().unwrap())
+    };
+    // 20 times 0.19 s and 0.3 s, of two processors' ten seconds.
+    assert_eq!(judge(SECOND * 19 / 100).reasons, []);
+    let told = judge(SECOND * 3 / 10);
+    assert_eq!((told.value, told.limited_by), (VerdictValue::Degraded, LimitedBy::Unknown));
+    let message = &told.reasons[0].message;
+    assert!(message.starts_with("20 of 20 shards lacked processor time"), "{message}");
+    assert!(message.contains("on n1 0.30 workers waited for each processor"), "{message}");
+}
+
+const MILLISECOND: u64 = SECOND / 1000;
+
+/// So many delays of each length.
+fn delays(of: &[(u64, u64)]) -> Vec<u64> {
+    let mut counts = vec![0; 136];
+    for (count, length) in of {
+        let step = (0..).take_while(|step| delay_step(step + 1) <= *length).count();
+        counts[step] += count;
+    }
+    counts
+}
+
+/// An open loop of ten seconds with ten thousand requests of these lateness and response times, sent by so many shards, each
+/// of which was late by its own doing so many times for so long.
+fn late(shards: u32, late: u64, response: u64, own: &[(u64, u64)]) -> Verdict {
+    let each = |shard: u32| {
+        let requests = 10_000 / shards as usize;
+        let mut snapshot = snapshot(shard, &vec![response; requests]);
+        let lateness = histogram(Kind::Request, &vec![late; requests]);
+        snapshot.latency.lateness = Some(EncodedHistogram::encode(&lateness).unwrap());
+        snapshot.generator = Generator {
+            workers: 1,
+            delayed_nanoseconds: own.iter().map(|(count, length)| count * length).sum(),
+            longest_delay_nanoseconds: own.iter().map(|(_, length)| *length).max().unwrap(),
+            send_delays: delays(own),
+            ..generator()
+        };
+        snapshot
+    };
+    let (spec, outcome) = (open_loop(shards), outcome((0..shards).map(each).collect()));
     verdict(&spec, &outcome, &merge(&plans(&spec, "run"), &outcome).unwrap().unwrap())
 }
 
 #[test]
 fn late_sends_are_told_if_they_are_the_shards_own_and_much_of_the_response_time() {
-    const MILLISECOND: u64 = SECOND / 1000;
-    let told = late(60 * MILLISECOND, 100 * MILLISECOND, 300 * MILLISECOND);
+    let told = late(1, 60 * MILLISECOND, 100 * MILLISECOND, &[(3, 100 * MILLISECOND)]);
     assert_eq!((told.value, told.reasons.len()), (VerdictValue::Degraded, 1), "{told:?}");
     assert_eq!(told.reasons[0].reason, ReasonKind::SendLate);
     let message = &told.reasons[0].message;
-    assert!(message.contains("for 3 % of its load and up to 100 ms at a time"), "{message}");
+    assert!(message.contains("response times are 100 ms or more") && message.contains("by up to 100 ms"), "{message}");
     // A small part of the response time, what timers do, and what waited for room in a pipeline.
-    for (late_by, response, delayed) in [(40, 100, 300), (0, 1, 300), (60, 100, 99)] {
-        let silent = late(late_by * MILLISECOND, response * MILLISECOND, delayed * MILLISECOND);
+    for (late_by, response, delayed) in [(40, 100, 3), (0, 1, 3), (60, 100, 1)] {
+        let own = [(delayed, 100 * MILLISECOND)];
+        let silent = late(1, late_by * MILLISECOND, response * MILLISECOND, &own);
         assert_eq!(silent.value, VerdictValue::Valid, "{silent:?}");
     }
+}
+
+/// A server does not answer for half a second, and the machine is busy: 2 % of the time in short delays.
+#[test]
+fn what_an_outage_delayed_is_not_the_shards_own_doing() {
+    let own = [(150, MILLISECOND * 11 / 10), (1, 40 * MILLISECOND)];
+    assert_eq!(late(1, 455 * MILLISECOND, 460 * MILLISECOND, &own).reasons, []);
+}
+
+/// Each shard sends 50 requests per second and was late for 6 of 500: a thousandth of its time, and a hundredth of all requests.
+#[test]
+fn many_shards_that_are_late_for_a_few_requests_each_are_late() {
+    let own = [(6, 11 * MILLISECOND)];
+    let told = late(20, 10 * MILLISECOND, 18 * MILLISECOND, &own);
+    assert_eq!(told.reasons.iter().map(|reason| reason.reason).collect::<Vec<_>>(), [ReasonKind::SendLate]);
+    let few = late(20, 10 * MILLISECOND, 18 * MILLISECOND, &[(4, 11 * MILLISECOND)]);
+    assert_eq!(few.reasons, []);
 }
 
 /// 400 delays of 40 ms and many of 10 us, on two connections, in ten seconds.
@@ -154,7 +226,8 @@ fn replies_that_nobody_read_are_told_unless_a_lack_of_processor_time_explains_it
     assert_eq!(told.reasons[0].reason, ReasonKind::ReceiveLate);
     let message = &told.reasons[0].message;
     assert!(message.contains("for 40 % of the time of its connections, and up to 41.9 ms at a time"), "{message}");
-    assert_told(Generator { busiest_worker_millionths: 960_000, ..unread(240) }, "its busiest worker ran for 96 %");
+    let busy = Generator { busiest_worker_millionths: 960_000, ..unread(240) };
+    assert_told_with(LimitedBy::GeneratorCPU, busy, "its busiest worker ran for 96 %");
     assert_silent(Generator { load_nanoseconds: 0, ..unread(240) });
     // With so many connections that one after the other takes as long.
     let spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));

@@ -1,33 +1,36 @@
 //! What kept the throughput from being higher. Where the evidence does not decide, nothing is named.
 
 use super::thresholds::{ERRORS_INVALID, RATE_MET};
-use super::{SECOND, WHOLE, generator, network, probe, rate_is_met, servers, steadiness};
+use super::{WHOLE, generator, network, probe, rate, servers, steadiness};
 use crate::api::Validated;
 use crate::api::status::LimitedBy;
 use crate::conductor::Outcome;
 use crate::merge::Merged;
 
+const SECOND: u128 = 1_000_000_000;
+
 /// The limit, and which part of it.
 pub(super) fn limited_by(spec: &Validated, outcome: &Outcome, merged: &Merged) -> (LimitedBy, Option<String>) {
-    if met_its_rate(spec, merged) {
+    if met_its_rate(spec, outcome, merged) {
         return (LimitedBy::Rate, None);
     }
     at_its_end(spec, outcome, merged)
 }
 
-fn met_its_rate(spec: &Validated, merged: &Merged) -> bool {
-    merged.pace.target.is_some_and(|target| rate_is_met(spec, merged, target))
+/// A queue that grows will miss the rate, and only had not yet.
+fn met_its_rate(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
+    rate::is_met(spec, merged) && rate::backlog_growth(spec, outcome, merged).is_none()
 }
 
 /// Whether nothing that was measured tells the limit, and a probe could.
 pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
-    let told = met_its_rate(spec, merged)
+    let told = met_its_rate(spec, outcome, merged)
         || servers::full(merged).is_some()
         || network::full(spec, outcome).is_some()
         || generator::is_limit(outcome)
         || generator::stood_still(outcome, merged);
     // What comes after a load that drifted cannot be compared with its mean.
-    let steady = steadiness::unsteady(spec, merged).is_none();
+    let steady = steadiness::unsteady(spec, outcome, merged).is_none();
     !told && steady && merged.pace.mean > 0 && !failures_explain(merged)
 }
 
@@ -62,7 +65,7 @@ pub(crate) fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -
         (Some(_), None) if generator::is_busy(outcome) => (LimitedBy::Unknown, None),
         // A server with no time left answers no faster, whatever the load generator gets.
         (Some(component), None) => (LimitedBy::Target, Some(component)),
-        (None, Some(_)) if generator::is_used_up(outcome) => (LimitedBy::Unknown, None),
+        (None, Some(_)) if generator::is_limit(outcome) => (LimitedBy::Unknown, None),
         // A link that is full carries no more, however soon the load generator gets a processor.
         (None, Some(direction)) => (LimitedBy::GeneratorNetwork, Some(direction.to_owned())),
         (None, None) if generator::is_limit(outcome) => (LimitedBy::GeneratorCPU, None),

@@ -130,6 +130,25 @@ pub(super) fn evictions(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::Evictions, VerdictValue::Degraded, &message))
 }
 
+/// Of the keys that the preload wrote, some were gone before the load began.
+pub(super) fn preload_evicted(merged: &Merged) -> Option<VerdictReason> {
+    let nodes = &merged.servers.as_ref()?.nodes;
+    let before = || nodes.iter().filter_map(|node| node.before);
+    let keys = before().map(|sample| sample.keys).fold(0, u64::saturating_add);
+    let evicted = before().map(|sample| sample.evicted_keys).fold(0, u64::saturating_add);
+    // Keys may also expire, or be deleted by others.
+    if evicted == 0 || keys >= merged.preloaded_keys || nodes.iter().any(|node| node.before.is_none()) {
+        return None;
+    }
+    let message = format!(
+        "the preload wrote {} keys, and {} were there when the load began: the target removes keys for want of memory, so reads \
+         miss; raise its maxmemory, or write less (workload.keys.count, workload.values.size)",
+        people::count(merged.preloaded_keys),
+        people::count(keys)
+    );
+    Some(reason(ReasonKind::Evictions, VerdictValue::Valid, &message))
+}
+
 /// What servers do in any case when they are told to: no doubt about the numbers, but another run may have had none of it.
 pub(super) fn forked(merged: &Merged) -> Option<VerdictReason> {
     let nodes = merged.servers.as_ref()?.nodes.iter();

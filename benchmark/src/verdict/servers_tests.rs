@@ -106,6 +106,22 @@ fn a_server_that_evicts_is_told() {
 }
 
 #[test]
+fn keys_of_the_preload_that_are_gone_are_a_note() {
+    let told = |keys: u64, evicted: u64| {
+        let mut node = server(20_000);
+        for sample in [node.before.as_mut(), node.after.as_mut()].into_iter().flatten() {
+            (sample.keys, sample.evicted_keys) = (keys, evicted);
+        }
+        let mut outcome = with(vec![node]);
+        outcome.shards[0].snapshot.as_mut().unwrap().preloaded_keys = 1_000;
+        kinds(&judged(&closed(), &outcome))
+    };
+    assert_eq!(told(900, 100), [(ReasonKind::Evictions, VerdictValue::Valid)]);
+    assert_eq!(told(900, 0), [], "they expired");
+    assert_eq!(told(1_000, 100), [], "those of before");
+}
+
+#[test]
 fn a_server_that_forks_is_a_note() {
     let told = |nodes: Vec<ServerNode>| judged(&closed(), &with(nodes));
     let forked = |forks, microseconds| ServerNode { forks, longest_fork_microseconds: microseconds, ..server(10_000) };

@@ -1,5 +1,7 @@
 //! Every threshold of the verdict, and why it is what it is. `docs/verdict.md` says the same for people.
 
+use std::time::Duration;
+
 use redisbench_statistics::steady::Rule;
 
 /// In hundredths of a per cent: a target rate counts as met from 99 % on. At the window's edges a request more or less is
@@ -11,8 +13,19 @@ pub const ERRORS_DOUBTFUL: u64 = 1;
 /// More than 1 % make it useless: they decide its p99, and a failed request often costs the target less than another.
 pub const ERRORS_INVALID: u64 = 100;
 
+/// A warm-up at least twice as long as the shards started apart has outlasted it on every shard.
+pub const SKEW_OF_WARMUP: u32 = 2;
+
+/// In per cent: WAIT that ends before its time for one write in a hundred decides p99.
+pub const UNDER_REPLICATED: u64 = 1;
+/// In per cent: more than half of the reads of an operation found nothing.
+pub const MISSES: u64 = 50;
+
 /// In millionths: a worker that runs for longer than 95 % of its load could do at most 5 % more.
 pub const BUSY: u64 = 950_000;
+/// A worker that ran, or waited for a processor or its quota, for 90 % of its load left at most a tenth of the time unused: only
+/// then can its processor have been the limit. One that slept for longer waited for something else, such as replies.
+pub const USED_UP: u64 = 900_000;
 /// Waiting for a processor for more than 20 % of the load. Two threads that share a processor fairly wait half of the time;
 /// short waits are usual on any machine that does something else too.
 pub const WAITING: u64 = 200_000;
@@ -20,8 +33,6 @@ pub const WAITING: u64 = 200_000;
 pub const THROTTLED: u64 = 50_000;
 /// More than 10 % of the machine's processor time went to other machines.
 pub const STOLEN: u64 = 100_000;
-/// Delays of 1 % of the load are what it takes to make 1 % of the requests late.
-pub const DELAYED: u64 = 10_000;
 /// In nanoseconds: less than a millisecond of lateness is what timers of virtual machines do.
 pub const LATE: u64 = 1_000_000;
 
@@ -50,6 +61,12 @@ pub const UNEXPLAINED_LEAST: u64 = 10;
 pub const STEADY: Rule = Rule { trend: 31, tolerance: 0.1 };
 /// In per cent of the median part: a closed loop that did less than half as much for a tenth of the time hides a pause.
 pub const PAUSE: u64 = 50;
+/// In per cent of the median point: less is a closed loop that stands still.
+pub const STANDSTILL: u64 = 10;
+/// Three points of 100 ms: shorter pauses are within what schedulers do, and p99.9 of a window of minutes has them.
+pub const STANDSTILL_SHORTEST: Duration = Duration::from_millis(300);
+/// Of points with fewer requests on the middle, three empty ones come about by chance.
+pub const STANDSTILL_LEAST: u64 = 10;
 /// Per second: below this a tenth of a short window holds too few requests to compare.
 pub const PAUSE_RATE: u64 = 100;
 

@@ -9,10 +9,11 @@ use crate::support::{Run, load_generator};
 
 pub fn a_late_shard() -> Given {
     let server = RedisServer::start(&[]);
-    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 3s, warmup: 2s";
+    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 3s, warmup: 500ms";
     let manifest = Manifest { shards: 2, load: load.into(), ..Manifest::new(&server.endpoint()) };
     run(&manifest, |run: &Run| {
-        // It has the start's order, and stands still at the start. What it makes up for is in the warm-up.
+        // It has the start's order, and stands still at the start. What it makes up for is in the warm-up, most of
+        // which it misses.
         let child = run.children().into_iter().max().unwrap().cast_signed();
         let before = server.calls("get");
         // SAFETY: takes numbers and touches no memory. The shard runs, so its id is its own.

@@ -99,7 +99,7 @@ fn report(recording: Recording) -> WorkerReport {
         wall_nanoseconds: 100,
         delayed_nanoseconds: 7,
         longest_delay_nanoseconds: 5,
-        send_delays: crate::record::Delays::default(),
+        send_delays: Delays::default(),
         in_flight: 30,
         room: 40,
         receive_delay: redisbench_wire::snapshot::ReceiveDelay::default(),

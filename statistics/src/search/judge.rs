@@ -14,12 +14,8 @@ pub const BEYOND: f64 = 100.0;
 /// The share of the scheduled rate that must be achieved.
 pub const ACHIEVED: f64 = 0.99;
 
-/// The share of the scheduled requests by which the backlog may grow. Half of what [`ACHIEVED`] leaves: a rate above what is served
-/// shows in the backlog first.
-const GROWTH: f64 = 0.005;
-
-/// A backlog that grows by fewer requests than this is within what a queue does by itself.
-const GROWTH_REQUESTS: f64 = 32.0;
+/// In standard deviations: a Poisson count is further below its mean than this in one step of 31,000.
+const DEVIATIONS: f64 = 4.0;
 
 /// What must hold at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,11 +65,12 @@ pub struct Measured {
     pub scheduled_per_second: f64,
     /// The rate of successful completions, over the same window.
     pub achieved_per_second: f64,
+    /// How its requests were spread.
+    pub arrivals: Arrivals,
     /// The objective's quantile of response time, if it is about one.
     pub quantile: Option<Observed>,
-    /// Requests that were due and had no outcome, at equal intervals over the measured time: see [`backlog`]. Fewer than 4 points
-    /// say nothing.
-    pub backlog: Vec<f64>,
+    /// By how many requests each second the backlog grew, if it did: see [`crate::backlog::growth`].
+    pub backlog_growth: Option<f64>,
 }
 
 /// What a step comes to.
@@ -133,9 +130,25 @@ pub enum Unusable {
     NoQuantile,
 }
 
-/// How long a step at this rate must measure: [`SHORTEST`], and for a quantile until [`BEYOND`] requests lie beyond it.
-pub fn shortest(rate: u64, objective: &Objective) -> Duration {
-    let needed = requests(objective) / (rate.max(1) as f64);
+/// How the requests of a step are spread over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// At equal distances: their number follows from the rate.
+    Constant,
+    /// By chance: their number is a Poisson variable, whose standard deviation is the root of its mean.
+    Poisson,
+}
+
+/// How long a step at this rate must measure: [`SHORTEST`], and for a quantile until [`BEYOND`] requests lie beyond it. Of
+/// Poisson arrivals fewer come by chance, so these get as many on the mean as leave enough at [`DEVIATIONS`] below it.
+pub fn shortest(rate: u64, arrivals: Arrivals, objective: &Objective) -> Duration {
+    let needed = match (requests(objective), arrivals) {
+        (needed, Arrivals::Constant) => needed,
+        (0.0, Arrivals::Poisson) => 0.0,
+        // The mean m with m - d sqrt(m) = n.
+        (needed, Arrivals::Poisson) => (DEVIATIONS / 2.0 + (DEVIATIONS * DEVIATIONS / 4.0 + needed).sqrt()).powi(2),
+    };
+    let needed = needed / (rate.max(1) as f64);
     // What no duration holds is as long as one can be: whoever asks for it is told so where the spec is checked.
     SHORTEST.max(Duration::try_from_secs_f64(needed).unwrap_or(Duration::MAX))
 }
@@ -161,7 +174,7 @@ pub fn judge(rate: u64, objective: &Objective, step: &Measured) -> Judgement {
 }
 
 fn unusable(rate: u64, objective: &Objective, step: &Measured) -> Option<Unusable> {
-    let shortest = shortest(rate, objective);
+    let shortest = shortest(rate, step.arrivals, objective);
     // Start instants and windows are cut to the shards' clocks: what lacks less than a hundredth is no other step.
     let lacks = |is: Duration, wanted: Duration| is < wanted.mul_f64(0.99);
     if step.in_flight_before > 0 {
@@ -201,38 +214,7 @@ fn failure(objective: &Objective, step: &Measured) -> Option<Failure> {
     if achieved.is_nan() || achieved < wanted {
         return Some(Failure::Behind { achieved, min: wanted });
     }
-    growth(step).map(|per_second| Failure::Backlog { per_second })
-}
-
-/// By how many requests a second the backlog grows, if it does: from the mean of the first quarter to that of the last.
-fn growth(step: &Measured) -> Option<f64> {
-    let quarter = step.backlog.len() / 4;
-    let (Some(first), Some(last)) = (
-        step.backlog.get(..quarter).filter(|part| !part.is_empty()),
-        step.backlog.get(step.backlog.len() - quarter..).filter(|part| !part.is_empty()),
-    ) else {
-        return None;
-    };
-    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-    let grown = mean(last) - mean(first);
-    // Their middles are three quarters of the time apart.
-    let seconds = 0.75 * step.measured.as_secs_f64();
-    let allowed = (GROWTH * step.scheduled_per_second * seconds).max(GROWTH_REQUESTS);
-    (grown > allowed).then(|| grown / seconds)
-}
-
-/// The backlog at the end of each interval: what was due by then, at `due_per_second`, less what was `completed` in each of them.
-/// Requests that end otherwise, such as in an error, are to be taken off `due_per_second`.
-pub fn backlog(due_per_second: f64, interval: Duration, completed: &[u64]) -> Vec<f64> {
-    let due = due_per_second * interval.as_secs_f64();
-    let mut waiting = 0.0;
-    completed
-        .iter()
-        .map(|&completed| {
-            waiting += due - completed as f64;
-            waiting
-        })
-        .collect()
+    step.backlog_growth.map(|per_second| Failure::Backlog { per_second })
 }
 
 #[cfg(test)]

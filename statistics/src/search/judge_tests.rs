@@ -17,7 +17,8 @@ fn good() -> Measured {
         scheduled_per_second: 10_000.0,
         achieved_per_second: 10_000.0,
         quantile: Some(Observed::Nanoseconds(2_000_000)),
-        backlog: vec![3.0; 10],
+        arrivals: Arrivals::Constant,
+        backlog_growth: None,
     }
 }
 
@@ -67,19 +68,8 @@ fn a_rate_must_be_achieved_whatever_the_objective() {
 
 #[test]
 fn a_backlog_must_not_grow() {
-    let completed = |per_second: u64| vec![per_second; 10];
-    let grows = |per_second| judged(&P99, |step| step.backlog = backlog(10_000.0, SECOND, &completed(per_second)));
-    assert_eq!(grows(10_000), Judgement::Passed);
-    assert_eq!(grows(9_960), Judgement::Passed);
-    let Judgement::Failed(Failure::Backlog { per_second }) = grows(9_930) else { panic!("{:?}", grows(9_930)) };
-    assert!((per_second - 70.0).abs() < 10.0, "{per_second}");
-    // High, but not growing; and shrinking.
-    assert_eq!(judged(&P99, |step| step.backlog = vec![5_000.0; 10]), Judgement::Passed);
-    assert_eq!(grows(10_400), Judgement::Passed);
-    // What a queue does by itself at a low rate.
-    let few = |step: &mut Measured| step.backlog = vec![0.0, 0.0, 0.0, 0.0, 9.0, 20.0, 30.0, 31.0];
-    assert_eq!(judged(&P99, few), Judgement::Passed);
-    assert_eq!(judged(&P99, |step| step.backlog = vec![0.0, 1e9]), Judgement::Passed);
+    let grows = judged(&P99, |step| step.backlog_growth = Some(50.0));
+    assert_eq!(grows, Judgement::Failed(Failure::Backlog { per_second: 50.0 }));
 }
 
 #[test]
@@ -97,15 +87,24 @@ fn what_was_not_measured_as_it_must_is_not_judged() {
     assert_eq!(judged(&P99, |step| step.measured = Duration::from_millis(9_950)), Judgement::Passed);
 }
 
+fn even(rate: u64, objective: &Objective) -> Duration {
+    shortest(rate, Arrivals::Constant, objective)
+}
+
 #[test]
 fn a_far_quantile_and_a_low_rate_take_longer() {
     let quantile = |quantile| Objective::Quantile { quantile, max_nanoseconds: 1 };
-    assert_eq!(shortest(1_000_000, &quantile(0.99)), 10 * SECOND);
-    assert_eq!(shortest(1_000, &quantile(0.99)), 10 * SECOND);
-    assert_eq!(shortest(100, &quantile(0.99)), 100 * SECOND);
-    assert_eq!(shortest(10_000, &quantile(0.9999)), 100 * SECOND);
-    assert_eq!(shortest(1, &ERRORS), 10 * SECOND);
-    assert_eq!(shortest(0, &quantile(1.0)), Duration::MAX);
+    assert_eq!(even(1_000_000, &quantile(0.99)), 10 * SECOND);
+    assert_eq!(even(1_000, &quantile(0.99)), 10 * SECOND);
+    assert_eq!(even(100, &quantile(0.99)), 100 * SECOND);
+    assert_eq!(even(10_000, &quantile(0.9999)), 100 * SECOND);
+    assert_eq!(even(1, &ERRORS), 10 * SECOND);
+    assert_eq!(even(0, &quantile(1.0)), Duration::MAX);
+    // 10,408 on the mean: 4 roots below it are 10,000.
+    let poisson = shortest(100, Arrivals::Poisson, &quantile(0.99)).as_secs_f64();
+    assert!((poisson - 104.08).abs() < 0.01, "{poisson}");
+    assert_eq!(shortest(1, Arrivals::Poisson, &ERRORS), 10 * SECOND);
+    assert_eq!(shortest(1, Arrivals::Poisson, &quantile(1.0)), Duration::MAX);
     let never = judge(1, &quantile(1.0), &good());
     assert_eq!(never, Judgement::Unusable(Unusable::TooShort(Duration::MAX)));
 }

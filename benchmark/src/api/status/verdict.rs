@@ -58,6 +58,8 @@ pub enum ReasonKind {
     ClockUncertain,
     /// The target rate was not achieved.
     RateMissed,
+    /// Requests of a constant rate were due faster than they ended, from the beginning of the measurement to its end.
+    Backlog,
     /// Too many requests failed or were not sent.
     Errors,
     /// Slots, or the whole target, got no answers for a while.
@@ -90,10 +92,21 @@ pub enum ReasonKind {
     Evictions,
     /// A server forked while it was measured, to save or for a replica. A note.
     Forked,
+    /// WAIT ended before as many replicas had the write as were asked for. A note.
+    UnderReplicated,
+    /// Most reads found nothing, and nothing had been preloaded. A note.
+    Misses,
     /// A primary took over from another, or a server went, while it was measured.
     TopologyChanged,
     /// The throughput was not the same from the beginning of the measurement to its end.
     Unsteady,
+}
+
+impl ReasonKind {
+    /// Whether it says that response times hold what the load generator did, not the target.
+    pub fn is_of_the_generator(self) -> bool {
+        matches!(self, Self::GeneratorCPU | Self::SendLate | Self::ReceiveLate)
+    }
 }
 
 /// What kept the throughput from being higher.

@@ -1,0 +1,63 @@
+//! What is right as it was measured, and may be another thing than was meant.
+
+use redisbench_wire::plan::{Operation, Part, Preload, only_reads};
+
+use super::reason;
+use super::thresholds::{MISSES, UNDER_REPLICATED};
+use crate::api::Validated;
+use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
+use crate::merge::Merged;
+use crate::people;
+
+/// WAIT that times out is a success, and its timeout the response time.
+pub(super) fn under_replicated(merged: &Merged) -> Option<VerdictReason> {
+    let tally = &merged.total.tally;
+    if u128::from(tally.under_replicated) * 100 <= u128::from(tally.succeeded) * u128::from(UNDER_REPLICATED) {
+        return None;
+    }
+    let message = format!(
+        "{} of {} requests ended WAIT before as many replicas had the write as workload.wait asks for: they took as long as \
+         workload.wait.timeout allows; connect more replicas, or ask for fewer",
+        people::share(tally.under_replicated, tally.succeeded),
+        people::count(tally.succeeded)
+    );
+    Some(reason(ReasonKind::UnderReplicated, VerdictValue::Valid, &message))
+}
+
+/// Reads of an empty key space are fast, and measure nothing that anybody wants to know.
+pub(super) fn misses(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
+    if spec.preload != Preload::None || !spec.workload.options.fills.is_empty() {
+        return None;
+    }
+    let reads = |name: &str| {
+        let operation = spec.workload.operations.iter().find(|operation| operation.name == name);
+        operation.and_then(command).is_some_and(only_reads)
+    };
+    let missed = |nil: u64, succeeded: u64| u128::from(nil) * 100 > u128::from(succeeded) * u128::from(MISSES);
+    let worst = merged
+        .operations
+        .iter()
+        .filter(|part| reads(&part.name) && missed(part.nil_replies, part.measured.tally.succeeded))
+        .max_by_key(|part| part.nil_replies)?;
+    let succeeded = worst.measured.tally.succeeded;
+    let message = format!(
+        "{} of {} replies to operation {} were empty, and nothing had been preloaded: a server answers misses faster than hits; \
+         set preload.mode, or name keys that exist (workload.keys)",
+        people::share(worst.nil_replies, succeeded),
+        people::count(succeeded),
+        worst.name
+    );
+    Some(reason(ReasonKind::Misses, VerdictValue::Valid, &message))
+}
+
+/// An operation's command, if it is always the same.
+fn command(operation: &Operation) -> Option<&str> {
+    match operation.arguments.first()?.as_slice() {
+        [Part::Literal(name)] => Some(name),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "notes_tests.rs"]
+mod tests;

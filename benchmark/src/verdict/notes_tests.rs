@@ -1,0 +1,37 @@
+use redisbench_wire::snapshot::Snapshot;
+
+use super::*;
+use crate::merge::merge;
+use crate::plan::plans;
+use crate::sample::{open_loop, outcome, snapshot};
+
+fn merged(spec: &Validated, change: impl FnOnce(&mut Snapshot)) -> Merged {
+    let mut snapshot = snapshot(0, &[1_000; 10_000]);
+    change(&mut snapshot);
+    merge(&plans(spec, "run"), &outcome(vec![snapshot])).unwrap().unwrap()
+}
+
+#[test]
+fn writes_that_too_few_replicas_had_are_a_note() {
+    let told = |writes| under_replicated(&merged(&open_loop(1), |snapshot| snapshot.total.under_replicated = writes));
+    assert_eq!(told(100), None, "one in a hundred");
+    let note = told(101).unwrap();
+    assert_eq!((note.reason, note.severity), (ReasonKind::UnderReplicated, VerdictValue::Valid));
+    assert!(note.message.starts_with("101 (1.01 %) of 10,000 requests ended WAIT"), "{}", note.message);
+}
+
+#[test]
+fn reads_of_nothing_are_a_note_unless_something_should_be_there() {
+    let told = |spec: &Validated, nil| misses(spec, &merged(spec, |snapshot| snapshot.operations[0].nil_replies = nil));
+    let mut spec = open_loop(1);
+    assert_eq!(told(&spec, 5_000), None, "half of them");
+    let note = told(&spec, 5_001).unwrap();
+    assert_eq!((note.reason, note.severity), (ReasonKind::Misses, VerdictValue::Valid));
+    assert!(note.message.contains("operation get were empty"), "{}", note.message);
+    spec.workload.operations[0].arguments[0] = vec![Part::Literal("set".into())];
+    assert_eq!(told(&spec, 10_000), None, "what writes may answer with nil");
+    spec.workload.operations[0].arguments[0] = vec![Part::Literal("hget".into())];
+    assert!(told(&spec, 10_000).is_some());
+    spec.preload = Preload::Always;
+    assert_eq!(told(&spec, 10_000), None);
+}
