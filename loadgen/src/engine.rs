@@ -19,7 +19,7 @@ mod stream;
 pub(crate) mod sys;
 mod worker;
 
-pub use api::{ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake, Tls};
+pub use api::{Access, ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake, Tls};
 pub use cpus::available_workers;
 pub use handle::Engine;
 pub use sys::monotonic_nanoseconds;

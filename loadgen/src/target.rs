@@ -40,7 +40,7 @@ pub use self::sentinel::watch;
 pub use self::servers::{ServerView, ServerWatch};
 use self::tls::Security;
 use crate::cluster::{Topology, UNIX};
-use crate::engine::{Handshake, Tls};
+use crate::engine::{self, Handshake, Tls};
 
 /// For one look at all endpoints.
 const LOOK: Duration = Duration::from_secs(15);
@@ -112,6 +112,8 @@ pub struct Found {
     pub reads: Vec<bool>,
     /// What every connection says first.
     pub handshake: Handshake,
+    /// Whether that gives it a name.
+    pub named: bool,
     /// How to speak TLS to them, if they do.
     pub tls: Option<Tls>,
     /// Whether they may remove keys of their own accord, as far as the one that was asked tells.
@@ -195,6 +197,17 @@ pub async fn search(plan: Arc<ShardPlan>, mounts: Mounts, findings: mpsc::Sender
         }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Reads the Secrets anew, which may have been rotated: what connections that are made from now on say first, and how they
+/// speak TLS.
+pub async fn renew(plan: Arc<ShardPlan>, mounts: Mounts, named: bool, renewed: mpsc::Sender<engine::Access>) {
+    // Files that are just being replaced are read when the next connection fails.
+    if let Ok(access) = Access::read(&plan, &mounts).await {
+        let tls = access.security.as_ref().map(|security| security.engine.clone());
+        let handshake = inspect::handshake(&plan, &access, named);
+        let _ = renewed.send(engine::Access { handshake, tls }).await;
     }
 }
 

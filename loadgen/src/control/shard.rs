@@ -6,7 +6,7 @@ mod calls;
 
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redisbench_wire::plan::{ShardPlan, Topology as Kind};
 use redisbench_wire::{CleanupState, Detail, FailureReason, Probe, ShardFailure, ShardPhase, ShardState, limits};
@@ -23,7 +23,7 @@ use super::identity::Identity;
 use super::trial::{Action, Event, Trial};
 use super::{descriptors, failure, probe, report};
 use crate::cluster::Topology;
-use crate::engine::{Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
+use crate::engine::{Access, Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
 use crate::target::{self, Again, Finding, Found, Lookout, Mounts, ServerWatch};
 
 /// Progress of a handful of workers, of which the engine drops what is more, and the last word of each.
@@ -32,6 +32,9 @@ const EVENTS: usize = 256 + limits::WORKERS;
 const SETTLED: u32 = 5;
 /// For the last counters to come in before the process ends.
 const LAST_WORD: Duration = Duration::from_secs(5);
+
+/// Between two reads of the Secrets, whatever breaks.
+const RENEWAL: Duration = Duration::from_secs(1);
 
 /// Between two looks whether an engine is still asked for a snapshot.
 const SHARED_ENGINE: Duration = Duration::from_millis(5);
@@ -70,6 +73,10 @@ pub struct Shard {
     cleanup: Option<Background<CleanupState>>,
     /// Hears of a failover that breaks no connection.
     sentinels: Option<Background<()>>,
+    /// Reads the Secrets again, since when a connection broke or could not be made.
+    renewal: Option<(Instant, Background<Access>)>,
+    /// Whether connections give themselves a name.
+    named: bool,
     topology: Option<Arc<Topology>>,
     /// Of each operation, whether it only reads.
     reads: Vec<bool>,
@@ -109,6 +116,8 @@ impl Shard {
             lookout: Arc::default(),
             cleanup: None,
             sentinels: None,
+            renewal: None,
+            named: false,
             topology: None,
             reads: Vec::new(),
             servers: None,
@@ -144,6 +153,7 @@ impl Shard {
                     self.observe(Event::Probed(probe));
                 }
                 Some(()) = next(self.sentinels.as_mut()) => self.search_again(Again::Moved),
+                Some(access) = next(self.renewal.as_mut().map(|(_, renewal)| renewal)) => self.renewed(access),
                 () = until(deadline) => {
                     let actions = self.trial.tick(monotonic_nanoseconds());
                     self.perform(actions);
@@ -156,12 +166,14 @@ impl Shard {
         let event = match event {
             EngineEvent::Connected { ready, wanted } => Event::Connected { ready, wanted },
             EngineEvent::ConnectFailed { reason, message } => {
+                self.renew();
                 // A replica may have taken over from a node that is gone, and nobody else would tell.
                 self.search_again(Again::NodeGone);
                 Event::Obstacle(failure::of_connecting(reason, &message, &self.target_name()))
             }
             EngineEvent::ConnectionLost { message } => {
                 info!(message, "a connection broke");
+                self.renew();
                 // A primary that becomes a replica closes them all, and would serve reads as if nothing were.
                 if self.trial.plan_in_use().is_some_and(|plan| plan.target.topology == Kind::Sentinel) {
                     self.search_again(Again::Moved);
@@ -220,6 +232,7 @@ impl Shard {
             self.sentinels = Some(Background::begin(tokio::spawn, watch));
         }
         self.reads.clone_from(&found.reads);
+        self.named = found.named;
         let (sender, events) = mpsc::channel(EVENTS);
         let config = EngineConfig {
             plan,
@@ -407,8 +420,31 @@ impl Shard {
         }
     }
 
+    /// Connections that are made anew shall be let in by the Secrets as they are now. A connection that cannot be made is
+    /// tried again, and asks for this again.
+    fn renew(&mut self) {
+        let recent = self.renewal.as_ref().is_some_and(|(since, _)| since.elapsed() < RENEWAL);
+        if let (Some(plan), Some(_), false) = (self.trial.plan_in_use(), &self.engine, recent) {
+            let (mounts, named) = (self.settings.mounts.clone(), self.named);
+            let renewal = |sender| target::renew(plan, mounts, named, sender);
+            self.renewal = Some((Instant::now(), Background::begin(tokio::spawn, renewal)));
+        }
+    }
+
+    fn renewed(&mut self, access: Access) {
+        if let Some(config) = &mut self.config {
+            (config.handshake, config.tls) = (access.handshake.clone(), access.tls.clone());
+        }
+        if let Some(engine) = &self.engine
+            && let Err(error) = engine.update_access(access)
+        {
+            self.observe(Event::Failed(failure::of_engine(&error)));
+        }
+    }
+
     fn discard(&mut self) {
         self.search = None;
+        self.renewal = None;
         self.cleanup = None;
         self.sentinels = None;
         self.topology = None;

@@ -80,6 +80,15 @@ impl fmt::Debug for Handshake {
     }
 }
 
+/// How new connections are let in, as the Secrets have it at present.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// What every connection says first.
+    pub handshake: Handshake,
+    /// How to speak TLS, if the servers do.
+    pub tls: Option<Tls>,
+}
+
 /// What happened, for the cold side. The channel is bounded: progress is left out when it is full, everything else is
 /// offered again.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -182,6 +182,7 @@ fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
 }
 
 /// A server, and what waits for it.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct Node {
     pub id: String,

@@ -9,7 +9,7 @@ use redisbench_wire::topology::TopologyReport;
 use redisbench_wire::{Detail, limits};
 use tokio::sync::{mpsc, oneshot};
 
-use super::api::{EngineConfig, EngineError, EngineEvent};
+use super::api::{Access, EngineConfig, EngineError, EngineEvent};
 use super::mailbox::{Command, Mailbox};
 use super::run::Together;
 use super::sys::{Waker, monotonic_nanoseconds};
@@ -73,12 +73,11 @@ impl Engine {
             may_evict,
             plan: Arc::clone(&plan),
             reads,
-            handshake,
-            tls,
             events,
             ready: AtomicU32::new(0),
             wanted: AtomicU32::new(split.iter().flatten().sum()),
         });
+        let access = Arc::new(Access { handshake, tls });
         let connections = common.wanted.load(Relaxed);
         let mut engine = Self {
             plan: Arc::clone(&plan),
@@ -93,7 +92,8 @@ impl Engine {
         for (index, connections) in split.iter().enumerate() {
             let seat =
                 Seat { shard: plan.shard, shards: plan.shards, worker: index as u32, workers: split.len() as u32 };
-            let worker = spawn_worker(Arc::clone(&common), seat, &topology, connections).map_err(EngineError::Start)?;
+            let worker = spawn_worker(Arc::clone(&common), Arc::clone(&access), seat, &topology, connections);
+            let worker = worker.map_err(EngineError::Start)?;
             engine.workers.push(worker);
         }
         Ok(engine)
@@ -197,6 +197,15 @@ impl Engine {
         self.tell_all(|| Command::Topology(Arc::clone(topology)))
     }
 
+    /// Lets connections that are made from now on in by this: a Secret was rotated. Those that are there stay.
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub fn update_access(&self, access: Access) -> Result<(), EngineError> {
+        let access = Arc::new(access);
+        self.tell_all(|| Command::Access(Arc::clone(&access)))
+    }
+
     /// The cumulative snapshot of all workers.
     ///
     /// # Errors
@@ -274,6 +283,7 @@ impl Drop for Engine {
 
 fn spawn_worker(
     common: Arc<Common>,
+    access: Arc<Access>,
     seat: Seat,
     topology: &Topology,
     connections: &[u32],
@@ -281,7 +291,7 @@ fn spawn_worker(
     let waker = Arc::new(Waker::new()?);
     let (mailbox, mail) = Mailbox::new(Arc::clone(&waker));
     let events = common.events.clone();
-    let worker = Worker::new(common, seat, topology, connections, &waker, mail)?;
+    let worker = Worker::new(common, access, seat, topology, connections, &waker, mail)?;
     let last_word = LastWord::reserve(events);
     let thread = std::thread::Builder::new().name(format!("worker-{}", seat.worker)).spawn(move || {
         if catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use redisbench_wire::Detail;
 use tokio::sync::oneshot;
 
+use super::api::Access;
 use super::run::Together;
 use super::sys::Waker;
 use crate::cluster::Topology;
@@ -32,6 +33,8 @@ pub(super) enum Command {
         done: oneshot::Sender<()>,
     },
     Topology(Arc<Topology>),
+    /// Connections that are made from now on are let in by this.
+    Access(Arc<Access>),
     Snapshot {
         detail: Detail,
         answer: oneshot::Sender<Box<WorkerReport>>,

@@ -33,7 +33,7 @@ pub(super) use exchange::Progress;
 
 use self::dispatch::Readers;
 use self::outage::Outages;
-use super::api::{EngineEvent, Handshake, Tls};
+use super::api::{Access, EngineEvent};
 use super::connection::{Connection, Node};
 use super::mailbox::Command;
 use super::pace::Pace;
@@ -74,8 +74,6 @@ pub(super) struct Common {
     pub may_evict: bool,
     /// Of each operation, whether a replica may answer it.
     pub reads: Vec<bool>,
-    pub handshake: Handshake,
-    pub tls: Option<Tls>,
     pub events: mpsc::Sender<EngineEvent>,
     /// Connections that are ready, of all workers.
     pub ready: AtomicU32,
@@ -87,6 +85,7 @@ pub(super) struct Common {
 #[derive(Debug)]
 pub(super) struct Worker {
     common: Arc<Common>,
+    access: Arc<Access>,
     seat: Seat,
     poller: Poller,
     alarm: Alarm,
@@ -149,6 +148,7 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(
         common: Arc<Common>,
+        access: Arc<Access>,
         seat: Seat,
         topology: &Topology,
         connections: &[u32],
@@ -167,6 +167,7 @@ impl Worker {
         let one_by_one = exchanges || fills || verified.is_some();
         let mut worker = Self {
             common,
+            access,
             seat,
             poller,
             alarm,

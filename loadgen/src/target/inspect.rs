@@ -155,7 +155,7 @@ impl Look<'_> {
         }
         let reads = operations.unwrap_or_default();
         scripts::load(self.plan, self.access, client, &topology, limit).await?;
-        let handshake = self.handshake(client).await?;
+        let named = self.may_set_name(client).await?;
         if self.target().protocol == Protocol::Resp3 {
             self.agree_on_resp3(client).await?;
         }
@@ -163,7 +163,8 @@ impl Look<'_> {
             may_evict: facts.may_evict(),
             topology,
             reads,
-            handshake,
+            handshake: handshake(self.plan, self.access, named),
+            named,
             tls: security.map(|security| security.engine.clone()),
         })
     }
@@ -265,35 +266,46 @@ impl Look<'_> {
         ))
     }
 
-    /// What every connection of the engine says first. The name is left out where the user may not set it.
-    async fn handshake(&self, client: &mut Client) -> Result<Handshake, Trouble> {
-        let mut bytes = Vec::new();
-        let mut replies = 0;
-        let mut add = |command: &redis::Cmd| {
-            bytes.extend(command.get_packed_command());
-            replies += 1;
-        };
-        let credentials = self.access.credentials.as_ref();
-        match self.target().protocol {
-            Protocol::Resp3 => add(&credentials::hello(credentials)),
-            Protocol::Resp2 => credentials.into_iter().for_each(|credentials| add(&credentials.command())),
+    /// Whether the user may give its connections a name.
+    async fn may_set_name(&self, client: &mut Client) -> Result<bool, Trouble> {
+        match client.ask(&set_name(self.plan)).await {
+            Ok(_) => Ok(true),
+            Err(Trouble::Refused(_)) => Ok(false),
+            Err(silent) => Err(silent),
         }
-        // On a primary it means nothing, and a replica may become one.
-        if self.target().read_from != ReadFrom::Primary {
-            add(&redis::cmd("READONLY"));
-        }
-        if self.target().database != 0 {
-            add(redis::cmd("SELECT").arg(self.target().database));
-        }
-        let mut set_name = redis::cmd("CLIENT");
-        set_name.arg("SETNAME").arg(connection_name(&self.plan.run, self.plan.shard));
-        match client.ask(&set_name).await {
-            Ok(_) => add(&set_name),
-            Err(Trouble::Refused(_)) => {}
-            Err(silent) => return Err(silent),
-        }
-        Ok(Handshake::new(bytes, replies))
     }
+}
+
+/// What every connection of the engine says first; its name, if it is `named`.
+pub(super) fn handshake(plan: &ShardPlan, access: &Access, named: bool) -> Handshake {
+    let mut bytes = Vec::new();
+    let mut replies = 0;
+    let mut add = |command: &redis::Cmd| {
+        bytes.extend(command.get_packed_command());
+        replies += 1;
+    };
+    let (target, credentials) = (&plan.target, access.credentials.as_ref());
+    match target.protocol {
+        Protocol::Resp3 => add(&credentials::hello(credentials)),
+        Protocol::Resp2 => credentials.into_iter().for_each(|credentials| add(&credentials.command())),
+    }
+    // On a primary it means nothing, and a replica may become one.
+    if target.read_from != ReadFrom::Primary {
+        add(&redis::cmd("READONLY"));
+    }
+    if target.database != 0 {
+        add(redis::cmd("SELECT").arg(target.database));
+    }
+    if named {
+        add(&set_name(plan));
+    }
+    Handshake::new(bytes, replies)
+}
+
+fn set_name(plan: &ShardPlan) -> redis::Cmd {
+    let mut command = redis::cmd("CLIENT");
+    command.arg("SETNAME").arg(connection_name(&plan.run, plan.shard));
+    command
 }
 
 pub(super) fn wrong_topology(message: &str) -> Finding {

@@ -93,6 +93,11 @@ impl Shard {
         Self { child, directory, address: address.trim().to_owned(), tls, token: TOKEN.to_owned(), trial: 0 }
     }
 
+    /// Replaces one of its files.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.directory.path().join(name), text).unwrap();
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id().unwrap()

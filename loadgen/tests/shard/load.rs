@@ -278,3 +278,26 @@ async fn the_password_stays_in_its_file() {
         assert!(!text.contains(password) && !text.contains(&shard.token), "{text}");
     }
 }
+
+/// A Secret is rotated after the connections were made, and they break: with the password of before none would come back.
+#[tokio::test]
+async fn a_rotated_password_lets_connections_in_again() {
+    let redis = RedisServer::start(&["--requirepass", "before"]);
+    let shard = Shard::start(Some(("default", "before"))).await;
+    let plan = authenticated(&redis.endpoint());
+    shard.plan(1, &plan).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+    let mut administrator = redis.connection();
+    let mut ask =
+        |words: &[&str]| -> redis::Value { redis::cmd(words[0]).arg(&words[1..]).query(&mut administrator).unwrap() };
+    shard.write("target/password", "after");
+    ask(&["CONFIG", "SET", "requirepass", "after"]);
+    ask(&["CLIENT", "KILL", "TYPE", "normal"]);
+    eventually("all connections are back", async || {
+        let clients: String = redis::from_redis_value(ask(&["CLIENT", "LIST"])).unwrap();
+        (clients.matches("name=redisbench").count() == plan.connections as usize).then_some(())
+    })
+    .await;
+    let snapshot = shard.run(1).await;
+    assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
+}

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::ending::nanoseconds;
 use super::{Judgement, Outcome, number};
+use crate::fault::Fault;
 
 /// After a fault, a cluster agrees on its owners, and connections are made again, within this time on a busy machine.
 const RECOVERY: Duration = Duration::from_secs(5);
@@ -19,10 +20,9 @@ impl Judgement<'_> {
             format!("verify is {}, and the result has {verification}", self.plot.verify)
         });
         let made_up = ["corrupt", "mismatched"].map(|field| number(&verification[field]));
-        // DEBUG SLEEP is answered with OK, whatever else is drawn.
         self.check(made_up == [0, 0], || format!("values that nobody wrote: {verification}"));
         let lost = ["lostWrites", "lostKeys"].map(|field| number(&verification[field]));
-        let may_lose = self.hit(|fault| fault.loses_data());
+        let may_lose = self.hit(Fault::loses_data);
         self.check(lost == [0, 0] || may_lose, || format!("data is lost, and no fault explains it: {verification}"));
     }
 

@@ -67,6 +67,7 @@ impl Worker {
                 let _ = done.send(());
             }
             Command::Topology(topology) => self.update_topology(&topology),
+            Command::Access(access) => self.access = access,
             // Nobody waits for the answer any more if it cannot be given.
             Command::Snapshot { detail, answer } => drop(answer.send(Box::new(self.report(detail)))),
         }

@@ -241,7 +241,7 @@ impl Worker {
         };
         let stream = stream.and_then(|stream| {
             self.poller.add(&stream, index as u64)?;
-            Stream::new(stream, &node.label, self.common.tls.as_ref(), index.is_multiple_of(STAMPED))
+            Stream::new(stream, &node.label, self.access.tls.as_ref(), index.is_multiple_of(STAMPED))
         });
         match stream {
             Ok(stream) => {
@@ -275,12 +275,12 @@ impl Worker {
             Ok(false) => return,
             Ok(true) => {}
         }
-        let handshake = &self.common.handshake;
+        let handshake = &self.access.handshake;
         connection.link = Link::Greeting { deadline, replies: handshake.replies };
         let sent = connection.send(&handshake.bytes);
         match sent {
             Err(error) => self.failed_to_connect(index, failure(&error), &error.to_string()),
-            Ok(_) if self.common.handshake.replies == 0 => self.ready(index),
+            Ok(_) if self.access.handshake.replies == 0 => self.ready(index),
             Ok(_) => {}
         }
     }

@@ -19,14 +19,12 @@ fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
         last_read: None,
         may_evict: false,
         reads: Vec::new(),
-        handshake: Handshake::default(),
-        tls: None,
         events: mpsc::channel(64).0,
         ready: AtomicU32::new(0),
         wanted: AtomicU32::new(1),
     });
     let seat = Seat { shard: 0, shards: 1, worker: 0, workers: 1 };
-    let mut worker = Worker::new(common, seat, &topology, &[1], &Waker::new().unwrap(), mail).unwrap();
+    let mut worker = Worker::new(common, Arc::default(), seat, &topology, &[1], &Waker::new().unwrap(), mail).unwrap();
     worker.connecting = true;
     worker
 }
@@ -45,7 +43,7 @@ fn the_end_of_a_stream_is_seen_behind_more_than_a_turn_reads() {
     let (mut server, _) = listener.accept().unwrap();
     // The beginning of a long reply.
     server.write_all(b"$100000\r\n").unwrap();
-    server.write_all(&[b'x'; 20_000]).unwrap();
+    server.write_all(&vec![b'x'; 20_000]).unwrap();
     drop(server);
     // A turn without an event ends with the next tick.
     for _ in 0..100 {
