@@ -19,7 +19,7 @@ pub use trials::{Kind, MOST_TRIALS, Plan, Trial, compile};
 const TRIAL_GRACE: Duration = Duration::from_secs(60);
 /// A shard that is armed for so long has been forgotten.
 const ARMED_LIMIT: Duration = Duration::from_secs(600);
-/// A shard that is finished for so long without a call has been forgotten.
+/// A shard that is finished for so long without a call has been forgotten. Longer if the spec gives collecting longer.
 const FINISHED_LIMIT: Duration = Duration::from_secs(600);
 
 /// The plans of the shards of run `run` in its only trial, in the order of their indices.
@@ -90,7 +90,7 @@ fn limits(spec: &Validated) -> Limits {
         trial_nanoseconds: nanoseconds(spec.warmup + spec.bound.longest() + unsent + request + last_read + TRIAL_GRACE),
         // The first to be armed waits for the last, which may take as long as the spec allows.
         armed_nanoseconds: nanoseconds(ARMED_LIMIT.max(spec.shards.prepare_timeout)),
-        finished_nanoseconds: nanoseconds(FINISHED_LIMIT),
+        finished_nanoseconds: nanoseconds(FINISHED_LIMIT.max(spec.shards.collect_timeout)),
     }
 }
 
@@ -129,6 +129,14 @@ mod tests {
         // Warm-up, measurement, unsent after, request timeout, grace.
         assert_eq!(limits.trial_nanoseconds, (3 + 10 + 10 + 1 + 60) * 1_000_000_000);
         assert_eq!(limits.armed_nanoseconds, 600_000_000_000);
+        assert_eq!(limits.finished_nanoseconds, 600_000_000_000);
+    }
+
+    #[test]
+    fn shards_hold_their_results_for_as_long_as_they_may_be_collected() {
+        let mut spec = spec(2, &json!({"type": "ClosedLoop", "connections": 2, "duration": "10s"}));
+        spec.shards.collect_timeout = Duration::from_secs(3600);
+        assert_eq!(plans(&spec, "run")[0].limits.finished_nanoseconds, 3_600_000_000_000);
     }
 
     proptest! {

@@ -167,7 +167,7 @@ pub struct Limits {
     pub trial_nanoseconds: u64,
     /// In phase Armed without a start.
     pub armed_nanoseconds: u64,
-    /// In phase Finished without contact.
+    /// In phase Finished or Failed without contact. The clock starts when the phase does.
     pub finished_nanoseconds: u64,
 }
 

@@ -52,11 +52,12 @@ impl Trial {
             (Event::LoadEnded { attempt }, Phase::Running { .. })
                 if self.accepted.is_some_and(|accepted| accepted.attempt == attempt) =>
             {
+                // The wait for the conductor begins now: it may have been away for most of a long load.
+                self.contact(now);
                 self.phase = Phase::Finished { measured: true };
             }
             (Event::Failed(failure), Phase::Preparing(_) | Phase::Armed | Phase::Running { .. }) => {
-                self.phase = Phase::Failed(failure);
-                return vec![Action::Discard];
+                return self.fail(now, failure);
             }
             _ => {}
         }
@@ -72,13 +73,19 @@ impl Trial {
             let Obstacle { since, times, failure } = obstacle;
             let seconds = deadline.saturating_sub(since) / 1_000_000_000;
             let message = format!("{} ({times} times in {seconds} s)", failure.message);
-            self.phase = Phase::Failed(ShardFailure { message, ..failure });
-            return vec![Action::Discard];
+            return self.fail(now, ShardFailure { message, ..failure });
         }
         vec![Action::Exit(match &self.phase {
             Phase::Failed(failure) => Exit::Failed(failure.reason),
             _ => Exit::LimitPassed(limit),
         })]
+    }
+
+    /// Keeps the failure for the conductor. The wait for it begins now, however long ago its last call was.
+    fn fail(&mut self, now: u64, failure: ShardFailure) -> Vec<Action> {
+        self.contact(now);
+        self.phase = Phase::Failed(failure);
+        vec![Action::Discard]
     }
 
     /// When [`Self::tick`] has to be called at the latest.

@@ -430,7 +430,7 @@ fn every_limit_ends_the_process() {
         (preparing(), 600 * SECOND),
         (armed(), 600 * SECOND),
         (running(), 61 * SECOND),
-        (finished(), 500 * SECOND),
+        (finished(), 502 * SECOND),
     ];
     for (mut trial, limit) in cases {
         assert_eq!(trial.deadline(), Some(limit));
@@ -447,6 +447,35 @@ fn contact_prolongs_waiting_but_neither_armed_nor_running() {
         let before = trial.deadline();
         trial.contact(7 * SECOND);
         assert_eq!(trial.deadline() != before, prolonged, "{trial:?}");
+    }
+}
+
+/// The conductor may have been away for all of a long load, and comes back to the result.
+#[test]
+fn the_wait_for_the_conductor_begins_when_the_load_ends_or_fails() {
+    let ended = |end: u64| {
+        let mut trial = running();
+        assert_eq!(trial.observe(end, Event::LoadEnded { attempt: 1 }), []);
+        trial
+    };
+    let broken = |end: u64| {
+        let mut trial = running();
+        assert_eq!(trial.observe(end, Event::Failed(failure(FailureReason::Unreachable))), [Action::Discard]);
+        trial
+    };
+    let hindered = |end: u64| {
+        let mut trial = preparing();
+        trial.observe(end - PATIENCE_NANOSECONDS, Event::Obstacle(failure(FailureReason::Unreachable)));
+        assert_eq!(trial.tick(end), [Action::Discard]);
+        trial
+    };
+    // Without a word for longer than the limit of 500 s; an obstacle lasts at most as long as a shard prepares unheard.
+    for (mut trial, end) in [(ended(3600 * SECOND), 3600), (broken(3600 * SECOND), 3600), (hindered(550 * SECOND), 550)]
+    {
+        assert_eq!(trial.deadline(), Some((end + 500) * SECOND), "{trial:?}");
+        assert_eq!(trial.tick((end + 500) * SECOND - 1), []);
+        trial.contact((end + 499) * SECOND);
+        assert_eq!(trial.deadline(), Some((end + 999) * SECOND), "a word prolongs it");
     }
 }
 
