@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Pod};
 use kube::ResourceExt as _;
 use redisbench_benchmark::conductor::{Endpoint, ShardPresence};
 
-use crate::controller::build::{CONTROL_PORT, EXIT_FATAL, RETRIES};
+use crate::controller::build::{CONTAINER, CONTROL_PORT, EXIT_FATAL, RETRIES};
 
 /// The label with a pod's index in an Indexed Job.
 const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
@@ -102,6 +102,10 @@ fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
         why: format!("pod {}{}: {what}", pod.name_any(), on_node(pod)),
         replaced: retried && job.ended.is_none() && !job.deleting,
     };
+    // Released. A sidecar may keep the pod running.
+    if terminated(pod).is_some_and(|end| end.exit_code == 0) {
+        return ShardPresence::Done;
+    }
     match phase(pod) {
         "Succeeded" => return ShardPresence::Done,
         "Failed" => {
@@ -115,7 +119,7 @@ fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
     }
     let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()?.parse::<IpAddr>().ok());
     match (phase(pod), address, container(pod).and_then(|status| status.state.as_ref())) {
-        // The container has ended, and the pod's phase will say so in a moment.
+        // The load generator has ended. The pod's phase follows in a moment, or when its sidecars end too.
         (_, _, Some(state)) if state.terminated.is_some() => gone(failure(pod), will_retry(pod)),
         // Of a pod whose node does not answer nothing new is known: it may well run.
         ("Running" | "Unknown", Some(address), _) => ShardPresence::Present(Endpoint {
@@ -145,8 +149,9 @@ fn on_node(pod: &Pod) -> String {
     }
 }
 
+/// The load generator's container. Kubelets sort containers by name, so a sidecar may come before it.
 fn container(pod: &Pod) -> Option<&ContainerStatus> {
-    pod.status.as_ref()?.container_statuses.as_ref()?.first()
+    pod.status.as_ref()?.container_statuses.as_ref()?.iter().find(|status| status.name == CONTAINER)
 }
 
 fn terminated(pod: &Pod) -> Option<&ContainerStateTerminated> {
@@ -179,16 +184,26 @@ fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a k8s_openapi::api::core:
 
 /// What keeps a pod from running, if its status tells.
 fn hindrance(pod: &Pod) -> Option<String> {
-    let waiting = container(pod).and_then(|status| status.state.as_ref()?.waiting.as_ref());
-    if let Some((waiting, reason)) = waiting.and_then(|waiting| Some((waiting, waiting.reason.as_deref()?)))
-        && !matches!(reason, "ContainerCreating" | "PodInitializing")
-    {
-        return Some(quote(reason, waiting.message.as_deref()));
+    if let Some((reason, message)) = container(pod).and_then(stuck) {
+        return Some(quote(reason, message));
     }
-    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let status = pod.status.as_ref()?;
+    let others = [&status.init_container_statuses, &status.container_statuses];
+    let other = others.into_iter().flatten().flatten().find_map(|other| Some((&other.name, stuck(other)?)));
+    if let Some((name, (reason, message))) = other {
+        return Some(format!("container {name}: {}", quote(reason, message)));
+    }
+    let conditions = status.conditions.as_ref()?;
     let unscheduled =
         conditions.iter().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
     Some(quote(unscheduled.reason.as_deref()?, unscheduled.message.as_deref()))
+}
+
+/// Why a container waits, with the kubelet's message, unless that is part of any start.
+fn stuck(status: &ContainerStatus) -> Option<(&str, Option<&str>)> {
+    let ContainerStateWaiting { reason, message } = status.state.as_ref()?.waiting.as_ref()?;
+    let reason = reason.as_deref().filter(|reason| !matches!(*reason, "ContainerCreating" | "PodInitializing"))?;
+    Some((reason, message.as_deref()))
 }
 
 pub(super) fn quote(reason: &str, message: Option<&str>) -> String {

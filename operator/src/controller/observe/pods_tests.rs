@@ -35,7 +35,17 @@ fn failed(index: u32, name: &str, code: i32, reason: &str) -> Value {
 }
 
 fn container(state: &Value) -> Value {
-    json!({"name": "loadgen", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state})
+    named("loadgen", state)
+}
+
+fn named(name: &str, state: &Value) -> Value {
+    json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state})
+}
+
+/// A pod whose sidecar, which comes first by its name, and load generator are in these states.
+fn with_sidecar(phase: &str, sidecar: &Value, own: &Value) -> Value {
+    let statuses = json!([named("istio-proxy", sidecar), container(own)]);
+    pod(0, "a", &json!({"phase": phase, "podIP": "10.0.0.1", "containerStatuses": statuses}))
 }
 
 fn seen(count: u32, job: &JobView, pods: &[Value]) -> Vec<ShardPresence> {
@@ -121,6 +131,40 @@ fn a_pod_that_is_being_deleted_is_gone_and_its_replacement_counts() {
     let replacement = running(0, "b", "10.0.0.2");
     let seen = seen(1, &job(), &[replacement, deleted, failed(0, "c", 1, "Error")]);
     assert!(matches!(&seen[0], ShardPresence::Present(shard) if shard.incarnation == "uid-b"), "{seen:?}");
+}
+
+#[test]
+fn a_sidecar_is_not_taken_for_the_load_generator() {
+    let alive = json!({"running": {}});
+    let ended =
+        |code: i32, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason, "message": "words"}});
+    let waiting = |reason: &str| json!({"waiting": {"reason": reason, "message": "m"}});
+    let one = |phase: &str, sidecar: &Value, own: &Value| {
+        let presence = seen(1, &job(), &[with_sidecar(phase, sidecar, own)]);
+        presence.into_iter().next().unwrap()
+    };
+    // A shard that has ended is gone, however alive its sidecar is: with its own exit code, which says whether another comes.
+    assert_eq!(one("Running", &alive, &ended(75, "Error")), gone("pod a on node n1: exit code 75: words", true));
+    assert_eq!(one("Running", &alive, &ended(64, "Error")), gone("pod a on node n1: exit code 64: words", false));
+    assert_eq!(
+        one("Failed", &ended(1, "Error"), &ended(137, "OOMKilled")),
+        gone("pod a on node n1: OOMKilled, exit code 137", true)
+    );
+    assert_eq!(one("Running", &alive, &ended(0, "Completed")), ShardPresence::Done);
+    // One that runs is there, whatever became of its sidecar.
+    for sidecar in [ended(0, "Completed"), ended(1, "Error"), waiting("CrashLoopBackOff")] {
+        let presence = one("Running", &sidecar, &alive);
+        assert!(matches!(presence, ShardPresence::Present(_)), "{sidecar}: {presence:?}");
+    }
+    let absent = |why: &str| ShardPresence::Absent { why: Some(why.into()) };
+    assert_eq!(one("Pending", &alive, &waiting("ImagePullBackOff")), absent("ImagePullBackOff: m"));
+    // What keeps the sidecar keeps the pod.
+    let creating = json!({"waiting": {"reason": "ContainerCreating"}});
+    let why = "container istio-proxy: ImagePullBackOff: m";
+    assert_eq!(one("Pending", &waiting("ImagePullBackOff"), &creating), absent(why));
+    let mut pod = with_sidecar("Pending", &creating, &creating);
+    pod["status"]["initContainerStatuses"] = json!([named("istio-init", &waiting("CrashLoopBackOff"))]);
+    assert_eq!(seen(1, &job(), &[pod]), [absent("container istio-init: CrashLoopBackOff: m")]);
 }
 
 #[test]
