@@ -1,7 +1,7 @@
 //! The command line of the load generator. What a shard does is in the library.
 
 use std::io::{self, IsTerminal, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use redisbench_loadgen::control::{
 };
 use redisbench_loadgen::engine::available_workers;
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
-use redisbench_wire::limits;
+use redisbench_wire::{every_interface, limits};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
@@ -215,17 +215,11 @@ async fn serve(arguments: Shard) -> anyhow::Result<u8> {
     Ok(run(settings, credential, listener, terminated).await.code())
 }
 
-/// The address asked for; else IPv6, which takes IPv4 too, and IPv4 alone where the machine has no IPv6.
+/// Listens on the address asked for, or else on every interface.
 async fn listen(address: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
-    if let Some(address) = address {
-        return TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"));
-    }
-    let any = |ip: IpAddr| SocketAddr::new(ip, DEFAULT_PORT);
-    if let Ok(listener) = TcpListener::bind(any(Ipv6Addr::UNSPECIFIED.into())).await {
-        return Ok(listener);
-    }
-    let address = any(Ipv4Addr::UNSPECIFIED.into());
-    TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"))
+    let addresses = address.map_or_else(|| every_interface(DEFAULT_PORT).to_vec(), |address| vec![address]);
+    let tried = || addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+    TcpListener::bind(&addresses[..]).await.with_context(|| format!("failed to listen on {}", tried()))
 }
 
 /// Whole or not at all: somebody may be waiting for the file.

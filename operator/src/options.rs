@@ -52,9 +52,9 @@ pub struct RunOptions {
     #[arg(long, env = "REDISBENCH_WATCH_NAMESPACES", value_delimiter = ',')]
     pub watch_namespaces: Vec<String>,
 
-    /// Address of /metrics, /healthz and /readyz.
-    #[arg(long, env = "REDISBENCH_METRICS_ADDRESS", default_value = "0.0.0.0:8080")]
-    pub metrics_address: SocketAddr,
+    /// Address of /metrics, /healthz and /readyz. Default: port 8080 of every interface, IPv6 and IPv4.
+    #[arg(long, env = "REDISBENCH_METRICS_ADDRESS")]
+    pub metrics_address: Option<SocketAddr>,
 
     /// Name of the Lease that chooses the leader among replicas.
     #[arg(long, env = "REDISBENCH_LEASE_NAME", default_value = "redisbench-operator")]

@@ -1,5 +1,6 @@
 //! `redisbench-operator run`: everything put together.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use futures::future::join_all;
 use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 use prometheus_client::registry::Registry;
+use redisbench_wire::every_interface;
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,6 +22,8 @@ use crate::metrics::{OperatorMetrics, Source, register_benchmarks};
 use crate::options::RunOptions;
 use crate::telemetry;
 
+/// Port of /metrics, /healthz and /readyz. The chart's Service and probes use it.
+const METRICS_PORT: u16 = 8080;
 /// The shortest master key, in bytes.
 const KEY_BYTES: usize = 32;
 
@@ -42,7 +46,7 @@ pub enum RunError {
     Client(#[source] Box<kube::Error>),
     /// The address of the metrics cannot be listened on.
     #[error("failed to listen on {0} for /metrics")]
-    Listen(std::net::SocketAddr, #[source] std::io::Error),
+    Listen(String, #[source] std::io::Error),
     /// Signals cannot be received.
     #[error("failed to listen for signals")]
     Signal(#[source] std::io::Error),
@@ -74,10 +78,10 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
     register_benchmarks(&mut registry, source, conducts.clone());
     let exposed = Exposed::new(registry);
 
-    let address = options.metrics_address;
-    let listener = TcpListener::bind(address).await.map_err(|error| RunError::Listen(address, error))?;
+    let listener = listen(options.metrics_address, METRICS_PORT).await?;
+    let address = listener.local_addr().map_or_else(|_| "unknown".to_owned(), |address| address.to_string());
     let http = serve(listener, exposed.clone());
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), identity, %address, "started");
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), identity, address, "started");
 
     let told_to_end = told_to_end()?;
     let mut candidate = Candidate::new(client.clone(), &options.namespace, &options.lease_name, &identity);
@@ -122,6 +126,13 @@ async fn lead(
     }
 }
 
+/// Listens on `address`, or else on `port` of every interface.
+async fn listen(address: Option<SocketAddr>, port: u16) -> Result<TcpListener, RunError> {
+    let addresses = address.map_or_else(|| every_interface(port).to_vec(), |address| vec![address]);
+    let tried = || addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+    TcpListener::bind(&addresses[..]).await.map_err(|error| RunError::Listen(tried(), error))
+}
+
 /// The key's file, of any length from [`KEY_BYTES`] on, as a key of fixed length.
 fn master_key(file: &Path) -> Result<Arc<[u8; 32]>, RunError> {
     let bytes = std::fs::read(file).map_err(|error| RunError::KeyFile(file.to_owned(), error))?;
@@ -152,10 +163,32 @@ fn told_to_end() -> Result<impl Future<Output = ()>, RunError> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
     use std::time::Duration;
+
+    use tokio::net::TcpStream;
 
     use super::*;
     use crate::testing::{FakeServer, Trouble};
+
+    #[tokio::test]
+    async fn without_an_address_every_interface_is_listened_on() {
+        let listener = listen(None, 0).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        // A machine without IPv6 has no such address to listen on.
+        if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.is_ok() {
+            TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_taken_is_named() {
+        let taken = listen(Some((Ipv4Addr::LOCALHOST, 0).into()), 1).await.unwrap();
+        let address = taken.local_addr().unwrap();
+        let error = listen(Some(address), 1).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("failed to listen on {address} for /metrics"));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_leader_that_cannot_renew_the_lease_ends() {

@@ -27,6 +27,8 @@ mod verification;
 #[cfg(test)]
 mod hostile;
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
 pub use answer::{Answer, Refusal, RefusalCode};
 pub use call::{
     AbortRequest, AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, FailureReason,
@@ -34,6 +36,12 @@ pub use call::{
 };
 pub use credential::RunToken;
 pub use probe::{Probe, ProbeRequest, ProbeState};
+
+/// Where to listen on `port` of every interface, in the order to try: IPv6, which takes IPv4 too, and IPv4 alone where the
+/// machine has no IPv6.
+pub fn every_interface(port: u16) -> [SocketAddr; 2] {
+    [(Ipv6Addr::UNSPECIFIED, port).into(), (Ipv4Addr::UNSPECIFIED, port).into()]
+}
 
 /// The version of this contract. A conductor speaks its own and the one before.
 pub const WIRE_VERSION: u32 = 1;
