@@ -9,9 +9,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::ObjectMeta;
 use kube::{Api, Client};
 use tokio::time::{Instant, timeout_at};
+
+use crate::client;
 
 /// How long a claim stands without renewal.
 const CLAIM: Duration = Duration::from_secs(15);
@@ -127,7 +129,7 @@ impl Candidate {
                 let spec = lease.spec.get_or_insert_default();
                 spec.holder_identity = None;
                 spec.lease_duration_seconds = Some(1);
-                self.api.replace(&self.name, &PostParams::default(), &lease).await?;
+                self.api.replace(&self.name, &client::post(), &lease).await?;
             }
             Ok(())
         });
@@ -142,13 +144,13 @@ impl Candidate {
                 metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
                 spec: Some(self.claim(None)),
             };
-            return won(timed(self.api.create(&PostParams::default(), &lease)).await);
+            return won(timed(self.api.create(&client::post(), &lease)).await);
         };
         if !self.may_take(&lease, Instant::now()) {
             return Ok(Round::Others);
         }
         let claimed = Lease { spec: Some(self.claim(lease.spec.as_ref())), ..lease };
-        won(timed(self.api.replace(&self.name, &PostParams::default(), &claimed)).await)
+        won(timed(self.api.replace(&self.name, &client::post(), &claimed)).await)
     }
 
     /// Whether the Lease is free, ours, or was left unrenewed for as long as its holder promised.

@@ -1,5 +1,6 @@
 //! A RedisBenchmark on Kubernetes: the controller, the conducting tasks, metrics and leader election.
 
+mod client;
 pub mod conduct;
 pub mod controller;
 mod http;

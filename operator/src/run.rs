@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::future::join_all;
-use kube::Client;
+use kube::Config;
 use kube::runtime::events::{Recorder, Reporter};
 use prometheus_client::registry::Registry;
 use redisbench_wire::every_interface;
@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::client::client;
 use crate::conduct::Conducts;
 use crate::controller::watch::Scope;
 use crate::controller::{Settings, Shared};
@@ -68,7 +69,8 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
     telemetry::start(options.log_format);
     let master_key = master_key(&options.master_key_file)?;
     let identity = options.pod_name.clone().unwrap_or_else(host_name);
-    let client = Client::try_default().await.map_err(|error| RunError::Client(Box::new(error)))?;
+    let config = Config::infer().await.map_err(|error| RunError::Client(Box::new(kube::Error::InferConfig(error))))?;
+    let client = client(config).map_err(|error| RunError::Client(Box::new(error)))?;
 
     let scopes: Vec<Scope> = options.scopes().into_iter().map(Scope::new).collect();
     let conducts = Conducts::default();
@@ -196,14 +198,7 @@ mod tests {
             let server = FakeServer::default();
             let client = server.client();
             let mut candidate = Candidate::new(client.clone(), "system", "operator", "a");
-            let reporter = Reporter { controller: "test".into(), instance: Some("a".into()) };
-            let shared = Shared::new(
-                client.clone(),
-                Settings { image: "loadgen:1".into(), pull_policy: "Never".into(), master_key: Arc::new([1; 32]) },
-                Recorder::new(client, reporter),
-                OperatorMetrics::register(&mut Registry::default()),
-                Conducts::default(),
-            );
+            let shared = Shared::of_test(client);
             let exposed = Exposed::new(Registry::default());
             let trouble_comes = async {
                 tokio::time::sleep(Duration::from_secs(60)).await;

@@ -9,8 +9,15 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
+use kube::runtime::events::{Recorder, Reporter};
+use prometheus_client::registry::Registry;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use serde_json::{Value, json};
+
+use crate::client::FIELD_MANAGER;
+use crate::conduct::Conducts;
+use crate::controller::{Settings, Shared};
+use crate::metrics::OperatorMetrics;
 
 /// A handle on the server; clones share it.
 #[derive(Clone, Default)]
@@ -142,6 +149,15 @@ impl FakeServer {
         }
         let (parts, body) = request.into_parts();
         let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or(Value::Null);
+        // Events are published by kube itself, which leaves the name to the API server and our User-Agent.
+        let anonymous = matches!(parts.method.as_str(), "POST" | "PUT" | "PATCH")
+            && !parts.uri.path().contains("/events")
+            && !parts.uri.query().unwrap_or_default().contains(&format!("fieldManager={FIELD_MANAGER}"));
+        if anonymous {
+            let answer = failure(StatusCode::BAD_REQUEST, "the request has no fieldManager").1;
+            let answer = Body::from(serde_json::to_vec(&answer).unwrap());
+            return Ok(Response::builder().status(StatusCode::BAD_REQUEST).body(answer).unwrap());
+        }
         let how = self.0.lock().unwrap().fault(&parts.method, parts.uri.path(), &body);
         let (status, answer) = match how {
             Some(How::Silence) => std::future::pending().await,
@@ -252,6 +268,20 @@ fn merge(object: &mut Value, patch: Value) {
         } else {
             merge(&mut object[key.as_str()], value);
         }
+    }
+}
+
+impl Shared {
+    /// With the client of a [`FakeServer`], nothing remembered and nothing conducted.
+    pub(crate) fn of_test(client: Client) -> Self {
+        let reporter = Reporter { controller: "test".into(), instance: Some("a".into()) };
+        Self::new(
+            client.clone(),
+            Settings { image: "loadgen:1".into(), pull_policy: "Never".into(), master_key: Arc::new([1; 32]) },
+            Recorder::new(client, reporter),
+            OperatorMetrics::register(&mut Registry::default()),
+            Conducts::default(),
+        )
     }
 }
 

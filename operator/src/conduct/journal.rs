@@ -1,12 +1,14 @@
 use std::time::Duration;
 
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Api, ResourceExt as _};
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::conductor::{Journal, JournalError, StartRecord};
 use redisbench_benchmark::report::trial;
 use serde_json::json;
+
+use crate::client;
 
 /// Tries under conflicting writes, such as a user's change of a label.
 const TRIES: usize = 5;
@@ -50,7 +52,7 @@ impl Journal for StatusJournal {
                 "metadata": {"resourceVersion": benchmark.resource_version()},
                 "status": {"trial": trial(self.trial, self.of, record.attempt, Some(record.start_at_unix_nanoseconds))},
             });
-            match timed(self.api.patch_status(&self.name, &PatchParams::default(), &Patch::Merge(patch))).await {
+            match timed(self.api.patch_status(&self.name, &client::patch(), &Patch::Merge(patch))).await {
                 Ok(_) => return Ok(()),
                 Err(CallError::Api(kube::Error::Api(status))) if status.code == 409 => {}
                 Err(error) => return Err(failed(error)),

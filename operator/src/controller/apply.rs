@@ -10,7 +10,7 @@ use std::time::Duration;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
+use kube::api::{DeleteParams, Patch, Preconditions, PropagationPolicy};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use serde::Serialize;
@@ -19,6 +19,7 @@ use serde_json::json;
 
 use super::build::{EPOCH_ANNOTATION, Run};
 use super::status::difference;
+use crate::client;
 
 /// The longest that one call to the API server may take.
 const CALL: Duration = Duration::from_secs(15);
@@ -151,7 +152,7 @@ pub async fn status(
     let patch = json!({"metadata": {"resourceVersion": benchmark.resource_version()}, "status": change});
     let api: Api<RedisBenchmark> = Api::namespaced(client.clone(), &benchmark.namespace().unwrap_or_default());
     let name = benchmark.name_any();
-    call("write the status", api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))).await?;
+    call("write the status", api.patch_status(&name, &client::patch(), &Patch::Merge(patch))).await?;
     Ok(true)
 }
 
@@ -180,8 +181,7 @@ impl Applier<'_> {
     /// # Errors
     /// When the API server refuses, or a name is taken.
     pub async fn create_children(&self, secret: &Secret, job: &Job) -> Result<(), ApplyError> {
-        let params = PostParams::default();
-        match call("create the Secret of the run", self.api().create(&params, secret)).await {
+        match call("create the Secret of the run", self.api().create(&client::post(), secret)).await {
             // We may not read Secrets. The name ends in random letters of the run, so it is ours, from a try before.
             Err(error) if error.code() == Some(409) => {}
             other => {
@@ -198,7 +198,7 @@ impl Applier<'_> {
     {
         let api: Api<K> = self.api();
         let name = object.name_any();
-        match call(&format!("create {kind} {name}"), api.create(&PostParams::default(), object)).await {
+        match call(&format!("create {kind} {name}"), api.create(&client::post(), object)).await {
             Ok(_) => return Ok(None),
             Err(error) if error.code() == Some(409) => {}
             Err(error) => return Err(error),
@@ -239,7 +239,7 @@ impl Applier<'_> {
             });
             let patch = json!({"metadata": metadata, "data": data});
             let api: Api<ConfigMap> = self.api();
-            let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+            let (params, patch) = (client::patch(), Patch::Merge(patch));
             call(&format!("write ConfigMap {name}"), api.patch(&name, &params, &patch)).await?;
         }
         Ok(())

@@ -3,11 +3,9 @@
 mod faults;
 mod hostile;
 
-use kube::runtime::events::Reporter;
 use kube::runtime::reflector::store;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
-use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
 use super::*;
@@ -33,13 +31,7 @@ impl World {
         jobs.apply_watcher_event(&Event::InitDone);
         pods.apply_watcher_event(&Event::InitDone);
         let (wake, woken) = mpsc::channel(8);
-        let shared = Shared::new(
-            client.clone(),
-            Settings { image: "loadgen:1".into(), pull_policy: "Never".into(), master_key: Arc::new([1; 32]) },
-            Recorder::new(client.clone(), Reporter { controller: "test".into(), instance: Some("a".into()) }),
-            OperatorMetrics::register(&mut Registry::default()),
-            Conducts::default(),
-        );
+        let shared = Shared::of_test(client.clone());
         let context = Context { reads: Reads { client, jobs: job_store, pods: pod_store }, shared, wake };
         Self { server, context: Arc::new(context), jobs, pods, _woken: woken }
     }
@@ -251,7 +243,6 @@ async fn a_deleted_benchmark_is_conducted_no_more() {
     world.reconcile().await.unwrap();
     assert!(world.context.shared.conducts.get("u-1").is_none());
     assert_eq!(world.server.take_writes(), Vec::<String>::new());
-    let _ = status(json!({}));
 }
 
 #[tokio::test]

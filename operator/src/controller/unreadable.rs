@@ -1,7 +1,7 @@
 //! An object that is not of this version's shape: it is refused like an invalid spec, and does not stop the others.
 
 use jiff::Timestamp;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch};
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::controller::Action as Requeue;
 use kube::{Api, Client};
@@ -12,6 +12,7 @@ use serde_json::json;
 use super::ReconcileError;
 use super::apply::{ApplyError, call};
 use super::status::difference;
+use crate::client;
 
 /// Sets `Accepted=False`, if it is not set with this message already.
 pub(super) async fn reject(client: &Client, invalid: &InvalidObject) -> Result<Requeue, ReconcileError> {
@@ -45,7 +46,7 @@ pub(super) async fn reject(client: &Client, invalid: &InvalidObject) -> Result<R
     }
     if let Some(change) = difference(&old, &new) {
         let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version}, "status": change});
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let (params, patch) = (client::patch(), Patch::Merge(patch));
         call("write the status", api.patch_status(name, &params, &patch)).await?;
     }
     Ok(Requeue::await_change())

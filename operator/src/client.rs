@@ -1,0 +1,58 @@
+//! The client of the API server, and the name by which audit logs, API priority and managed fields know the operator.
+
+use axum::http::HeaderValue;
+use axum::http::header::USER_AGENT;
+use kube::api::{PatchParams, PostParams};
+use kube::{Client, Config, Error};
+
+/// The owner of the fields that the operator writes.
+pub(crate) const FIELD_MANAGER: &str = "redisbench-operator";
+
+/// What every request says of its sender.
+const AGENT: &str = concat!("redisbench-operator/", env!("CARGO_PKG_VERSION"));
+
+/// A client for `config`.
+pub(crate) fn client(mut config: Config) -> Result<Client, Error> {
+    config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
+    Client::try_from(config)
+}
+
+/// How objects are created and replaced.
+pub(crate) fn post() -> PostParams {
+    PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() }
+}
+
+/// How objects are patched.
+pub(crate) fn patch() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::Api;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn requests_name_the_operator_and_its_version() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let client = client(Config::new(url.parse().unwrap())).unwrap();
+        let heard = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(stream.read_u8().await.unwrap());
+            }
+            stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            String::from_utf8(request).unwrap().to_ascii_lowercase()
+        };
+        let pods: Api<Pod> = Api::namespaced(client, "perf");
+        let (request, _) = tokio::join!(heard, pods.get("a"));
+        let agent = format!("\r\nuser-agent: {AGENT}\r\n");
+        assert!(request.contains(&agent), "{request}");
+    }
+}
