@@ -13,6 +13,7 @@ mod surroundings;
 mod unreadable;
 pub mod watch;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,6 +92,11 @@ impl Shared {
     ) -> Self {
         let (memory, surroundings) = (Arc::default(), Surroundings::default());
         Self { client, settings, recorder, metrics, conducts, memory, surroundings }
+    }
+
+    /// The UIDs of benchmarks in `namespace`, or in all, that are conducted or that something is remembered of.
+    fn remembered(&self, namespace: Option<&str>) -> HashSet<String> {
+        self.conducts.of_namespace(namespace).into_iter().chain(self.memory.of_namespace(namespace)).collect()
     }
 
     /// The benchmark no longer exists: stops conducting it, and forgets it.
@@ -262,7 +268,7 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     };
 
     // validate: the plan of trials (no client)
-    let compiled = shared.memory.plan(&uid, &benchmark.spec, &run.benchmark);
+    let compiled = shared.memory.plan(&run, &benchmark.spec);
     let compiled = compiled.as_ref();
     let unfit = if status.run_id.is_none() { unfit_baseline(benchmark, &run, context).await? } else { None };
     let (plan, problems) = (compiled.as_ref().ok(), compiled.as_ref().err().or(unfit.as_ref()).map(String::as_str));

@@ -9,6 +9,8 @@ use redisbench_benchmark::api::RedisBenchmarkSpec;
 use redisbench_benchmark::plan::{Plan, compile};
 use tokio::time::Instant;
 
+use super::build::Run;
+
 /// Statuses that one operator writes for numbers alone, per second.
 const WRITES_PER_SECOND: u32 = 20;
 /// The first and the longest pause before something that failed is tried again. People wait for the end of it: of a
@@ -31,6 +33,8 @@ struct Contents {
 
 #[derive(Debug, Default)]
 struct Entry {
+    /// Known from the first reconciliation of its spec on.
+    namespace: String,
     written: Option<Instant>,
     cleared: bool,
     failures: u32,
@@ -68,18 +72,20 @@ impl Memory {
         self.lock().benchmarks.entry(uid.to_owned()).or_default().cleared = cleared;
     }
 
-    /// The trials of `spec`, of the benchmark `uid` called `name`. There may be hundreds, and a reconciliation comes several
-    /// times a second, so they are kept while the spec is the same.
-    pub fn plan(&self, uid: &str, spec: &RedisBenchmarkSpec, name: &str) -> Arc<Compiled> {
-        let known = self.lock().benchmarks.get(uid).and_then(|entry| entry.compiled.clone());
+    /// The trials of `spec`, of the benchmark of `run`. There may be hundreds, and a reconciliation comes several times a
+    /// second, so they are kept while the spec is the same.
+    pub fn plan(&self, run: &Run, spec: &RedisBenchmarkSpec) -> Arc<Compiled> {
+        let known = self.lock().benchmarks.get(&run.uid).and_then(|entry| entry.compiled.clone());
         if let Some((_, plan)) = known.filter(|(known, _)| known == spec) {
             return plan;
         }
-        let plan = compile(spec, name)
+        let plan = compile(spec, &run.benchmark)
             .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
         let plan = Arc::new(plan);
-        let entry = Some((spec.clone(), plan.clone()));
-        self.lock().benchmarks.entry(uid.to_owned()).or_default().compiled = entry;
+        let mut contents = self.lock();
+        let entry = contents.benchmarks.entry(run.uid.clone()).or_default();
+        entry.namespace.clone_from(&run.namespace);
+        entry.compiled = Some((spec.clone(), plan.clone()));
         plan
     }
 
@@ -128,6 +134,14 @@ impl Memory {
             (entry.failures, entry.conflicts) = (0, 0);
             entry.failure = None;
         }
+    }
+
+    /// The UIDs of benchmarks in `namespace`, or in all, that something is remembered of.
+    pub fn of_namespace(&self, namespace: Option<&str>) -> Vec<String> {
+        let contents = self.lock();
+        let inside =
+            contents.benchmarks.iter().filter(|(_, entry)| namespace.is_none_or(|name| name == entry.namespace));
+        inside.map(|(uid, _)| uid.clone()).collect()
     }
 
     /// The benchmark no longer exists.

@@ -1,5 +1,6 @@
 //! What makes reconcile run: watches of benchmarks, Jobs and pods, and the conducting tasks.
 
+use std::collections::HashSet;
 use std::future::ready;
 use std::panic::AssertUnwindSafe;
 
@@ -135,8 +136,8 @@ impl Forget {
             }
             // A watch that broke may have missed deletions.
             Ok(Event::InitDone) => {
-                let present: Vec<String> = self.store.state().iter().filter_map(|object| object.uid()).collect();
-                for uid in self.shared.conducts.of_namespace(self.namespace.as_deref()) {
+                let present: HashSet<String> = self.store.state().iter().filter_map(|object| object.uid()).collect();
+                for uid in self.shared.remembered(self.namespace.as_deref()) {
                     if !present.contains(&uid) {
                         self.shared.forget(&uid);
                     }
@@ -144,5 +145,34 @@ impl Forget {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::build::Run;
+    use crate::testing::{FakeServer, benchmark};
+
+    #[tokio::test]
+    async fn what_vanishes_while_a_watch_is_broken_is_forgotten() {
+        let shared = Shared::of_test(FakeServer::default().client());
+        let there = benchmark(json!({}));
+        for (namespace, uid) in [("perf", "u-1"), ("perf", "gone"), ("other", "not-watched-here")] {
+            let run = Run { namespace: namespace.into(), benchmark: "cart".into(), uid: uid.into(), id: "r".into() };
+            shared.memory.plan(&run, &there.spec).as_ref().as_ref().unwrap();
+        }
+        let (store, mut writer) = store();
+        let forget = Forget { namespace: Some("perf".into()), store, shared: shared.clone() };
+        let there: Guarded = serde_json::from_value(serde_json::to_value(there).unwrap()).unwrap();
+        for event in [Event::Init, Event::InitApply(there), Event::InitDone] {
+            writer.apply_watcher_event(&event);
+            forget.look(&Ok(event));
+        }
+        let mut remembered: Vec<_> = shared.remembered(None).into_iter().collect();
+        remembered.sort();
+        assert_eq!(remembered, ["not-watched-here", "u-1"]);
     }
 }
