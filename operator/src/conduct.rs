@@ -22,6 +22,8 @@ use redisbench_benchmark::conductor::{
     ConductorConfig, Control, Ending, Outcome, Progress, ShardCalls, ShardPresence, conduct, release,
 };
 use redisbench_benchmark::credential::{CredentialError, RunCredential};
+use redisbench_wire::plan::{Bound, ShardPlan};
+use redisbench_wire::rate::CumulativeRate;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -98,6 +100,7 @@ pub struct Conduct {
     ended: OnceLock<(Ended, Instant)>,
     epoch: u64,
     trial: u32,
+    target_rate: Option<u64>,
     superseded: OnceLock<Instant>,
     released: AtomicBool,
     notes: Mutex<Notes>,
@@ -219,6 +222,7 @@ impl Conducts {
             trial: finished.report.trial.as_ref().map_or(0, |trial| trial.index),
             ended: OnceLock::from((Ended::Over(Arc::new(finished)), Instant::now())),
             epoch,
+            target_rate: None,
             superseded: OnceLock::new(),
             released: AtomicBool::new(true),
             notes: Mutex::default(),
@@ -246,6 +250,7 @@ impl Conducts {
             ended: OnceLock::new(),
             epoch: score.config.epoch,
             trial: score.config.plans.first().map_or(0, |plan| plan.trial),
+            target_rate: score.config.plans.first().and_then(target_rate),
             superseded: OnceLock::new(),
             released: AtomicBool::new(false),
             notes: Mutex::default(),
@@ -258,6 +263,13 @@ impl Conducts {
         self.lock().insert(entry.run.uid.clone(), entry);
         Ok(())
     }
+}
+
+/// The mean rate that the measurement of a trial asks for; none in a closed loop.
+fn target_rate(plan: &ShardPlan) -> Option<u64> {
+    let (Bound::Duration { nanoseconds } | Bound::Requests { max_nanoseconds: nanoseconds, .. }) = plan.bound;
+    let begin = plan.warmup_nanoseconds;
+    CumulativeRate::of(plan).map(|rate| rate.mean_per_second(begin, begin.saturating_add(nanoseconds)))
 }
 
 struct Wires {
@@ -374,6 +386,11 @@ impl Conduct {
     /// The trial that it conducts, from 0.
     pub fn trial(&self) -> u32 {
         self.trial
+    }
+
+    /// Requests per second that its trial asks for; none in a closed loop.
+    pub fn target_rate(&self) -> Option<u64> {
+        self.target_rate
     }
 
     /// The epoch of its conductor.

@@ -16,6 +16,7 @@ impl Conducts {
             ended: OnceLock::new(),
             epoch,
             trial,
+            target_rate: None,
             superseded: OnceLock::new(),
             released: AtomicBool::new(false),
             notes: Mutex::default(),

@@ -13,7 +13,7 @@ use redisbench_benchmark::conductor::{ConductStage, LivePicture, Progress};
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 
 use super::benchmark::{Buckets, Sample};
-use crate::conduct::Conducts;
+use crate::conduct::{Conduct, Conducts};
 
 const QUANTILES: [(&str, f64); 5] = [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999), ("0.9999", 0.9999)];
 
@@ -55,11 +55,12 @@ impl Source {
     fn sample(&self, uid: &str, benchmark: &RedisBenchmark) -> Sample {
         let empty = RedisBenchmarkStatus::default();
         let status = benchmark.status.as_ref().unwrap_or(&empty);
+        let conduct = self.conducts.get(uid);
         let mut sample = Sample {
             namespace: benchmark.namespace().unwrap_or_default(),
             benchmark: benchmark.name_any(),
             phase: status.phase,
-            target_rate: benchmark.spec.load.mean_rate(),
+            target_rate: target_rate(benchmark, status, conduct.as_deref()),
             shards: status.shards,
             start_skew: status.synchronization.map(|known| known.start_skew_microseconds as f64 / 1e6),
             clock_uncertainty: status.synchronization.map(|known| known.clock_uncertainty_microseconds as f64 / 1e6),
@@ -67,12 +68,25 @@ impl Source {
             bytes: self.conducts.final_bytes(uid),
             ..Sample::default()
         };
-        match (&status.result, self.conducts.get(uid)) {
+        match (&status.result, conduct) {
             (Some(result), _) => finished(&mut sample, result),
             (None, Some(conduct)) => live(&mut sample, &conduct.progress()),
             (None, None) => {}
         }
         sample
+    }
+}
+
+/// The rate of the trial that runs or that the result is of. What is written in the spec is that of a single trial only:
+/// sweeps and searches have one for each.
+fn target_rate(benchmark: &RedisBenchmark, status: &RedisBenchmarkStatus, conduct: Option<&Conduct>) -> Option<u64> {
+    let spec = &benchmark.spec;
+    let single = spec.search.is_none() && spec.sweep.is_empty();
+    match (&status.result, conduct) {
+        (Some(result), _) if result.throughput.target_per_second.is_some() => result.throughput.target_per_second,
+        (None, Some(conduct)) => conduct.target_rate(),
+        _ if single => spec.load.mean_rate(),
+        _ => None,
     }
 }
 

@@ -7,6 +7,7 @@ use redisbench_benchmark::report;
 
 use super::*;
 use crate::conduct::Finished;
+use crate::metrics::Source;
 
 /// What the target holds.
 const CAPACITY: u64 = 10_000;
@@ -119,5 +120,39 @@ async fn each_step_is_made_of_those_before_it_until_the_answer() {
             assert!((9_800..=CAPACITY).contains(&good), "{status:#}");
             assert_eq!(status["search"]["limitedBy"], "Target");
         }
+    }
+}
+
+/// The rate that Prometheus is told.
+fn target_rate(world: &World) -> Option<u64> {
+    let (reader, mut writer) = store();
+    let object: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
+    writer.apply_watcher_event(&Event::Apply(object));
+    Source::new(vec![reader], world.context.shared.conducts.clone()).samples()[0].target_rate
+}
+
+#[tokio::test]
+async fn the_target_rate_is_that_of_the_trial_that_runs() {
+    let rate = |from, to| json!({"duration": "10s", "rate": {"from": from, "to": to}});
+    let ramp = json!([rate(1000, 3000), rate(3000, 3000)]);
+    let sweep = json!([{"field": "load.openLoop.rate", "values": [2500, 4000]}]);
+    let cases = vec![
+        (benchmark(json!({})), Some(1000), Some(1000)),
+        (
+            benchmark(json!({"spec": {"load": {"openLoop": null, "duration": null, "stages": ramp}}})),
+            Some(2500),
+            Some(2500),
+        ),
+        (benchmark(json!({"spec": {"sweep": sweep, "sweepOrder": "Listed"}})), None, Some(2500)),
+        (search(), None, plan().trial(0, &[]).unwrap().search.map(|trial| trial.rate)),
+        (benchmark(json!({"spec": {"load": {"type": "ClosedLoop", "openLoop": null}}})), None, None),
+    ];
+    for (benchmark, idle, running) in cases {
+        let world = World::new();
+        world.put(benchmark, None);
+        assert_eq!(target_rate(&world), idle);
+        world.reconcile().await.unwrap();
+        assert!(world.context.shared.conducts.get("u-1").is_some(), "{}", world.condition("Accepted"));
+        assert_eq!(target_rate(&world), running);
     }
 }
