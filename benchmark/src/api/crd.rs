@@ -24,14 +24,21 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
     let fields = experiment::sweepable(&schema["properties"]["spec"]);
     schema["properties"]["spec"]["properties"]["sweep"]["items"]["properties"]["field"]["enum"] = fields.into();
     add_rules(schema);
-    bound(&mut schema["properties"]["spec"]["properties"]["shards"]["properties"]["template"], Bounds::FOREIGN);
     let template = &mut schema["properties"]["spec"]["properties"]["shards"]["properties"]["template"];
-    plain_descriptions(template);
+    for (map, length) in [("labels", LABEL_LENGTH), ("nodeSelector", LABEL_LENGTH), ("annotations", ANNOTATION_LENGTH)]
+    {
+        template["properties"][map]["additionalProperties"]["maxLength"] = length.into();
+    }
+    bound(template, Bounds::FOREIGN);
+    first_sentences(template);
     // They refer to claims of the pod, which the template cannot make.
     if let Some(resources) = template["properties"]["resources"]["properties"].as_object_mut() {
         resources.remove("claims");
     }
-    bound(&mut schema["properties"]["status"], Bounds::STATUS);
+    let status = &mut schema["properties"]["status"];
+    bound(status, Bounds::STATUS);
+    // As kstatus wants it: without an operator, or before its first look, a benchmark is not taken for finished.
+    status["default"] = json!({"observedGeneration": -1});
     tidy(&mut definition);
     definition
 });
@@ -93,6 +100,14 @@ fn push_rule(schema: &mut Value, rule: Value) {
     }
 }
 
+/// The longest value of a label, by Kubernetes' own rule.
+const LABEL_LENGTH: u64 = 63;
+/// The longest value of an annotation: enough for a network attachment written as JSON. Kubernetes allows 256 KiB for all
+/// annotations together.
+const ANNOTATION_LENGTH: u64 = 8192;
+/// The longest list of values to choose from, such as instance types in an affinity's expression.
+const VALUES: u64 = 64;
+
 /// Bounds for what has none: the API server reckons the cost of rules by them.
 #[derive(Clone, Copy)]
 struct Bounds {
@@ -123,31 +138,50 @@ fn bound(schema: &mut Value, bounds: Bounds) {
     if !keyword.is_empty() && !object.contains_key(keyword) {
         object.insert(keyword.into(), limit.into());
     }
-    for child in children(object) {
-        bound(child, bounds);
+    for (name, child) in children(object) {
+        let items = if name == "values" { VALUES.max(bounds.items) } else { bounds.items };
+        bound(child, Bounds { items, ..bounds });
     }
 }
 
-fn children(schema: &mut Map<String, Value>) -> impl Iterator<Item = &mut Value> {
+/// The schemas below `schema` with their names; those of a list's items and a map's values are called like the keyword.
+fn children(schema: &mut Map<String, Value>) -> impl Iterator<Item = (&str, &mut Value)> {
     schema.iter_mut().flat_map(|(keyword, value)| match (keyword.as_str(), value) {
-        ("properties", Value::Object(properties)) => properties.values_mut().collect::<Vec<_>>(),
-        ("items" | "additionalProperties", value) => vec![value],
+        ("properties", Value::Object(properties)) => {
+            properties.iter_mut().map(|(name, value)| (name.as_str(), value)).collect::<Vec<_>>()
+        }
+        (keyword @ ("items" | "additionalProperties"), value) => vec![(keyword, value)],
         _ => Vec::new(),
     })
 }
 
-/// Kubernetes documents its own types; their text is four fifths of the schema.
-fn plain_descriptions(template: &mut Value) {
-    fn strip(schema: &mut Value) {
+/// Shortens what Kubernetes says of its own types: their whole text is four fifths of the schema, and what client-side
+/// apply keeps of it has to fit into an annotation.
+fn first_sentences(template: &mut Value) {
+    fn shorten(schema: &mut Value) {
         let Some(object) = schema.as_object_mut() else { return };
-        object.remove("description");
-        children(object).for_each(strip);
+        if let Some(Value::String(description)) = object.get_mut("description") {
+            let flat = description.split_whitespace().collect::<Vec<_>>().join(" ");
+            first_sentence(&flat).clone_into(description);
+        }
+        children(object).for_each(|(_, child)| shorten(child));
     }
     let Some(properties) = template["properties"].as_object_mut() else { return };
     for property in properties.values_mut() {
         let Some(object) = property.as_object_mut() else { continue };
-        children(object).for_each(strip);
+        children(object).for_each(|(_, child)| shorten(child));
     }
+}
+
+/// Up to the first full stop that ends a sentence: the next word begins with a capital, and the one before is no
+/// abbreviation.
+fn first_sentence(text: &str) -> &str {
+    let ends = text.match_indices(". ").map(|(at, _)| at).find(|at| {
+        let next = text[at + 2..].chars().next();
+        let abbreviated = ["e.g", "i.e", "etc"].iter().any(|short| text[..*at].ends_with(short));
+        !abbreviated && next.is_some_and(|next| !next.is_lowercase())
+    });
+    ends.map_or(text, |at| &text[..=at])
 }
 
 /// What the derive leaves that the API server would warn about, or a reader stumble over.

@@ -121,3 +121,68 @@ fn nothing_in_it_means_something_to_the_chart() {
 fn optional_is_not_nullable() {
     assert!(!crd_yaml().contains("nullable"));
 }
+
+/// The API server multiplies the length of the text by that of the expression, each in its own unit, and spends a million on
+/// one rule: `cost` in cel-go's `runtimecost.go`, `PerCallLimit` in Kubernetes' `pkg/apis/cel/config.go`.
+#[test]
+fn regular_expressions_stay_far_below_what_a_rule_may_cost() {
+    let mut expressions = 0;
+    visit(schema(), "", &mut |path, at| {
+        let rules = at["x-kubernetes-validations"].as_array().into_iter().flatten();
+        for rule in rules.filter_map(|rule| rule["rule"].as_str()).filter(|rule| rule.contains(".matches(")) {
+            let operations = &schema()["properties"]["spec"]["properties"]["workload"]["properties"]["operations"];
+            assert!(rule.contains("self.workload.operations"), "{path}: {rule}");
+            let count = operations["maxItems"].as_u64().unwrap();
+            let whole = operations["items"]["properties"]["command"]["maxLength"].as_u64().unwrap();
+            let cut =
+                rule.split_once("substring(0, ").map(|(_, rest)| rest.split_once(')').unwrap().0.parse().unwrap());
+            let expression = rule.split_once("matches(r'").unwrap().1.rsplit_once("')").unwrap().0.len() as u64;
+            let matching = (cut.unwrap_or(whole) + 1).div_ceil(10) * expression.div_ceil(4);
+            // Trimming and cutting go through the text once each; the rest is a handful of steps.
+            let cost = count * (matching + 2 * whole.div_ceil(10) + 20);
+            assert!(cost < 200_000, "{path}: {cost} for {rule}");
+            expressions += 1;
+        }
+    });
+    assert_eq!(expressions, 3);
+}
+
+#[test]
+fn a_benchmark_that_nobody_has_seen_is_not_current() {
+    let default = &schema()["properties"]["status"]["default"];
+    assert_eq!(*default, json!({"observedGeneration": -1}));
+    // Written back unchanged, it is what the API server would have put there.
+    let status: super::super::RedisBenchmarkStatus = serde_json::from_value(default.clone()).unwrap();
+    assert_eq!((status.observed_generation, status.phase), (Some(-1), super::super::status::Phase::Pending));
+    assert!(schema()["properties"]["status"]["required"].is_null());
+}
+
+#[test]
+fn the_template_says_what_its_fields_are_and_how_long() {
+    let template = &schema()["properties"]["spec"]["properties"]["shards"]["properties"]["template"];
+    let mut plain = Vec::new();
+    visit(template, "template", &mut |path, schema| {
+        // Items and values are described with their lists and maps.
+        if !path.ends_with("[]") && schema["description"].as_str().is_none_or(str::is_empty) {
+            plain.push(path.to_owned());
+        }
+    });
+    assert_eq!(plain, Vec::<String>::new());
+    let at = |path: &str| {
+        path.split('.').fold(template, |at, step| if step == "[]" { &at["items"] } else { &at["properties"][step] })
+    };
+    assert_eq!(at("tolerations")["maxItems"], 16);
+    assert_eq!(at("topologySpreadConstraints")["maxItems"], 8);
+    assert_eq!(at("imagePullSecrets")["maxItems"], 8);
+    assert_eq!(at("annotations")["additionalProperties"]["maxLength"], 8192);
+    assert_eq!(at("labels")["additionalProperties"]["maxLength"], 63);
+    let nodes = at("affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
+    assert_eq!(nodes["maxItems"], 8);
+    let expressions = &nodes["items"]["properties"]["matchExpressions"];
+    assert_eq!(
+        (&expressions["maxItems"], &expressions["items"]["properties"]["values"]["maxItems"]),
+        (&json!(8), &json!(64))
+    );
+    let (first, whole) = ("The key.", "The key. Must be set, e.g. a zone.");
+    assert_eq!((first_sentence(whole), first_sentence("One, e.g. This. And that.")), (first, "One, e.g. This."));
+}

@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardTemplate {
-    /// Labels added to the pods; at most 32. Those of redisbench itself cannot be replaced.
+    /// Labels added to the pods; at most 32, with values of up to 63 characters. Those of redisbench itself cannot be replaced.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub labels: BTreeMap<String, String>,
-    /// Annotations added to the pods; at most 32. Those of redisbench itself cannot be replaced.
+    /// Annotations added to the pods; at most 32, with values of up to 8192 characters. Those of redisbench itself cannot be
+    /// replaced.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub annotations: BTreeMap<String, String>,
@@ -25,8 +26,10 @@ pub struct ShardTemplate {
     pub node_selector: BTreeMap<String, String>,
     /// Taints that the pods tolerate, as in a pod's spec; at most 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub tolerations: Vec<Toleration>,
-    /// Affinity of the pods, as in a pod's spec. Added to what `placement` asks for.
+    /// Affinity of the pods, as in a pod's spec: at most 8 terms and 8 expressions of a kind, each with up to 64 values. Added
+    /// to what `placement` asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
     /// Spread of the pods, as in a pod's spec; at most 8. Replaces what `placement: Spread` would set.
