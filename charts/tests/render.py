@@ -27,8 +27,12 @@ def helm(command, *arguments):
     return subprocess.run(["helm", command, *arguments], capture_output=True, text=True)
 
 
-def template(*settings):
-    arguments = [value for setting in settings for value in ("--set", setting)]
+# The chart has no images of its own to name.
+IMAGES = ("operator.image.repository=registry.example/operator", "loadgen.image.repository=registry.example/loadgen")
+
+
+def template(*settings, images=IMAGES):
+    arguments = [value for setting in (*images, *settings) for value in ("--set", setting)]
     return helm("template", RELEASE, CHART, "--namespace", NAMESPACE, "--kube-version", "1.36", *arguments)
 
 
@@ -96,6 +100,19 @@ class Pods(unittest.TestCase):
         self.assertEqual((container["image"], container["imagePullPolicy"]), ("r/o:t1", "Never"))
         self.assertIn("--loadgen-image=r/l:t2", container["args"])
         self.assertIn("--loadgen-image-pull-policy=Always", container["args"])
+
+    def test_images_have_no_default(self):
+        for image in IMAGES:
+            answer = template(images=[other for other in IMAGES if other != image])
+            value = image.partition("=")[0]
+            self.assertNotEqual(answer.returncode, 0, value)
+            self.assertIn(f"{value} is not set", answer.stderr)
+            self.assertIn("Dockerfile", answer.stderr)
+
+    def test_the_operator_listens_on_every_interface(self):
+        container = pick(render(), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+        self.assertFalse([argument for argument in container["args"] if "-address=" in argument])
+        self.assertEqual([port["containerPort"] for port in container["ports"]], [8080])
 
     def test_selectors_find_the_pods(self):
         objects = render()

@@ -23,13 +23,13 @@ pub const OPERATOR: &str = "app.kubernetes.io/name=redisbench-operator";
 pub struct Cluster {
     kubeconfig: PathBuf,
     programs: Option<PathBuf>,
-    images: Option<Images>,
+    images: Images,
     redis_image: String,
     haproxy_image: String,
     runtime: Runtime,
 }
 
-/// Where the images of the operator and the load generator come from, if not from where the chart says.
+/// Where the images of the operator and the load generator come from.
 #[derive(Debug)]
 struct Images {
     registry: String,
@@ -55,10 +55,13 @@ impl Cluster {
         let redis_image = env::var("E2E_REDIS_IMAGE").unwrap_or_else(|_| "redis:7.0.15".to_owned());
         let haproxy_image = env::var("E2E_HAPROXY_IMAGE").unwrap_or_else(|_| "haproxy:2.6".to_owned());
         if let Some(kubeconfig) = env::var_os("E2E_KUBECONFIG").filter(|path| !path.is_empty()) {
-            let images = env::var("E2E_IMAGE_TAG").ok().map(|tag| Images {
-                registry: env::var("E2E_IMAGE_REGISTRY").unwrap_or_else(|_| "docker.io/redisbench".to_owned()),
-                tag,
-            });
+            let (Ok(registry), Ok(tag)) = (env::var("E2E_IMAGE_REGISTRY"), env::var("E2E_IMAGE_TAG")) else {
+                bail!(
+                    "E2E_KUBECONFIG names a cluster, but not where it finds the images: set E2E_IMAGE_REGISTRY, such as \
+                     registry.example/redisbench, and E2E_IMAGE_TAG"
+                );
+            };
+            let images = Images { registry, tag };
             return Ok(Self {
                 kubeconfig: kubeconfig.into(),
                 programs: None,
@@ -77,7 +80,7 @@ impl Cluster {
                 kubeconfig.display()
             );
         }
-        let images = Some(Images { registry: "docker.io/redisbench".to_owned(), tag: "e2e".to_owned() });
+        let images = Images { registry: "docker.io/redisbench".to_owned(), tag: "e2e".to_owned() };
         Ok(Self { kubeconfig, programs: Some(cache.join("bin")), images, redis_image, haproxy_image, runtime })
     }
 
@@ -142,11 +145,10 @@ impl Cluster {
         let chart = repository().join("charts/redisbench-operator");
         let mut arguments: Vec<String> =
             ["upgrade", "--install", RELEASE, &chart.to_string_lossy(), "-n", SYSTEM].map(str::to_owned).to_vec();
-        if let Some(Images { registry, tag }) = &self.images {
-            for part in ["operator", "loadgen"] {
-                arguments.push("--set-string".to_owned());
-                arguments.push(format!("{part}.image.repository={registry}/{part},{part}.image.tag={tag}"));
-            }
+        let Images { registry, tag } = &self.images;
+        for part in ["operator", "loadgen"] {
+            arguments.push("--set-string".to_owned());
+            arguments.push(format!("{part}.image.repository={registry}/{part},{part}.image.tag={tag}"));
         }
         for value in values {
             arguments.extend(["--set".to_owned(), (*value).to_owned()]);

@@ -19,6 +19,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{- define "redisbench.image" -}}
+{{- if not .image.repository -}}
+{{- fail (printf "%s.image.repository is not set, and there is no public image: build both images with the Dockerfile, push them to a registry that the cluster pulls from, and set operator.image.repository and loadgen.image.repository, such as --set %s.image.repository=registry.example/redisbench/%s" .part .part .part) -}}
+{{- end -}}
 {{ .image.repository }}:{{ .image.tag | default .version }}
 {{- end -}}
 
