@@ -32,6 +32,7 @@ fn links_lead_somewhere() {
         "docs/security.md",
         "docs/statistics.md",
         "docs/testing.md",
+        "operator/README.md",
     ] {
         let text = read(document);
         let folder = root().join(document).parent().unwrap().to_owned();
@@ -84,13 +85,41 @@ fn fields_for_the_options_of_other_tools_exist() {
         assert!(!found.is_null(), "docs/coming-from.md names {field}, which the CRD does not have");
     }
     let tables: Vec<_> = tables(&text).collect();
-    assert_eq!(tables.len(), 5, "one table for each tool");
+    assert_eq!(tables.len(), 8, "one table for each tool");
     for (tool, rows) in tables {
         assert!(rows.len() > 10, "{tool}: {} rows", rows.len());
         for row in rows {
             let [option, here, how] = row[..] else { panic!("{tool}: {row:?}") };
             let reasoned = ["no", "later"].contains(&here) && !how.is_empty();
             assert!(reasoned || here.starts_with("`spec.") || here.starts_with("`status."), "{tool}: {option}: {here}");
+        }
+    }
+}
+
+/// The options of tools that no package here installs, as their own help lists them: valkey-benchmark 9.1, and what
+/// `memtier_benchmark` got after 2.2 for reading from replicas.
+const OPTIONS_OF_OTHERS: [(&str, &str); 2] = [
+    (
+        "valkey-benchmark",
+        "-h -p -s -a --user -u -c -n --duration --warmup -d --dbnum -3 --threads --cluster --rfr --enable-tracking -k -r \
+         --sequential -P -q --precision --csv -l -t -I -x --rps --seed --num-functions --num-keys-in-fcall --dataset --maxdocs \
+         --tls --sni --cacert --cacertdir --insecure --cert --key --tls-ciphers --tls-ciphersuites --rdma --mptcp --fuzz \
+         --fuzz-mode --fuzz-loglevel --help --version",
+    ),
+    (
+        "memtier_benchmark",
+        "--read-preference --read-server --command-is-read --replica-clients --replicas-per-shard --read-preference-fallback",
+    ),
+];
+
+#[test]
+fn every_option_of_other_tools_has_its_row() {
+    let text = read("docs/coming-from.md");
+    for (tool, options) in OPTIONS_OF_OTHERS {
+        let (_, rows) = tables(&text).find(|(name, _)| *name == tool).unwrap();
+        let known: Vec<_> = rows.iter().flat_map(|row| in_backticks(row[0])).collect();
+        for option in options.split_whitespace() {
+            assert!(known.contains(&option), "docs/coming-from.md has no row for {tool} {option}");
         }
     }
 }
@@ -109,4 +138,151 @@ fn every_option_of_redis_benchmark_has_its_row() {
         seen += 1;
     }
     assert!(seen > 25, "only {seen} options in: {help}");
+}
+
+/// What the Dockerfile copies, builds and starts is what there is, as nothing here builds it.
+#[test]
+fn the_dockerfile_builds_what_there_is() {
+    let dockerfile = read("Dockerfile");
+    let lines: Vec<Vec<&str>> = dockerfile
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|words| !words.is_empty())
+        .collect();
+    let of = |instruction: &'static str| lines.iter().filter(move |words| words[0] == instruction);
+
+    let copied: Vec<&str> = of("COPY")
+        .filter(|words| words[1] != "--from=build")
+        .flat_map(|words| &words[1..words.len() - 1])
+        .copied()
+        .collect();
+    for source in &copied {
+        assert!(root().join(source).exists(), "the Dockerfile copies {source}, which does not exist");
+    }
+    // Cargo reads the manifests of all members, whichever it builds.
+    let workspace = read("Cargo.toml");
+    let members = workspace.lines().find_map(|line| line.strip_prefix("members = [")).unwrap();
+    let members: Vec<&str> = members.split('"').skip(1).step_by(2).collect();
+    assert!(members.len() > 5, "{members:?}");
+    for needed in members.iter().chain(&["Cargo.toml", "Cargo.lock"]) {
+        assert!(copied.contains(needed), "the Dockerfile does not copy {needed}");
+    }
+
+    let toolchain = read("rust-toolchain.toml");
+    let channel = toolchain.lines().find_map(|line| line.strip_prefix("channel = ")).unwrap().trim_matches('"');
+    assert!(dockerfile.contains(&format!("\nFROM rust:{channel}-")), "not the compiler {channel}");
+    assert!(dockerfile.contains(&format!("\nENV RUSTUP_TOOLCHAIN={channel}\n")), "not the compiler {channel}");
+
+    let build = of("RUN").find(|words| words[1..3] == ["cargo", "build"]).unwrap();
+    let packages: Vec<&str> = build.windows(2).filter(|pair| pair[0] == "-p").map(|pair| pair[1]).collect();
+    for package in &packages {
+        let member = members
+            .iter()
+            .find(|member| read(&format!("{member}/Cargo.toml")).contains(&format!("name = \"{package}\"")));
+        let member = member.unwrap_or_else(|| panic!("the Dockerfile builds {package}, which is no member"));
+        // Without a [[bin]], the program is called as its package.
+        assert!(root().join(member).join("src/main.rs").exists(), "{package} has no program");
+        assert!(!read(&format!("{member}/Cargo.toml")).contains("[[bin]]"), "{package} has programs of other names");
+    }
+
+    // One image for each part of the chart, called as it is, whose only program is what it starts.
+    let chart: serde_yaml::Value = serde_yaml::from_str(&read("charts/redisbench-operator/values.yaml")).unwrap();
+    let stages: Vec<&str> = of("FROM").map(|words| *words.last().unwrap()).filter(|stage| *stage != "build").collect();
+    assert_eq!(stages, ["operator", "loadgen"]);
+    let text = read("README.md");
+    for stage in stages {
+        assert!(!chart[stage]["image"].is_null(), "the chart has no image {stage}");
+        assert!(text.contains(&format!("docker build --target {stage} ")), "README.md does not build {stage}");
+        let begin = dockerfile.find(&format!(" AS {stage}\n")).unwrap();
+        let stage_text = dockerfile[begin..].split("\nFROM ").next().unwrap();
+        let program = format!("redisbench-{stage}");
+        assert!(packages.contains(&program.as_str()), "{program} is not built");
+        let place = format!("/usr/local/bin/{program}");
+        for line in [
+            format!("COPY --from=build /source/target/release/{program} {place}"),
+            format!("ENTRYPOINT [\"{place}\"]"),
+            "USER 65532:65532".to_owned(),
+        ] {
+            assert!(stage_text.lines().any(|own| own == line), "the stage {stage} has no line {line}");
+        }
+    }
+    assert!(read("charts/redisbench-operator/templates/deployment.yaml").contains("runAsUser: 65532\n"));
+}
+
+/// A redis-server that runs Lua, and ends with the test.
+struct Lua {
+    process: std::process::Child,
+    folder: tempfile::TempDir,
+}
+
+impl Lua {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let mut server = Command::new("redis-server");
+        server.args(["--port", "0", "--save", "", "--unixsocket"]).arg(&socket).stdout(std::process::Stdio::null());
+        let mut lua = Self { process: server.spawn().unwrap(), folder };
+        while lua.eval("return 'here'", "") != "here" {
+            assert_eq!(lua.process.try_wait().unwrap(), None, "redis-server has ended");
+        }
+        lua
+    }
+
+    fn eval(&self, script: &str, argument: &str) -> String {
+        let socket = self.folder.path().join("socket");
+        let output =
+            Command::new("redis-cli").arg("-s").arg(socket).args(["EVAL", script, "0", argument]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+}
+
+impl Drop for Lua {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn argo_cd_is_told_how_a_benchmark_is() {
+    let script = read("docs/argocd-health.lua");
+    let script = format!(
+        "local function health(obj)\n{script}\nend\nlocal found = health(cjson.decode(ARGV[1]))\n\
+         return found.status .. ': ' .. found.message"
+    );
+    let lua = Lua::start();
+    let health = |generation: i64, phase: &str, conditions: &[(&str, &str)]| {
+        let conditions: Vec<_> = conditions
+            .iter()
+            .map(|(kind, status)| serde_json::json!({"type": kind, "status": status, "message": format!("{kind} {status}")}))
+            .collect();
+        let status = serde_json::json!({"observedGeneration": generation, "phase": phase, "conditions": conditions});
+        let object = serde_json::json!({"metadata": {"generation": 2}, "spec": {}, "status": status});
+        lua.eval(&script, &object.to_string())
+    };
+    // As the API server makes it, and as an older definition leaves it.
+    let unseen = "Progressing: The operator has not looked at this generation yet";
+    assert_eq!(health(-1, "Pending", &[]), unseen);
+    assert_eq!(health(1, "Succeeded", &[("Finished", "True")]), unseen);
+    assert_eq!(lua.eval(&script, r#"{"metadata": {"generation": 1}, "spec": {}}"#), unseen);
+    assert_eq!(health(2, "Pending", &[("Accepted", "False")]), "Degraded: Accepted False");
+    assert_eq!(health(2, "Preparing", &[("Accepted", "True"), ("Stalled", "True")]), "Degraded: Stalled True");
+    assert_eq!(
+        health(2, "Running", &[("Accepted", "True"), ("Finished", "False"), ("Stalled", "False")]),
+        "Progressing: The benchmark is Running"
+    );
+    assert_eq!(health(2, "Suspended", &[("Accepted", "True")]), "Suspended: Held back by spec.suspend");
+    let finished = |others: &[(&'static str, &'static str)]| {
+        let all = [&[("Accepted", "True"), ("Finished", "True")], others].concat();
+        health(2, "Succeeded", &all)
+    };
+    let good = ("Complete", "True");
+    assert_eq!(finished(&[good, ("Failed", "False"), ("Valid", "True")]), "Healthy: Finished True");
+    assert_eq!(finished(&[("Complete", "False"), ("Failed", "True")]), "Degraded: Failed True");
+    assert_eq!(finished(&[("Complete", "False"), ("Failed", "False")]), "Degraded: Complete False");
+    for kind in ["ThresholdsMet", "Verified", "Valid"] {
+        assert_eq!(finished(&[good, (kind, "False")]), format!("Degraded: {kind} False"));
+        assert_eq!(finished(&[good, (kind, "Unknown")]), "Healthy: Finished True");
+    }
 }
