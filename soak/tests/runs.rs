@@ -6,32 +6,43 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Runs of the first seed, one after another.
-fn soak(runs: &[u64]) {
+/// Runs of the first seed, one after another, each with a kind of fault that it must have drawn: the numbers are of no use
+/// once they draw something else. At least one of the faults must have found something to hit, which one of them may
+/// miss on a machine that is much faster or slower than others.
+fn soak(runs: &[(u64, &str)]) {
     let program = Path::new(env!("CARGO_BIN_EXE_redisbench-soak"));
     for needed in ["kubectl-redisbench", "redisbench-loadgen"] {
         let beside = program.with_file_name(needed);
         assert!(beside.is_file(), "{} is not built; run `make test-unit`, which builds it first", beside.display());
     }
-    for run in runs {
+    let mut hits = Vec::new();
+    for (run, fault) in runs {
         let output = Command::new(program).args(["--runs", "1", "--run", &run.to_string()]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        let line = said.lines().find(|line| line.starts_with(&format!("{run}: "))).unwrap_or_default();
+        let strikes = line.split_once(" -> ").map_or(line, |(strikes, _)| strikes);
+        let named: Vec<_> = strikes.split("; ").filter(|strike| strike.contains(fault)).collect();
+        // Without a network of its own, the soak draws no faults of the network.
+        let left_out = fault.starts_with("Cut") && said.contains("without faults of the network");
+        assert!(!named.is_empty() || left_out, "run {run} has no {fault}: {said}");
+        hits.extend(named.into_iter().map(|strike| !strike.contains("(nothing there)")));
     }
+    assert!(hits.contains(&true), "nothing was hit in {runs:?}");
 }
 
 #[test]
 fn shards_are_killed() {
     // Before the start while a node of the cluster stands still, with Restart; and while it measures, with Abort.
-    soak(&[71, 56]);
+    soak(&[(71, "KillShard"), (56, "KillShard")]);
 }
 
 #[test]
 fn the_program_is_interrupted_or_killed() {
-    soak(&[52, 26]);
+    soak(&[(52, "InterruptConductor"), (26, "KillConductor")]);
 }
 
 #[test]
 fn the_server_refuses_or_is_cut_off() {
-    soak(&[28, 24]);
+    soak(&[(28, "RefuseClients"), (24, "CutServer")]);
 }
