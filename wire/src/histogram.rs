@@ -263,12 +263,14 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300), cookie: bool) {
+        fn garbage_is_refused_or_a_histogram_like_any_other(bytes in prop::collection::vec(any::<u8>(), 0..300), cookie: bool) {
             let mut bytes = bytes;
             if cookie {
                 bytes.splice(0..0, COOKIE_V2_DEFLATE.to_be_bytes());
             }
-            let _ = EncodedHistogram(BASE64.encode(bytes)).decode(Kind::Request);
+            if let Ok(histogram) = EncodedHistogram(BASE64.encode(bytes)).decode(Kind::Request) {
+                prop_assert_eq!(EncodedHistogram::encode(&histogram).unwrap().decode(Kind::Request).unwrap(), histogram);
+            }
         }
     }
 }

@@ -197,8 +197,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_panics(command in r#"[\PC"'\\_ keydatinger:019-]{0,40}"#) {
-            let _ = parse(&command);
+        fn a_text_is_a_command_with_a_plain_name_or_refused_in_one_line(
+            command in r#"[\PC"'\\_ keydatinger:019-]{0,40}"#,
+        ) {
+            match parse(&command) {
+                Ok(arguments) => {
+                    prop_assert!(matches!(&arguments[0][..], [Part::Literal(name)] if !name.is_empty()), "{arguments:?}");
+                    // Spaces and quotes apart, arguments hold no more than the text does.
+                    prop_assert!(arguments.len() <= command.chars().count());
+                    prop_assert_eq!(parse(&format!("  {command} ")), Ok(arguments));
+                }
+                Err(error) => {
+                    let said = error.to_string();
+                    prop_assert!(!said.is_empty() && !said.contains('\n'), "{said:?}");
+                }
+            }
         }
 
         #[test]

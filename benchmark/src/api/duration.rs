@@ -182,8 +182,15 @@ mod tests {
         }
 
         #[test]
-        fn never_panics(text in r"[0-9.nuµmsh]{0,24}") {
-            let _ = GoDuration::new(text).parse();
+        fn what_is_read_is_what_stands_there(text in r"[0-9.nuµmsh]{0,24}") {
+            if let Ok(duration) = GoDuration::new(text.clone()).parse() {
+                prop_assert_eq!(GoDuration::from(duration).parse(), Ok(duration));
+                // A part that is added adds what it says.
+                match GoDuration::new(format!("{text}1ms")).parse() {
+                    Ok(longer) => prop_assert_eq!(longer, duration + Duration::from_millis(1)),
+                    Err(error) => prop_assert_eq!(error, DurationError::TooLong),
+                }
+            }
         }
     }
 }

@@ -53,10 +53,9 @@ pub struct Expected<'a> {
 }
 
 impl Default for Expected<'_> {
-    /// Succeeded with all shards, each event once, and a server that agrees. Two busy processors may miss the rate for
-    /// a second, so the verdict may be Degraded.
+    /// Succeeded with all shards, each event once, a server that agrees, and a Valid verdict.
     fn default() -> Self {
-        Self { phase: "Succeeded", verdicts: &["Valid", "Degraded"], lost: 0, repeat: &[], server: Server::Agrees }
+        Self { phase: "Succeeded", verdicts: &["Valid"], lost: 0, repeat: &[], server: Server::Agrees }
     }
 }
 
@@ -259,14 +258,14 @@ fn check_errors(object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Nothing is wrong but that shards lacked processor time: the machine under the cluster has other work too, which is no
-/// fault of this test's making.
+/// Nothing is wrong but that shards lacked processor time, and so perhaps missed the rate: the machine under the cluster has
+/// other work too, which is no fault of this test's making.
 fn only_for_the_machine(status: &Value) -> bool {
     let reasons = list(status, "/verdict/reasons");
-    !reasons.is_empty()
-        && reasons
-            .iter()
-            .all(|reason| matches!(reason["reason"].as_str(), Some("GeneratorCPU" | "SendLate" | "ReceiveLate")))
+    let lacks_time =
+        |reason: &Value| matches!(reason["reason"].as_str(), Some("GeneratorCPU" | "SendLate" | "ReceiveLate"));
+    reasons.iter().any(lacks_time)
+        && reasons.iter().all(|reason| lacks_time(reason) || reason["reason"] == "RateMissed")
 }
 
 /// The phase, the conditions, the verdict and the lost shards tell the same.
