@@ -37,8 +37,8 @@ pub struct LocalArguments {
     /// The manifest; - is standard input
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
-    /// Start a throwaway redis-server (or a cluster of three primaries and three replicas, if the target is a
-    /// Cluster) and use it in place of the manifest's target
+    /// Start throwaway servers in place of the manifest's targets: a redis-server, a cluster of three primaries, or a server
+    /// with sentinels, with the replicas, databases, users and TLS that the manifest needs
     #[arg(long)]
     pub with_redis: bool,
     /// Run the load against a server that does no work, for 10 s at most, and say how much this machine's load

@@ -4,7 +4,7 @@
 mod baseline;
 mod order;
 mod repeats;
-mod secrets;
+pub mod secrets;
 mod shards;
 
 use std::path::Path;
@@ -24,13 +24,12 @@ use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::evidence::Evidence;
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::{Finished, Subject};
-use redisbench_wire::plan::Topology;
 use tokio::sync::watch;
 
 use crate::arguments::LocalArguments;
 use crate::interrupt::Interrupts;
 use crate::progress::Display;
-use crate::throwaway::{Shape, Throwaway, ThrowawayError};
+use crate::throwaway::{Authority, Throwaway, ThrowawayError, Wanted};
 use crate::{BAD, USAGE, exit_code, render, validate};
 use order::Order;
 use repeats::Repeats;
@@ -62,6 +61,9 @@ pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
     for skipped in &order.skipped {
         display.note(&format!("{skipped} is not needed without a cluster: skipped"));
     }
+    for note in &order.notes {
+        display.note(note);
+    }
     let work = async {
         if arguments.baseline {
             return Box::pin(baseline::perform(arguments, &order, &interrupts, &mut display)).await;
@@ -88,16 +90,16 @@ async fn perform(
     display: &mut Display,
 ) -> anyhow::Result<RedisBenchmark> {
     let program = shards::find_load_generator(arguments.loadgen.as_deref())?;
-    let throwaway = if arguments.with_redis {
+    let throwaways = if arguments.with_redis {
         tokio::select! {
-            throwaway = start_throwaway(&mut order, display) => Some(throwaway?),
+            throwaways = start_throwaways(&mut order, display) => throwaways?,
             () = interrupts.first() => anyhow::bail!("interrupted before the benchmark began"),
         }
     } else {
-        None
+        Throwaways::default()
     };
     let measured = Box::pin(measure(&program, order, interrupts, display)).await;
-    if let Some(throwaway) = throwaway {
+    for throwaway in throwaways.servers {
         throwaway.stop().await;
     }
     let (benchmark, outcome) = measured?;
@@ -108,20 +110,35 @@ async fn perform(
     Ok(benchmark)
 }
 
-/// Starts a server of the target's kind, and makes the target mean it.
-async fn start_throwaway(order: &mut Order, display: &Display) -> Result<Throwaway, ThrowawayError> {
-    let shape = match order.validated.target.topology {
-        Topology::Standalone | Topology::Sentinel => Shape::Standalone,
-        Topology::Cluster => Shape::Cluster,
-    };
-    let throwaway = Throwaway::start(shape, order.credentials.as_ref()).await?;
-    let endpoints = throwaway.endpoints();
-    let target = &order.validated.target;
-    let (meant, written) = (endpoints.join(", "), target.endpoints.join(", "));
-    let clear = if target.tls.is_some() { ", without TLS" } else { "" };
-    display.note(&format!("target {}: a throwaway {shape} at {meant}{clear}, in place of {written}", target.name));
-    order.redirect(endpoints);
-    Ok(throwaway)
+/// What runs in place of the targets. All of it ends with this value.
+#[derive(Default)]
+struct Throwaways {
+    servers: Vec<Throwaway>,
+    // Dropped after the servers that read its files.
+    _authority: Option<Authority>,
+}
+
+/// Starts what each target needs, and makes the targets mean it.
+async fn start_throwaways(order: &mut Order, display: &Display) -> Result<Throwaways, ThrowawayError> {
+    let authority = order.tls().next().is_some().then(|| Authority::new(order.tls())).transpose()?;
+    let mut servers = Vec::new();
+    let mut endpoints = Vec::new();
+    for spec in order.by_target() {
+        let (credentials, own) = (order.credentials.as_ref(), order.sentinel_credentials.as_ref());
+        let wanted = Wanted::of(spec, credentials, own, authority.as_ref())?;
+        let throwaway = Throwaway::start(&wanted).await?;
+        let target = &spec.target;
+        let (meant, written) = (throwaway.endpoints(), target.endpoints.join(", "));
+        let place = meant.join(", ");
+        display.note(&format!("target {}: a throwaway {wanted} at {place}, in place of {written}", target.name));
+        endpoints.push((target.name.clone(), meant));
+        servers.push(throwaway);
+    }
+    if servers.len() > 1 {
+        display.note("proxies are not started: the targets are servers of one kind, and differ only by chance");
+    }
+    order.replace(&endpoints, authority.as_ref());
+    Ok(Throwaways { servers, _authority: authority })
 }
 
 async fn measure(

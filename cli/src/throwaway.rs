@@ -1,21 +1,25 @@
-//! A redis-server, or a cluster of them, that lives as long as one local benchmark.
+//! Servers that live as long as one local benchmark, in place of the manifest's targets.
 
+mod authority;
 mod configuration;
 mod node;
+mod wanted;
 
-use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::credentials::Credentials;
-use configuration::{Place, SERVING_TIMEOUT};
-use node::Node;
+pub use self::authority::Authority;
+use self::configuration::{Place, Role, SERVING_TIMEOUT};
+use self::node::Node;
+pub use self::wanted::{Shape, Wanted};
 
-/// Primaries of a throwaway cluster, and as many replicas.
+/// Primaries of a throwaway cluster.
 const PRIMARIES: usize = 3;
+/// Of a primary, so that two agree on a failover.
+const SENTINELS: usize = 3;
 const SLOTS: usize = 16384;
 /// How long servers may take to answer, and to agree on their cluster.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -23,24 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(20);
 /// Another process may take a free port before the server does.
 const PORT_ATTEMPTS: usize = 5;
-
-/// What kind of target the servers shall be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// One server.
-    Standalone,
-    /// Three primaries with a replica each.
-    Cluster,
-}
-
-impl fmt::Display for Shape {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Standalone => "redis-server",
-            Self::Cluster => "Redis Cluster of three primaries and three replicas",
-        })
-    }
-}
 
 /// Why there is no throwaway server.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +39,9 @@ pub enum ThrowawayError {
     /// No directory for its files.
     #[error("failed to create a directory for redis-server")]
     Directory(#[source] io::Error),
+    /// No certificate for TLS.
+    #[error("failed to make a certificate for redis-server")]
+    Certificate(#[source] rcgen::Error),
     /// No port to listen on.
     #[error("failed to find a free port on 127.0.0.1")]
     Port(#[source] io::Error),
@@ -85,57 +74,92 @@ pub enum ThrowawayError {
     /// Its access list cannot hold this name.
     #[error("the user name {0:?} cannot be used with --with-redis: it is empty or holds white space")]
     UserName(String),
+    /// Too many processes for one machine.
+    #[error(
+        "spec.workload.wait.replicas: {0}: --with-redis starts at most {most} replicas of a primary: ask for fewer, or name \
+         servers of your own",
+        most = Wanted::REPLICAS
+    )]
+    Replicas(u32),
     /// The task that spoke to the server died.
     #[error("failed to speak to redis-server")]
     Task(#[source] tokio::task::JoinError),
 }
 
-/// Running servers; they end with this value.
+/// The running servers of one target; they end with this value.
 #[derive(Debug)]
 pub struct Throwaway {
+    shape: Shape,
+    /// Primaries first, then their replicas in turn.
     nodes: Vec<Node>,
+    sentinels: Vec<Node>,
     // Dropped after the servers that write into it.
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Throwaway {
-    /// Starts servers that ask for `credentials`, and waits until they serve.
+    /// Starts what is `wanted`, and waits until it serves.
     ///
     /// # Errors
     /// When redis-server is missing, ends by itself, or does not come to serve in time.
-    pub async fn start(shape: Shape, credentials: Option<&Credentials>) -> Result<Self, ThrowawayError> {
+    pub async fn start(wanted: &Wanted<'_>) -> Result<Self, ThrowawayError> {
         let directory =
             tempfile::Builder::new().prefix("redisbench-redis-").tempdir().map_err(ThrowawayError::Directory)?;
-        let count = match shape {
-            Shape::Standalone => 1,
-            Shape::Cluster => 2 * PRIMARIES,
-        };
-        let mut nodes = Vec::with_capacity(count);
-        for index in 0..count {
+        let primaries = if wanted.shape == Shape::Cluster { PRIMARIES } else { 1 };
+        let mut nodes: Vec<Node> = Vec::new();
+        for index in 0..primaries * (1 + wanted.replicas) {
+            let follows = (wanted.shape != Shape::Cluster && index > 0).then(|| nodes[0].serving_port());
             let place = directory.path().join(format!("node-{index}"));
-            std::fs::create_dir(&place).map_err(ThrowawayError::Directory)?;
-            nodes.push(start_node(place, shape, credentials).await?);
+            nodes.push(start_node(&place, Role::Server { follows }, wanted).await?);
         }
-        let mut throwaway = Self { nodes, _directory: directory };
-        if shape == Shape::Cluster {
-            throwaway.form_cluster().await?;
+        let mut throwaway = Self { shape: wanted.shape, nodes, sentinels: Vec::new(), directory };
+        if wanted.shape == Shape::Cluster {
+            throwaway.form_cluster(wanted.replicas).await?;
+        }
+        for replica in &throwaway.nodes[primaries..] {
+            let linked = |info: &str| info.contains("master_link_status:up");
+            replica.wait_for("replicas follow their primaries", "INFO", linked).await?;
+        }
+        if wanted.shape == Shape::Sentinel {
+            throwaway.watch(wanted).await?;
         }
         Ok(throwaway)
     }
 
-    /// `host:port` of the server, or of the cluster's primaries.
+    /// `host:port` of the server, of the cluster's primaries, or of the sentinels.
     pub fn endpoints(&self) -> Vec<String> {
-        self.nodes.iter().take(PRIMARIES).map(Node::address).collect()
+        let nodes = match self.shape {
+            Shape::Standalone => &self.nodes[..1],
+            Shape::Cluster => &self.nodes[..PRIMARIES],
+            Shape::Sentinel => &self.sentinels[..],
+        };
+        nodes.iter().map(Node::endpoint).collect()
     }
 
     /// Ends the servers.
     pub async fn stop(self) {
-        for mut node in self.nodes {
+        // Those first that would take the end of others for a failure.
+        for mut node in self.sentinels.into_iter().chain(self.nodes.into_iter().rev()) {
             node.stop().await;
         }
     }
 
-    async fn form_cluster(&mut self) -> Result<(), ThrowawayError> {
+    /// Starts the sentinels, and waits until they know each other and the replicas.
+    async fn watch(&mut self, wanted: &Wanted<'_>) -> Result<(), ThrowawayError> {
+        let primary = self.nodes[0].serving_port();
+        for index in 0..SENTINELS {
+            let place = self.directory.path().join(format!("sentinel-{index}"));
+            self.sentinels.push(start_node(&place, Role::Sentinel { primary }, wanted).await?);
+        }
+        let known = format!("slaves={},sentinels={SENTINELS}", wanted.replicas);
+        for sentinel in &self.sentinels {
+            let all = |info: &str| info.contains(&known);
+            sentinel.wait_for("sentinels know each other and the replicas", "INFO sentinel", all).await?;
+        }
+        Ok(())
+    }
+
+    async fn form_cluster(&mut self, replicas: usize) -> Result<(), ThrowawayError> {
         for (index, node) in self.nodes.iter().enumerate() {
             node.query("CLUSTER SET-CONFIG-EPOCH", &[&(index + 1).to_string()]).await?;
         }
@@ -145,28 +169,24 @@ impl Throwaway {
         }
         let (first, others) = self.nodes.split_at(1);
         for other in others {
-            let [port, bus_port] = other.ports().map(|port| port.to_string());
+            let [port, bus_port] = [other.serving_port(), other.bus_port()].map(|port| port.to_string());
             first[0].query("CLUSTER MEET", &["127.0.0.1", &port, &bus_port]).await?;
         }
         let known = format!("cluster_known_nodes:{}", self.nodes.len());
         for node in &self.nodes {
             node.wait_for("all nodes know each other", "CLUSTER INFO", |info| info.contains(&known)).await?;
         }
-        for (replica, primary) in self.nodes[PRIMARIES..].iter().zip(&self.nodes) {
+        for (replica, primary) in self.nodes[PRIMARIES..].iter().zip(self.nodes[..PRIMARIES].iter().cycle()) {
             let id = primary.query("CLUSTER MYID", &[]).await?;
             replica.query("CLUSTER REPLICATE", &[&id]).await?;
         }
         for node in &self.nodes {
             node.wait_for("the cluster's state is ok", "CLUSTER INFO", |info| info.contains("cluster_state:ok"))
                 .await?;
-            node.wait_for("every primary has its replica", "CLUSTER NODES", |nodes| {
-                nodes.lines().filter(|line| line.contains("slave")).count() == PRIMARIES
+            node.wait_for("every primary has its replicas", "CLUSTER NODES", |nodes| {
+                nodes.lines().filter(|line| line.contains("slave")).count() == PRIMARIES * replicas
             })
             .await?;
-        }
-        for replica in &self.nodes[PRIMARIES..] {
-            let linked = |info: &str| info.contains("master_link_status:up");
-            replica.wait_for("replicas follow their primaries", "INFO", linked).await?;
         }
         let patient = SERVING_TIMEOUT.as_millis().to_string();
         for node in &self.nodes {
@@ -176,15 +196,12 @@ impl Throwaway {
     }
 }
 
-async fn start_node(
-    directory: PathBuf,
-    shape: Shape,
-    credentials: Option<&Credentials>,
-) -> Result<Node, ThrowawayError> {
+async fn start_node(directory: &Path, role: Role, wanted: &Wanted<'_>) -> Result<Node, ThrowawayError> {
+    std::fs::create_dir(directory).map_err(ThrowawayError::Directory)?;
     let mut attempt = 1;
     loop {
-        let place = Place { directory: directory.clone(), ports: free_ports().map_err(ThrowawayError::Port)? };
-        match Node::start(place, shape, credentials).await {
+        let place = Place { directory: PathBuf::from(directory), ports: free_ports().map_err(ThrowawayError::Port)? };
+        match Node::start(place, role, wanted).await {
             Err(ThrowawayError::Ended { output, .. })
                 if attempt < PORT_ATTEMPTS && output.contains("Address already in use") =>
             {
@@ -195,27 +212,37 @@ async fn start_node(
     }
 }
 
-/// One port for clients, one for the cluster's bus.
-fn free_ports() -> io::Result<[u16; 2]> {
-    let listeners = [std::net::TcpListener::bind("127.0.0.1:0")?, std::net::TcpListener::bind("127.0.0.1:0")?];
-    Ok([listeners[0].local_addr()?.port(), listeners[1].local_addr()?.port()])
+/// A port for clients in the clear, one for the cluster's bus, and one for clients within TLS.
+fn free_ports() -> io::Result<[u16; 3]> {
+    let bind = || std::net::TcpListener::bind("127.0.0.1:0");
+    let listeners = [bind()?, bind()?, bind()?];
+    let port = |listener: &std::net::TcpListener| listener.local_addr().map(|address| address.port());
+    Ok([port(&listeners[0])?, port(&listeners[1])?, port(&listeners[2])?])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::credentials::Credentials;
 
     fn credentials() -> Credentials {
         Credentials { username: Some("bench".to_owned()), password: "pa\"ss w\\ord".to_owned() }
     }
 
+    fn wanted(shape: Shape, credentials: &Credentials) -> Wanted<'_> {
+        Wanted { credentials: Some(credentials), ..Wanted::plain(shape) }
+    }
+
     #[tokio::test]
-    async fn standalone_asks_for_the_credentials() {
+    async fn standalone_asks_for_the_credentials_and_has_its_replicas() {
         let credentials = credentials();
-        let throwaway = Throwaway::start(Shape::Standalone, Some(&credentials)).await.unwrap();
+        let throwaway =
+            Throwaway::start(&Wanted { replicas: 2, ..wanted(Shape::Standalone, &credentials) }).await.unwrap();
         let node = &throwaway.nodes[0];
         assert_eq!(node.query("PING", &[]).await.unwrap(), "PONG");
-        let anonymous = redis::Client::open(format!("redis://{}/", node.address())).unwrap();
+        assert!(node.query("INFO", &["replication"]).await.unwrap().contains("connected_slaves:2"));
+        assert_eq!(throwaway.endpoints(), [node.endpoint()]);
+        let anonymous = redis::Client::open(format!("redis://{}/", node.endpoint())).unwrap();
         let mut connection = anonymous.get_connection_with_timeout(Duration::from_secs(5)).unwrap();
         let refused = redis::cmd("PING").query::<String>(&mut connection).unwrap_err();
         assert_eq!(refused.code(), Some("NOAUTH"));
@@ -225,7 +252,8 @@ mod tests {
     #[tokio::test]
     async fn cluster_forms_with_credentials() {
         let credentials = Credentials { username: None, ..credentials() };
-        let throwaway = Throwaway::start(Shape::Cluster, Some(&credentials)).await.unwrap();
+        let throwaway =
+            Throwaway::start(&Wanted { replicas: 1, ..wanted(Shape::Cluster, &credentials) }).await.unwrap();
         assert_eq!(throwaway.endpoints().len(), PRIMARIES);
         let info = throwaway.nodes[5].query("CLUSTER INFO", &[]).await.unwrap();
         assert!(info.contains("cluster_slots_ok:16384"), "{info}");

@@ -10,13 +10,14 @@ use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchma
 use redisbench_benchmark::conductor::{self, ConductorLimits};
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::Subject;
-use redisbench_wire::plan::Topology;
+use redisbench_wire::plan::{Sentinels, Tls, Topology, Transport, Trust};
 
 use super::GENERATION;
-use super::secrets::{SERVERS, Secrets};
+use super::secrets::{SENTINELS, SERVERS, Secrets};
 use crate::arguments::LocalArguments;
 use crate::credentials::{Certificates, Credentials};
 use crate::manifest::{self, Problem};
+use crate::throwaway::Authority;
 
 /// A benchmark that can be run here.
 #[derive(Clone, Debug)]
@@ -33,6 +34,10 @@ pub struct Order {
     pub certificates: Certificates,
     /// What its sentinels ask for that is of their own: the files of a shard by their names.
     pub sentinels: Certificates,
+    /// The same of user name and password alone.
+    pub sentinel_credentials: Option<Credentials>,
+    /// What is done otherwise than the manifest says.
+    pub notes: Vec<String>,
     /// What else stands in the file, and is not for us.
     pub skipped: Vec<String>,
 }
@@ -53,7 +58,12 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
             return Err(vec![Problem::field(field, message)]);
         }
     }
-    if benchmark.spec.comparison.as_ref().is_some_and(|comparison| comparison.benchmark.is_some()) {
+    let mut notes = Vec::new();
+    let before = benchmark.spec.comparison.as_ref().and_then(|comparison| comparison.benchmark.clone());
+    if let (Some(before), true) = (&before, arguments.with_redis) {
+        benchmark.spec.comparison = None;
+        notes.push(format!("spec.comparison.benchmark: there is no cluster with {before} here: nothing is compared"));
+    } else if before.is_some() {
         let message = "names a benchmark on a cluster, and there is none here: run it there, or name both targets and \
                        comparison.baseline";
         return Err(vec![Problem::field("spec.comparison.benchmark", message.to_owned())]);
@@ -74,9 +84,18 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
     let wanted = &validated.secrets;
     let credentials = wanted.credentials.as_ref().map(|reference| secrets.credentials(SERVERS, reference)).transpose();
     let credentials = credentials.map_err(|problem| vec![problem])?;
-    let certificates = secrets.certificates(SERVERS, wanted).map_err(|problem| vec![problem])?;
-    let sentinels = secrets.of_sentinels(&validated.sentinel_secrets).map_err(|problem| vec![problem])?;
-    Ok(Order { benchmark, plan, validated, credentials, certificates, sentinels, skipped: manifest.skipped })
+    let own = &validated.sentinel_secrets;
+    let sentinel_credentials = own.credentials.as_ref().map(|reference| secrets.credentials(SENTINELS, reference));
+    let sentinel_credentials = sentinel_credentials.transpose().map_err(|problem| vec![problem])?;
+    // Throwaway servers have certificates of their own.
+    let (certificates, sentinels) = if arguments.with_redis {
+        (Certificates::default(), Certificates::default())
+    } else {
+        let servers = secrets.certificates(SERVERS, wanted).map_err(|problem| vec![problem])?;
+        (servers, secrets.of_sentinels(own).map_err(|problem| vec![problem])?)
+    };
+    let skipped = manifest.skipped;
+    Ok(Order { benchmark, plan, validated, credentials, certificates, sentinels, sentinel_credentials, notes, skipped })
 }
 
 impl Order {
@@ -97,7 +116,7 @@ impl Order {
         Ok(edited)
     }
 
-    /// Makes the target mean the servers at `endpoints`, which are of our own: they speak no TLS and have no sentinels.
+    /// Makes the target mean the null servers at `endpoints`: they speak no TLS and have no sentinels.
     pub fn redirect(&mut self, endpoints: Vec<String>) {
         self.plan.retarget(|target| {
             if target.topology == Topology::Sentinel {
@@ -118,6 +137,62 @@ impl Order {
             target.cluster = None;
             if target.sentinel.take().is_some() {
                 target.kind = TargetType::Standalone;
+            }
+        }
+    }
+
+    /// A trial against each target.
+    pub fn by_target(&self) -> Vec<&Validated> {
+        let mut found: Vec<&Validated> = Vec::new();
+        let trials = self.plan.trials().iter().map(|trial| &trial.spec);
+        for spec in trials.chain([&self.validated]) {
+            if !found.iter().any(|other| other.target.name == spec.target.name) {
+                found.push(spec);
+            }
+        }
+        found
+    }
+
+    /// How the targets and their sentinels are spoken to within TLS.
+    pub fn tls(&self) -> impl Iterator<Item = &Tls> {
+        self.by_target().into_iter().flat_map(|spec| {
+            let own = spec.target.sentinels.as_ref().and_then(|own| own_tls(&own.transport));
+            spec.target.tls.iter().chain(own)
+        })
+    }
+
+    /// Makes each target mean the throwaway servers at its `endpoints`, whose certificates are of `authority`.
+    pub fn replace(&mut self, endpoints: &[(String, Vec<String>)], authority: Option<&Authority>) {
+        let of = |name: &str| endpoints.iter().find(|(target, _)| target == name).map(|(_, endpoints)| endpoints);
+        // No public authority has signed them.
+        let trust = |tls: &mut Tls| {
+            if tls.trust == Trust::System {
+                tls.trust = Trust::Mounted;
+            }
+        };
+        self.plan.retarget(|target| {
+            if let Some(endpoints) = of(&target.name) {
+                target.endpoints.clone_from(endpoints);
+            }
+            target.address_map.clear();
+            target.tls.iter_mut().for_each(trust);
+            if let Some(Sentinels { transport: Transport::Tls(tls), .. }) = &mut target.sentinels {
+                trust(tls);
+            }
+        });
+        self.validated = self.plan.largest().clone();
+        let files = |tls: Option<&Tls>| Some((authority?, tls?)).map(|(authority, tls)| authority.files(tls));
+        let target = &self.validated.target;
+        let own = target.sentinels.as_ref().and_then(|own| own_tls(&own.transport));
+        self.certificates = Certificates { files: files(target.tls.as_ref()).unwrap_or_default() };
+        let own_credentials = self.sentinel_credentials.clone().into_iter().flat_map(Credentials::into_files);
+        self.sentinels = Certificates { files: files(own).into_iter().flatten().chain(own_credentials).collect() };
+        for target in &mut self.benchmark.spec.targets {
+            if let Some(endpoints) = of(&target.name) {
+                target.endpoints.clone_from(endpoints);
+            }
+            if let Some(cluster) = &mut target.cluster {
+                cluster.address_map.clear();
             }
         }
     }
@@ -164,5 +239,13 @@ impl Order {
         status.conductor_epoch = Some(super::EPOCH);
         subject.preparing(status, "shards are being started");
         benchmark
+    }
+}
+
+/// What sentinels have of TLS that is their own.
+fn own_tls(transport: &Transport) -> Option<&Tls> {
+    match transport {
+        Transport::Tls(tls) => Some(tls),
+        Transport::SameAsTarget | Transport::Plain => None,
     }
 }

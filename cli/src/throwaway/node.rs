@@ -1,15 +1,17 @@
-//! One throwaway server.
+//! One throwaway server, or sentinel.
 
 use std::path::Path;
 use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, RedisError};
 
-use super::configuration::{Place, configuration};
-use super::{LOOK, PATIENCE, Shape, ThrowawayError};
+use super::configuration::{Place, Role, configuration};
+use super::{LOOK, PATIENCE, ThrowawayError, Wanted};
 use crate::child::{Child, describe};
-use crate::credentials::Credentials;
+use crate::local::secrets::write_private;
 
+const PROGRAM: &str = "redis-server";
+const SENTINEL_FILE: &str = "sentinel.conf";
 /// A server on loopback answers at once, or something is wrong with it.
 const ANSWER: Duration = Duration::from_secs(5);
 /// It has nothing to save.
@@ -20,6 +22,9 @@ const STOP: Duration = Duration::from_secs(2);
 pub struct Node {
     process: Child,
     place: Place,
+    /// Whether clients are to speak TLS.
+    secured: bool,
+    /// In the clear, whatever its clients speak.
     connection: ConnectionInfo,
 }
 
@@ -28,11 +33,22 @@ impl Node {
     ///
     /// # Errors
     /// When it cannot be started, ends, or does not answer in time.
-    pub async fn start(place: Place, shape: Shape, credentials: Option<&Credentials>) -> Result<Self, ThrowawayError> {
-        let text = configuration(&place, shape, credentials)?;
-        let process = Child::start(Path::new("redis-server"), &["-".to_owned()], text.as_bytes())
-            .await
-            .map_err(ThrowawayError::Start)?;
+    pub async fn start(place: Place, role: Role, wanted: &Wanted<'_>) -> Result<Self, ThrowawayError> {
+        let text = configuration(&place, role, wanted)?;
+        let (secured, credentials) = match role {
+            Role::Server { .. } => (wanted.tls.is_some(), wanted.credentials),
+            Role::Sentinel { .. } => (wanted.sentinel_tls.is_some(), wanted.sentinel_credentials),
+        };
+        let process = match role {
+            Role::Server { .. } => Child::start(Path::new(PROGRAM), &["-".to_owned()], text.as_bytes()).await,
+            Role::Sentinel { .. } => {
+                let folder = place.directory.join(place.ports[0].to_string());
+                write_private(&folder, &[(SENTINEL_FILE, &text)]).map_err(ThrowawayError::Directory)?;
+                let file = folder.join(SENTINEL_FILE).to_string_lossy().into_owned();
+                Child::start(Path::new(PROGRAM), &[file, "--sentinel".to_owned()], b"").await
+            }
+        };
+        let process = process.map_err(ThrowawayError::Start)?;
         let mut settings = RedisConnectionInfo::default().set_skip_set_lib_name();
         if let Some(credentials) = credentials {
             settings = settings.set_password(&credentials.password);
@@ -49,19 +65,24 @@ impl Node {
                 source,
             })?
             .set_redis_settings(settings);
-        let mut node = Self { process, place, connection };
+        let mut node = Self { process, place, secured, connection };
         node.wait_until_serving().await?;
         Ok(node)
     }
 
-    /// `host:port`.
-    pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.place.ports[0])
+    /// `host:port` for clients.
+    pub fn endpoint(&self) -> String {
+        format!("127.0.0.1:{}", self.serving_port())
     }
 
-    /// The ports for clients and for the bus.
-    pub fn ports(&self) -> [u16; 2] {
-        self.place.ports
+    /// The port for clients.
+    pub fn serving_port(&self) -> u16 {
+        self.place.ports[if self.secured { 2 } else { 0 }]
+    }
+
+    /// The port of the cluster's bus.
+    pub fn bus_port(&self) -> u16 {
+        self.place.ports[1]
     }
 
     /// Runs `command` (its words separated by spaces) with `arguments` and gives the reply as text.
@@ -72,7 +93,7 @@ impl Node {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
         ask(self.connection.clone(), command, arguments).await?.map_err(|source| ThrowawayError::Command {
             command,
-            address: self.address(),
+            address: self.endpoint(),
             source,
         })
     }

@@ -7,6 +7,7 @@
 )]
 
 mod cluster;
+mod examples;
 mod experiments;
 #[path = "../../../loadgen/tests/support/haproxy.rs"]
 mod haproxy;

@@ -1,0 +1,181 @@
+//! The manifests of `examples/` behind `--with-redis`, each made short, so that what they need is there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use crate::support::Run;
+
+/// Each mostly waits for its start.
+const AT_ONCE: usize = 8;
+
+/// All manifests below `directory`.
+fn manifests(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            manifests(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            found.push(path);
+        }
+    }
+}
+
+/// The same target and requests, but few of them. None without a benchmark.
+fn shortened(text: &str) -> Option<String> {
+    let documents = serde_yaml::Deserializer::from_str(text).map(|document| Value::deserialize(document).unwrap());
+    let mut documents: Vec<Value> = documents.collect();
+    let benchmark = documents.iter_mut().find(|document| document["kind"] == "RedisBenchmark")?;
+    let spec = &mut benchmark["spec"];
+    shorten_load(spec);
+    if let Some(count) = spec.pointer_mut("/workload/keys/count").filter(|count| count.as_u64() > Some(1_000)) {
+        *count = json!(1_000);
+    }
+    if let Some(preset) = spec.pointer_mut("/workload/preset").and_then(Value::as_array_mut) {
+        preset.truncate(1);
+    }
+    for field in spec.get_mut("sweep").and_then(Value::as_array_mut).into_iter().flatten() {
+        field["values"].as_array_mut().unwrap().truncate(1);
+    }
+    let fewest = if spec["comparison"].is_object() { 5 } else { 2 };
+    if let Some(repeats) = spec.get_mut("repeats") {
+        *repeats = json!({"count": fewest});
+    }
+    for threshold in spec.get_mut("thresholds").and_then(Value::as_array_mut).into_iter().flatten() {
+        let threshold = threshold.as_object_mut().unwrap();
+        for field in ["window", "abortOnFail"] {
+            threshold.remove(field);
+        }
+        threshold.entry("minPerSecond").and_modify(|least| *least = json!(1));
+    }
+    if spec["search"].is_object() {
+        // The lowest rate fails twice, and that is all.
+        spec["search"]["objective"] = json!({"quantile": "0.9", "max": "1us"});
+        spec["search"]["rate"] = json!({"min": 100, "max": 100});
+    }
+    Some(documents.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n"))
+}
+
+/// What ends by a number of requests leaves none unsent, however busy the machine is.
+fn shorten_load(spec: &mut Value) {
+    let search = spec["search"].is_object();
+    let load = spec["load"].as_object_mut().unwrap();
+    load.insert("timeouts".into(), json!({"request": "30s"}));
+    if search {
+        return;
+    }
+    load.insert("warmup".into(), json!("200ms"));
+    if load.contains_key("requestsPerConnection") {
+        load.insert("requestsPerConnection".into(), json!(4));
+    } else if load.contains_key("stages") {
+        // The last requests are few and far between.
+        let stage = |length: &str, from: u64, to: u64| json!({"duration": length, "rate": {"from": from, "to": to}});
+        load.insert("stages".into(), json!([stage("1s", 50, 400), stage("1s", 400, 400), stage("3s", 400, 1)]));
+    } else if load.contains_key("warmupEnds") {
+        load.extend([("warmup".into(), json!("15s")), ("duration".into(), json!("1s"))]);
+    } else {
+        load.remove("duration");
+        load.insert("requests".into(), json!(400));
+    }
+    if let Some(rate) = load.get_mut("openLoop").and_then(|open| open.get_mut("rate")) {
+        *rate = json!(400);
+    }
+}
+
+/// Runs one example. Says what is wrong with its end.
+fn run(path: &Path, manifest: &str) -> Option<String> {
+    let finished = Run::local(manifest, &["--with-redis"]).finish();
+    let status = &finished.object["status"];
+    let verdict = &status["verdict"]["value"];
+    let trusted = verdict == "Valid" || verdict == "Degraded";
+    (status["phase"] != "Succeeded" || !trusted)
+        .then(|| format!("{}: {:#}\n{}", path.display(), status, finished.stderr))
+}
+
+#[test]
+fn every_example_finishes_with_a_result_that_can_be_trusted() {
+    let mut paths = Vec::new();
+    manifests(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples"), &mut paths);
+    let examples = paths.into_iter().filter_map(|path| Some((shortened(&fs::read_to_string(&path).unwrap())?, path)));
+    let mut examples: Vec<_> = examples.collect();
+    assert!(examples.len() > 30, "{examples:?}");
+    // Those of many trials begin first.
+    examples.sort_by_key(|(manifest, _)| {
+        !["comparison", "search", "warmupEnds"].iter().any(|long| manifest.contains(long))
+    });
+    let next = AtomicUsize::new(0);
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let work = || {
+            let example = || examples.get(next.fetch_add(1, Relaxed));
+            std::iter::from_fn(example).filter_map(|(manifest, path)| run(path, manifest)).collect::<Vec<_>>()
+        };
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What each needs is started, and said in one line; requests find it there.
+#[test]
+fn replicas_sentinels_and_tls_are_started() {
+    let example = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name);
+        let finished = Run::local(&shortened(&fs::read_to_string(path).unwrap()).unwrap(), &["--with-redis"]).finish();
+        assert_eq!(finished.result()["requests"]["errors"], 0, "{}", finished.stderr);
+        finished
+    };
+    let waited = example("seeds/redis-benchmark-go.yaml");
+    assert_eq!(waited.result()["requests"]["underReplicated"].as_u64().unwrap_or(0), 0, "{:#}", waited.result());
+    assert!(waited.stderr.contains("a throwaway redis-server with a replica at 127.0.0.1:"), "{}", waited.stderr);
+    let watched = example("sentinel.yaml");
+    assert!(watched.stderr.contains("behind three sentinels at 127.0.0.1:"), "{}", watched.stderr);
+    assert_eq!(watched.object["spec"]["targets"][0]["type"], "Sentinel");
+    let secured = example("tls.yaml");
+    assert!(secured.stderr.contains("within TLS by a throwaway authority"), "{}", secured.stderr);
+    assert_eq!(secured.object["spec"]["targets"][0]["tls"]["minimumVersion"], "TLS13");
+}
+
+/// Everything at once: a user of the servers, another of the sentinels, and certificates of the clients.
+#[test]
+fn sentinels_and_servers_have_their_own_users_and_certificates() {
+    let secret = |name: &str, password: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
+            "stringData": {"username": "bench", "password": password}})
+    };
+    let auth = |name: &str| json!({"secretRef": {"name": name, "usernameKey": "username"}});
+    let tls = json!({"serverName": "redis.example", "clientCertificateSecretRef": {"name": "not-there"}});
+    let benchmark = json!({
+        "apiVersion": "redisbench.dev/v1alpha1",
+        "kind": "RedisBenchmark",
+        "metadata": {"name": "all"},
+        "spec": {
+            "targets": [{
+                "name": "redis",
+                "type": "Sentinel",
+                "endpoints": ["sentinel:26379"],
+                "database": 20,
+                "auth": auth("servers"),
+                "tls": tls,
+                "sentinel": {"masterName": "main", "auth": auth("sentinels"), "transport": {"type": "Plain"}},
+            }],
+            "workload": {
+                "operations": [{"name": "set", "command": "SET __key__ __data__"}],
+                "wait": {"replicas": 2, "timeout": "10s"},
+            },
+            "load": {"type": "ClosedLoop", "connections": 2, "requests": 50, "warmup": "0s", "timeouts": {"request": "30s"}},
+        },
+    });
+    let documents = [secret("servers", "a b\"c"), secret("sentinels", "own"), benchmark];
+    let finished =
+        Run::local(&documents.map(|document| document.to_string()).join("\n---\n"), &["--with-redis"]).finish();
+    let status = &finished.object["status"];
+    assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
+    assert_eq!(finished.result()["requests"]["succeeded"], 50, "{status:#}");
+    assert_eq!(finished.result()["requests"]["underReplicated"].as_u64().unwrap_or(0), 0, "{status:#}");
+    let said =
+        "a throwaway redis-server with 2 replicas, behind three sentinels, within TLS by a throwaway authority, at";
+    assert!(finished.stderr.contains(said), "{}", finished.stderr);
+}
