@@ -66,7 +66,12 @@ fn the_target_of_stages_is_their_mean() {
     ]);
     let spec = crate::sample::spec(1, &serde_json::json!({"type": "OpenLoop", "stages": stages}));
     let judge = |count: usize| {
-        let outcome = outcome(vec![snapshot(0, &vec![1000; count])]);
+        let mut snapshot = snapshot(0, &vec![1000; count]);
+        // Completed as it was due: a ramp of 4 s, and 200 in each point.
+        let due = |point: u64| if point < 40 { 10 * point + 19 * point * point / 8 } else { 200 * point - 3_800 };
+        let done = |point: u64| due(point) * count as u64 / 16_200;
+        snapshot.series.completed = (0..100).map(|point| done(point + 1) - done(point)).collect();
+        let outcome = outcome(vec![snapshot]);
         let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
         assert_eq!(merged.pace.target, Some((1050 * 4 + 2000 * 6) / 10));
         verdict(&spec, &outcome, &merged)
@@ -128,7 +133,7 @@ fn after_a_warmup(mut snapshot: redisbench_wire::snapshot::Snapshot) -> redisben
 #[test]
 fn an_outage_counts_as_far_as_it_lies_in_the_measurement() {
     let judge = |from: u64, until: u64| {
-        let mut snapshot = after_a_warmup(snapshot(0, &[1000; 10_000]));
+        let mut snapshot = after_a_warmup(snapshot(0, &vec![1000; 10_000]));
         let start = snapshot.window.start_nanoseconds;
         snapshot.topology.outages.push(Outage {
             slots: redisbench_wire::topology::SlotRange::ALL,
@@ -156,9 +161,9 @@ fn shards_that_started_apart_matter_as_long_as_the_warm_up_does_not_outlast_it()
         kinds(&judged(&outcome))
     };
     let skewed = [(ReasonKind::StartSkew, VerdictValue::Degraded)];
-    assert_eq!(judge(snapshot(0, &[1000; 10_000]), 25), skewed);
-    assert_eq!(judge(after_a_warmup(snapshot(0, &[1000; 10_000])), 25), []);
-    assert_eq!(judge(after_a_warmup(snapshot(0, &[1000; 10_000])), 1_600), skewed);
+    assert_eq!(judge(snapshot(0, &vec![1000; 10_000]), 25), skewed);
+    assert_eq!(judge(after_a_warmup(snapshot(0, &vec![1000; 10_000])), 25), []);
+    assert_eq!(judge(after_a_warmup(snapshot(0, &vec![1000; 10_000])), 1_600), skewed);
 }
 
 #[test]

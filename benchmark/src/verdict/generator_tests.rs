@@ -148,7 +148,7 @@ const MILLISECOND: u64 = SECOND / 1000;
 fn delays(of: &[(u64, u64)]) -> Vec<u64> {
     let mut counts = vec![0; 136];
     for (count, length) in of {
-        let step = (0..).take_while(|step| delay_step(step + 1) <= *length).count();
+        let step = (1..136).take_while(|step| delay_step(*step) <= *length).count();
         counts[step] += count;
     }
     counts

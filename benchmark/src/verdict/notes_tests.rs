@@ -6,7 +6,7 @@ use crate::plan::plans;
 use crate::sample::{open_loop, outcome, snapshot};
 
 fn merged(spec: &Validated, change: impl FnOnce(&mut Snapshot)) -> Merged {
-    let mut snapshot = snapshot(0, &[1_000; 10_000]);
+    let mut snapshot = snapshot(0, &vec![1_000; 10_000]);
     change(&mut snapshot);
     merge(&plans(spec, "run"), &outcome(vec![snapshot])).unwrap().unwrap()
 }

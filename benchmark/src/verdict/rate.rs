@@ -1,12 +1,14 @@
 //! Whether an open loop's rate was met, and whether its backlog grew.
 
+use std::time::Duration;
+
 use redisbench_statistics::backlog::{self, Growth};
 use redisbench_wire::plan::{Arrival, Load};
 
 use super::thresholds::RATE_MET;
 use super::{WHOLE, reason};
-use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
+use crate::api::{Bound, Validated};
 use crate::conductor::Outcome;
 use crate::merge::{Merged, completions};
 use crate::people;
@@ -49,15 +51,10 @@ pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))
 }
 
-/// How the backlog of a constant rate grew. Of random arrivals nobody here knows how many were due by when, and of a lost
-/// shard nobody knows what ended.
+/// How the backlog of a constant rate grew: that of the whole measurement, or that of the stages' end. Of random arrivals
+/// nobody here knows how many were due by when, and of a lost shard nobody knows what ended.
 pub(crate) fn backlog_growth(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<Growth> {
-    let rate = match &spec.load {
-        Load::OpenLoop { rate_per_second, stages, arrival: Arrival::Constant, .. } if stages.is_empty() => {
-            *rate_per_second
-        }
-        Load::OpenLoop { .. } | Load::ClosedLoop => return None,
-    };
+    let (rate, length) = constant_end(spec)?;
     if outcome.lost().next().is_some() {
         return None;
     }
@@ -65,7 +62,27 @@ pub(crate) fn backlog_growth(spec: &Validated, outcome: &Outcome, merged: &Merge
     // What still waited when the load ended is the backlog itself.
     let failed = tally.errors.saturating_add(tally.unsent.saturating_sub(tally.unsent_at_end));
     let (interval, points) = completions(outcome);
-    backlog::growth(rate as f64, interval, &points, failed)
+    let of_end = length.map_or(points.len(), |length| whole(length, interval).min(points.len()));
+    backlog::growth(rate as f64, interval, &points[points.len() - of_end..], failed)
+}
+
+/// The constant rate at the end of the measurement, and for how many nanoseconds it lasts if that is not all of it.
+fn constant_end(spec: &Validated) -> Option<(u64, Option<u64>)> {
+    let Load::OpenLoop { rate_per_second, stages, arrival: Arrival::Constant, .. } = &spec.load else { return None };
+    match (stages.last(), &spec.bound) {
+        (None, _) => Some((*rate_per_second, None)),
+        (Some(last), Bound::Duration(_)) if last.from_per_second == last.to_per_second => {
+            Some((last.to_per_second, Some(last.nanoseconds)))
+        }
+        // A number of requests may be used up in any stage.
+        (Some(_), _) => None,
+    }
+}
+
+/// How many whole intervals there are in `length` nanoseconds.
+fn whole(length: u64, interval: Duration) -> usize {
+    let intervals = u128::from(length).checked_div(interval.as_nanos()).unwrap_or_default();
+    usize::try_from(intervals).unwrap_or(usize::MAX)
 }
 
 /// A rate that is missed says as much already.

@@ -75,3 +75,24 @@ fn a_backlog_that_grows_is_told_though_the_rate_is_met() {
     let random = judged("Poisson", behind(9_950, |k| MILLISECOND + k * MILLISECOND / 200));
     assert_eq!((reasons(&random), random.limited_by), (Vec::new(), LimitedBy::Rate));
 }
+
+/// A ramp that ends in eight seconds at a rate, of which the target makes half a per cent less.
+#[test]
+fn the_end_of_a_ramp_is_judged_for_itself() {
+    let grows = |to: u64, missing: u64| {
+        let stages = serde_json::json!([
+            {"duration": "2s", "rate": {"from": 1000, "to": 2000}},
+            {"duration": "8s", "rate": {"from": 2000, "to": to}},
+        ]);
+        let spec = spec(1, &serde_json::json!({"type": "OpenLoop", "stages": stages}));
+        let mut snapshot = behind(10_000, |_| MILLISECOND);
+        let at = |point: u64| if point < 20 { 100 + 5 * point } else { 200 - missing };
+        snapshot.series.completed = (0..100).map(at).collect();
+        let outcome = outcome(vec![snapshot]);
+        let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+        backlog_growth(&spec, &outcome, &merged).map(|growth| growth.per_second.round())
+    };
+    assert_eq!(grows(2_000, 0), None);
+    assert_eq!(grows(2_000, 1), Some(10.0));
+    assert_eq!(grows(2_010, 1), None, "a ramp to its end");
+}
