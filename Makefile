@@ -18,6 +18,11 @@ TOOLS := $(TARGET)/tools
 INFERNO := 0.12.8
 RESP_BENCHMARK := 0.2.5
 
+# Cargo resolves the features of dependencies for the selected packages. Every command of a profile therefore selects the
+# same ones, and names its programs by --bin; benchmark/tests/edges.rs checks it.
+RELEASE := -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench -p redisbench-bench
+MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin redisbench-bench --bin redisbench-floor
+
 include e2e/cluster/cluster.mk
 
 .PHONY: help run build simulate soak fuzz bench profile bench-stall verdict record-evidence record test test-steps test-unit test-selfcheck test-timing test-cost test-chart lint fmt deny crds images packages clean
@@ -26,32 +31,33 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: packages ## load a throwaway Redis from two local shards, and print the merged result
-	cargo build --release -p redisbench-loadgen -p kubectl-redisbench
-	$(TARGET)/release/kubectl-redisbench local -f examples/quickstart.yaml --with-redis --shards 2
+	cargo build --profile local -p redisbench-loadgen -p kubectl-redisbench --no-default-features \
+	  --bin redisbench-loadgen --bin kubectl-redisbench
+	$(TARGET)/local/kubectl-redisbench local -f examples/quickstart.yaml --with-redis --shards 2
 
 build: packages ## the three programs, optimised
-	cargo build --release -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench
+	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin kubectl-redisbench
 
 # The build of the tests, so that nothing is built twice.
 simulate: packages ## run SEEDS=1..20000 of the simulation; shows the trace of the lowest that fails
-	cargo build --workspace --exclude redisbench-e2e --bin redisbench-simulate
+	cargo build --workspace --bin redisbench-simulate
 	$(TARGET)/debug/redisbench-simulate --seeds $(or $(SEEDS),1..20000)
 
 soak: packages ## local runs under random faults for MINUTES (10), drawn from SEED (1)
 	@$(E2E)/install.sh ip:iproute2 nft:nftables unshare:util-linux
-	cargo build -p redisbench-loadgen -p kubectl-redisbench -p redisbench-soak
+	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench --bin redisbench-soak
 	$(TARGET)/debug/redisbench-soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
 # A fifth of the time for each of the crates that read what a shard, a server, the API server or a user says.
 fuzz: packages ## hostile input for MINUTES (10) to everything that decodes; FUZZ_SEED=n begins there
-	FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 / 5 )) cargo test --workspace --exclude redisbench-e2e --lib --bins -- \
+	FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 / 5 )) cargo test --workspace --lib --bins -- \
 	  hostile_input --nocapture --test-threads 1
 
 # A real measurement wants a quiet machine, and takes less than half an hour. LENGTH=0.02 PAIRS=1 shows whether it works;
 # WRITE= keeps docs/benchmarks.md as it is, and ONLY=text measures some rows.
 bench: packages ## the load generator's cost against its gates, in PAIRS (5) of runs; writes docs/benchmarks.md
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux openssl:openssl
-	cargo build --release -p redisbench-loadgen -p redisbench-bench --bins --example drive
+	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-bench --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --only "$(ONLY)" \
 	  $(addprefix --write ,$(WRITE))
 
@@ -59,8 +65,8 @@ bench: packages ## the load generator's cost against its gates, in PAIRS (5) of 
 profile: packages ## where the load generator's processor time goes, beside the bare system calls; writes docs/profile.md and docs/flame.svg
 	@$(E2E)/install.sh perf:linux-perf addr2line:binutils taskset:util-linux
 	[ -x $(TOOLS)/bin/inferno-flamegraph ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features cli,nameattr inferno@$(INFERNO)
-	cargo build --release -p redisbench-loadgen -p redisbench-bench --bins --example drive
-	$(TARGET)/release/redisbench-bench profile --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --stacks $(TOOLS)/stacks.txt --write docs/profile.md
+	cargo build --profile profiling $(MEASURED)
+	$(TARGET)/profiling/redisbench-bench profile --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --stacks $(TOOLS)/stacks.txt --write docs/profile.md
 	$(TOOLS)/bin/inferno-flamegraph --deterministic --colors rust --minwidth 0.5 --title 'One worker, 50 connections, P=16, GET, null server' \
 	  --countname samples $(TOOLS)/stacks.txt >docs/flame.svg
 
@@ -69,7 +75,7 @@ bench-stall: packages ## what load generators report of a server that stops for 
 	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
 	[ -x $(TOOLS)/venv/bin/resp-benchmark ] || \
 	  { python3 -m venv $(TOOLS)/venv && $(TOOLS)/venv/bin/pip install --quiet resp-benchmark==$(RESP_BENCHMARK); }
-	cargo build --release -p redisbench-loadgen -p redisbench-bench --bins --example drive
+	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-bench stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/stall.md
 
 # The closing line adds up what the runners of all steps said; a step that broke before its tests is one failure.
@@ -102,49 +108,49 @@ test-steps:
 # Building first, because tests start the programs of other crates.
 test-unit: packages ## the tests that need no Kubernetes
 	@$(E2E)/install.sh haproxy:haproxy
-	cargo build --workspace --exclude redisbench-e2e --bins --tests
-	cargo test --workspace --exclude redisbench-e2e
+	cargo build --workspace --bins --tests
+	cargo test --workspace --lib --bins
+	cargo test --workspace --exclude redisbench-e2e --test '*'
 
 # The others of them are among the unit tests.
 test-selfcheck: packages ## the tests that make a cgroup or names of their own; needs root
 	@$(E2E)/install.sh unshare:util-linux mount:mount
-	cargo test -p redisbench-loadgen --test selfcheck --test shard -- --ignored --exact $(ROOT)
+	cargo test --workspace --test selfcheck --test shard -- --ignored --exact $(ROOT)
 
 # Latencies, rates and times against theory, clocks and logs. Part of them is in `make test` too, without what depends on
 # the machine's speed.
 test-timing: packages ## the tests that depend on how busy the machine is; needs root, and the machine to itself
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux
-	cargo build -p redisbench-loadgen -p kubectl-redisbench --bins
-	cargo test -p redisbench-loadgen --test stall --test selfcheck -- --ignored --test-threads 1
-	REDISBENCH_TIMING=1 cargo test -p redisbench-loadgen --test shard -- --test-threads 1 changes:: sentinel:: servers::
-	cargo test -p kubectl-redisbench --test suite -- --ignored --test-threads 1
-	REDISBENCH_TIMING=1 cargo test -p kubectl-redisbench --test suite -- --test-threads 1 windows:: experiments::
+	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
+	cargo test --workspace --test stall --test selfcheck -- --ignored --test-threads 1
+	REDISBENCH_TIMING=1 cargo test --workspace --test shard -- --test-threads 1 changes:: sentinel:: servers::
+	cargo test --workspace --test suite -- --ignored --test-threads 1
+	REDISBENCH_TIMING=1 cargo test --workspace --test suite -- --test-threads 1 windows:: experiments::
 
 # One situation after another has the machine to itself for some seconds: an hour for RUNS=10. ONLY=text makes some.
 verdict: packages ## every situation RUNS (10) times, and what the verdict calls it; writes docs/evidence/verdict.md; needs root
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux
-	cargo build -p redisbench-loadgen -p kubectl-redisbench --bins
+	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	RUNS="$(or $(RUNS),10)" ONLY="$(ONLY)" WRITE="$(if $(ONLY),,docs/evidence/verdict.md)" \
-	  cargo test -p kubectl-redisbench --test classifier -- --ignored --exact every_situation --nocapture
+	  cargo test --workspace --test classifier -- --ignored --exact every_situation --nocapture
 
-# Optimised, as only that tells what a request costs; with what the tests on Kubernetes take, so that it is built once.
+# Optimised, as only that tells what a request costs.
 test-cost: packages ## system calls and instructions per request, counted, against their gates
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux
-	cargo build --release -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench -p redisbench-bench \
-	  --bins --example drive
+	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-bench --exact
 
 # On the machine as it is, and with another process that is busy all the time. An hour and a half for RUNS=3 of each.
 record-evidence: packages ## what each situation's verdict is made from, RUNS (3) times idle and busy, for the tests of the verdict
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux stress-ng:stress-ng
-	cargo build -p redisbench-loadgen -p kubectl-redisbench --bins
-	cargo test -p kubectl-redisbench --test classifier --no-run
+	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
+	cargo test --workspace --test classifier --no-run
 	$(MAKE) record RECORD=idle
 	stress-ng --quiet --cpu 1 & busy=$$!; trap 'kill $$busy' EXIT; $(MAKE) record RECORD=busy
 
 record:
 	RUNS="$(or $(RUNS),3)" ONLY="$(ONLY)" RECORD=$(RECORD) \
-	  cargo test -p kubectl-redisbench --test classifier -- --ignored --exact every_situation --nocapture
+	  cargo test --workspace --test classifier -- --ignored --exact every_situation --nocapture
 
 test-chart: ## the chart's rendering
 	@export PATH="$(abspath $(or $(E2E_CACHE),target/e2e-cluster))/bin:$$PATH"; \
@@ -154,6 +160,7 @@ test-chart: ## the chart's rendering
 lint: packages ## formatting and clippy, as a merge needs them
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --workspace --no-default-features --bin kubectl-redisbench -- -D warnings
 
 fmt: ## format the Rust code
 	cargo fmt --all
@@ -163,7 +170,7 @@ deny: ## advisories, licences and bans (installs cargo-deny, some minutes)
 	cargo deny --workspace check
 
 crds: ## write crds/ and the chart's copy from the Rust types
-	UPDATE=1 cargo test -p redisbench-benchmark --lib fresh
+	UPDATE=1 cargo test --workspace --test documents fresh
 
 images: build ## image archives of the programs, without a registry
 	$(E2E)/images.sh project

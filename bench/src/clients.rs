@@ -1,4 +1,4 @@
-//! The clients: ours (the example `drive`, which is the bare engine), redis-benchmark, and the floor.
+//! The clients: ours (`redisbench-drive`, which is the bare engine), redis-benchmark, and the floor.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -110,7 +110,7 @@ impl Bench {
 
     /// The command line of ours.
     pub fn drive(&self, servers: &Servers, load: &Load) -> anyhow::Result<Vec<String>> {
-        let mut words = vec![self.program("examples/drive")?];
+        let mut words = vec![self.program("redisbench-drive")?];
         words.extend(servers.addresses());
         let get = if load.operation == Operation::Get { 100 } else { 0 };
         let mut option = |name: &str, value: u64| words.extend([format!("--{name}"), value.to_string()]);

@@ -53,7 +53,7 @@ struct Arguments {
     /// The processor of the servers
     #[arg(long, value_name = "CPU", default_value_t = 1, global = true)]
     server_cpu: usize,
-    /// Where redisbench-loadgen, redisbench-floor and examples/drive are [default: beside this program]
+    /// Where redisbench-loadgen, redisbench-floor and redisbench-drive are [default: beside this program]
     #[arg(long, value_name = "DIR", global = true)]
     programs: Option<PathBuf>,
 }

@@ -76,7 +76,7 @@ const HOW: &str = "\
 - One worker, 50 connections, 100-byte values, 100,000 keys, unless a row says otherwise. P is the number of requests in
   flight per connection.
 - The client has one processor to itself and the server another one (`taskset`), all on loopback. Ours is the bare engine
-  (`loadgen/examples/drive.rs`) with all histograms: total, per operation, per node.
+  (`loadgen/src/bin/drive.rs`) with all histograms: total, per operation, per node.
 - CPU is user and system time of the whole client process, from its start to its end, over the requests that the server
   counted.
 - Ratios are taken in pairs, ours and theirs in turn, because a machine's speed drifts: the figure is the median of the pairs'

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use redisbench_benchmark::api::{chart_crd_template, crd_yaml};
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -181,9 +183,11 @@ fn the_dockerfile_builds_what_there_is() {
             .iter()
             .find(|member| read(&format!("{member}/Cargo.toml")).contains(&format!("name = \"{package}\"")));
         let member = member.unwrap_or_else(|| panic!("the Dockerfile builds {package}, which is no member"));
-        // Without a [[bin]], the program is called as its package.
+        // Without a [[bin]] of that name, the program is called as its package only if no other is named.
+        let named = format!("[[bin]]\nname = \"{package}\"\npath = \"src/main.rs\"\n");
+        let manifest = read(&format!("{member}/Cargo.toml"));
+        assert!(manifest.contains(&named) || !manifest.contains("[[bin]]"), "{package} builds no {package}");
         assert!(root().join(member).join("src/main.rs").exists(), "{package} has no program");
-        assert!(!read(&format!("{member}/Cargo.toml")).contains("[[bin]]"), "{package} has programs of other names");
     }
 
     // One image for each part of the chart, called as it is, whose only program is what it starts.
@@ -285,4 +289,22 @@ fn argo_cd_is_told_how_a_benchmark_is() {
         assert_eq!(finished(&[good, (kind, "False")]), format!("Degraded: {kind} False"));
         assert_eq!(finished(&[good, (kind, "Unknown")]), "Healthy: Finished True");
     }
+}
+
+/// The committed file is what the types give. `make crds` writes it.
+fn fresh(path: &str, text: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(root().join(path), text).unwrap();
+    }
+    assert!(fs::read_to_string(root().join(path)).unwrap_or_default() == text, "{path} is stale: run `make crds`");
+}
+
+#[test]
+fn the_committed_definition_is_fresh() {
+    fresh("crds/redisbenchmarks.redisbench.dev.yaml", &crd_yaml());
+}
+
+#[test]
+fn the_charts_copy_is_fresh() {
+    fresh("charts/redisbench-operator/templates/crd.yaml", &chart_crd_template());
 }

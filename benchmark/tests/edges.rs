@@ -1,4 +1,5 @@
-//! The edges between the rooms of the workspace: `loadgen -> wire <- benchmark <- operator, cli`.
+//! The edges between the rooms of the workspace, `loadgen -> wire <- benchmark <- operator, cli`, and the features
+//! that the commands of the Makefile compile with.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -90,5 +91,79 @@ fn reserved_crates_stay_in_their_rooms() {
         for (name, rooms) in RESERVED {
             assert!(!used.contains(name) || rooms.contains(&room.as_str()), "{room} uses {name}");
         }
+    }
+}
+
+/// The cargo commands of the Makefile, as words, up to `--`.
+fn compiling_commands() -> BTreeSet<Vec<String>> {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap().replace("\\\n", " ");
+    let mut text = read("Makefile") + &read("e2e/cluster/cluster.mk");
+    // Last first, because later variables are made of earlier ones.
+    let variables: Vec<(String, String)> = text
+        .lines()
+        .filter_map(|line| line.split_once(" := "))
+        .map(|(name, value)| (format!("$({name})"), value.to_owned()))
+        .collect();
+    for (name, value) in variables.iter().rev() {
+        text = text.replace(name, value);
+    }
+    let compiles = |rest: &&str| ["build ", "test ", "clippy "].iter().any(|command| rest.starts_with(command));
+    let words = |rest: &str| {
+        let own = rest.lines().next().unwrap_or_default().split(" -- ").next().unwrap_or_default();
+        let own = own.split(';').next().unwrap_or_default();
+        own.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect()
+    };
+    text.split("cargo ").skip(1).filter(compiles).map(words).collect()
+}
+
+/// The third-party units that `command` would compile, with their features.
+fn units(command: &[String]) -> BTreeMap<String, BTreeSet<String>> {
+    // Clippy compiles what `check` does.
+    let command = command.iter().map(|word| if word == "clippy" { "check" } else { word });
+    let output = Command::new(env!("CARGO"))
+        .args(command.clone())
+        .args(["--unit-graph", "-Zunstable-options", "--offline"])
+        // A stable cargo prints its plan only with this. It compiles nothing.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let graph: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut units: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for unit in graph["units"].as_array().unwrap() {
+        // Our own crates are compiled again only if one of these is.
+        if unit["pkg_id"].as_str().unwrap().starts_with("path+") {
+            continue;
+        }
+        let profile = &unit["profile"];
+        // Tests share their dependencies with the profile that theirs inherits.
+        let name = if profile["name"] == "test" { "dev" } else { profile["name"].as_str().unwrap() };
+        let kind = ["pkg_id", "target", "mode", "platform"].map(|part| unit[part].to_string()).join(" ");
+        let kind = format!("{name} {} {kind}", profile["opt_level"]);
+        units.entry(kind).or_default().insert(unit["features"].to_string());
+    }
+    units
+}
+
+#[test]
+fn commands_of_the_makefile_resolve_the_same_features() {
+    let commands = compiling_commands();
+    assert!(commands.len() > 10, "the Makefile's commands were not found: {commands:?}");
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    // One command may compile a crate twice: for a macro and for a program.
+    let mut most: BTreeMap<String, usize> = BTreeMap::new();
+    for command in &commands {
+        for (unit, features) in units(command) {
+            let most = most.entry(unit.clone()).or_default();
+            *most = features.len().max(*most);
+            all.entry(unit).or_default().extend(features);
+        }
+    }
+    for (unit, features) in &all {
+        assert!(
+            features.len() <= most[unit],
+            "commands of the Makefile compile this with different features; select the same packages: {unit}\n{features:#?}"
+        );
     }
 }

@@ -8,6 +8,7 @@ mod local;
 mod manifest;
 mod progress;
 mod render;
+#[cfg(feature = "cluster")]
 mod run;
 mod throwaway;
 mod validate;
@@ -44,7 +45,12 @@ async fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Validate(arguments) => Ok(validate::validate(&arguments)),
         Command::Local(arguments) => Box::pin(local::local(&arguments)).await,
+        #[cfg(feature = "cluster")]
         Command::Run(arguments) => Box::pin(run::run(&arguments)).await,
+        #[cfg(not(feature = "cluster"))]
+        Command::Run(_) => Err(anyhow::anyhow!(
+            "run is not available: this program was built without its feature `cluster`; build it with `make build`"
+        )),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

@@ -58,6 +58,7 @@ pub struct Manifest {
     /// The benchmark.
     pub benchmark: RedisBenchmark,
     /// The benchmark as it was written, without defaults.
+    #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "run applies it"))]
     pub document: Value,
     /// The Secrets beside it.
     pub secrets: Vec<Secret>,

@@ -14,9 +14,9 @@ test-e2e: build ## the tests on a Kubernetes of three nodes, which lives as long
 	$(E2E)/with-cluster.sh $(MAKE) e2e-steps
 
 e2e-steps:
-	cargo test -p redisbench-e2e --lib --test suite -- --test-threads=2
+	cargo test --workspace --test kubernetes -- --test-threads=2
 	@if [ -z "$${E2E_KUBECONFIG:-}" ]; then \
-	  cargo test -p redisbench-e2e --test faults -- --test-threads=2 --exact $(TELLING); \
+	  cargo test --workspace --test faults -- --test-threads=2 --exact $(TELLING); \
 	else echo "no faults were made: they need the cluster that make starts, without E2E_KUBECONFIG"; fi
 
 test-faults: build ## every fault of docs/reliability.md on such a cluster, and a search for a known capacity; a table of what was observed in target/e2e-cluster/faults.md
@@ -24,19 +24,19 @@ test-faults: build ## every fault of docs/reliability.md on such a cluster, and 
 	$(E2E)/with-cluster.sh $(MAKE) faults-steps
 
 faults-steps:
-	cargo test -p redisbench-e2e --test faults -- --test-threads=2
-	cargo test -p redisbench-e2e --test suite -- --ignored --test-threads=1
+	cargo test --workspace --test faults -- --test-threads=2
+	cargo test --workspace --test kubernetes -- --ignored --test-threads=1
 
 test-beyond-one-host: build ## pods of 20 Mbit/s each, from 1 to 16, against one server; a table in target/e2e-cluster/beyond-one-host.md
 	@$(E2E)/install.sh tc:iproute2 tcpdump:tcpdump
-	$(E2E)/with-cluster.sh cargo test -p redisbench-e2e --test beyond_one_host -- --test-threads=1 --nocapture
+	$(E2E)/with-cluster.sh cargo test --workspace --test beyond_one_host -- --test-threads=1 --nocapture
 
 cluster-up: ## a Kubernetes that stays, for a developer
-	cargo build --release -p redisbench-operator -p redisbench-loadgen
+	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen
 	for step in preflight install build images up; do $(E2E)/$$step.sh || exit 1; done
 
 cluster-reload: ## fresh programs into it
-	cargo build --release -p redisbench-operator -p redisbench-loadgen
+	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen
 	$(E2E)/images.sh project
 	$(E2E)/load.sh
 

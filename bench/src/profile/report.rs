@@ -22,7 +22,7 @@ pub fn document(machine: &Machine, bench: &Bench, pairs: &[Pair]) -> String {
 }
 
 const HOW: &str = "\
-One worker and 50 connections against the null server, so that the client is the limit; the bare engine (`loadgen/examples/drive.rs`)
+One worker and 50 connections against the null server, so that the client is the limit; the bare engine (`loadgen/src/bin/drive.rs`)
 with all histograms. The floor (`redisbench-floor`) does nothing but the system calls, in the same place.
 `perf record -e cpu-clock` took the samples, 4999 per second: shares. The microseconds are those shares of what a request cost without
 perf, user and system time of the whole process, the median of runs in turn. Inlined functions are told apart by the line tables; who called them is

@@ -1,26 +1,4 @@
-use std::path::Path;
-
 use super::*;
-
-/// The committed file is what the types give. `UPDATE=1 cargo test` writes it.
-fn fresh(path: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(committed == text, "{} is stale: run `make crds`", path.display());
-}
-
-#[test]
-fn the_committed_definition_is_fresh() {
-    fresh("crds/redisbenchmarks.redisbench.dev.yaml", &crd_yaml());
-}
-
-#[test]
-fn the_charts_copy_is_fresh() {
-    fresh("charts/redisbench-operator/templates/crd.yaml", &chart_crd_template());
-}
 
 /// What client-side apply keeps in an annotation is JSON, and annotations have 256 KiB.
 #[test]

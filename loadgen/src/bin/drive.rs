@@ -1,5 +1,5 @@
 //! Drives servers with the bare engine, for measuring the engine itself:
-//! `cargo run --release --example drive -- 127.0.0.1:6379 --connections 50 --pipeline 16`
+//! `cargo run --release --bin redisbench-drive -- 127.0.0.1:6379 --connections 50 --pipeline 16`
 //!
 //! `make bench` reads what it prints.
 
