@@ -5,7 +5,7 @@ use redisbench_wire::plan::{
     Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, PipelineMode, Preload, PreloadPace, Target,
     Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
 };
-use redisbench_wire::snapshot::{Snapshot, Stage, Window};
+use redisbench_wire::snapshot::{Snapshot, Stage, Window, delay_step};
 
 use super::*;
 
@@ -259,4 +259,17 @@ proptest! {
         let lateness = together.latency.lateness.as_ref().map(EncodedHistogram::as_str);
         prop_assert_eq!(lateness.is_some(), open_loop && !live);
     }
+}
+
+#[test]
+fn send_delays_of_all_workers_are_one_histogram() {
+    let late = |delays: &[u64]| {
+        let mut report = report(recording(true, &["a"]));
+        delays.iter().for_each(|delay| report.send_delays.record(*delay));
+        report
+    };
+    let told = merged(vec![late(&[5_000_000, 70]), late(&[5_000_000])], Detail::Full).generator.send_delays;
+    let by_step: Vec<(u64, u64)> = (0..).map(delay_step).zip(told).filter(|(_, count)| *count > 0).collect();
+    assert_eq!(by_step, [(64, 1), (4_194_304, 2)]);
+    assert!(merged(vec![late(&[])], Detail::Full).generator.send_delays.is_empty());
 }
