@@ -81,8 +81,8 @@ fn assert_recovered(snapshot: &Snapshot) {
     let length = (snapshot.window.measure_to_nanoseconds - snapshot.window.measure_from_nanoseconds) / SECOND;
     let last = (length - 1) * per_second..length * per_second;
     let completed: u64 = last.filter_map(|point| snapshot.series.completed.get(usize::try_from(point).ok()?)).sum();
-    let least = if is_timed() { RATE * 9 / 10 } else { 1 };
-    assert!(completed >= least, "{completed} of {RATE} in the last second: {:?}", snapshot.series.completed);
+    let wanted = if is_timed() { RATE * 9 / 10 } else { 1 };
+    assert!(completed >= wanted, "{completed} of {RATE} in the last second: {:?}", snapshot.series.completed);
 }
 
 /// The seconds in which some requests had no answers show in the series.
