@@ -9,6 +9,7 @@ pub mod export;
 pub mod merge;
 pub mod people;
 pub mod plan;
+pub mod quantile;
 pub mod report;
 #[cfg(test)]
 mod sample;

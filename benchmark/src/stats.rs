@@ -1,14 +1,13 @@
 //! Quantiles of what was measured. Requests without an answer are not dropped: they count as longer than any answer.
 
 use hdrhistogram::Histogram;
+use redisbench_statistics::ranks;
 use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
 
-use crate::api::status::{Beyond, Latencies};
+use crate::api::status::{Latencies, Percentile};
 use crate::merge::Measured;
+use crate::quantile::Quantile;
 
-/// The quantiles of a status: their names, and themselves in millionths.
-const QUANTILES: [(&str, u32); 5] =
-    [("p50", 500_000), ("p90", 900_000), ("p99", 990_000), ("p999", 999_000), ("p9999", 999_900)];
 const WHOLE: u32 = 1_000_000;
 
 /// A quantile over requests of which some had no answer.
@@ -21,36 +20,45 @@ pub enum Censored {
 }
 
 /// Response time over all scheduled requests: those without an answer are right-censored.
-pub fn response_time(measured: &Measured) -> Latencies {
-    let answered = answered(measured);
-    latencies(&Requests::all(measured, &answered))
+pub fn response_time(measured: &Measured, percentiles: &[Quantile]) -> Latencies {
+    latencies(&Requests::all(measured, &answered(measured)), percentiles)
 }
 
-/// The quantile of response time, in millionths, over all scheduled requests but those that wait for their outcome; none
-/// of none.
-pub fn response_time_quantile(measured: &Measured, millionths: u32) -> Option<Censored> {
+/// One percentile of that.
+pub fn response_time_at(measured: &Measured, quantile: Quantile) -> Percentile {
+    Requests::all(measured, &answered(measured)).percentile(quantile)
+}
+
+/// The quantile of response time over all scheduled requests but those that wait for their outcome; none of too few.
+pub fn response_time_quantile(measured: &Measured, quantile: Quantile) -> Option<Censored> {
     let answered = answered(measured);
     let all = Requests::all(measured, &answered);
-    Requests { censored: all.censored - measured.tally.in_flight, ..all }.quantile(millionths)
+    Requests { censored: all.censored - measured.tally.in_flight, ..all }.quantile(quantile)
 }
 
 /// Response time over the succeeded requests alone.
-pub fn response_time_of_succeeded(measured: &Measured) -> Latencies {
+pub fn response_time_of_succeeded(measured: &Measured, percentiles: &[Quantile]) -> Latencies {
     let tally = &measured.tally;
-    latencies(&Requests {
+    let succeeded = Requests {
         answered: &measured.response,
         overflow: tally.overflow,
         overflow_max: tally.overflow_max_nanoseconds,
         censored: 0,
-    })
+    };
+    latencies(&succeeded, percentiles)
 }
 
 /// A latency that is known of succeeded requests only.
-pub fn plain(histogram: &Histogram<u64>) -> Latencies {
-    latencies(&Requests::answered(histogram))
+pub fn plain(histogram: &Histogram<u64>, percentiles: &[Quantile]) -> Latencies {
+    latencies(&Requests::answered(histogram), percentiles)
 }
 
-/// The quantile, in millionths, of `histogram`, at rank ceil(q n); none if it is empty.
+/// The quantile of `histogram`; none of too few.
+pub fn known(histogram: &Histogram<u64>, quantile: Quantile) -> Option<u64> {
+    (histogram.len() >= quantile.needs()).then(|| self::quantile(histogram, quantile.millionths())).flatten()
+}
+
+/// The quantile, in millionths, of `histogram`, at rank ceil(q n), of however few; none if it is empty.
 pub fn quantile(histogram: &Histogram<u64>, millionths: u32) -> Option<u64> {
     at_rank(histogram, rank(histogram.len(), millionths))
 }
@@ -102,10 +110,11 @@ impl<'a> Requests<'a> {
         if self.overflow > 0 { self.overflow_max } else { self.answered.max() }
     }
 
-    fn quantile(&self, millionths: u32) -> Option<Censored> {
-        let all = self.count();
+    /// None of too few requests.
+    fn quantile(&self, quantile: Quantile) -> Option<Censored> {
+        let (all, millionths) = (self.count(), quantile.millionths());
         let rank = rank(all, millionths);
-        if all == 0 {
+        if all < quantile.needs() {
             None
         } else if self.is_censored(millionths) {
             Some(Censored::MoreThan(self.max()))
@@ -116,6 +125,24 @@ impl<'a> Requests<'a> {
         }
     }
 
+    /// The quantile with its interval, or why it is not known.
+    fn percentile(&self, quantile: Quantile) -> Percentile {
+        let mut found = Percentile { percentile: quantile.percent(), ..Percentile::default() };
+        match self.quantile(quantile) {
+            Some(Censored::Known(nanoseconds)) => {
+                let ends = ranks::interval(self.count(), quantile.millionths());
+                // Beyond what was answered nothing is known of an end.
+                let at = |rank: u64| at_rank(self.answered, rank);
+                found.nanoseconds = Some(nanoseconds);
+                found.low_nanoseconds = ends.and_then(|(low, _)| at(low));
+                found.high_nanoseconds = ends.and_then(|(_, high)| at(high));
+            }
+            Some(Censored::MoreThan(nanoseconds)) => found.more_than_nanoseconds = Some(nanoseconds),
+            None => found.needed_requests = Some(quantile.needs()),
+        }
+        found
+    }
+
     /// Whether the share of those without an answer is 1 - q or more, so that nobody can tell the quantile q.
     fn is_censored(&self, millionths: u32) -> bool {
         let beyond = u128::from(WHOLE.saturating_sub(millionths)) * u128::from(self.count());
@@ -123,33 +150,27 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// The mean is of what the histogram holds.
-fn latencies(requests: &Requests<'_>) -> Latencies {
+fn latencies(requests: &Requests<'_>, percentiles: &[Quantile]) -> Latencies {
     if requests.count() == 0 {
         return Latencies::default();
     }
-    let mut beyond = Vec::new();
-    let mut values = [None; QUANTILES.len()];
-    for (value, (name, quantile)) in values.iter_mut().zip(QUANTILES) {
-        match requests.quantile(quantile) {
-            Some(Censored::Known(nanoseconds)) => *value = Some(nanoseconds),
-            Some(Censored::MoreThan(more_than_nanoseconds)) => {
-                beyond.push(Beyond { quantile: name.to_owned(), more_than_nanoseconds });
-            }
-            None => {}
-        }
-    }
-    let [p50, p90, p99, p999, p9999] = values;
+    let known = |quantile| match requests.quantile(quantile) {
+        Some(Censored::Known(nanoseconds)) => Some(nanoseconds),
+        Some(Censored::MoreThan(_)) | None => None,
+    };
     let answered = requests.answered;
+    // What had no answer, or took longer than a histogram holds, has no time that a mean could take in.
+    let whole = requests.censored == 0 && requests.overflow == 0;
     Latencies {
-        mean_nanoseconds: (!answered.is_empty()).then(|| round(answered.mean())),
-        p50_nanoseconds: p50,
-        p90_nanoseconds: p90,
-        p99_nanoseconds: p99,
-        p999_nanoseconds: p999,
-        p9999_nanoseconds: p9999,
+        mean_nanoseconds: (whole && !answered.is_empty()).then(|| round(answered.mean())),
+        p50_nanoseconds: known(Quantile::P50),
+        p90_nanoseconds: known(Quantile::P90),
+        p95_nanoseconds: known(Quantile::P95),
+        p99_nanoseconds: known(Quantile::P99),
+        p999_nanoseconds: known(Quantile::P999),
+        p9999_nanoseconds: known(Quantile::P9999),
         max_nanoseconds: (answered.len() + requests.overflow > 0).then(|| requests.max()),
-        beyond,
+        percentiles: percentiles.iter().map(|quantile| requests.percentile(*quantile)).collect(),
     }
 }
 

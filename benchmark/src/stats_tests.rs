@@ -17,29 +17,82 @@ fn measured(answered: &[u64], tally: Tally) -> Measured {
     Measured { tally, unknown: 0, response: histogram(answered), service: None, error_replies: None }
 }
 
-fn names(latencies: &Latencies) -> Vec<&str> {
-    latencies.beyond.iter().map(|beyond| beyond.quantile.as_str()).collect()
+/// Those of which only a bound is known.
+fn beyond(latencies: &Latencies) -> Vec<&str> {
+    let beyond = latencies.percentiles.iter().filter(|one| one.more_than_nanoseconds.is_some());
+    beyond.map(|one| one.percentile.as_str()).collect()
 }
+
+const THREE: [Quantile; 3] = [Quantile::P50, Quantile::P90, Quantile::P95];
 
 #[test]
 fn all_that_had_no_answer_is_censored() {
-    let tally = Tally { unanswered: 1, unsent: 1, in_flight: 1, ..Tally::default() };
-    assert_eq!(names(&response_time(&measured(&[9; 4], tally))), ["p90", "p99", "p999", "p9999"]);
-    assert_eq!(
-        names(&response_time(&Measured { unknown: 1, ..measured(&[9; 4], tally) })),
-        ["p50", "p90", "p99", "p999", "p9999"]
-    );
-    assert_eq!(response_time(&measured(&[], tally)).beyond[0].more_than_nanoseconds, 0);
+    let tally = Tally { unanswered: 40, unsent: 40, in_flight: 40, ..Tally::default() };
+    let of = |measured: Measured| response_time(&measured, &THREE);
+    assert_eq!(beyond(&of(measured(&[9; 160], tally))), ["90", "95"]);
+    assert_eq!(beyond(&of(Measured { unknown: 40, ..measured(&[9; 160], tally) })), ["50", "90", "95"]);
+    assert_eq!(of(measured(&[], Tally { unsent: 200, ..tally })).percentiles[0].more_than_nanoseconds, Some(0));
 }
 
 #[test]
 fn overflow_is_beyond_the_highest_value() {
     let longest = HIGHEST_NANOSECONDS + 7;
-    let tally = Tally { overflow: 10, overflow_max_nanoseconds: longest, ..Tally::default() };
-    let latencies = response_time(&measured(&[127; 90], tally));
+    let tally = Tally { overflow: 20, overflow_max_nanoseconds: longest, ..Tally::default() };
+    let latencies = response_time(&measured(&[127; 180], tally), &THREE);
     assert_eq!((latencies.p90_nanoseconds, latencies.max_nanoseconds), (Some(127), Some(longest)));
-    assert_eq!(latencies.beyond[0].more_than_nanoseconds, HIGHEST_NANOSECONDS);
-    assert_eq!(names(&latencies), ["p99", "p999", "p9999"]);
+    assert_eq!(latencies.percentiles[2].more_than_nanoseconds, Some(HIGHEST_NANOSECONDS));
+    assert_eq!(beyond(&latencies), ["95"]);
+}
+
+/// p99.99 of 180 requests was the longest of them, as were p99.9 and p99 of one more.
+#[test]
+fn a_quantile_is_not_given_of_too_few_requests() {
+    let of = |count: u64| {
+        response_time(&measured(&vec![1_000; usize::try_from(count).unwrap()], Tally::default()), &Quantile::USUAL)
+    };
+    let needed =
+        |count: u64| -> Vec<u64> { of(count).percentiles.iter().filter_map(|one| one.needed_requests).collect() };
+    assert_eq!(needed(180), [200, 1_000, 10_000, 100_000]);
+    assert_eq!(needed(200), [1_000, 10_000, 100_000]);
+    assert_eq!(needed(9_999), [10_000, 100_000]);
+    let few = of(999);
+    assert_eq!((few.p95_nanoseconds.is_some(), few.p99_nanoseconds, few.p999_nanoseconds), (true, None, None));
+    let enough = of(1_000);
+    assert_eq!((enough.p99_nanoseconds.is_some(), enough.p999_nanoseconds), (true, None));
+    assert_eq!(response_time_quantile(&measured(&[1; 999], Tally::default()), Quantile::P99), None);
+    assert_eq!(known(&histogram(&[1; 999]), Quantile::P99), None);
+    assert!(known(&histogram(&[1; 1_000]), Quantile::P99).is_some());
+    // The longest of all is a fact, of however few.
+    assert!(known(&histogram(&[1]), Quantile::parse("1").unwrap()).is_some());
+}
+
+#[test]
+fn an_interval_is_that_of_its_ranks() {
+    // 64 to 64,000 ns, each once: a bucket each.
+    let values: Vec<u64> = (1..=1_000).map(|step| step * 64).collect();
+    let at = |rank: u64| Some(histogram(&values).highest_equivalent(rank * 64));
+    let all = response_time(&measured(&values, Tally::default()), &[Quantile::P50, Quantile::P99]);
+    let [median, p99] = &all.percentiles[..] else { panic!("{all:?}") };
+    assert_eq!((median.low_nanoseconds, median.nanoseconds, median.high_nanoseconds), (at(469), at(500), at(532)));
+    assert_eq!((p99.low_nanoseconds, p99.nanoseconds, p99.high_nanoseconds), (at(983), at(990), at(997)));
+    // Five of them had no answer: rank 997 is one of these.
+    let censored = response_time(&measured(&values[..995], Tally { unsent: 5, ..Tally::default() }), &[Quantile::P99]);
+    let p99 = &censored.percentiles[0];
+    assert_eq!((p99.low_nanoseconds, p99.nanoseconds, p99.high_nanoseconds), (at(983), at(990), None));
+}
+
+#[test]
+fn there_is_no_mean_of_what_has_no_time() {
+    let mean = |tally: Tally| response_time(&measured(&[1_000; 990], tally), &[]).mean_nanoseconds;
+    assert!(mean(Tally::default()).is_some());
+    for tally in [
+        Tally { unanswered: 9, ..Tally::default() },
+        Tally { unsent: 1, ..Tally::default() },
+        Tally { in_flight: 1, ..Tally::default() },
+        Tally { overflow: 1, ..Tally::default() },
+    ] {
+        assert_eq!(mean(tally), None, "{tally:?}");
+    }
 }
 
 #[test]
@@ -53,27 +106,34 @@ fn ranks_are_exact_where_floats_are_not() {
 proptest! {
     #[test]
     fn quantiles_are_those_of_the_sorted_values(
-        mut values in prop::collection::vec(1_u64..10_000_000_000, 1..300),
-        censored in 0_u64..100,
+        mut values in prop::collection::vec(1_u64..10_000_000_000, 1..1_500),
+        censored in 0_u64..300,
     ) {
-        let latencies = response_time(&measured(&values, Tally { unsent: censored, ..Tally::default() }));
+        let latencies =
+            response_time(&measured(&values, Tally { unsent: censored, ..Tally::default() }), &Quantile::USUAL);
         values.sort_unstable();
         let all = values.len() as u64 + censored;
         let histogram = histogram(&values);
         let found = [
             latencies.p50_nanoseconds,
             latencies.p90_nanoseconds,
+            latencies.p95_nanoseconds,
             latencies.p99_nanoseconds,
             latencies.p999_nanoseconds,
             latencies.p9999_nanoseconds,
         ];
-        for (found, (name, quantile)) in found.into_iter().zip(QUANTILES) {
-            let (whole, quantile) = (u64::from(WHOLE), u64::from(quantile));
-            let hidden = censored > 0 && censored * whole >= (whole - quantile) * all;
-            let at = usize::try_from((all * quantile).div_ceil(whole)).unwrap() - 1;
-            let expected = (!hidden).then(|| histogram.highest_equivalent(values[at]).min(histogram.max()));
-            prop_assert_eq!(found, expected, "{}", name);
-            prop_assert_eq!(latencies.beyond.iter().any(|beyond| beyond.quantile == name), hidden);
+        for (found, (quantile, percentile)) in found.into_iter().zip(Quantile::USUAL.iter().zip(&latencies.percentiles)) {
+            let (whole, millionths) = (u64::from(WHOLE), u64::from(quantile.millionths()));
+            let few = all < quantile.needs();
+            let hidden = !few && censored > 0 && censored * whole >= (whole - millionths) * all;
+            let at = usize::try_from((all * millionths).div_ceil(whole)).unwrap() - 1;
+            let expected = (!few && !hidden).then(|| histogram.highest_equivalent(values[at]).min(histogram.max()));
+            prop_assert_eq!(found, expected, "{}", quantile.name());
+            prop_assert_eq!(percentile.nanoseconds, expected);
+            prop_assert_eq!(percentile.more_than_nanoseconds.is_some(), hidden);
+            prop_assert_eq!(percentile.needed_requests.is_some(), few);
+            prop_assert!(percentile.low_nanoseconds <= percentile.nanoseconds);
+            prop_assert!(percentile.high_nanoseconds.is_none_or(|high| Some(high) >= percentile.nanoseconds));
         }
     }
 }

@@ -15,13 +15,11 @@ pub use sight::Sight;
 pub use watch::Watch;
 
 use crate::people;
+pub use crate::quantile::Quantile;
 use crate::stats::Censored;
 
-/// In millionths.
-const WHOLE: u64 = 1_000_000;
-
-/// So many requests must lie beyond a quantile, on average, before it is judged while requests still come.
-const BEYOND: u64 = 10;
+/// So many requests must have failed at the bound, on average, before an error rate is judged while requests still come.
+const FAILED: u64 = 10;
 
 /// One thing that the measurement must keep to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,41 +72,6 @@ pub enum Limit {
         /// At least.
         min_per_second: u64,
     },
-}
-
-/// A share of all requests, in millionths: 1 to 1,000,000.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Quantile(u32);
-
-impl Quantile {
-    /// Reads a decimal from 0.000001 to 1; none of anything else.
-    pub fn parse(text: &str) -> Option<Self> {
-        let millionths = match text.split_once('.') {
-            None if text == "1" => 1_000_000,
-            Some(("0", digits))
-                if (1..=6).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit()) =>
-            {
-                format!("{digits:0<6}").parse().ok()?
-            }
-            _ => return None,
-        };
-        (millionths > 0).then_some(Self(millionths))
-    }
-
-    /// In millionths.
-    pub fn millionths(self) -> u32 {
-        self.0
-    }
-
-    /// For people, such as `p99.9`; of all, `max`.
-    pub fn name(self) -> String {
-        if u64::from(self.0) == WHOLE {
-            return "max".to_owned();
-        }
-        let (whole, rest) = (self.0 / 10_000, self.0 % 10_000);
-        let text = format!("p{whole}.{rest:04}");
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    }
 }
 
 /// What a threshold is about.
@@ -188,16 +151,21 @@ impl Limit {
         }
     }
 
-    /// From how many requests on it is judged while more may come.
+    /// From how many requests on it is judged while more may come. A quantile is not known before it has enough of them.
     fn least(&self) -> u64 {
         match self {
+            Self::ErrorRate { max_basis_points } => FAILED * 10_000 / u64::from(*max_basis_points).max(100),
+            Self::ResponseTime { .. } | Self::ServiceTime { .. } | Self::Throughput { .. } => 0,
+        }
+    }
+
+    /// Why it could not be judged, for people.
+    fn too_few(&self) -> String {
+        match self {
             Self::ResponseTime { quantile, .. } | Self::ServiceTime { quantile, .. } => {
-                let beyond = WHOLE.saturating_sub(quantile.millionths().into());
-                // Of the longest of all requests there is no such number: it only grows.
-                (BEYOND * WHOLE).checked_div(beyond).unwrap_or(1)
+                format!("fewer than the {} requests that it takes", people::count(quantile.needs()))
             }
-            Self::ErrorRate { max_basis_points } => BEYOND * 10_000 / u64::from(*max_basis_points).max(100),
-            Self::Throughput { .. } => 0,
+            Self::ErrorRate { .. } | Self::Throughput { .. } => "too few requests".to_owned(),
         }
     }
 }
@@ -276,7 +244,8 @@ impl Threshold {
         let (subject, allowed) = (self.subject(), self.allowed());
         let window = self.window.map(|window| format!(" over {}", people::seconds(window))).unwrap_or_default();
         let Some(worst) = &standing.worst else {
-            return format!("{subject}{window} could not be judged: too few requests; {allowed} is wanted");
+            let why = self.limit.too_few();
+            return format!("{subject}{window} could not be judged: {why}; {allowed} is wanted");
         };
         let observed = match worst.observed {
             Observed::Latency(Censored::Known(nanoseconds)) => people::latency(nanoseconds),

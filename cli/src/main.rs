@@ -31,9 +31,10 @@ const BAD: u8 = 1;
 const USAGE: u8 = 2;
 /// As good, but what was to be verified of the target is not: it lost data or answered wrongly.
 const UNVERIFIED: u8 = 3;
-/// As good, but a threshold does not hold, or nobody can tell; or it stopped the run; or the objective of a search does not
-/// hold at its lowest rate.
+/// As good, but a threshold does not hold; or it stopped the run; or the objective of a search does not hold at its lowest rate.
 const NOT_MET: u8 = 4;
+/// As good, and no threshold fails, but one could not be judged, such as a quantile of too few requests: nothing is claimed.
+const NOT_JUDGED: u8 = 5;
 
 // One thread: the kernel ends child processes with the thread that started them, and the machine's processors are for
 // the load.
@@ -85,11 +86,12 @@ fn exit_code(status: Option<&RedisBenchmarkStatus>) -> u8 {
         }
         Some(status) if status.phase == Phase::Succeeded && !invalid(status) => {
             let verification = status.result.as_ref().and_then(|result| result.verification.as_ref());
-            let met = status.thresholds.iter().all(|threshold| threshold.outcome == ThresholdOutcome::Passed);
-            match (verification.is_some_and(VerificationResult::is_wrong), met) {
+            let worst = status.thresholds.iter().map(|threshold| threshold.outcome).max();
+            match (verification.is_some_and(VerificationResult::is_wrong), worst) {
                 (true, _) => UNVERIFIED,
-                (false, false) => NOT_MET,
-                (false, true) => GOOD,
+                (false, Some(ThresholdOutcome::Failed)) => NOT_MET,
+                (false, Some(ThresholdOutcome::NotJudged | ThresholdOutcome::Pending)) => NOT_JUDGED,
+                (false, Some(ThresholdOutcome::Passed) | None) => GOOD,
             }
         }
         Some(status) if status.phase == Phase::Failed && stopped_by_a_threshold(status) => NOT_MET,
@@ -138,7 +140,8 @@ mod tests {
         };
         assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, ThresholdOutcome::Passed), GOOD);
         assert_eq!(code(Phase::Succeeded, VerdictValue::Degraded, ThresholdOutcome::Failed), NOT_MET);
-        assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, ThresholdOutcome::NotJudged), NOT_MET);
+        assert_eq!(code(Phase::Succeeded, VerdictValue::Valid, ThresholdOutcome::NotJudged), NOT_JUDGED);
+        assert_eq!(code(Phase::Succeeded, VerdictValue::Invalid, ThresholdOutcome::NotJudged), BAD);
         assert_eq!(code(Phase::Succeeded, VerdictValue::Invalid, ThresholdOutcome::Failed), BAD);
         assert_eq!(code(Phase::Failed, VerdictValue::Invalid, ThresholdOutcome::Failed), NOT_MET);
         assert_eq!(code(Phase::Aborted, VerdictValue::Valid, ThresholdOutcome::Failed), BAD);

@@ -3,10 +3,12 @@
 use redisbench_wire::plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 
 use super::problem::Problem;
 use super::reads::only_reads;
 use super::spec::RedisBenchmarkSpec;
+use crate::quantile::Quantile;
 
 /// What the API server holds a link's capacity against.
 pub const CAPACITY_PATTERN: &str = r"^[0-9]{1,6}(\.[0-9]{1,3})?[KMGT]bit$";
@@ -27,6 +29,16 @@ pub struct MeasurementSpec {
     #[serde(default = "default_breakdown")]
     #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "set"))]
     pub breakdown: Vec<BreakdownKind>,
+    /// The percentiles of latencies that status, table and metrics have, such as `[50, 99, 99.9]`: 1 to 10 numbers above 0 and below
+    /// 100, with at most 4 decimals. Each takes requests: 10 on either side of it on average, such as 1,000 for 99. Default
+    /// `[50, 90, 95, 99, 99.9, 99.99]`.
+    #[serde(default = "default_percentiles")]
+    #[schemars(
+        length(min = 1, max = 10),
+        inner(range(min = 0.0001, max = 99.9999)),
+        extend("x-kubernetes-list-type" = "set")
+    )]
+    pub percentiles: Vec<Number>,
     /// Whether one shard asks every server that the load touches for INFO, on a connection of its own: before the load,
     /// about once a second while it is measured, and after it. So the verdict knows the servers' processor time, evictions,
     /// and whether they executed what was sent to them and nothing else. A server that forbids INFO is told of, and harms
@@ -60,14 +72,31 @@ pub enum BreakdownKind {
     Node,
 }
 
+impl MeasurementSpec {
+    /// The percentiles that are asked for, as far as they are some.
+    pub fn quantiles(&self) -> Vec<Quantile> {
+        self.percentiles.iter().filter_map(|number| Quantile::of_percent(&number.to_string())).collect()
+    }
+}
+
 impl Default for MeasurementSpec {
     fn default() -> Self {
-        Self { breakdown: default_breakdown(), server_stats: true, link_capacity: None, probe: None }
+        Self {
+            breakdown: default_breakdown(),
+            percentiles: default_percentiles(),
+            server_stats: true,
+            link_capacity: None,
+            probe: None,
+        }
     }
 }
 
 fn default_breakdown() -> Vec<BreakdownKind> {
     vec![BreakdownKind::Operation, BreakdownKind::Node]
+}
+
+fn default_percentiles() -> Vec<Number> {
+    Quantile::USUAL.iter().filter_map(|quantile| quantile.percent().parse().ok()).collect()
 }
 
 fn default_true() -> bool {
@@ -105,6 +134,27 @@ pub(super) fn probe_nanoseconds(spec: &RedisBenchmarkSpec, workload: &plan::Work
         && halves
         && workload.followed(spec.verify.mode.into()).is_none();
     if possible && spec.measurement.probe.unwrap_or(harmless) { PROBE_NANOSECONDS } else { 0 }
+}
+
+/// The percentiles that results have, the lowest first.
+pub(super) fn percentiles(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> Vec<Quantile> {
+    let mut asked = Vec::with_capacity(spec.percentiles.len());
+    for (index, number) in spec.percentiles.iter().enumerate() {
+        let field = || format!("spec.measurement.percentiles[{index}]");
+        match Quantile::of_percent(&number.to_string()) {
+            // As numbers they differ, such as 50 and 50.0.
+            Some(quantile) if asked.contains(&quantile) => {
+                problems.push(Problem::new(field(), number, "is listed twice; remove one"));
+            }
+            Some(quantile) => asked.push(quantile),
+            None => {
+                let message = "must be above 0 and below 100, with at most 4 decimals, such as 99.9";
+                problems.push(Problem::new(field(), number, message));
+            }
+        }
+    }
+    asked.sort_unstable();
+    asked
 }
 
 /// `20Mbit` in bits per second; none if it is not written so.
@@ -169,6 +219,37 @@ mod tests {
         for text in ["99Kbit", "11Tbit", "0Mbit"] {
             let said = problems(json!({"linkCapacity": text}));
             assert!(said.len() == 1 && said[0].contains("100Kbit to 10Tbit"), "{text}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn percentiles_are_those_that_were_asked_for_in_order() {
+        let asked = |measurement: serde_json::Value| {
+            let mut object = object();
+            object["spec"]["measurement"] = measurement;
+            let checked = api::validate(&api::read(&object).unwrap().spec, "sample").unwrap();
+            checked.percentiles.into_iter().map(Quantile::percent).collect::<Vec<_>>()
+        };
+        assert_eq!(asked(json!({})), ["50", "90", "95", "99", "99.9", "99.99"]);
+        assert_eq!(asked(json!({"percentiles": [99.9, 50, 12.0, 99.9999]})), ["12", "50", "99.9", "99.9999"]);
+    }
+
+    #[test]
+    fn what_is_no_percentile_is_refused_with_the_way_out() {
+        for (percentiles, words) in [
+            (json!([]), "at least 1 entries"),
+            (json!([50, 100]), "percentiles[1]"),
+            (json!([0]), "percentiles[0]"),
+            (json!([-1.5]), "percentiles[0]"),
+            (json!([99.99999]), "at most 99.9999"),
+            (json!([12.34567]), "at most 4 decimals, such as 99.9"),
+            (json!([1e-5]), "at least 0.0001"),
+            (json!([99, 99.0]), "listed twice"),
+            (json!(["99"]), "must be a number"),
+            (json!((1..=11).collect::<Vec<_>>()), "at most 10 entries"),
+        ] {
+            let said = problems(json!({"percentiles": percentiles}));
+            assert!(!said.is_empty() && said.iter().any(|said| said.contains(words)), "{percentiles}: {said:?}");
         }
     }
 

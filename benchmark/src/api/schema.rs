@@ -29,6 +29,7 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str, problems: &mut V
         ("array", Value::Array(items)) => check_array(schema, items, field, problems),
         ("string", Value::String(text)) => check_string(schema, text, field, problems),
         ("integer", Value::Number(number)) => check_integer(schema, number, field, problems),
+        ("number", Value::Number(number)) => check_number(schema, number, field, problems),
         ("boolean", Value::Bool(_)) => {}
         (wanted, _) => {
             let wanted = match wanted {
@@ -36,6 +37,7 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str, problems: &mut V
                 "array" => "a list",
                 "string" => "a string: put it in quotes",
                 "integer" => "a whole number",
+                "number" => "a number: without quotes",
                 _ => "true or false",
             };
             problems.push(Problem::new(field, value, format!("must be {wanted}")));
@@ -164,6 +166,16 @@ fn check_integer(schema: &Value, number: &serde_json::Number, field: &str, probl
     }
     if let Some(most) = bound("maximum").filter(|most| value > *most) {
         problems.push(Problem::new(field, value, format!("must be at most {most}")));
+    }
+}
+
+fn check_number(schema: &Value, number: &serde_json::Number, field: &str, problems: &mut Vec<Problem>) {
+    let Some(value) = number.as_f64() else { return };
+    if let Some(least) = schema["minimum"].as_f64().filter(|least| value < *least) {
+        problems.push(Problem::new(field, number, format!("must be at least {least}")));
+    }
+    if let Some(most) = schema["maximum"].as_f64().filter(|most| value > *most) {
+        problems.push(Problem::new(field, number, format!("must be at most {most}")));
     }
 }
 

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 pub use cell::{CellResult, LatencySpread, ShareSpread, ThroughputSpread};
 pub use comparison::{ComparisonOutcome, ComparisonResult, MetricComparison};
 pub use result::{
-    Bandwidth, Beyond, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole,
-    OperationResult, PreloadResult, Requests, ServerResult, Throughput, TrialResult, Truncated,
+    Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
+    Percentile, PreloadResult, Requests, ServerResult, Throughput, TrialResult, Truncated,
 };
 pub use search::{SearchEnding, SearchResult, SearchStep, StepOutcome};
 pub use shard::{ShardOutcome, ShardResult};
@@ -151,7 +151,8 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub rate: Option<String>,
-    /// The 99th percentile of response time, such as `1.45 ms`; with `>` where too many requests failed to know it.
+    /// The 99th percentile of response time, such as `1.45 ms`; with `>` where too many requests failed to know it. Nothing below
+    /// 1,000 requests, which it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub p99: Option<String>,

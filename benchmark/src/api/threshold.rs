@@ -27,7 +27,8 @@ pub struct ThresholdSpec {
     /// those that were never sent are errors.
     pub metric: ThresholdMetric,
     /// For `ResponseTime` and `ServiceTime`, and required then: from "0.000001" to "1", which is the longest, such as
-    /// "0.99".
+    /// "0.99". A quantile takes 10 requests on either side of it on average, such as 1,000 for "0.99": with fewer, the threshold
+    /// is `NotJudged`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 8), regex(pattern = QUANTILE_PATTERN))]
     pub quantile: Option<String>,
@@ -54,8 +55,8 @@ pub struct ThresholdSpec {
     /// follow one another by a tenth of their length, or by a second if that is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<GoDuration>,
-    /// Stops the load of all shards, and fails the run, as soon as it does not hold; what was measured is kept. Of a
-    /// quantile q, this is judged from 10 / (1 - q) requests on. Default false.
+    /// Stops the load of all shards, and fails the run, as soon as it does not hold; what was measured is kept. Default
+    /// false.
     #[serde(default)]
     pub abort_on_fail: bool,
 }

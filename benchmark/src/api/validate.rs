@@ -53,6 +53,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     let load = load::check_load(&spec.load, &mut problems);
     let bound = load::check_bound(&spec.load, &mut problems);
     let measurement = measurement::check(&spec.measurement, &mut problems);
+    let percentiles = measurement::percentiles(&spec.measurement, &mut problems);
     let shards = check_shards(&spec.shards, &mut problems);
     let durations = Durations { problems: &mut problems, within: "spec.load" };
     let (warmup, timeouts) = load::check_times(&spec.load, durations);
@@ -100,6 +101,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
             operation: spec.measurement.breakdown.contains(&BreakdownKind::Operation),
             node: spec.measurement.breakdown.contains(&BreakdownKind::Node),
         },
+        percentiles,
         thresholds,
         measurement: plan::Measurement { probe_nanoseconds, ..measurement },
         shards,

@@ -5,6 +5,7 @@ use redisbench_wire::plan;
 use super::spec::{OnLost, Placement};
 use super::target::TargetSecrets;
 use super::template::ShardTemplate;
+use crate::quantile::Quantile;
 use crate::threshold::Threshold;
 
 /// A spec that was checked: whatever is built from it, building cannot fail. Only [`super::validate`] makes one.
@@ -51,6 +52,8 @@ pub struct Validated {
     pub thresholds: Vec<Threshold>,
     /// What is measured beside the total.
     pub breakdown: plan::Breakdown,
+    /// The percentiles of latencies that are reported, the lowest first.
+    pub percentiles: Vec<Quantile>,
     /// What is looked at beside the requests.
     pub measurement: plan::Measurement,
     /// The pods.

@@ -13,13 +13,15 @@ use crate::api::Validated;
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
-    PreloadResult, Requests, ServerResult, ShardCounts, ShardOutcome, ShardResult, Summary, Synchronization,
-    ThresholdStatus, Throughput, TopologyStatus, TrialLine, TrialResult, TrialStatus, Truncated, Verdict,
+    Percentile, PreloadResult, Requests, ServerResult, ShardCounts, ShardOutcome, ShardResult, Summary,
+    Synchronization, ThresholdStatus, Throughput, TopologyStatus, TrialLine, TrialResult, TrialStatus, Truncated,
+    Verdict,
 };
 use crate::conductor::{self, Cleanup, Ending, Outcome};
 use crate::export::{self, FullResult};
 use crate::merge::{self, Measured, Merged, NodeMeasured, merge};
 use crate::plan::Trial;
+use crate::quantile::Quantile;
 use crate::verdict::{self, verdict};
 use crate::{people, stats, topology};
 
@@ -158,7 +160,7 @@ impl Finished {
             + serde_json::to_vec(&self.thresholds)?.len()
             + self.pieces.len().max(1) * ARTIFACT_BYTES;
         let result = shortened(whole, STATUS_BYTES.saturating_sub(beside))?;
-        summarize(&mut self.summary, &result, &verdict);
+        summarize(&mut self.summary, &result, &stats::response_time_at(&merged.total, Quantile::P99), &verdict);
         self.result = Some(result);
         self.verdict = Some(verdict);
         self.synchronization = Some(synchronization);
@@ -167,16 +169,10 @@ impl Finished {
     }
 }
 
-fn summarize(summary: &mut Summary, result: &TrialResult, verdict: &Verdict) {
+fn summarize(summary: &mut Summary, result: &TrialResult, p99: &Percentile, verdict: &Verdict) {
     let requests = &result.requests;
-    let response = &result.response_time;
-    let beyond = response.beyond.iter().find(|beyond| beyond.quantile == "p99");
     summary.rate = Some(people::rate(result.throughput.achieved_per_second));
-    summary.p99 = match (response.p99_nanoseconds, beyond) {
-        (Some(p99), _) => Some(people::latency(p99)),
-        (None, Some(beyond)) => Some(format!("> {}", people::latency(beyond.more_than_nanoseconds))),
-        (None, None) => None,
-    };
+    summary.p99 = people::percentile(p99);
     summary.errors = Some(people::share(requests.errors + requests.unsent, requests.scheduled));
     summary.verdict = Some(format!("{:?}", verdict.value));
 }
@@ -205,6 +201,7 @@ fn synchronization(outcome: &Outcome, merged: &Merged) -> Synchronization {
 fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialResult, HistogramError> {
     let tally = &merged.total.tally;
     let size = spec.workload.options.transaction.map_or(0, |transaction| u64::from(transaction.size));
+    let asked = spec.percentiles.as_slice();
     // Each shard counts bytes over its own window, which a number of requests may end later than the common one.
     let per_second = |bytes: fn(&Tally) -> u64| -> u64 {
         let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
@@ -223,17 +220,17 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             sent_bytes_per_second: per_second(|tally| tally.sent_bytes),
             received_bytes_per_second: per_second(|tally| tally.received_bytes),
         },
-        response_time: stats::response_time(&merged.total),
+        response_time: stats::response_time(&merged.total, asked),
         response_time_of_succeeded: (tally.succeeded < tally.scheduled + merged.total.unknown)
-            .then(|| stats::response_time_of_succeeded(&merged.total)),
-        service_time: merged.total.service.as_ref().map(stats::plain),
-        send_lateness: merged.lateness.as_ref().map(stats::plain),
+            .then(|| stats::response_time_of_succeeded(&merged.total, asked)),
+        service_time: merged.total.service.as_ref().map(|service| stats::plain(service, asked)),
+        send_lateness: merged.lateness.as_ref().map(|lateness| stats::plain(lateness, asked)),
         histogram: Some(EncodedHistogramStatus {
             encoding: "HdrV2DeflateBase64".to_owned(),
             data: EncodedHistogram::encode(&merged.total.response)?.as_str().to_owned(),
         }),
-        operations: operations(merged, size),
-        nodes: nodes(merged),
+        operations: operations(merged, size, asked),
+        nodes: nodes(merged, asked),
         errors: errors(merged),
         shards: shards(outcome, &merged.unknown, size)?,
         truncated: None,
@@ -245,8 +242,8 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
 }
 
 /// The result as a status holds it, in at most `most` bytes of JSON: the worst entries of long lists, with the number of
-/// those left out. A distribution that would take more than half is left to the full result; then lists are halved until
-/// all of it fits, and the distribution goes last.
+/// those left out. A distribution that would take more than half is left to the full result. Then the intervals of parts go, then
+/// lists are halved until all of it fits, and the distribution goes last.
 fn shortened(whole: TrialResult, most: usize) -> Result<TrialResult, serde_json::Error> {
     let mut result = whole;
     let mut truncated = Truncated::default();
@@ -271,6 +268,11 @@ fn shortened(whole: TrialResult, most: usize) -> Result<TrialResult, serde_json:
         if serde_json::to_vec(&result)?.len() <= most {
             return Ok(result);
         }
+        if !truncated.percentiles {
+            truncated.percentiles = true;
+            parts(&mut result).for_each(|latencies| latencies.percentiles.clear());
+            continue;
+        }
         if listed == 1 {
             truncated.histogram |= result.histogram.take().is_some();
             result.truncated = Some(truncated);
@@ -278,6 +280,13 @@ fn shortened(whole: TrialResult, most: usize) -> Result<TrialResult, serde_json:
         }
         listed /= 2;
     }
+}
+
+/// Latencies of operations and nodes.
+fn parts(result: &mut TrialResult) -> impl Iterator<Item = &mut Latencies> {
+    let operations = result.operations.iter_mut();
+    let operations = operations.flat_map(|part| std::iter::once(&mut part.response_time).chain(&mut part.service_time));
+    operations.chain(result.nodes.iter_mut().map(|node| &mut node.service_time))
 }
 
 /// Keeps the first `listed` entries by `key` if there are more, and says how many are left out.
@@ -321,19 +330,19 @@ fn requests(tally: &Tally, unknown: u64, size: u64) -> Requests {
     }
 }
 
-fn operations(merged: &Merged, size: u64) -> Vec<OperationResult> {
+fn operations(merged: &Merged, size: u64, asked: &[Quantile]) -> Vec<OperationResult> {
     let result = |name: &str, measured: &Measured, misses: u64| OperationResult {
         name: name.to_owned(),
         requests: requests(&measured.tally, 0, size),
         hits: measured.tally.succeeded.saturating_sub(misses),
         misses,
-        response_time: stats::response_time(measured),
-        service_time: measured.service.as_ref().map(stats::plain),
+        response_time: stats::response_time(measured, asked),
+        service_time: measured.service.as_ref().map(|service| stats::plain(service, asked)),
     };
     merged.operations.iter().map(|part| result(&part.name, &part.measured, part.nil_replies)).collect()
 }
 
-fn nodes(merged: &Merged) -> Vec<NodeResult> {
+fn nodes(merged: &Merged, asked: &[Quantile]) -> Vec<NodeResult> {
     let (nodes, cluster): (&[NodeMeasured], bool) = (&merged.nodes, merged.topology.slotted);
     let sum: u64 = nodes.iter().map(|node| node.requests).sum();
     let imbalance = |requests: u64| {
@@ -350,7 +359,7 @@ fn nodes(merged: &Merged) -> Vec<NodeResult> {
             requests: node.requests,
             errors: node.errors,
             redirects: node.redirects,
-            service_time: stats::plain(&node.service),
+            service_time: stats::plain(&node.service, asked),
             imbalance_percent: imbalance(node.requests),
             server: merged.servers.as_ref().and_then(|servers| server(servers, &node.address)),
         })
@@ -435,13 +444,17 @@ fn shard(
 ) -> Result<ShardResult, HistogramError> {
     let generator = outcome.snapshot.as_ref().map(|snapshot| snapshot.generator.clone()).unwrap_or_default();
     let latency = match &outcome.snapshot {
-        Some(snapshot) => stats::response_time(&Measured {
-            tally: snapshot.total,
-            unknown,
-            response: snapshot.latency.response.decode(Kind::Request)?,
-            service: None,
-            error_replies: snapshot.latency.error_replies.as_ref().map(|h| h.decode(Kind::Request)).transpose()?,
-        }),
+        Some(snapshot) => {
+            let error_replies = snapshot.latency.error_replies.as_ref();
+            let measured = Measured {
+                tally: snapshot.total,
+                unknown,
+                response: snapshot.latency.response.decode(Kind::Request)?,
+                service: None,
+                error_replies: error_replies.map(|replies| replies.decode(Kind::Request)).transpose()?,
+            };
+            stats::response_time(&measured, &[])
+        }
         None => Latencies::default(),
     };
     let lateness = outcome.snapshot.as_ref().and_then(|snapshot| snapshot.latency.lateness.as_ref());

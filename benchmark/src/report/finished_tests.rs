@@ -42,7 +42,7 @@ fn bandwidth_is_over_the_time_in_which_its_bytes_were_counted() {
 
 #[test]
 fn too_many_failures_show_as_a_bound() {
-    let finished = finished(&outcome(vec![with_timeouts(snapshot(0, &[1_450_000; 900]), 100)]));
+    let finished = finished(&outcome(vec![with_timeouts(snapshot(0, &[1_450_000; 1_800]), 200)]));
     assert_eq!(finished.summary.p99.as_deref(), Some("> 1.45 ms"));
     let result = finished.result.unwrap();
     assert_eq!(result.response_time.p99_nanoseconds, None);

@@ -14,6 +14,7 @@ use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{CellResult, ComparisonResult, Latencies, Requests, TrialLine, TrialOutcome};
 use crate::export;
 use crate::merge::Measured;
+use crate::quantile::Quantile;
 use crate::stats;
 
 /// The format of the document about an experiment. A change that a reader must know of gets another number.
@@ -121,17 +122,22 @@ struct DocumentTotal {
 
 /// The requests of several trials as one set.
 #[derive(Debug)]
-pub struct Together(Measured);
+pub struct Together {
+    measured: Measured,
+    /// What was asked for: the same of each trial.
+    percentiles: Vec<Quantile>,
+}
 
 impl Default for Together {
     fn default() -> Self {
-        Self(Measured {
+        let measured = Measured {
             tally: Tally::default(),
             unknown: 0,
             response: Kind::Request.empty(),
             service: None,
             error_replies: None,
-        })
+        };
+        Self { measured, percentiles: Vec::new() }
     }
 }
 
@@ -144,14 +150,15 @@ impl Together {
         let Document { result, histograms } = serde_json::from_str(document)?;
         let beyond = || HistogramError::Malformed("counts beyond its bounds");
         let response = histograms.total.response.decode(Kind::Request)?;
-        self.0.response.add(response).map_err(|_| beyond())?;
+        let sum = &mut self.measured;
+        sum.response.add(response).map_err(|_| beyond())?;
         if let Some(replies) = &histograms.total.error_replies {
             let replies = replies.decode(Kind::Request)?;
-            self.0.error_replies.get_or_insert_with(|| Kind::Request.empty()).add(replies).map_err(|_| beyond())?;
+            sum.error_replies.get_or_insert_with(|| Kind::Request.empty()).add(replies).map_err(|_| beyond())?;
         }
         let requests = &result.requests;
         let longest = result.response_time.max_nanoseconds.filter(|_| requests.overflow > 0).unwrap_or(0);
-        let tally = &mut self.0.tally;
+        let tally = &mut sum.tally;
         for (sum, more) in [
             (&mut tally.scheduled, requests.scheduled),
             (&mut tally.succeeded, requests.succeeded),
@@ -159,17 +166,19 @@ impl Together {
             (&mut tally.unsent, requests.unsent),
             (&mut tally.in_flight, requests.in_flight),
             (&mut tally.overflow, requests.overflow),
-            (&mut self.0.unknown, requests.unknown),
+            (&mut sum.unknown, requests.unknown),
         ] {
             *sum = sum.saturating_add(more);
         }
         tally.overflow_max_nanoseconds = tally.overflow_max_nanoseconds.max(longest);
+        let asked = result.response_time.percentiles.iter();
+        self.percentiles = asked.filter_map(|one| Quantile::of_percent(&one.percentile)).collect();
         Ok(())
     }
 
     /// Response time over all of them: those without an answer count as longer than any that had one.
     pub fn response_time(&self) -> Latencies {
-        stats::response_time(&self.0)
+        stats::response_time(&self.measured, &self.percentiles)
     }
 
     /// The distribution of response time of those that succeeded.
@@ -177,7 +186,7 @@ impl Together {
     /// # Errors
     /// When it cannot be encoded.
     pub fn histogram(&self) -> Result<EncodedHistogram, HistogramError> {
-        EncodedHistogram::encode(&self.0.response)
+        EncodedHistogram::encode(&self.measured.response)
     }
 }
 

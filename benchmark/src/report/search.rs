@@ -76,7 +76,9 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
     let met = verdict::rate_is_met(spec, merged);
     let quantile = match trial.objective {
         Objective::Quantile { quantile, .. } => {
-            stats::response_time_quantile(&merged.total, millionths(quantile)).map(|quantile| match quantile {
+            let found = Quantile::of_millionths(millionths(quantile))
+                .and_then(|quantile| stats::response_time_quantile(&merged.total, quantile));
+            found.map(|found| match found {
                 Censored::Known(nanoseconds) => Observed::Nanoseconds(nanoseconds),
                 Censored::MoreThan(_) => Observed::Beyond,
             })

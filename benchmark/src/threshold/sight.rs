@@ -161,12 +161,12 @@ impl Part {
         let measured = &self.measured;
         match limit {
             Limit::ResponseTime { quantile, .. } => {
-                stats::response_time_quantile(measured, quantile.millionths()).map(Observed::Latency)
+                stats::response_time_quantile(measured, *quantile).map(Observed::Latency)
             }
             Limit::ServiceTime { quantile, .. } => {
                 // In a closed loop it is the response time.
                 let service = measured.service.as_ref().unwrap_or(&measured.response);
-                stats::quantile(service, quantile.millionths()).map(Censored::Known).map(Observed::Latency)
+                stats::known(service, *quantile).map(Censored::Known).map(Observed::Latency)
             }
             Limit::ErrorRate { .. } => {
                 let tally = &measured.tally;

@@ -185,7 +185,7 @@ fn requests(snapshot: &Snapshot) -> u64 {
 /// late, of all shards together.
 pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let late = stats::quantile(merged.lateness.as_ref()?, P99)?;
-    let response = stats::response_time(&merged.total).p99_nanoseconds?;
+    let response = stats::response_time(&merged.total, &[]).p99_nanoseconds?;
     let least = LATE.max(response.div_ceil(2));
     if late < least {
         return None;

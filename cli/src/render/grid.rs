@@ -51,6 +51,11 @@ impl Grid {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
+    /// Adds a row before the one at `index`, which counts the heads.
+    pub fn insert(&mut self, index: usize, cells: Vec<Cell>) {
+        self.rows.insert(index.min(self.rows.len()), cells);
+    }
+
     /// The grid as lines, with an empty one before it.
     pub fn text(&self, paint: Paint) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);

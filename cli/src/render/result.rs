@@ -1,16 +1,19 @@
 //! What was measured.
 
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::{Latencies, OperationResult, Requests, ShardOutcome, TrialResult};
+use redisbench_benchmark::api::status::{Latencies, OperationResult, Percentile, Requests, ShardOutcome, TrialResult};
 use redisbench_benchmark::api::target::TargetType;
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 use super::verification;
-use redisbench_benchmark::people::{bandwidth, bytes, count, latency, rate};
+use redisbench_benchmark::people::{self, bandwidth, bytes, count, latency, rate};
 
 /// Below this the busiest worker leaves its processor idle now and then; above it, it is likely the limit.
 const BUSY_PERCENT: u32 = 90;
+
+/// An interval that reaches further than this part of the value is rough.
+const ROUGH: f64 = 0.1;
 
 /// All tables of a result, in the order of interest.
 pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) -> String {
@@ -44,47 +47,72 @@ fn operations(result: &TrialResult) -> &[OperationResult] {
 }
 
 fn latencies(result: &TrialResult) -> Grid {
-    let mut grid = Grid::new("Latency", &["p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"]);
-    grid.row(latency_row("response time", &result.response_time));
+    let asked: Vec<&str> = result.response_time.percentiles.iter().map(|one| one.percentile.as_str()).collect();
+    let heads: Vec<String> = asked.iter().map(|percentile| format!("p{percentile}")).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).chain(["max", "mean"]).collect();
+    let mut grid = Grid::new("Latency", &heads);
+    let mut row = |name: &str, latencies: &Latencies| grid.row(latency_row(name, latencies, &asked));
+    row("response time", &result.response_time);
+    let known_to = known_to(&result.response_time);
     if let Some(succeeded) = &result.response_time_of_succeeded {
-        grid.row(latency_row("response time of succeeded", succeeded));
+        row("response time of succeeded", succeeded);
     }
     for operation in operations(result) {
-        grid.row(latency_row(&format!("  {}", operation.name), &operation.response_time));
+        row(&format!("  {}", operation.name), &operation.response_time);
     }
     if let Some(service) = &result.service_time {
-        grid.row(latency_row("service time", service));
+        row("service time", service);
         for operation in operations(result) {
             if let Some(service) = &operation.service_time {
-                grid.row(latency_row(&format!("  {}", operation.name), service));
+                row(&format!("  {}", operation.name), service);
             }
         }
     }
+    grid.insert(2, known_to);
     grid
 }
 
-fn latency_row(name: &str, latencies: &Latencies) -> Vec<Cell> {
+fn latency_row(name: &str, latencies: &Latencies, asked: &[&str]) -> Vec<Cell> {
     let mut row = vec![Cell::from(name)];
-    let quantiles = [
-        ("p50", latencies.p50_nanoseconds),
-        ("p90", latencies.p90_nanoseconds),
-        ("p99", latencies.p99_nanoseconds),
-        ("p999", latencies.p999_nanoseconds),
-        ("p9999", latencies.p9999_nanoseconds),
-    ];
-    for (name, value) in quantiles {
-        row.push(quantile(latencies, name, value));
-    }
+    row.extend(asked.iter().map(|percentile| quantile(latencies, percentile)));
     row.push(known(latencies.max_nanoseconds));
     row.push(known(latencies.mean_nanoseconds));
     row
 }
 
-fn quantile(latencies: &Latencies, name: &str, value: Option<u64>) -> Cell {
-    match latencies.beyond.iter().find(|beyond| beyond.quantile == name) {
-        Some(beyond) => Cell::styled(format!("> {}", latency(beyond.more_than_nanoseconds)), Style::Bad),
-        None => known(value),
+fn quantile(latencies: &Latencies, percentile: &str) -> Cell {
+    match latencies.percentiles.iter().find(|one| one.percentile == percentile) {
+        Some(found) => {
+            let style = if found.more_than_nanoseconds.is_some() { Style::Bad } else { Style::Plain };
+            people::percentile(found).map_or_else(|| known(None), |text| Cell::styled(text, style))
+        }
+        // A long status has no more of its parts.
+        None => known(match percentile {
+            "50" => latencies.p50_nanoseconds,
+            "90" => latencies.p90_nanoseconds,
+            "95" => latencies.p95_nanoseconds,
+            "99" => latencies.p99_nanoseconds,
+            "99.9" => latencies.p999_nanoseconds,
+            "99.99" => latencies.p9999_nanoseconds,
+            _ => None,
+        }),
     }
+}
+
+/// How far each percentile can be trusted: the larger distance to an end of its interval, in per cent of it.
+fn known_to(latencies: &Latencies) -> Vec<Cell> {
+    let cell = |found: &Percentile| {
+        let Some((value, low)) = found.nanoseconds.zip(found.low_nanoseconds) else { return Cell::default() };
+        let Some(high) = found.high_nanoseconds else { return Cell::styled("not above", Style::Doubtful) };
+        let share = high.saturating_sub(value).max(value.saturating_sub(low)) as f64 / value.max(1) as f64;
+        // A histogram holds no more than a thousandth.
+        let percent = (100.0 * share).max(0.1);
+        let decimals = usize::from(percent < 9.95);
+        let text = format!("{percent:.decimals$} %");
+        Cell::styled(text, if share < ROUGH { Style::Dim } else { Style::Doubtful })
+    };
+    let cells: Vec<Cell> = latencies.percentiles.iter().map(cell).collect();
+    std::iter::once(Cell::styled("  known to", Style::Dim)).chain(cells).collect()
 }
 
 fn known(nanoseconds: Option<u64>) -> Cell {
@@ -250,7 +278,7 @@ fn shards(result: &TrialResult) -> Grid {
 
 /// What stands beside the result: lists cut short, warm-up, preload.
 fn beside(result: &TrialResult, paint: Paint) -> String {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = too_few(result).into_iter().collect();
     if let Some(truncated) = &result.truncated {
         let left_out = [
             (truncated.operations, "operations"),
@@ -261,6 +289,9 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
         ];
         for (number, name) in left_out.into_iter().filter(|(number, _)| *number > 0) {
             notes.push(format!("{} more {name} are in the artifacts only.", count(number)));
+        }
+        if truncated.percentiles {
+            notes.push("Intervals of operations' and nodes' percentiles are in the artifacts only.".to_owned());
         }
         if truncated.histogram {
             notes.push("The distribution of response time is in the artifacts only.".to_owned());
@@ -290,6 +321,15 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
         return String::new();
     }
     format!("\n{}\n", notes.iter().map(|note| paint.apply(Style::Dim, note)).collect::<Vec<_>>().join("\n"))
+}
+
+/// What percentiles take that are not known for want of requests.
+fn too_few(result: &TrialResult) -> Option<String> {
+    let rows = [Some(&result.response_time), result.response_time_of_succeeded.as_ref(), result.service_time.as_ref()];
+    let parts = operations(result).iter().flat_map(|part| [Some(&part.response_time), part.service_time.as_ref()]);
+    let shown = rows.into_iter().chain(parts).flatten().flat_map(|latencies| &latencies.percentiles);
+    let (needed, percentile) = shown.filter_map(|one| Some((one.needed_requests?, &one.percentile))).max()?;
+    Some(format!("Percentiles take requests, p{percentile} {}: with fewer they are not given.", count(needed)))
 }
 
 /// What happened beside the requests, a line for each.

@@ -1,14 +1,26 @@
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::{Beyond, LimitedBy, SearchEnding};
+use redisbench_benchmark::api::status::{LimitedBy, SearchEnding};
 use serde_json::json;
 
 use super::*;
 
 fn latencies(scale: u64) -> serde_json::Value {
+    let known = |percentile: &str, low: u64, value: u64, high: u64| {
+        json!({"percentile": percentile, "nanoseconds": value * scale, "lowNanoseconds": low * scale,
+            "highNanoseconds": high * scale})
+    };
     json!({
         "meanNanoseconds": 120_000 * scale, "p50Nanoseconds": 110_000 * scale, "p90Nanoseconds": 180_000 * scale,
-        "p99Nanoseconds": 310_000 * scale, "p999Nanoseconds": 900_000 * scale, "p9999Nanoseconds": 2_100_000 * scale,
+        "p95Nanoseconds": 220_000 * scale, "p99Nanoseconds": 310_000 * scale, "p999Nanoseconds": 900_000 * scale,
         "maxNanoseconds": 4_400_000 * scale,
+        "percentiles": [
+            known("50", 109_980, 110_000, 110_050),
+            known("90", 179_100, 180_000, 181_600),
+            known("95", 217_000, 220_000, 222_000),
+            known("99", 301_000, 310_000, 319_000),
+            known("99.9", 780_000, 900_000, 1_010_000),
+            {"percentile": "99.99", "neededRequests": 100_000},
+        ],
     })
 }
 
@@ -114,12 +126,42 @@ fn table_of_a_whole_result() {
 fn censored_quantile_shows_its_bound() {
     let mut benchmark = benchmark();
     let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
-    result.response_time.p999_nanoseconds = None;
-    let beyond = Beyond { quantile: "p999".to_owned(), more_than_nanoseconds: 1_000_000_000 };
-    result.response_time.beyond.push(beyond);
+    let beyond = json!({"percentile": "99.9", "moreThanNanoseconds": 1_000_000_000});
+    result.response_time.percentiles[4] = serde_json::from_value(beyond).unwrap();
+    // What is known of p99 does not reach as far as its interval.
+    result.response_time.percentiles[3].high_nanoseconds = None;
     let shown = table(&benchmark, Paint::none());
-    let line = shown.lines().find(|line| line.starts_with("response time")).unwrap();
-    assert!(line.contains("310 µs   > 1.00 s   2.10 ms"), "{line}");
+    let line = |begin: &str| shown.lines().find(|line| line.starts_with(begin)).unwrap();
+    assert!(line("response time").contains("310 µs   > 1.00 s        -   4.40 ms"), "{shown}");
+    assert!(line("  known to").ends_with("1.4 %   not above"), "{shown}");
+}
+
+#[test]
+fn percentiles_are_those_that_were_asked_for() {
+    let mut benchmark = benchmark();
+    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
+    let operations = result.operations.iter_mut();
+    let parts = operations.flat_map(|part| std::iter::once(&mut part.response_time).chain(&mut part.service_time));
+    for latencies in parts.chain([&mut result.response_time]).chain(&mut result.service_time) {
+        latencies.percentiles.truncate(1);
+        latencies.percentiles[0].percentile = "12.5".to_owned();
+    }
+    let shown = table(&benchmark, Paint::none());
+    assert!(
+        shown.contains("\nLatency          p12.5       max     mean\nresponse time   110 µs   4.40 ms   120 µs\n"),
+        "{shown}"
+    );
+    assert!(!shown.contains("take requests"), "{shown}");
+}
+
+#[test]
+fn a_table_is_no_wider_than_a_terminal() {
+    let mut benchmark = benchmark();
+    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
+    result.response_time_of_succeeded = Some(result.response_time.clone());
+    let shown = table(&benchmark, Paint::none());
+    let longest = shown.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(longest <= 120, "{longest}: {shown}");
 }
 
 #[test]

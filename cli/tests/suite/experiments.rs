@@ -36,11 +36,11 @@ fn started(line: &Value) -> jiff::Timestamp {
 #[test]
 fn repeats_say_how_far_runs_are_apart_and_what_they_come_to_together() {
     let redis = Redis::start(None);
-    let load = "type: ClosedLoop, connections: 4, requests: 500";
+    let load = "type: ClosedLoop, connections: 4, requests: 1000";
     let (status, stderr) = succeeded(&manifest(&redis, load, "  repeats: {count: 3, interval: 300ms}"));
     let lines = list(&status["trials"]);
     assert_eq!(lines.iter().map(|line| number(&line["repeat"])).collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(redis.calls("get"), 1_500, "{stderr}");
+    assert_eq!(redis.calls("get"), 3_000, "{stderr}");
     for pair in lines.windows(2) {
         let apart = started(&pair[1]).duration_since(started(&pair[0]));
         assert!(apart.as_millis() >= 300, "{apart}");

@@ -52,8 +52,8 @@ fn a_stop_beyond_the_request_timeout_is_beyond_what_is_known() {
     // The quantile over all requests is not known, and no number stands in its place.
     let response = &result["responseTime"];
     assert!(response["p99Nanoseconds"].is_null() && response["p50Nanoseconds"].is_u64(), "{response:#}");
-    let beyond = response["beyond"].as_array().unwrap();
-    let p99 = beyond.iter().find(|beyond| beyond["quantile"] == "p99").unwrap();
+    let percentiles = response["percentiles"].as_array().unwrap();
+    let p99 = percentiles.iter().find(|one| one["percentile"] == "99").unwrap();
     assert!(number(&p99["moreThanNanoseconds"]) >= 1_000_000_000, "{p99}");
     assert!(status["summary"]["p99"].as_str().unwrap().starts_with("> "), "{:#}", status["summary"]);
     // That over the successful ones is, and has a name of its own.

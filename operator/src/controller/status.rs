@@ -49,6 +49,7 @@ pub fn shortened(status: &RedisBenchmarkStatus, without: Without, why: &str) -> 
             shards: truncated.shards + result.shards.len() as u64,
             findings: truncated.findings
                 + result.verification.as_ref().map_or(0, |verification| verification.findings.len() as u64),
+            percentiles: truncated.percentiles,
             histogram: truncated.histogram || result.histogram.is_some(),
         };
         (result.operations, result.nodes, result.errors, result.shards) = Default::default();

@@ -97,9 +97,9 @@ pub struct Sample {
     /// Response time of succeeded requests.
     pub response: Option<std::sync::Arc<Buckets>>,
     /// Response time at quantiles, in nanoseconds.
-    pub response_quantiles: Vec<(&'static str, u64)>,
+    pub response_quantiles: Vec<(String, u64)>,
     /// Service time at quantiles, in nanoseconds.
-    pub service_quantiles: Vec<(&'static str, u64)>,
+    pub service_quantiles: Vec<(String, u64)>,
     /// Requests per second that are asked for.
     pub target_rate: Option<u64>,
     /// Requests per second that succeed.
@@ -182,7 +182,7 @@ impl Collector for BenchmarkMetrics {
         families.response_times()?;
         families.quantiles(
             "redisbench_response_time_quantile_seconds",
-            "Response time at quantiles; one that cannot be told because too many requests failed is left out.",
+            "Response time at quantiles; one that is not known, of too few requests or because too many failed, is left out.",
             |sample| &sample.response_quantiles,
         )?;
         families.quantiles("redisbench_service_time_quantile_seconds", "Service time at quantiles.", |sample| {
@@ -269,15 +269,10 @@ impl Families<'_, '_> {
         })
     }
 
-    fn quantiles(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl Fn(&Sample) -> &Vec<(&'static str, u64)>,
-    ) -> fmt::Result {
+    fn quantiles(&mut self, name: &str, help: &str, values: impl Fn(&Sample) -> &Vec<(String, u64)>) -> fmt::Result {
         self.family(name, help, MetricType::Gauge, |metric, sample, [namespace, benchmark]| {
             for (quantile, nanoseconds) in values(sample) {
-                let labels = [namespace.clone(), benchmark.clone(), ("quantile", (*quantile).to_owned())];
+                let labels = [namespace.clone(), benchmark.clone(), ("quantile", quantile.clone())];
                 metric.encode_family(&labels)?.encode_gauge(&(*nanoseconds as f64 / 1e9))?;
             }
             Ok(())
@@ -334,7 +329,7 @@ mod tests {
             verification: vec![("checked", 9), ("lost_write", 1)],
             bytes: vec![("sent", 100)],
             response: Some(Arc::new(Buckets::of(&histogram, 1))),
-            response_quantiles: vec![("0.99", 1_450_000)],
+            response_quantiles: vec![("0.99".into(), 1_450_000)],
             target_rate: Some(1000),
             verdict: Some(VerdictValue::Degraded),
             shards: Some(ShardCounts { desired: 2, ..ShardCounts::default() }),

@@ -7,15 +7,15 @@ use hdrhistogram::Histogram;
 use kube::ResourceExt as _;
 use kube::core::DeserializeGuard;
 use kube::runtime::reflector::Store;
-use redisbench_benchmark::api::status::{Latencies, TrialResult};
+use redisbench_benchmark::api::status::{Latencies, Percentile, TrialResult};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{ConductStage, LivePicture, Progress};
+use redisbench_benchmark::quantile::Quantile;
+use redisbench_benchmark::stats;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 
 use super::benchmark::{Buckets, Sample};
 use crate::conduct::{Conduct, Conducts};
-
-const QUANTILES: [(&str, f64); 5] = [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999), ("0.9999", 0.9999)];
 
 /// What the operator knows of all benchmarks.
 pub struct Source {
@@ -70,7 +70,9 @@ impl Source {
         };
         match (&status.result, conduct) {
             (Some(result), _) => finished(&mut sample, result),
-            (None, Some(conduct)) => live(&mut sample, &conduct.progress()),
+            (None, Some(conduct)) => {
+                live(&mut sample, &conduct.progress(), &benchmark.spec.measurement.quantiles());
+            }
             (None, None) => {}
         }
         sample
@@ -116,18 +118,12 @@ fn finished(sample: &mut Sample, result: &TrialResult) {
     sample.service_quantiles = result.service_time.as_ref().map(known).unwrap_or_default();
 }
 
-fn known(latencies: &Latencies) -> Vec<(&'static str, u64)> {
-    let values = [
-        latencies.p50_nanoseconds,
-        latencies.p90_nanoseconds,
-        latencies.p99_nanoseconds,
-        latencies.p999_nanoseconds,
-        latencies.p9999_nanoseconds,
-    ];
-    QUANTILES.iter().zip(values).filter_map(|((name, _), value)| Some((*name, value?))).collect()
+fn known(latencies: &Latencies) -> Vec<(String, u64)> {
+    let known = |one: &Percentile| Some((Quantile::of_percent(&one.percentile)?.share(), one.nanoseconds?));
+    latencies.percentiles.iter().filter_map(known).collect()
 }
 
-fn live(sample: &mut Sample, progress: &Progress) {
+fn live(sample: &mut Sample, progress: &Progress, asked: &[Quantile]) {
     let seconds = |time: std::time::Duration| time.as_secs_f64();
     sample.start_skew = progress.start_skew.map(seconds);
     sample.clock_uncertainty = progress.clock_uncertainty.map(seconds);
@@ -135,11 +131,11 @@ fn live(sample: &mut Sample, progress: &Progress) {
     if progress.stage != ConductStage::Preparing
         && let Some(picture) = &progress.live
     {
-        picture_of(sample, picture);
+        picture_of(sample, picture, asked);
     }
 }
 
-fn picture_of(sample: &mut Sample, picture: &LivePicture) {
+fn picture_of(sample: &mut Sample, picture: &LivePicture, asked: &[Quantile]) {
     let total = &picture.total;
     sample.requests = vec![("succeeded", total.succeeded), ("error", total.errors), ("unsent", total.unsent)];
     // As many kinds as a finished result shows.
@@ -157,15 +153,11 @@ fn picture_of(sample: &mut Sample, picture: &LivePicture) {
         ];
     }
     sample.response = Some(Arc::new(Buckets::of(&picture.response, total.overflow)));
+    let quantiles = |histogram: &Histogram<u64>| -> Vec<(String, u64)> {
+        asked.iter().filter_map(|quantile| Some((quantile.share(), stats::known(histogram, *quantile)?))).collect()
+    };
     sample.response_quantiles = quantiles(&picture.response);
     sample.service_quantiles = picture.service.as_ref().map(quantiles).unwrap_or_default();
-}
-
-fn quantiles(histogram: &Histogram<u64>) -> Vec<(&'static str, u64)> {
-    if histogram.is_empty() {
-        return Vec::new();
-    }
-    QUANTILES.iter().map(|(name, quantile)| (*name, histogram.value_at_quantile(*quantile))).collect()
 }
 
 #[cfg(test)]
@@ -190,7 +182,11 @@ mod tests {
             "requests": zero,
             "throughput": {"achievedPerSecond": 900, "minPerSecond": 1, "maxPerSecond": 2},
             "bandwidth": {"sentBytesPerSecond": 1, "receivedBytesPerSecond": 2},
-            "responseTime": {"p50Nanoseconds": 1_000_000, "beyond": [{"quantile": "p99", "moreThanNanoseconds": 5}]},
+            "responseTime": {"percentiles": [
+                {"percentile": "12.5", "nanoseconds": 1_000_000},
+                {"percentile": "99", "moreThanNanoseconds": 5},
+                {"percentile": "99.9", "neededRequests": 10_000},
+            ]},
             "histogram": {"encoding": "HdrV2DeflateBase64", "data": data.as_str()},
         }})));
         let guarded: DeserializeGuard<RedisBenchmark> =
@@ -204,7 +200,7 @@ mod tests {
             assert_eq!(sample.requests, [("succeeded", 9), ("error", 1), ("unsent", 0)]);
             assert_eq!(sample.response.as_deref(), Some(&Buckets::of(&histogram, 0)));
             // A quantile that is not known is left out.
-            assert_eq!(sample.response_quantiles, [("0.5", 1_000_000)]);
+            assert_eq!(sample.response_quantiles, [("0.125".to_owned(), 1_000_000)]);
             assert_eq!((sample.target_rate, sample.achieved_rate), (Some(1000), Some(900)));
         }
         writer.apply_watcher_event(&Event::Delete(guarded));

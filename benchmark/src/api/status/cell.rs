@@ -34,8 +34,8 @@ pub struct CellResult {
     /// Successful requests per second. Best is the highest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<ThroughputSpread>,
-    /// The mean of response time. Best is the lowest, as in the next three. Not set if any of the trials does not know it:
-    /// too many of its requests had no answer.
+    /// The mean of response time. Best is the lowest, as in the next three. Not set if any of the trials does not know it: it had
+    /// too few requests, or too many of them had no answer; of a mean, one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_response_time: Option<LatencySpread>,
     /// The median of response time.

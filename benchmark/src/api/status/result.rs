@@ -173,11 +173,12 @@ pub struct Bandwidth {
     pub received_bytes_per_second: u64,
 }
 
-/// Quantiles of a latency, in nanoseconds.
+/// Quantiles of a latency, in nanoseconds. One that is not known is not set: there were too few requests for it, fewer than 10 on
+/// either side of it on average, or too many of them had no answer. `percentiles` says which.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Latencies {
-    /// The mean of those that were answered.
+    /// The mean. Not set where a request had no answer, or one after more than 600 s: nobody knows what it would add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_nanoseconds: Option<u64>,
     /// Half were at most this long.
@@ -186,6 +187,9 @@ pub struct Latencies {
     /// 90 % were at most this long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p90_nanoseconds: Option<u64>,
+    /// 95 % were at most this long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_nanoseconds: Option<u64>,
     /// 99 % were at most this long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
@@ -198,21 +202,36 @@ pub struct Latencies {
     /// The longest of those that were answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nanoseconds: Option<u64>,
-    /// Quantiles that cannot be told, because too many requests had no answer: all that is known is a bound.
+    /// The percentiles that `measurement.percentiles` asks for, each with how far it can be trusted. Only in the full result where
+    /// the status would be too long.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 5))]
-    pub beyond: Vec<Beyond>,
+    #[schemars(length(max = 10))]
+    pub percentiles: Vec<Percentile>,
 }
 
-/// A quantile of which only a bound is known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// A percentile, and how far it can be trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Beyond {
-    /// Which: `p50`, `p90`, `p99`, `p999` or `p9999`.
+pub struct Percentile {
+    /// Which, such as `99.9`.
     #[schemars(length(max = 8))]
-    pub quantile: String,
-    /// It is longer than this.
-    pub more_than_nanoseconds: u64,
+    pub percentile: String,
+    /// So many per cent of the requests were at most this long. Not set if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nanoseconds: Option<u64>,
+    /// The lower end of the interval that holds the percentile of endlessly many such requests with 95 % confidence, if requests
+    /// do not depend on each other. Between trials it differs by more: `repeats` shows by how much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_nanoseconds: Option<u64>,
+    /// Its upper end. Not set if it reaches into requests that had no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_nanoseconds: Option<u64>,
+    /// The percentile is not known, but it is more than this: too many requests had no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_than_nanoseconds: Option<u64>,
+    /// The percentile is not known: it takes this many requests, and there were fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_requests: Option<u64>,
 }
 
 /// A whole distribution.
@@ -347,7 +366,10 @@ pub struct Truncated {
     /// Of the answers that are wrong, as far as shards kept them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub findings: u64,
-    /// Whether the distribution of response time was left out, because it would not have fitted.
+    /// Whether the intervals of operations' and nodes' percentiles were left out, because they would not have fitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub percentiles: bool,
+    /// Whether the distribution of response time was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub histogram: bool,
 }

@@ -76,19 +76,19 @@ pub struct TrialLine {
     /// Successful requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved_per_second: Option<u64>,
-    /// The mean of response time.
+    /// The mean of response time. Not set if any request had no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_nanoseconds: Option<u64>,
-    /// The median of response time. Not set beyond what is known.
+    /// The median of response time. Not set if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_nanoseconds: Option<u64>,
-    /// The 99th percentile of response time. Not set beyond what is known.
+    /// The 99th percentile of response time. Not set if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
     /// How many thresholds did not hold in it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_thresholds: u64,
-    /// The 99.9th percentile of response time. Not set beyond what is known.
+    /// The 99.9th percentile of response time. Not set if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_nanoseconds: Option<u64>,
     /// What the trial is worth.
