@@ -4,6 +4,7 @@ mod generator;
 mod limit;
 mod network;
 mod notes;
+mod own_share;
 mod probe;
 mod rate;
 mod servers;
@@ -26,6 +27,7 @@ use crate::people;
 
 pub use generator::stolen_percent;
 pub(crate) use limit::{at_its_end, needs_probe, server_is_full};
+pub use own_share::shares as generator_shares;
 pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
 
 const WHOLE: u64 = 10_000;
@@ -49,6 +51,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         generator::cpu(outcome),
         generator::late(outcome, merged),
         generator::unread(outcome, merged),
+        own_share::too_much(outcome, merged),
         steadiness::not_settled(spec, merged),
         steadiness::unsteady(spec, outcome, merged),
         servers::evictions(merged),

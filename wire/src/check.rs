@@ -26,6 +26,7 @@ impl Snapshot {
         count("preload commands", self.preload_commands)?;
         count("reconnects", self.generator.reconnects)?;
         sum("sends by delay", self.generator.send_delays.iter().copied())?;
+        count("requests that waited for room", self.generator.waited_for_room.unwrap_or(0))?;
         if let Some(delay) = &self.generator.receive_delay {
             sum("reads by delay", delay.counts.iter().copied())?;
         }

@@ -40,6 +40,9 @@ pub struct Generator {
     /// All delays of that kind by length, those of less than a millisecond too, in the steps of [`ReceiveDelay::counts`].
     #[serde(deserialize_with = "bounded::list::<_, _, {limits::DELAY_STEPS}>")]
     pub send_delays: Vec<u64>,
+    /// Measured requests that waited for room in a pipeline, or for a connection, before they were sent. What these were late by
+    /// is the target's doing, at least in part. None of a shard that does not count them.
+    pub waited_for_room: Option<u64>,
     /// Of the requests that ready connections had room for, over the time in which the load sent, the share that was not in
     /// flight, in millionths: 1 - X W / (C P) with throughput X, latency W, C connections and a window of P, from exact sums.
     /// None in an open loop.

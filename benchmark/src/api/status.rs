@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 pub use cell::{CellResult, LatencySpread, ShareSpread, ThroughputSpread};
 pub use comparison::{ComparisonOutcome, ComparisonResult, MetricComparison};
 pub use result::{
-    Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
-    Percentile, PreloadResult, Requests, ServerResult, Throughput, TrialResult, Truncated,
+    Bandwidth, EncodedHistogramStatus, ErrorResult, GeneratorShare, Latencies, LoadResult, NodeResult, NodeRole,
+    OperationResult, Percentile, PreloadResult, Requests, ServerResult, Throughput, TrialResult, Truncated,
 };
 pub use search::{SearchEnding, SearchResult, SearchStep, StepOutcome};
 pub use shard::{ShardOutcome, ShardResult};

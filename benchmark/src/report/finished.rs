@@ -225,6 +225,7 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             .then(|| stats::response_time_of_succeeded(&merged.total, asked)),
         service_time: merged.total.service.as_ref().map(|service| stats::plain(service, asked)),
         send_lateness: merged.lateness.as_ref().map(|lateness| stats::plain(lateness, asked)),
+        generator_share: verdict::generator_shares(outcome, merged),
         histogram: Some(EncodedHistogramStatus {
             encoding: "HdrV2DeflateBase64".to_owned(),
             data: EncodedHistogram::encode(&merged.total.response)?.as_str().to_owned(),

@@ -26,6 +26,11 @@ pub const BUSY: u64 = 950_000;
 /// A worker that ran, or waited for a processor or its quota, for 90 % of its load left at most a tenth of the time unused: only
 /// then can its processor have been the limit. One that slept for longer waited for something else, such as replies.
 pub const USED_UP: u64 = 900_000;
+/// From 70 % on, requests queue before the worker itself: of such a queue they wait for more than twice its own time, on the mean.
+pub const BUSY_FOR_LATENCIES: u64 = 700_000;
+/// In hundredths of a per cent: a latency of which more than a fifth is the load generator's own says more of it than two runs of
+/// the target differ by.
+pub const OWN_SHARE: u32 = 2_000;
 /// Waiting for a processor for more than 20 % of the load. Two threads that share a processor fairly wait half of the time;
 /// short waits are usual on any machine that does something else too.
 pub const WAITING: u64 = 200_000;

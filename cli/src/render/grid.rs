@@ -24,6 +24,11 @@ impl Cell {
     pub fn styled(text: impl Into<String>, style: Style) -> Self {
         Self { text: text.into(), style }
     }
+
+    /// Whether it shows nothing.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
 }
 
 impl<T: Into<String>> From<T> for Cell {

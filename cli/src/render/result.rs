@@ -12,6 +12,9 @@ use redisbench_benchmark::people::{self, bandwidth, bytes, count, latency, rate}
 /// Below this the busiest worker leaves its processor idle now and then; above it, it is likely the limit.
 const BUSY_PERCENT: u32 = 90;
 
+/// More than a fifth of a latency that is the load generator's own is doubtful.
+const OWN_BASIS_POINTS: u32 = 2_000;
+
 /// An interval that reaches further than this part of the value is rough.
 const ROUGH: f64 = 0.1;
 
@@ -68,8 +71,25 @@ fn latencies(result: &TrialResult) -> Grid {
             }
         }
     }
-    grid.insert(2, known_to);
+    // Below the first row, where they say anything.
+    for about in [generators(result, &asked), known_to] {
+        if about.iter().skip(1).any(|cell| !cell.is_empty()) {
+            grid.insert(2, about);
+        }
+    }
     grid
+}
+
+/// How much of each percentile is the load generator's own, where that is known.
+fn generators(result: &TrialResult, asked: &[&str]) -> Vec<Cell> {
+    let cell = |percentile: &&str| {
+        let share = result.generator_share.iter().find(|share| share.percentile == *percentile);
+        share.map_or_else(Cell::default, |share| {
+            let style = if share.basis_points <= OWN_BASIS_POINTS { Style::Dim } else { Style::Doubtful };
+            Cell::styled(format!("{} %", share.basis_points / 100), style)
+        })
+    };
+    std::iter::once(Cell::styled("  generator's", Style::Dim)).chain(asked.iter().map(cell)).collect()
 }
 
 fn latency_row(name: &str, latencies: &Latencies, asked: &[&str]) -> Vec<Cell> {

@@ -24,6 +24,11 @@ fn latencies(scale: u64) -> serde_json::Value {
     })
 }
 
+fn share(percentile: &str, basis_points: u32) -> serde_json::Value {
+    json!({"percentile": percentile, "ofNanoseconds": 1_000_000, "sendingNanoseconds": 100 * basis_points,
+        "readingNanoseconds": 0, "basisPoints": basis_points})
+}
+
 fn requests(scheduled: u64, errors: u64) -> serde_json::Value {
     json!({"scheduled": scheduled, "succeeded": scheduled - errors, "errors": errors, "unsent": 0, "late": 3,
         "redirected": 0})
@@ -67,6 +72,7 @@ fn benchmark() -> RedisBenchmark {
                 "bandwidth": {"sentBytesPerSecond": 310_000, "receivedBytesPerSecond": 480_000},
                 "responseTime": latencies(1),
                 "serviceTime": latencies(1),
+                "generatorShare": [share("50", 1_050), share("99", 2_490), share("99.9", 300)],
                 "operations": [operation("get", 40_012, 0, 2), operation("set", 9_988, 1, 0)],
                 "nodes": [],
                 "errors": [{"kind": "OOM", "count": 1, "firstMessage": "OOM command not allowed"}],

@@ -8,6 +8,10 @@ use crate::situation::{Situation, Told};
 /// Of a normal distribution, for an interval of 95 %.
 const Z: f64 = 1.959_963_985;
 
+/// The latencies of a situation over the loopback interface are short beside what it takes to wake up the load generator. How short
+/// depends on the machine, and not on what was made.
+const OF_THE_MACHINE: &str = "GeneratorDelay";
+
 const VALUES: [&str; 3] = ["Valid", "Degraded", "Invalid"];
 
 /// What became of one run.
@@ -33,10 +37,14 @@ impl Run {
     pub fn of(situation: &Situation, told: Told) -> Self {
         let expected = &situation.expected;
         let known = |reason: &String| {
-            expected.reasons.contains(&reason.as_str()) || expected.besides.contains(&reason.as_str())
+            let named = [expected.reasons, expected.besides].iter().any(|some| some.contains(&reason.as_str()));
+            named || reason == OF_THE_MACHINE
         };
+        let doubted = expected.value == "Valid"
+            && told.value == "Degraded"
+            && told.reasons.iter().any(|reason| reason == OF_THE_MACHINE);
         let has = |reason: &&str| told.reasons.iter().any(|one| one == reason);
-        let right = told.value == expected.value
+        let right = (told.value == expected.value || doubted)
             && told.complaint.is_none()
             && told.reasons.iter().all(known)
             && expected.reasons.iter().all(has);

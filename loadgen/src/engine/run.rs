@@ -124,6 +124,10 @@ pub(super) struct Run {
     pub longest_delay: u64,
     /// All of them by length, shorter ones too.
     pub delays: Delays,
+    /// Whether what has come waits for room on a connection: requests that are sent now did so too.
+    pub held_back: bool,
+    /// Measured requests that waited for room, or for a connection, before they were sent.
+    pub waited_for_room: u64,
     /// What the thread had waited for a processor at the beginning.
     pub waited_before: u64,
     /// What it waited during the load, once drained.
@@ -225,6 +229,8 @@ impl Run {
             found: None,
             planned: u64::MAX,
             delayed: 0,
+            held_back: false,
+            waited_for_room: 0,
             longest_delay: 0,
             delays: Delays::default(),
             waited_before: 0,

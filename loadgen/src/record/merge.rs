@@ -47,6 +47,8 @@ pub struct WorkerReport {
     pub longest_delay_nanoseconds: u64,
     /// See [`Generator::send_delays`].
     pub send_delays: Delays,
+    /// See [`Generator::waited_for_room`].
+    pub waited_for_room: u64,
     /// Requests in flight times nanoseconds, in a closed loop.
     pub in_flight: u128,
     /// How long replies waited in the kernel.
@@ -274,6 +276,7 @@ fn generator(reports: &[WorkerReport], machine: Machine) -> Generator {
         delayed_nanoseconds: sum(|report| report.delayed_nanoseconds),
         longest_delay_nanoseconds: reports.iter().map(|r| r.longest_delay_nanoseconds).max().unwrap_or_default(),
         send_delays: send_delays(reports),
+        waited_for_room: Some(sum(|report| report.waited_for_room)),
         sending: sending(reports),
         receive_delay: receive_delay(reports),
         environment: machine.environment,

@@ -100,6 +100,7 @@ fn report(recording: Recording) -> WorkerReport {
         delayed_nanoseconds: 7,
         longest_delay_nanoseconds: 5,
         send_delays: Delays::default(),
+        waited_for_room: 3,
         in_flight: 30,
         room: 40,
         receive_delay: redisbench_wire::snapshot::ReceiveDelay::default(),

@@ -28,6 +28,7 @@ mod rate;
 mod ratio;
 mod readonly;
 mod resp3;
+mod room;
 mod rooms;
 mod stalled;
 mod standalone;

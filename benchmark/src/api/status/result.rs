@@ -32,6 +32,11 @@ pub struct TrialResult {
     /// response time that the target has not seen: waiting for the load generator, or for room in a connection's pipeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_lateness: Option<Latencies>,
+    /// How much of p50, p99 and p99.9 of response time is the load generator's own, over successful requests; of those that are
+    /// known. What is more than a fifth of one makes the result Degraded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 3))]
+    pub generator_share: Vec<GeneratorShare>,
     /// The whole distribution of response time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogramStatus>,
@@ -232,6 +237,23 @@ pub struct Percentile {
     /// The percentile is not known: it takes this many requests, and there were fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_requests: Option<u64>,
+}
+
+/// How much of a percentile of response time is the load generator's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GeneratorShare {
+    /// Which: `50`, `99` or `99.9`.
+    #[schemars(length(max = 8))]
+    pub percentile: String,
+    /// The percentile over the successful requests.
+    pub of_nanoseconds: u64,
+    /// How much shorter it would be had each request been sent as soon as it was due and there was room: at least this.
+    pub sending_nanoseconds: u64,
+    /// For how long replies lay in the kernel before the shard read them, at this percentile: at most this is in it.
+    pub reading_nanoseconds: u64,
+    /// Both together as a share of the percentile, in hundredths of a per cent.
+    pub basis_points: u32,
 }
 
 /// A whole distribution.

@@ -72,6 +72,8 @@ pub enum ReasonKind {
     SendLate,
     /// Shards left replies unread by their own doing.
     ReceiveLate,
+    /// More than a fifth of p50, p99 or p99.9 is the load generator's own, or may be, as its workers had too little time to spare.
+    GeneratorDelay,
     /// A trial of several was not Valid.
     Trial,
     /// A search ended where the load generator was at its end: the target may hold a higher rate.

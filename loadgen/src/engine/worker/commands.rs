@@ -238,6 +238,7 @@ impl Worker {
             delayed_nanoseconds: run.map_or(0, |run| run.delayed),
             longest_delay_nanoseconds: run.map_or(0, |run| run.longest_delay),
             send_delays: run.map_or_else(Delays::default, |run| run.delays.clone()),
+            waited_for_room: run.map_or(0, |run| run.waited_for_room),
             in_flight: found.in_flight,
             room: found.room,
             sending: found.sending,

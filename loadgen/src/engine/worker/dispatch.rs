@@ -133,6 +133,9 @@ impl Worker {
                 if let Some(request) = self.request(waiting)
                     && self.may_begin(&request)
                 {
+                    if let Some(run) = &mut self.run {
+                        run.waited_for_room += u64::from(request.class == Class::Measured);
+                    }
                     self.stage(connection, request);
                 }
             }
@@ -156,8 +159,20 @@ impl Worker {
                 self.give_up(slot, self.why_too_late(self.sole));
                 continue;
             }
-            let Some(index) = self.connection_of(self.sole) else { return self.found_no_room(self.sole, slot.due) };
+            let Some(index) = self.connection_of(self.sole) else {
+                self.hold_back(true);
+                return self.found_no_room(self.sole, slot.due);
+            };
             self.stage_due(index);
+        }
+        self.hold_back(false);
+    }
+
+    /// Whether slots that have come were left, because there was no room for them.
+    #[inline]
+    fn hold_back(&mut self, held_back: bool) {
+        if let Some(run) = &mut self.run {
+            run.held_back = held_back;
         }
     }
 
@@ -197,6 +212,9 @@ impl Worker {
             self.recording.scheduled(only, measured);
         }
         self.recording.warmup.scheduled += staged - measured;
+        if run.held_back {
+            run.waited_for_room += measured;
+        }
         run.spend(measured, self.now);
     }
 

@@ -1,0 +1,116 @@
+//! How much of the latencies is the load generator's own, and whether that is too much of them.
+//!
+//! Two delays are its own. Requests sent after they were due, although there was room to send them, have a response time that is longer
+//! than their service time. And replies that lay in the kernel before the shard read them make both longer.
+
+use redisbench_wire::snapshot::ReceiveDelay;
+
+use super::reason;
+use super::thresholds::{BUSY, BUSY_FOR_LATENCIES, OWN_SHARE};
+use crate::api::status::{GeneratorShare, ReasonKind, VerdictReason, VerdictValue};
+use crate::conductor::Outcome;
+use crate::merge::Merged;
+use crate::quantile::Quantile;
+use crate::{people, stats};
+
+const WHOLE: u64 = 1_000_000;
+const BASIS_POINTS: u64 = 10_000;
+const JUDGED: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
+
+/// The generator's part of p50, p99 and p99.9 of response time, over the successful requests; of those that are known.
+pub fn shares(outcome: &Outcome, merged: &Merged) -> Vec<GeneratorShare> {
+    let not_own = not_own(outcome, merged);
+    let unread = unread(outcome);
+    JUDGED.into_iter().filter_map(|quantile| share(merged, &unread, not_own, quantile)).collect()
+}
+
+fn share(merged: &Merged, unread: &ReceiveDelay, not_own: u64, quantile: Quantile) -> Option<GeneratorShare> {
+    let response = stats::known(&merged.total.response, quantile)?;
+    // Without the generator's lateness, requests that waited for the target too would have taken longer than their service time:
+    // at worst all of them beyond the quantile. So the quantile without it is at most that of service time, as much higher.
+    let without = match &merged.total.service {
+        Some(service) => quantile
+            .millionths()
+            .checked_add(u32::try_from(not_own).ok()?)
+            .and_then(|higher| (u64::from(higher) < WHOLE).then(|| stats::quantile(service, higher)).flatten()),
+        None => None,
+    };
+    let sending = without.map_or(0, |without| response.saturating_sub(without));
+    // A step begins at four fifths of its end or later.
+    let reading = unread.quantile_nanoseconds(quantile.millionths()).map_or(0, |end| end / 5 * 4);
+    let reading = reading.min(response - sending);
+    let own = u128::from(sending + reading) * u128::from(BASIS_POINTS) / u128::from(response.max(1));
+    Some(GeneratorShare {
+        percentile: quantile.percent(),
+        of_nanoseconds: response,
+        sending_nanoseconds: sending,
+        reading_nanoseconds: reading,
+        basis_points: u32::try_from(own).unwrap_or(u32::MAX),
+    })
+}
+
+/// Requests, in millionths of those that succeeded and rounded up, whose response time may be longer than their service time by the
+/// target's doing: they waited for room, or were sent more than once.
+fn not_own(outcome: &Outcome, merged: &Merged) -> u64 {
+    let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
+    // Of a shard that does not count them, it may be all.
+    let waited = snapshots.fold(0_u64, |sum, snapshot| {
+        sum.saturating_add(snapshot.generator.waited_for_room.unwrap_or(snapshot.total.succeeded))
+    });
+    let tally = &merged.total.tally;
+    let again = tally.redirected.saturating_add(tally.deferral_hops);
+    let share = u128::from(waited.saturating_add(again)) * u128::from(WHOLE);
+    u64::try_from(share.div_ceil(u128::from(tally.succeeded.max(1)))).unwrap_or(u64::MAX).min(WHOLE)
+}
+
+/// How long replies lay unread, over all shards.
+fn unread(outcome: &Outcome) -> ReceiveDelay {
+    let mut sum = ReceiveDelay::default();
+    for delay in outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()?.generator.receive_delay.as_ref()) {
+        sum.connections = sum.connections.saturating_add(delay.connections);
+        sum.counts.resize(sum.counts.len().max(delay.counts.len()), 0);
+        for (sum, count) in sum.counts.iter_mut().zip(&delay.counts) {
+            *sum = sum.saturating_add(*count);
+        }
+    }
+    sum
+}
+
+/// Too large a part of a latency is the generator's: the number is not the target's.
+pub(super) fn too_much(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
+    let shares = shares(outcome, merged);
+    let worst = shares.iter().filter(|share| share.basis_points > OWN_SHARE).max_by_key(|share| share.basis_points);
+    let Some(worst) = worst else { return busy(outcome, merged) };
+    let message = format!(
+        "{} % of the p{} of {} are the load generator's own: requests were sent {} late by its own doing, and replies lay unread for \
+         {}; give shards a processor each (spec.shards.template.resources), ask fewer requests of each (spec.shards.count), or run \
+         them on machines that do nothing else",
+        worst.basis_points / 100,
+        worst.percentile,
+        people::latency(worst.of_nanoseconds),
+        people::latency(worst.sending_nanoseconds),
+        people::latency(worst.reading_nanoseconds),
+    );
+    Some(reason(ReasonKind::GeneratorDelay, VerdictValue::Degraded, &message))
+}
+
+/// The busiest worker of an open loop had too little time to spare.
+fn busy(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
+    // A closed loop has no due times, and what replies wait for the worker is known.
+    merged.pace.target?;
+    let busy = outcome.shards.iter().filter_map(|shard| {
+        let share = u64::from(shard.snapshot.as_ref()?.generator.busiest_worker_millionths);
+        Some((share, shard.shard)).filter(|(share, _)| (BUSY_FOR_LATENCIES..BUSY).contains(share))
+    });
+    let (share, shard) = busy.max()?;
+    let message = format!(
+        "the busiest worker of shard {shard} ran for {} % of the load: requests queue before it, and its latencies are longer than the \
+         target's; share the load among more shards (spec.shards.count)",
+        share / 10_000
+    );
+    Some(reason(ReasonKind::GeneratorDelay, VerdictValue::Degraded, &message))
+}
+
+#[cfg(test)]
+#[path = "own_share_tests.rs"]
+mod tests;

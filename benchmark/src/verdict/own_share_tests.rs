@@ -1,0 +1,129 @@
+use redisbench_wire::histogram::Kind;
+use redisbench_wire::snapshot::{Generator, Snapshot};
+
+use super::*;
+use crate::api::status::Verdict;
+use crate::merge::merge;
+use crate::plan::plans;
+use crate::sample::{encoded, open_loop, outcome, snapshot, spec};
+use crate::verdict::verdict;
+
+const MICROSECOND: u64 = 1_000;
+
+/// Ten thousand requests of an open loop with these response and service times, which waited in the kernel for so long.
+fn measured(response: &[u64], service: &[u64], unread: u64) -> Snapshot {
+    let mut snapshot = snapshot(0, response);
+    snapshot.latency.service = Some(encoded(Kind::Request, service));
+    let steps = (0..128).map(|step| u64::from(step == step_of(unread)));
+    snapshot.generator.waited_for_room = Some(0);
+    snapshot.generator.receive_delay = Some(ReceiveDelay { connections: 1, counts: steps.collect() });
+    snapshot
+}
+
+/// The step of a delay, by the contract's formula.
+fn step_of(nanoseconds: u64) -> u64 {
+    (0..128).rfind(|step| (4 + step % 4) << (step / 4) <= nanoseconds).unwrap_or(0)
+}
+
+fn judged(snapshot: Snapshot) -> (Vec<GeneratorShare>, Verdict) {
+    let (spec, outcome) = (open_loop(1), outcome(vec![snapshot]));
+    let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+    (shares(&outcome, &merged), verdict(&spec, &outcome, &merged))
+}
+
+fn reasons(verdict: &Verdict) -> Vec<ReasonKind> {
+    verdict.reasons.iter().map(|reason| reason.reason).collect()
+}
+
+/// `slow` of ten thousand take `long`, the others `short`.
+fn mixed(short: u64, long: u64, slow: usize) -> Vec<u64> {
+    [vec![short; 10_000 - slow], vec![long; slow]].concat()
+}
+
+/// The p99 of 1.16 ms that was shown was the server's for 0.36 ms.
+#[test]
+fn lateness_below_a_millisecond_is_told_where_it_is_most_of_a_latency() {
+    let response = mixed(100 * MICROSECOND, 1_160 * MICROSECOND, 200);
+    let service = mixed(90 * MICROSECOND, 360 * MICROSECOND, 200);
+    let (shares, verdict) = judged(measured(&response, &service, 0));
+    let [p50, p99, p999] = &shares[..] else { panic!("{shares:?}") };
+    // A histogram knows values to a thousandth.
+    assert!(p50.percentile == "50" && p50.basis_points.abs_diff(1_000) < 10, "{p50:?}");
+    assert_eq!((p99.percentile.as_str(), p99.basis_points / 100), ("99", 68));
+    assert!(p99.sending_nanoseconds.abs_diff(800 * MICROSECOND) < 2 * MICROSECOND, "{p99:?}");
+    assert_eq!(p999.basis_points, p99.basis_points);
+    assert_eq!(reasons(&verdict), [ReasonKind::GeneratorDelay]);
+    assert_eq!(verdict.value, VerdictValue::Degraded);
+    let message = &verdict.reasons[0].message;
+    assert!(message.starts_with("68 % of the p99"), "{message}");
+}
+
+#[test]
+fn a_fifth_is_allowed() {
+    let (_, verdict) = judged(measured(&[100 * MICROSECOND; 10_000], &[81 * MICROSECOND; 10_000], 0));
+    assert_eq!(reasons(&verdict), []);
+    let (_, verdict) = judged(measured(&[100 * MICROSECOND; 10_000], &[79 * MICROSECOND; 10_000], 0));
+    assert_eq!(reasons(&verdict), [ReasonKind::GeneratorDelay]);
+}
+
+/// A target that stood still for a while: 3 % of the requests waited for room.
+#[test]
+fn what_waited_for_the_target_is_not_the_generators() {
+    let waited = |waited_for_room: u64| {
+        let mut snapshot =
+            measured(&mixed(100 * MICROSECOND, 500_000 * MICROSECOND, 300), &[95 * MICROSECOND; 10_000], 0);
+        snapshot.generator.waited_for_room = Some(waited_for_room);
+        judged(snapshot)
+    };
+    let (shares, verdict) = waited(300);
+    assert!(shares[0].basis_points.abs_diff(500) < 10, "{shares:?}");
+    assert_eq!(shares[1..].iter().map(|share| share.basis_points).collect::<Vec<_>>(), [0, 0]);
+    assert_eq!(reasons(&verdict), []);
+    // If none did, all of it was the generator's.
+    assert_eq!(reasons(&waited(0).1), [ReasonKind::GeneratorDelay]);
+    // A few that did leave the others to it.
+    assert_eq!(reasons(&waited(10).1), [ReasonKind::GeneratorDelay]);
+}
+
+#[test]
+fn replies_that_lay_unread_are_a_part_of_it() {
+    let of = |unread: u64| judged(measured(&[100 * MICROSECOND; 10_000], &[100 * MICROSECOND; 10_000], unread));
+    let (shares, verdict) = of(16 * MICROSECOND);
+    assert!((1_000..2_000).contains(&shares[0].basis_points), "{shares:?}");
+    assert_eq!((shares[0].sending_nanoseconds, reasons(&verdict)), (0, vec![]));
+    assert_eq!(reasons(&of(32 * MICROSECOND).1), [ReasonKind::GeneratorDelay]);
+    // It is never more than the latency.
+    assert_eq!(of(400 * MICROSECOND).0[0].basis_points, 10_000);
+}
+
+#[test]
+fn a_worker_with_little_time_to_spare_is_doubtful_for_latencies() {
+    let busy = |millionths: u32| {
+        let mut snapshot = snapshot(0, &[100 * MICROSECOND; 10_000]);
+        snapshot.generator = Generator { busiest_worker_millionths: millionths, ..Generator::default() };
+        snapshot
+    };
+    assert_eq!(reasons(&judged(busy(699_999)).1), []);
+    let (_, verdict) = judged(busy(780_000));
+    assert_eq!(reasons(&verdict), [ReasonKind::GeneratorDelay]);
+    assert!(verdict.reasons[0].message.contains("ran for 78 % of the load"), "{verdict:?}");
+    assert_eq!(reasons(&judged(busy(960_000)).1), [ReasonKind::GeneratorCPU]);
+    // A closed loop has no due times.
+    let mut closed = busy(780_000);
+    closed.latency.service = None;
+    let spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
+    let outcome = outcome(vec![closed]);
+    let merged = merge(&plans(&spec, "run"), &outcome).unwrap().unwrap();
+    assert_eq!(reasons(&verdict_of(&spec, &outcome, &merged)), []);
+}
+
+fn verdict_of(spec: &crate::api::Validated, outcome: &Outcome, merged: &Merged) -> Verdict {
+    verdict(spec, outcome, merged)
+}
+
+#[test]
+fn too_few_requests_say_nothing() {
+    let (shares, _) = judged(measured(&[100 * MICROSECOND; 999], &[1; 999], 0));
+    assert_eq!(shares.len(), 1, "{shares:?}");
+    assert_eq!(judged(snapshot(0, &[])).0, []);
+}

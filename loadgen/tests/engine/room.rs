@@ -1,0 +1,42 @@
+//! Requests of an open loop that wait for room on a connection: that they did is the target's doing.
+
+use redisbench_wire::plan::{Bound, ShardPlan};
+
+use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan};
+use crate::peer::Peer;
+
+fn reads(connections: u32, per_second: u64, nanoseconds: u64) -> ShardPlan {
+    ShardPlan {
+        connections,
+        load: open_loop(per_second),
+        bound: Bound::Duration { nanoseconds },
+        workload: redisbench_wire::plan::Workload {
+            operations: vec![operation("get", 1, "GET __key__")],
+            ..plan().workload
+        },
+        ..plan()
+    }
+}
+
+#[tokio::test]
+async fn with_a_connection_for_each_request_none_waits() {
+    let peer = Peer::start();
+    let snapshot = crate::harness::run(reads(64, 50, 400 * MILLISECOND), peer.topology(), 1).await;
+    assert_eq!((snapshot.total.succeeded, snapshot.generator.waited_for_room), (20, 0));
+}
+
+#[tokio::test]
+async fn requests_that_found_no_room_are_counted() {
+    let peer = Peer::start();
+    let mut bench = Bench::new(reads(1, 200, 2 * SECOND), peer.topology(), 1);
+    bench.connect().await;
+    peer.hold();
+    bench.start(1);
+    // One fills the only connection, and ten wait behind it.
+    while bench.live().await.total.in_flight < 11 {}
+    peer.release();
+    let snapshot = bench.finished(1).await;
+    assert_complete(&snapshot);
+    let waited = snapshot.generator.waited_for_room;
+    assert!((10..snapshot.total.scheduled).contains(&waited), "{waited} of {:?}", snapshot.total);
+}
