@@ -198,7 +198,7 @@ impl Look<'_> {
                 "target {name} ({}) is a node of a cluster: set spec.targets[0].type: Cluster",
                 self.endpoint
             ))),
-            Kind::Standalone | Kind::Cluster if facts.is("redis_mode", "sentinel") => Err(wrong_topology(&format!(
+            Kind::Standalone | Kind::Cluster if facts.is_sentinel() => Err(wrong_topology(&format!(
                 "target {name} ({}) is a sentinel: set spec.targets[0].type: Sentinel",
                 self.endpoint
             ))),
@@ -345,6 +345,11 @@ impl Facts {
         self.get(name) == Some(value)
     }
 
+    /// Valkey has `server_mode` in place of `redis_mode`.
+    fn is_sentinel(&self) -> bool {
+        self.is("redis_mode", "sentinel") || self.is("server_mode", "sentinel")
+    }
+
     /// Whether the server may remove keys without an expiry. One that does not tell may.
     fn may_evict(&self) -> bool {
         let policy = self.get("maxmemory_policy");
@@ -355,6 +360,17 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentinels_of_redis_and_of_valkey_say_what_they_are() {
+        for (text, is_sentinel) in [
+            ("redis_version:7.0.15\r\nredis_mode:sentinel\r\n", true),
+            ("valkey_version:9.1.2\r\nserver_mode:sentinel\r\n", true),
+            ("valkey_version:9.1.2\r\nserver_mode:standalone\r\n", false),
+        ] {
+            assert_eq!(Facts::read(text).is_sentinel(), is_sentinel, "{text}");
+        }
+    }
 
     #[test]
     fn facts_are_fields_of_info() {
