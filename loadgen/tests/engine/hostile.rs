@@ -41,7 +41,6 @@ async fn errors_of(answer: &[u8]) -> Vec<String> {
     let node = NodeAddress { id: "hostile".into(), address, label: address.to_string() };
     let mut plan = plan();
     plan.pipeline = 2;
-    plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
     plan.bound = Bound::Duration { nanoseconds: 150 * MILLISECOND };
     let mut bench = Bench::new(plan, Topology { nodes: vec![node], slots: None, ..Topology::default() }, 1);
     bench.connect().await;

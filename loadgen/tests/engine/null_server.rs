@@ -67,8 +67,10 @@ fn redis_benchmark_runs_all_its_tests() {
     let server = start(|_| ());
     let before = commands(&server);
     let text = output("redis-benchmark", &server, &["-n", "500", "-c", "10", "-P", "5", "-r", "1000", "--csv"]);
-    assert_eq!(text.lines().count(), 1 + 20, "{text}");
-    assert!(commands(&server) - before >= 20 * 500);
+    // Below a heading; newer versions have more of them.
+    let tests = text.lines().count() as u64 - 1;
+    assert!(tests >= 20, "{text}");
+    assert!(commands(&server) - before >= tests * 500);
     // Two of its own threads, as many of the server's.
     let server = start(|config| config.threads = 2);
     output("redis-benchmark", &server, &["-n", "5000", "-t", "get,set", "--threads", "2", "-q"]);

@@ -218,12 +218,12 @@ async fn large_replies_and_values_pass() {
 
 #[tokio::test]
 async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
-    for load in [Load::ClosedLoop, open_loop(5000)] {
+    for load in [Load::ClosedLoop, open_loop(1000)] {
         let mut server = RedisServer::start(&[]);
         let mut plan = plan();
         plan.load = load.clone();
         plan.pipeline = 4;
-        plan.bound = Bound::Duration { nanoseconds: 600 * MILLISECOND };
+        plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
         let mut bench = Bench::new(plan, standalone(&server), 2);
         bench.connect().await;
         bench.start(1);
@@ -266,7 +266,7 @@ async fn a_silent_server_gives_timeouts() {
     let mut plan = plan();
     plan.pipeline = 4;
     plan.timeouts.request_nanoseconds = 100 * MILLISECOND;
-    plan.bound = Bound::Duration { nanoseconds: 400 * MILLISECOND };
+    plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
     let mut bench = Bench::new(plan, standalone(&server), 1);
     bench.connect().await;
     bench.start(1);
@@ -283,8 +283,8 @@ async fn a_silent_server_gives_timeouts() {
 async fn a_full_open_loop_gives_up_in_time() {
     let server = RedisServer::start(&[]);
     let mut plan = plan();
-    plan.load = OpenLoop { unsent_after_nanoseconds: 50 * MILLISECOND, ..OpenLoop::at(2000) }.load();
-    plan.bound = Bound::Duration { nanoseconds: 500 * MILLISECOND };
+    plan.load = OpenLoop { unsent_after_nanoseconds: 50 * MILLISECOND, ..OpenLoop::at(300) }.load();
+    plan.bound = Bound::Duration { nanoseconds: 3 * SECOND };
     let mut bench = Bench::new(plan, standalone(&server), 1);
     bench.connect().await;
     bench.start(1);
@@ -294,7 +294,7 @@ async fn a_full_open_loop_gives_up_in_time() {
     server.signal("-CONT");
     let snapshot = bench.snapshot().await;
     assert_complete(&snapshot);
-    assert_eq!(snapshot.total.scheduled, 1000);
+    assert_eq!(snapshot.total.scheduled, 900);
     assert!(snapshot.total.unsent > 100, "{:?}", snapshot.total);
 }
 

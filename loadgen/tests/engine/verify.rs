@@ -54,7 +54,10 @@ async fn a_server_that_keeps_its_data_has_nothing_against_it() {
     };
     for plan in [
         with(|plan| plan.warmup_nanoseconds = 50 * MILLISECOND),
-        with(|plan| plan.load = open_loop(5_000)),
+        with(|plan| {
+            plan.load = open_loop(5_000);
+            plan.bound = Bound::Requests { count: 1_000, max_nanoseconds: 20 * SECOND };
+        }),
         with(|plan| plan.concurrency = Some(5)),
         with(|plan| (plan.workload.keys.count, plan.pipeline) = (3, 16)),
         with(|plan| plan.bound = Bound::Requests { count: 3_000, max_nanoseconds: 20 * SECOND }),
