@@ -25,7 +25,7 @@ MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin red
 
 include e2e/cluster/cluster.mk
 
-.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict record-evidence record test test-steps test-unit test-selfcheck test-timing test-cost test-chart lint fmt deny crds images packages clean
+.PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers record-evidence record test test-steps test-unit test-selfcheck test-timing test-cost test-chart lint fmt deny crds images packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,7 +96,7 @@ test-steps:
 	  setsid $(E2E)/build.sh >$(LOGS)/cluster-build.log 2>&1 & cluster=$$!; \
 	  trap 'kill -- -$$cluster 2>/dev/null || true' EXIT; \
 	fi; \
-	$(MAKE) lint; $(MAKE) test-unit; $(MAKE) test-selfcheck; $(MAKE) test-cost; \
+	$(MAKE) lint; $(MAKE) test-unit; $(MAKE) test-selfcheck; $(MAKE) test-servers; $(MAKE) test-cost; \
 	if [ -n "$$cluster" ]; then \
 	  echo "waiting for the build of Kubernetes ($(LOGS)/cluster-build.log)"; \
 	  wait $$cluster || { cat $(LOGS)/cluster-build.log; exit 1; }; \
@@ -128,7 +128,7 @@ test-timing: packages ## the tests that depend on how busy the machine is; needs
 	REDISBENCH_TIMING=1 cargo test --workspace --test suite -- --test-threads 1 windows:: experiments::
 
 # One situation after another has the machine to itself for some seconds: an hour for RUNS=10. ONLY=text makes some.
-verdict: packages ## every situation RUNS (10) times, and what the verdict calls it; writes docs/evidence/verdict.md; needs root
+verdict: servers ## every situation RUNS (10) times, and what the verdict calls it; writes docs/evidence/verdict.md; needs root
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	RUNS="$(or $(RUNS),10)" ONLY="$(ONLY)" WRITE="$(if $(ONLY),,docs/evidence/verdict.md)" \
@@ -140,8 +140,22 @@ test-cost: packages ## system calls and instructions per request, counted, again
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-bench --exact
 
+# Others than Debian's redis-server, as its unstable release has them: built once, some minutes each.
+servers: packages ## the newest Redis and Valkey of Debian's sources, into target/servers
+	servers/build.sh $(TARGET)/servers
+
+# The tests whose outcome is a server's as well as ours.
+test-servers: servers ## the engine, clusters, sentinels, verification, presets and servers' own counts with each of them
+	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
+	for server in redis valkey; do \
+	  export PATH="$(abspath $(TARGET))/servers/$$server:$$PATH"; redis-server --version; \
+	  cargo test --workspace --test engine --test shard; \
+	  cargo test --workspace --test suite -- presets:: seeds:: experiments::; \
+	  cargo test --workspace --test presets; \
+	done
+
 # On the machine as it is, and with another process that is busy all the time. An hour and a half for RUNS=3 of each.
-record-evidence: packages ## what each situation's verdict is made from, RUNS (3) times idle and busy, for the tests of the verdict
+record-evidence: servers ## what each situation's verdict is made from, RUNS (3) times idle and busy, for the tests of the verdict
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux stress-ng:stress-ng
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	cargo test --workspace --test classifier --no-run

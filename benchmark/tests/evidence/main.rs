@@ -27,7 +27,7 @@ struct Expected {
     name: String,
     value: String,
     limited_by: String,
-    /// How the component ends; empty if there must be none.
+    /// How the component ends; empty if there must be none, and `ID` for a server as a whole.
     component: String,
     /// Reasons that must be there, notes included. No others may.
     reasons: Vec<String>,
@@ -43,6 +43,7 @@ impl Expected {
             verdict["reasons"].as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap()).collect();
         let named = match self.component.as_str() {
             "" => text("component").is_empty(),
+            "ID" => !text("component").is_empty() && !text("component").contains('/') && text("component") != "Path",
             end => text("component").ends_with(end),
         };
         let known = |reason: &&str| {

@@ -73,7 +73,9 @@ fn every_situation() {
     println!("{matrix}");
     if let Some(path) = setting("WRITE") {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        fs::write(root.join(path), matrix.to_string()).unwrap();
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, matrix.to_string()).unwrap();
     }
     matrix.assert_good();
 }
@@ -85,6 +87,11 @@ fn made(situation: &Situation, recording: Option<Recording>) -> Run {
     let output = File::create(&log).unwrap();
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", "one_situation", "--ignored", "--nocapture"]).env(ONE, situation.key).env(TOLD, &told);
+    if let Some(server) = situation.server {
+        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/servers").join(server);
+        assert!(programs.join("redis-server").exists(), "{} is not built: make servers", programs.display());
+        child.env("PATH", format!("{}:{}", programs.display(), env::var("PATH").unwrap()));
+    }
     child.stdout(output.try_clone().unwrap()).stderr(output);
     if recording.is_some() {
         child.env(EVIDENCE, &evidence);

@@ -50,6 +50,7 @@ impl Run {
             && expected.reasons.iter().all(has);
         let component = match expected.component {
             "" => told.component.is_empty(),
+            "ID" => !told.component.is_empty() && !told.component.contains('/') && told.component != "Path",
             end => told.component.ends_with(end),
         };
         let kind = if told.unmade.is_some() {

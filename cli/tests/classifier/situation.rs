@@ -45,6 +45,8 @@ pub struct Situation {
     pub first: bool,
     /// Made within a network of its own, whose link carries 20 Mbit/s one way.
     pub link: Option<Shaped>,
+    /// A directory of `target/servers` whose programs the servers are of; else they are the machine's.
+    pub server: Option<&'static str>,
     pub make: fn() -> Given,
 }
 
@@ -54,7 +56,7 @@ pub struct Expected {
     pub name: &'static str,
     pub value: &'static str,
     pub limited_by: &'static str,
-    /// How the component ends; empty if there must be none.
+    /// How the component ends; empty if there must be none, and `ID` for a server as a whole.
     pub component: &'static str,
     /// Reasons that must be there, notes included. No others may.
     pub reasons: &'static [&'static str],

@@ -6,7 +6,7 @@ use crate::{bad, clean, cluster, disk, limits, memory, network, persistence, pro
 
 /// All of it goes before other work on the machine, and nothing slow is between.
 const fn situation(key: &'static str, expected: Expected, make: fn() -> Given) -> Situation {
-    Situation { key, expected, first: true, link: None, make }
+    Situation { key, expected, first: true, link: None, server: None, make }
 }
 
 pub const SITUATIONS: &[Situation] = &[
@@ -234,6 +234,19 @@ pub const SITUATIONS: &[Situation] = &[
             limits::a_server_with_a_quota,
         )
     },
+    Situation {
+        first: false,
+        server: Some("redis"),
+        ..situation(
+            "server-quota-told",
+            Expected {
+                limited_by: "Target",
+                component: "ID",
+                ..Expected::clean("the same limit of a Redis 8, which tells how long its event loop was awake")
+            },
+            limits::a_server_with_a_quota,
+        )
+    },
     situation(
         "disk-bytes",
         Expected {
@@ -243,6 +256,18 @@ pub const SITUATIONS: &[Situation] = &[
         },
         disk::a_disk_that_takes_few_bytes,
     ),
+    Situation {
+        server: Some("redis"),
+        ..situation(
+            "disk-bytes-told",
+            Expected {
+                limited_by: "Target",
+                component: "ID",
+                ..Expected::clean("the same disk below a Redis 8, which tells how long its event loop was awake")
+            },
+            disk::a_disk_that_takes_few_bytes,
+        )
+    },
     situation(
         "disk-writes",
         Expected {

@@ -70,6 +70,9 @@ async fn processor_time_is_that_of_the_measurement() {
     assert!(cpu.main_thread, "{cpu:?}");
     let about = 28 * SECOND / 10..=35 * SECOND / 10;
     assert!(cpu.nanoseconds > 0 && (!is_timed() || about.contains(&cpu.nanoseconds)), "{cpu:?}");
+    // Since 7.2 servers tell how long their event loop was awake.
+    let tells = server.ask::<String>(&["INFO", "everything"]).contains("eventloop_duration_sum:");
+    assert_eq!(cpu.event_loop_basis_points.is_some(), tells, "{cpu:?}");
     // A closed loop of 16 requests in flight keeps a server at work, on however busy a machine.
     assert!((500..=10_500).contains(&cpu.mean_basis_points), "{cpu:?}");
     assert!(cpu.max_basis_points >= cpu.mean_basis_points, "{cpu:?}");
