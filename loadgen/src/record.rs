@@ -5,6 +5,7 @@
 mod counts;
 mod delays;
 mod merge;
+mod seconds;
 mod series;
 
 use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
@@ -14,6 +15,7 @@ use redisbench_wire::snapshot::{ErrorTally, Tally};
 
 use crate::cluster::Deferral;
 use counts::{NodeCounts, RequestCounts};
+use seconds::{Latencies, Seconds};
 
 pub use delays::Delays;
 pub use merge::{Machine, Meta, WorkerReport, merge};
@@ -86,6 +88,7 @@ pub struct Recording {
     pub received_bytes: u64,
     /// Completions over time.
     pub series: Completions,
+    seconds: Seconds,
 }
 
 #[derive(Clone, Debug)]
@@ -95,6 +98,8 @@ struct OperationRecord {
     response: RequestCounts,
     service: Option<RequestCounts>,
     error_replies: Option<RequestCounts>,
+    /// Of the present second.
+    second: Latencies,
 }
 
 #[derive(Clone, Debug)]
@@ -115,6 +120,7 @@ impl OperationRecord {
             response: RequestCounts::new(),
             service: open_loop.then(RequestCounts::new),
             error_replies: None,
+            second: Latencies::default(),
         }
     }
 }
@@ -133,6 +139,7 @@ impl Recording {
         let open_loop = matches!(plan.load, Load::OpenLoop { .. });
         let operations = if plan.breakdown.operation { plan.workload.operations.len() } else { 1 };
         Self {
+            seconds: Seconds::new(operations),
             operations: vec![OperationRecord::new(open_loop); operations],
             nodes: plan.breakdown.node.then(Vec::new),
             lateness: open_loop.then(RequestCounts::new),
@@ -221,6 +228,7 @@ impl Recording {
             record.overflow(response, count);
         } else {
             record.response.record(response, count);
+            record.second.response.record(response, count);
         }
     }
 
@@ -233,8 +241,10 @@ impl Recording {
     /// A node took `service` nanoseconds from the send of their last hop to answer `count` requests without an error.
     #[inline]
     pub fn served(&mut self, operation: u16, node: u32, service: u64, count: u64) {
-        if let Some(histogram) = &mut self.operation(operation).service {
+        let record = self.operation(operation);
+        if let Some(histogram) = &mut record.service {
             histogram.record(service, count);
+            record.second.service.record(service, count);
         }
         if let Some(nodes) = &mut self.nodes {
             let node = &mut nodes[node as usize];
@@ -252,7 +262,9 @@ impl Recording {
         record.tally.redirected += u64::from(request.redirected);
         if answered {
             let histogram = record.error_replies.get_or_insert_with(RequestCounts::new);
-            histogram.record(request.now.saturating_sub(request.due), 1);
+            let response = request.now.saturating_sub(request.due);
+            histogram.record(response, 1);
+            record.second.error_replies.record(response, 1);
         }
         if let Some(nodes) = &mut self.nodes {
             let node = &mut nodes[request.node as usize];

@@ -38,7 +38,7 @@ type Received = (String, Result<Answer, redisbench_wire::Refusal>);
 impl SimulatedCalls {
     async fn call(&self, shard: &Endpoint, call: Call) -> Result<Answer, CallError> {
         let limit = match &call {
-            Call::Snapshot(_, Detail::Full) => FULL_SNAPSHOT,
+            Call::Snapshot(_, Detail::Full, _) => FULL_SNAPSHOT,
             _ => CALL,
         };
         if let Call::Start(..) = &call {
@@ -183,8 +183,8 @@ impl ShardCalls for SimulatedCalls {
         }
     }
 
-    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {
-        match self.call(shard, Call::Snapshot(trial, detail)).await? {
+    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail, from: u32) -> Result<Snapshot, CallError> {
+        match self.call(shard, Call::Snapshot(trial, detail, from)).await? {
             Answer::Snapshot(snapshot) => Ok(*snapshot),
             other => unexpected(&other),
         }

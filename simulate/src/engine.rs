@@ -7,6 +7,7 @@
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Bound, Load, ShardPlan};
 use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
+use redisbench_wire::timeline::{Coarse, Outcomes, Part, Span, Timeline};
 use redisbench_wire::{AcceptedStart, Detail, Probe};
 
 use crate::ledger::Try;
@@ -116,11 +117,51 @@ impl Engine {
     }
 
     fn elapsed(&self, now: u64) -> u64 {
-        let until = now.min(self.planned_end()).min(self.stopped_at.unwrap_or(u64::MAX));
-        until.saturating_sub(self.start.start_nanoseconds)
+        self.elapsed_of(now.saturating_sub(self.start.start_nanoseconds))
     }
 
-    pub fn snapshot(&self, now: u64, sequence: u64, detail: Detail, host: &str) -> Snapshot {
+    /// For how long of this time since the start there is load.
+    fn elapsed_of(&self, since: u64) -> u64 {
+        let until = self.planned_end().min(self.stopped_at.unwrap_or(u64::MAX));
+        since.min(until.saturating_sub(self.start.start_nanoseconds))
+    }
+
+    /// What was done in every second from `from` on.
+    fn timeline(&self, now: u64, from: u32) -> Timeline {
+        const SECOND: u64 = 1_000_000_000;
+        let since = now.saturating_sub(self.start.start_nanoseconds);
+        let second = u32::try_from(since / SECOND).unwrap_or(u32::MAX);
+        let at = |second: u64| {
+            let warmup = self.due_before(self.plan.warmup_nanoseconds.min(self.elapsed_of(second * SECOND)));
+            let of = Self { ended: self.ended && second > since / SECOND, ..self.clone() };
+            (warmup, of.total(self.start.start_nanoseconds + (second * SECOND).min(since)))
+        };
+        let spans = (from..=second).map(|second| {
+            let ((warm_before, before), (warm, total)) = (at(second.into()), at(u64::from(second) + 1));
+            let succeeded = total.succeeded - before.succeeded;
+            let mut response = Coarse::default();
+            response.record(self.latency(), succeeded);
+            let scheduled = total.scheduled - before.scheduled;
+            let counts = Outcomes { scheduled, succeeded, ..Outcomes::default() };
+            let warmup = warm - warm_before;
+            Span {
+                second,
+                seconds: 1,
+                warmup: Outcomes { scheduled: warmup, succeeded: warmup, ..Outcomes::default() },
+                sent_bytes: total.sent_bytes - before.sent_bytes,
+                received_bytes: total.received_bytes - before.received_bytes,
+                parts: vec![Part { counts, response: response.buckets(), ..Part::default() }],
+            }
+        });
+        let complete = if self.ended { second + 1 } else { second };
+        Timeline { from, complete, more: false, spans: spans.collect() }
+    }
+
+    fn latency(&self) -> u64 {
+        1_000_000 * u64::from(self.plan.shard + 1) + if self.overloaded { OVERLOAD } else { 0 }
+    }
+
+    pub fn snapshot(&self, now: u64, sequence: u64, (detail, second): (Detail, u32), host: &str) -> Snapshot {
         let plan = &self.plan;
         let start = self.start.start_nanoseconds;
         let from = start + plan.warmup_nanoseconds;
@@ -128,8 +169,7 @@ impl Engine {
         let warmup_due = self.due_before(plan.warmup_nanoseconds);
         let total = self.total(now);
         let mut response = Kind::Request.empty();
-        let longer = if self.overloaded { OVERLOAD } else { 0 };
-        response.saturating_record_n(1_000_000 * u64::from(plan.shard + 1) + longer, total.succeeded);
+        response.saturating_record_n(self.latency(), total.succeeded);
         let encoded = |histogram| EncodedHistogram::encode(&histogram).unwrap_or_else(|_| unreachable!("in memory"));
         let response = encoded(response);
         let first_due = match plan.load {
@@ -168,6 +208,7 @@ impl Engine {
                 lateness: (detail == Detail::Full).then(|| encoded(Kind::Request.empty())),
             },
             series: if detail == Detail::Full { self.series(elapsed) } else { Series::default() },
+            timeline: self.timeline(now, second),
             operations: Vec::new(),
             nodes: Vec::new(),
             errors: Vec::new(),

@@ -29,7 +29,7 @@ pub enum Call {
     Start(u32, StartRequest),
     Measure(u32, MeasureRequest),
     Probe(u32, ProbeRequest),
-    Snapshot(u32, Detail),
+    Snapshot(u32, Detail, u32),
     Abort(u32, AbortRequest),
     Cleanup(EpochRequest),
     Drain(EpochRequest),
@@ -420,11 +420,11 @@ impl World {
                 actions = todo;
                 Answer::State(Box::new(trial.state()))
             }),
-            Call::Snapshot(of, detail) => trial.snapshot(now, of, detail).and_then(|()| {
+            Call::Snapshot(of, detail, from) => trial.snapshot(now, of, detail).and_then(|()| {
                 let engine =
                     process.engine.as_ref().ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))?;
                 process.sequence += 1;
-                Ok(Answer::Snapshot(Box::new(engine.snapshot(now, process.sequence, detail, "node"))))
+                Ok(Answer::Snapshot(Box::new(engine.snapshot(now, process.sequence, (detail, from), "node"))))
             }),
         };
         if let (Some(epoch), Ok(_)) = (epoch, &answer) {

@@ -41,13 +41,13 @@ pub mod path {
         format!("/v1/trials/{trial}/probe")
     }
 
-    /// `GET` with `?detail=live|full` -> [`crate::snapshot::Snapshot`].
-    pub fn snapshot(trial: u32, detail: super::Detail) -> String {
+    /// `GET` with `?detail=live|full&from=SECOND` -> [`crate::snapshot::Snapshot`], with the seconds from that one on.
+    pub fn snapshot(trial: u32, detail: super::Detail, from: u32) -> String {
         let detail = match detail {
             super::Detail::Live => "live",
             super::Detail::Full => "full",
         };
-        format!("/v1/trials/{trial}/snapshot?detail={detail}")
+        format!("/v1/trials/{trial}/snapshot?detail={detail}&from={from}")
     }
 
     /// `PUT` [`super::AbortRequest`] -> [`super::ShardState`].

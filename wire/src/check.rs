@@ -6,6 +6,7 @@ use crate::limits::{self, LARGEST_COUNT, LARGEST_INSTANT_NANOSECONDS};
 use crate::outage;
 use crate::probe::Probe;
 use crate::snapshot::{Latency, NodeTally, OperationTally, ServerNode, Snapshot, Stage, Tally};
+use crate::timeline::{Outcomes, Part, SPAN_SECONDS, Span};
 use crate::topology::SLOTS;
 
 impl Snapshot {
@@ -45,7 +46,43 @@ impl Snapshot {
         at_most("errors by kind", errors, "errors", self.total.errors)?;
         self.check_topology()?;
         self.check_servers()?;
-        sum("completions over time", self.series.completed.iter().copied()).map(drop)
+        sum("completions over time", self.series.completed.iter().copied())?;
+        self.check_timeline()
+    }
+
+    fn check_timeline(&self) -> Result<(), String> {
+        let timeline = &self.timeline;
+        let last = timeline.spans.last().map_or(0, Span::end).max(timeline.complete);
+        at_most("seconds", last.into(), "a trial may have", limits::TRIAL_SECONDS.into())?;
+        let (mut next, mut all, mut warmup) = (0, Outcomes::default(), Outcomes::default());
+        let (mut sent, mut received) = (0_u64, 0_u64);
+        for span in &timeline.spans {
+            if !SPAN_SECONDS.contains(&span.seconds) || span.second % span.seconds != 0 || span.second < next {
+                return Err(format!("seconds {} to {}, which are no span", span.second, span.end()));
+            }
+            next = span.end();
+            span.parts.iter().try_for_each(check_part)?;
+            all.add(&span.counts());
+            warmup.add(&span.warmup);
+            sent = sent.saturating_add(span.sent_bytes);
+            received = received.saturating_add(span.received_bytes);
+        }
+        let whole = timeline.from == 0 && !timeline.more && !timeline.spans.is_empty();
+        let compare = if whole { equal } else { fits };
+        for (what, seconds, tally) in [("measured", all, &self.total), ("of the warm-up", warmup, &self.warmup)] {
+            let of = |count: &str| format!("requests, {count} {what} over all seconds");
+            let total = Outcomes::of(tally);
+            // What waits undrawn in the schedule is of no second yet.
+            fits(&of("scheduled"), seconds.scheduled, total.scheduled)?;
+            compare(&of("succeeded"), seconds.succeeded, total.succeeded)?;
+            compare(&of("failed"), seconds.errors, total.errors)?;
+            compare(&of("unsent"), seconds.unsent, total.unsent)?;
+            compare(&of("unanswered"), seconds.unanswered, total.unanswered)?;
+            compare(&of("late"), seconds.late, total.late)?;
+            compare(&of("overflowing"), seconds.overflow, total.overflow)?;
+        }
+        compare("bytes sent over all seconds", sent, self.total.sent_bytes)?;
+        compare("bytes received over all seconds", received, self.total.received_bytes)
     }
 
     fn check_topology(&self) -> Result<(), String> {
@@ -243,6 +280,17 @@ fn check_latency(whose: &str, latency: &Latency, tally: &Tally) -> Result<(), St
     }
 }
 
+fn check_part(part: &Part) -> Result<(), String> {
+    let Part { counts, response, service, error_replies } = part;
+    at_most("unanswered in a second", counts.unanswered, "errors", counts.errors)?;
+    at_most("overflow in a second", counts.overflow, "succeeded", counts.succeeded)?;
+    equal("response times in a second", response.count(), counts.succeeded - counts.overflow)?;
+    if !service.is_empty() {
+        equal("service times in a second", service.count(), counts.succeeded)?;
+    }
+    equal("error replies in a second", error_replies.count(), counts.errors - counts.unanswered)
+}
+
 /// How many values `encoded` holds.
 fn histogram(whose: &str, encoded: &EncodedHistogram, kind: Kind) -> Result<u64, String> {
     let decoded = encoded.decode(kind).map_err(|error| format!("{error}, of {}", limits::message(whose)))?;
@@ -264,6 +312,10 @@ fn sum(what: &str, mut parts: impl Iterator<Item = u64>) -> Result<u64, String> 
 
 fn at_most(what: &str, part: u64, of: &str, whole: u64) -> Result<(), String> {
     if part > whole { Err(format!("{part} {what}, more than {of}: {whole}")) } else { Ok(()) }
+}
+
+fn fits(what: &str, parts: u64, whole: u64) -> Result<(), String> {
+    at_most(what, parts, "the counters say", whole)
 }
 
 fn equal(what: &str, parts: u64, whole: u64) -> Result<(), String> {

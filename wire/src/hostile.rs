@@ -11,12 +11,13 @@ use serde::de::DeserializeOwned;
 
 use crate::histogram::tests::{deflated, with_counts};
 use crate::histogram::{EncodedHistogram, HIGHEST_NANOSECONDS, Kind};
-use crate::limits::LARGEST_COUNT;
+use crate::limits::{self, LARGEST_COUNT};
 use crate::plan::tests::plan;
 use crate::snapshot::{
     ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally, OperationTally, Series, ServerCommands, ServerCpu,
     ServerNode, ServerSample, ServerStats, Snapshot, Stage, Tally, Verification, Window,
 };
+use crate::timeline::{Coarse, Outcomes, Span, Timeline};
 use crate::topology::{Change, ChangeKind, Outage, SlotRange, TopologyReport};
 use crate::{
     AbortRequest, AbortThen, AcceptedStart, Answer, CleanupState, ClockReading, EpochRequest, FailureReason,
@@ -100,6 +101,10 @@ fn snapshot(bytes: &[u8]) {
     let nodes: u64 = snapshot.nodes.iter().map(|node| node.requests + node.redirects).sum();
     let completed: u64 = snapshot.series.completed.iter().sum();
     assert!(errors <= most && nodes <= most && completed <= most);
+    let spans = crate::timeline::merge(snapshot.timeline.spans.clone());
+    assert_eq!(spans, snapshot.timeline.spans, "in order, and each second once");
+    let seconds = spans.iter().map(|span| span.counts().finished()).sum::<u64>();
+    assert!(seconds <= most && spans.iter().all(|span| span.end() <= limits::TRIAL_SECONDS));
     let response = snapshot.latency.response.decode(Kind::Request).unwrap();
     assert_eq!(response.len() + snapshot.total.overflow, snapshot.total.succeeded);
 }
@@ -242,6 +247,7 @@ fn snapshots() -> Vec<Vec<u8>> {
         preload_commands: 10,
         latency: latency(&values, &[500, 600]),
         series: Series { interval_nanoseconds: 100_000_000, completed: vec![1; 100] },
+        timeline: timeline(tally(7, 0), tally(3, 2), &values, &[500, 600]),
         operations: vec![OperationTally {
             name: "get".into(),
             tally: tally(3, 2),
@@ -285,10 +291,30 @@ fn snapshots() -> Vec<Vec<u8>> {
     };
     let large = Snapshot {
         total: Tally { sent_bytes: LARGEST_COUNT, ..full.total },
+        timeline: Timeline { from: 1, ..full.timeline.clone() },
         series: Series { completed: vec![1; 1_000], ..full.series.clone() },
         ..full.clone()
     };
     [full, live, large].iter().map(|snapshot| answered(Some(0), snapshot)).collect()
+}
+
+/// The warm-up in the first second, and all measured requests in the second minute.
+fn timeline(warmup: Tally, total: Tally, values: &[u64], errors: &[u64]) -> Timeline {
+    let coarse = |values: &[u64]| {
+        let mut coarse = Coarse::default();
+        values.iter().for_each(|value| coarse.record(*value, 1));
+        coarse.buckets()
+    };
+    let part = crate::timeline::Part {
+        counts: Outcomes::of(&total),
+        response: coarse(values),
+        service: coarse(values),
+        error_replies: coarse(errors),
+    };
+    let first = Span { second: 0, seconds: 1, warmup: Outcomes::of(&warmup), ..Span::default() };
+    let (sent_bytes, received_bytes) = (total.sent_bytes, total.received_bytes);
+    let rest = Span { second: 60, seconds: 60, sent_bytes, received_bytes, parts: vec![part], ..Span::default() };
+    Timeline { from: 0, complete: 120, more: false, spans: vec![first, rest] }
 }
 
 fn servers() -> ServerStats {

@@ -6,7 +6,7 @@ pub const REQUEST_BYTES: usize = 1 << 20;
 /// The largest answer that a conductor reads, in bytes: a full snapshot with every operation, node and two days' series.
 pub const ANSWER_BYTES: usize = 32 << 20;
 
-/// The largest live snapshot that a conductor reads, in bytes: two histograms and the kinds of error.
+/// The largest live snapshot that a conductor reads, in bytes: two histograms, the kinds of error, and the newest seconds.
 pub const LIVE_ANSWER_BYTES: usize = 2 << 20;
 
 /// The largest answer to any other call, and the largest refusal, that a conductor reads, in bytes.
@@ -38,6 +38,15 @@ pub const MESSAGE_BYTES: usize = 256;
 
 /// The most points of a throughput series: 10 minutes of 100 ms, then seconds up to two days.
 pub const SERIES_POINTS: usize = 6_000 + 172_800;
+
+/// The most spans of a timeline in one answer: some of every length.
+pub const SPANS: usize = 16_384;
+
+/// About the most bytes of a timeline in one answer; what is beyond is asked for again.
+pub const TIMELINE_BYTES: usize = 1 << 20;
+
+/// The longest trial that is believed, in seconds: 366 days.
+pub const TRIAL_SECONDS: u32 = 366 * 86_400;
 
 /// Steps of the small histogram of delays: four in each power of two from 4 ns up to 69 s.
 pub const DELAY_STEPS: usize = 136;

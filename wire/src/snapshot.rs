@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::EncodedHistogram;
 pub use crate::selfcheck::{Environment, Generator, Interface, ReceiveDelay, Sending, delay_step};
 pub use crate::server_stats::{ServerCommands, ServerCpu, ServerNode, ServerSample, ServerStats};
+use crate::timeline::Timeline;
 use crate::topology::TopologyReport;
 pub use crate::verification::{Finding, FindingKind, Verification};
 use crate::{bounded, limits};
@@ -40,6 +41,9 @@ pub struct Snapshot {
     pub latency: Latency,
     /// Completions over time, aligned to the start instant. Empty in a live snapshot.
     pub series: Series,
+    /// What happened in every second, from the one on that was asked for.
+    #[serde(default)]
+    pub timeline: Timeline,
     /// Per operation, in the plan's order. Empty in a live snapshot, or without that breakdown.
     #[serde(deserialize_with = "bounded::list::<_, _, {limits::OPERATIONS}>")]
     pub operations: Vec<OperationTally>,

@@ -138,6 +138,9 @@ async fn release(State(api): Shared, request: Request) -> Response {
 #[derive(serde::Deserialize)]
 struct SnapshotQuery {
     detail: Detail,
+    /// The first second that is asked for.
+    #[serde(default)]
+    from: u32,
 }
 
 async fn snapshot(
@@ -145,11 +148,12 @@ async fn snapshot(
     Path(trial): Path<String>,
     query: Result<Query<SnapshotQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Response {
-    let (trial, detail) = match (trial_number(&trial), query) {
-        (Ok(trial), Ok(Query(SnapshotQuery { detail }))) => (trial, detail),
+    let (trial, SnapshotQuery { detail, from }) = match (trial_number(&trial), query) {
+        (Ok(trial), Ok(Query(query))) => (trial, query),
         (Err(refused), _) => return api.refused(None, &refused),
         (_, Err(_)) => {
-            return api.refused(None, &refusal(RefusalCode::Malformed, "detail must be live or full"));
+            return api
+                .refused(None, &refusal(RefusalCode::Malformed, "detail must be live or full, and from a second"));
         }
     };
     let Sources { engine, servers, load_was_last } = match api.ask(|reply| Call::Snapshot(trial, detail, reply)).await {
@@ -161,7 +165,7 @@ async fn snapshot(
         // Without it there is less to say of the servers.
         let _ = timeout(ANSWER / 2, servers.look()).await;
     }
-    match timeout(ANSWER / 2, engine.snapshot(detail)).await {
+    match timeout(ANSWER / 2, engine.snapshot_since(detail, from)).await {
         Ok(Ok(mut snapshot)) => {
             snapshot.servers = servers.map(|servers| servers.report(detail));
             api.answer(Some(trial), &snapshot)

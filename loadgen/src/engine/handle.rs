@@ -206,15 +206,23 @@ impl Engine {
         self.tell_all(|| Command::Access(Arc::clone(&access)))
     }
 
-    /// The cumulative snapshot of all workers.
+    /// The cumulative snapshot of all workers, with every second.
     ///
     /// # Errors
     /// When a worker cannot be reached.
     pub async fn snapshot(&self, detail: Detail) -> Result<Snapshot, EngineError> {
+        self.snapshot_since(detail, 0).await
+    }
+
+    /// The same with the seconds from `from` on.
+    ///
+    /// # Errors
+    /// When a worker cannot be reached.
+    pub async fn snapshot_since(&self, detail: Detail, from: u32) -> Result<Snapshot, EngineError> {
         let mut answers = Vec::with_capacity(self.workers.len());
         for worker in &self.workers {
             let (answer, report) = oneshot::channel();
-            if !worker.mailbox.send(Command::Snapshot { detail, answer }) {
+            if !worker.mailbox.send(Command::Snapshot { detail, from, answer }) {
                 return Err(EngineError::Unreachable);
             }
             answers.push(report);
@@ -229,6 +237,7 @@ impl Engine {
             attempt: self.attempt.load(Relaxed),
             detail,
             live: self.plan.live_breakdown,
+            from,
         };
         let over = reports.iter().all(|report| report.stage == Stage::Done);
         let seen = self.observer.look(over);

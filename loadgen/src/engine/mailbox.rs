@@ -37,6 +37,8 @@ pub(super) enum Command {
     Access(Arc<Access>),
     Snapshot {
         detail: Detail,
+        /// The first second that is asked for.
+        from: u32,
         answer: oneshot::Sender<Box<WorkerReport>>,
     },
 }

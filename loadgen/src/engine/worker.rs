@@ -236,6 +236,7 @@ impl Worker {
         let timeout = self.until_next()?;
         let happened = self.poller.wait(events, timeout)?;
         self.now = sys::monotonic_nanoseconds();
+        self.recording.come_to(self.now);
         if let Some(run) = &mut self.run {
             run.woke(self.now);
         }

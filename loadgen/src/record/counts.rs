@@ -72,6 +72,14 @@ impl<const UNIT_BITS: u32, const HALF_BITS: u32> Counts<UNIT_BITS, HALF_BITS> {
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, its)| *mine += its);
     }
 
+    /// Adds counts of the same kind that lie from `lowest` to `highest`, where no bucket crosses either.
+    pub(super) fn add_range(&mut self, other: &Self, lowest: u64, highest: u64) {
+        let range = Self::index(lowest)..Self::index(highest.min(HIGHEST_NANOSECONDS)) + 1;
+        if let (Some(mine), Some(its)) = (self.counts.get_mut(range.clone()), other.counts.get(range)) {
+            mine.iter_mut().zip(its).for_each(|(mine, its)| *mine += its);
+        }
+    }
+
     /// As a histogram that can be merged and sent.
     pub(super) fn histogram(&self) -> Histogram<u64> {
         let mut histogram = self.kind.empty();

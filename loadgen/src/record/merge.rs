@@ -7,8 +7,9 @@ use redisbench_wire::snapshot::{
     Environment, ErrorTally, Generator, Interface, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series,
     Snapshot, Stage, Tally, Verification, Window,
 };
+use redisbench_wire::timeline::{Span, Timeline};
 use redisbench_wire::topology::{Outage, TopologyReport};
-use redisbench_wire::{Detail, limits};
+use redisbench_wire::{Detail, limits, timeline};
 
 use super::{Delays, NodeRecord, OperationRecord, Recording, RequestCounts, add_error};
 use crate::selfcheck::Evidence;
@@ -20,6 +21,8 @@ pub struct WorkerReport {
     pub taken_nanoseconds: u64,
     /// What it counted.
     pub recording: Recording,
+    /// Its seconds from [`Meta::from`] on, and the first that is not complete.
+    pub seconds: (Vec<Span>, u32),
     /// Where it is.
     pub stage: Stage,
     /// Whether it was stopped early.
@@ -84,6 +87,8 @@ pub struct Meta {
     pub detail: Detail,
     /// What it holds beside the total even so, if it is a live one.
     pub live: Breakdown,
+    /// The first second that it shall tell of.
+    pub from: u32,
 }
 
 impl Meta {
@@ -119,12 +124,13 @@ pub struct Machine {
 /// # Errors
 /// When a histogram cannot be encoded.
 pub fn merge(
-    reports: Vec<WorkerReport>,
+    mut reports: Vec<WorkerReport>,
     meta: Meta,
     machine: Machine,
     operations: &[String],
 ) -> Result<Snapshot, HistogramError> {
     let full = meta.detail == Detail::Full;
+    let timeline = timeline(&mut reports, meta.from);
     let window = window(&reports);
     let generator = generator(&reports, machine);
     let stage = reports.iter().map(|report| report.stage).min().unwrap_or(Stage::Waiting);
@@ -167,6 +173,7 @@ pub fn merge(
         preload_commands,
         latency,
         series: if full { all.series.into_series() } else { Series::default() },
+        timeline,
         operations: by_operation
             .iter()
             .zip(&all.operations)
@@ -187,6 +194,19 @@ pub fn merge(
         topology,
         servers: None,
     })
+}
+
+/// The seconds of all workers together.
+fn timeline(reports: &mut [WorkerReport], from: u32) -> Timeline {
+    // Whoever is done adds nothing to any second.
+    let going_on = reports.iter().filter(|report| report.stage != Stage::Done);
+    let complete = going_on.map(|report| report.seconds.1).min();
+    let spans = reports.iter_mut().flat_map(|report| std::mem::take(&mut report.seconds.0)).collect();
+    let spans = timeline::merge(spans);
+    let complete = complete.unwrap_or_else(|| spans.last().map_or(from, Span::end));
+    let mut timeline = Timeline { from, complete, more: false, spans };
+    timeline.cut(limits::TIMELINE_BYTES);
+    timeline
 }
 
 /// When slots got no answers of most of the workers.
@@ -214,6 +234,7 @@ fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
         preload_commands: 0,
         latency: OperationRecord::new(false).latency(None)?,
         series: Series::default(),
+        timeline: Timeline::default(),
         operations: Vec::new(),
         nodes: Vec::new(),
         errors: Vec::<ErrorTally>::new(),
@@ -344,26 +365,29 @@ impl Recording {
     /// Collapses what a live snapshot does not show, so that less is copied between threads.
     #[must_use]
     pub fn summary(&self, detail: Detail, live: Breakdown) -> Self {
-        if detail == Detail::Full {
-            return self.clone();
-        }
-        let operations = if live.operation {
-            self.operations.clone()
-        } else {
-            let mut whole = self.operations[0].clone();
-            self.operations[1..].iter().for_each(|record| whole.absorb(record));
-            vec![whole]
-        };
+        let full = detail == Detail::Full;
+        let operations = if full || live.operation { self.operations.clone() } else { vec![self.whole()] };
         Self {
             operations,
-            nodes: self.nodes.clone().filter(|_| live.node),
-            lateness: None,
+            nodes: self.nodes.as_ref().filter(|_| full || live.node).cloned(),
+            lateness: self.lateness.as_ref().filter(|_| full).cloned(),
             errors: self.errors.clone(),
             warmup: self.warmup,
             sent_bytes: self.sent_bytes,
             received_bytes: self.received_bytes,
-            series: super::Completions::default(),
+            series: if full { self.series.clone() } else { super::Completions::default() },
+            seconds: super::Seconds::none(),
         }
+    }
+
+    /// All operations together. The worker does this while its load runs, so it adds what is in use and no more.
+    fn whole(&self) -> OperationRecord {
+        let [only] = &self.operations[..] else {
+            let mut whole = OperationRecord::new(self.lateness.is_some());
+            self.operations.iter().for_each(|record| whole.absorb_used(record));
+            return whole;
+        };
+        only.clone()
     }
 
     fn absorb(&mut self, other: Self) {
@@ -385,6 +409,25 @@ impl Recording {
 }
 
 impl OperationRecord {
+    /// As [`Self::absorb`], of a record whose seconds are its own.
+    fn absorb_used(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.nil_replies += other.nil_replies;
+        if other.error_replies.is_some() {
+            self.error_replies.get_or_insert_with(RequestCounts::new);
+        }
+        for (lowest, highest) in other.second.used() {
+            let add = |mine: Option<&mut RequestCounts>, its: Option<&RequestCounts>| {
+                if let (Some(mine), Some(its)) = (mine, its) {
+                    mine.add_range(its, lowest, highest);
+                }
+            };
+            add(Some(&mut self.response), Some(&other.response));
+            add(self.service.as_mut(), other.service.as_ref());
+            add(self.error_replies.as_mut(), other.error_replies.as_ref());
+        }
+    }
+
     fn absorb(&mut self, other: &Self) {
         self.tally.add(&other.tally);
         self.nil_replies += other.nil_replies;

@@ -6,6 +6,7 @@ use redisbench_wire::plan::{
     Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage, Window, delay_step};
+use redisbench_wire::timeline::Span;
 
 use super::*;
 
@@ -79,6 +80,7 @@ fn recording(open_loop: bool, nodes: &[&str]) -> Recording {
 fn report(recording: Recording) -> WorkerReport {
     WorkerReport {
         taken_nanoseconds: 400,
+        seconds: recording.seconds_since(0),
         recording,
         stage: Stage::Done,
         aborted: false,
@@ -115,7 +117,7 @@ fn report(recording: Recording) -> WorkerReport {
 }
 
 fn merged(reports: Vec<WorkerReport>, detail: Detail) -> Snapshot {
-    let meta = Meta { sequence: 9, shard: 3, attempt: 2, detail, live: Breakdown::default() };
+    let meta = Meta { sequence: 9, shard: 3, attempt: 2, detail, live: Breakdown::default(), from: 0 };
     merge(reports, meta, Machine::default(), &["a".into(), "b".into()]).unwrap()
 }
 
@@ -217,6 +219,46 @@ fn what_waits_in_the_schedule_is_in_flight() {
     assert_eq!((snapshot.warmup.scheduled, snapshot.warmup.in_flight), (3, 3));
 }
 
+#[test]
+fn a_request_belongs_to_the_second_of_its_outcome() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut recording = recording(true, &["x"]);
+    recording.begin(SECOND / 2);
+    let request = |recording: &mut Recording, operation, at| {
+        recording.come_to(at);
+        recording.scheduled(operation, 1);
+        succeed(recording, operation, 0, 1_000_000, false);
+    };
+    recording.come_to(SECOND);
+    recording.warmup.succeeded += 1;
+    request(&mut recording, 0, 3 * SECOND / 2 - 1);
+    request(&mut recording, 0, 3 * SECOND / 2);
+    request(&mut recording, 1, 5 * SECOND);
+    let (spans, complete) = recording.seconds_since(0);
+    let found: Vec<_> = spans
+        .iter()
+        .map(|span| (span.second, span.warmup.succeeded, span.parts.iter().map(|part| part.counts.succeeded).collect()))
+        .collect::<Vec<(u32, u64, Vec<u64>)>>();
+    assert_eq!(found, [(0, 1, vec![1, 0]), (1, 0, vec![1, 0]), (4, 0, vec![0, 1])]);
+    assert_eq!(complete, 4);
+    assert_eq!(recording.seconds_since(2).0, spans[2..]);
+}
+
+#[test]
+fn a_second_is_complete_once_no_worker_counts_in_it() {
+    let worker = |stage, complete| {
+        let mut report = report(recording(false, &[]));
+        let part = redisbench_wire::timeline::Part::default();
+        let span = Span { second: 3, seconds: 1, sent_bytes: 1, parts: vec![part], ..Span::default() };
+        (report.stage, report.seconds) = (stage, (vec![span], complete));
+        report
+    };
+    let complete = |workers| merged(workers, Detail::Live).timeline.complete;
+    assert_eq!(complete(vec![worker(Stage::Measuring, 4), worker(Stage::Measuring, 3)]), 3);
+    assert_eq!(complete(vec![worker(Stage::Measuring, 7), worker(Stage::Done, 3)]), 7);
+    assert_eq!(complete(vec![worker(Stage::Done, 3), worker(Stage::Done, 3)]), 4);
+}
+
 proptest! {
     #[test]
     fn merging_workers_is_recording_on_one(
@@ -228,8 +270,12 @@ proptest! {
     ) {
         let mut workers = vec![recording(open_loop, &["x", "y"]); 3];
         let mut alone = recording(open_loop, &["x", "y"]);
+        workers.iter_mut().chain([&mut alone]).for_each(|recording| recording.begin(1_000));
+        let mut now = 1_000;
         for (operation, node, latency, worker, nil, fate) in requests {
+            now += latency % 700_000_000;
             for recording in [&mut workers[worker], &mut alone] {
+                recording.come_to(now);
                 recording.scheduled(operation, 1);
                 recording.sent(operation, latency / 3);
                 match fate {
@@ -241,12 +287,20 @@ proptest! {
                     _ => succeed(recording, operation, node, latency, nil),
                 }
                 recording.series.add(latency / 1000, 1);
+                recording.sent_bytes += 7;
             }
         }
+        workers.iter_mut().chain([&mut alone]).for_each(|recording| recording.come_to(now));
         let detail = if live { Detail::Live } else { Detail::Full };
-        let reports = workers.iter().map(|recording| report(recording.summary(detail, Breakdown::default()))).collect();
-        let mut together = merged(reports, detail);
-        let mut single = merged(vec![report(alone.summary(detail, Breakdown::default()))], detail);
+        let report = |recording: &Recording| WorkerReport {
+            seconds: recording.seconds_since(0),
+            ..report(recording.summary(detail, Breakdown::default()))
+        };
+        let mut together = merged(workers.iter().map(report).collect(), detail);
+        let mut single = merged(vec![report(&alone)], detail);
+        // The sum over all seconds is the total, too.
+        prop_assert_eq!(together.check(), Ok(()));
+        prop_assert_eq!(together.timeline.spans.is_empty(), together.total.scheduled == 0);
         prop_assert!(together.total.balances());
         prop_assert_eq!(together.generator.workers, 3);
         together.errors.sort_by(|one, other| one.kind.cmp(&other.kind));

@@ -12,6 +12,7 @@ use redisbench_wire::plan::{
     Target, Timeouts, Values, Verify, Workload, WorkloadOptions,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage};
+use redisbench_wire::timeline::Outcomes;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -194,6 +195,13 @@ impl Bench {
     async fn taken(&self, detail: Detail) -> Snapshot {
         let snapshot = timeout(Duration::from_secs(5), self.engine.snapshot(detail)).await.unwrap().unwrap();
         assert_eq!(snapshot.check(), Ok(()));
+        assert!(!snapshot.timeline.spans.is_empty() || snapshot.total.succeeded + snapshot.warmup.succeeded == 0);
+        for (index, operation) in snapshot.operations.iter().enumerate() {
+            let seconds = snapshot.timeline.spans.iter().filter_map(|span| span.parts.get(index));
+            let mut sum = Outcomes::default();
+            seconds.for_each(|part| sum.add(&part.counts));
+            assert_eq!(sum, Outcomes::of(&operation.tally), "{}", operation.name);
+        }
         snapshot
     }
 

@@ -170,7 +170,8 @@ impl Shard {
     }
 
     pub async fn snapshot(&self, detail: Detail) -> Called<Snapshot> {
-        let called: Called<Snapshot> = self.call(Method::GET, &path::snapshot(self.trial, detail), &Value::Null).await;
+        let called: Called<Snapshot> =
+            self.call(Method::GET, &path::snapshot(self.trial, detail, 0), &Value::Null).await;
         // Whatever a shard answers, a conductor takes for data.
         if let Ok(answer) = &called {
             assert_eq!(answer.body.check(), Ok(()));

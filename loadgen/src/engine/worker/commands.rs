@@ -43,7 +43,7 @@ impl Worker {
                 self.fresh_recording();
                 self.forget_outages();
                 self.reconnects = 0;
-                self.recording.series.begin(start);
+                self.recording.begin(start);
                 let (plan, trial) = (&self.common.plan, Arc::clone(&self.common.trial));
                 self.run = Some(Run::trial(plan, self.seat, trial, start, attempt, together));
                 self.sample();
@@ -69,7 +69,7 @@ impl Worker {
             Command::Topology(topology) => self.update_topology(&topology),
             Command::Access(access) => self.access = access,
             // Nobody waits for the answer any more if it cannot be given.
-            Command::Snapshot { detail, answer } => drop(answer.send(Box::new(self.report(detail)))),
+            Command::Snapshot { detail, from, answer } => drop(answer.send(Box::new(self.report(detail, from)))),
         }
     }
 
@@ -212,8 +212,9 @@ impl Worker {
         }
     }
 
-    fn report(&mut self, detail: Detail) -> WorkerReport {
+    fn report(&mut self, detail: Detail, from: u32) -> WorkerReport {
         self.now = sys::monotonic_nanoseconds();
+        self.recording.come_to(self.now);
         let measured = self.verified.as_ref().and_then(|verified| verified.measured());
         let run = measured.or(self.run.as_ref().filter(|run| !run.preload));
         let (backlog, warmup_backlog) = run.map_or((0, 0), |run| backlog(run, self.now));
@@ -225,6 +226,7 @@ impl Worker {
         WorkerReport {
             taken_nanoseconds: self.now,
             recording: self.recording.summary(detail, self.common.plan.live_breakdown),
+            seconds: self.recording.seconds_since(from),
             stage: run.map_or(Stage::Waiting, |run| run.stage),
             aborted: run.is_some_and(|run| run.aborted),
             window: run.map(window).unwrap_or_default(),

@@ -63,6 +63,7 @@ impl Worker {
                 }
                 Ok(Received { count, emptied }) => {
                     self.now = sys::monotonic_nanoseconds();
+                    self.recording.come_to(self.now);
                     self.replies(index, count);
                     if emptied && !hangup {
                         return;

@@ -1,0 +1,160 @@
+//! What a worker counts by the second.
+//!
+//! Only latencies are counted twice for it. Counts follow from the totals: at the end of a second it takes what has come
+//! since the second before.
+
+use redisbench_wire::snapshot::Tally;
+use redisbench_wire::timeline::{BUCKETS, Coarse, History, Outcomes, Part, Span, highest_in, kept_spans, lowest_in};
+
+use super::Recording;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Latencies of one operation in the present second.
+#[derive(Clone, Debug)]
+pub(super) struct Latencies {
+    pub(super) response: Coarse,
+    pub(super) service: Coarse,
+    pub(super) error_replies: Coarse,
+    /// Of each bucket, whether any latency of a second before lies in it.
+    former: Box<[bool; BUCKETS]>,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let [response, service, error_replies] = std::array::from_fn(|_| Coarse::default());
+        Self { response, service, error_replies, former: Box::new([false; BUCKETS]) }
+    }
+}
+
+impl Latencies {
+    fn clear(&mut self) {
+        let Self { response, service, error_replies, former } = self;
+        for latencies in [response, service, error_replies] {
+            latencies.used().for_each(|bucket| former[bucket] = true);
+            latencies.clear();
+        }
+    }
+
+    /// The buckets in which there is any latency of the attempt, as their shortest and longest.
+    pub(super) fn used(&self) -> impl Iterator<Item = (u64, u64)> {
+        let mut used = self.former.clone();
+        for latencies in [&self.response, &self.service, &self.error_replies] {
+            latencies.used().for_each(|bucket| used[bucket] = true);
+        }
+        let used = (0..BUCKETS).filter(move |bucket| used[*bucket]);
+        used.map(|bucket| (lowest_in(bucket), highest_in(bucket)))
+    }
+}
+
+/// The seconds of one attempt.
+#[derive(Clone, Debug)]
+pub(super) struct Seconds {
+    start: u64,
+    /// When the present second ends; never before the start is known.
+    ends: u64,
+    /// The present second.
+    second: u32,
+    /// The totals when it began.
+    before: Totals,
+    /// How many spans of one length are kept.
+    kept: usize,
+    history: History,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Totals {
+    operations: Vec<Outcomes>,
+    warmup: Outcomes,
+    sent_bytes: u64,
+    received_bytes: u64,
+}
+
+impl Seconds {
+    pub(super) fn new(operations: usize) -> Self {
+        let before = Totals { operations: vec![Outcomes::default(); operations], ..Totals::default() };
+        let kept = kept_spans(operations);
+        Self { start: 0, ends: u64::MAX, second: 0, before, kept, history: History::default() }
+    }
+
+    /// Of a copy that is merged: its seconds are told apart.
+    pub(super) fn none() -> Self {
+        Self::new(0)
+    }
+
+    fn second_of(&self, now: u64) -> u32 {
+        u32::try_from(now.saturating_sub(self.start) / SECOND).unwrap_or(u32::MAX)
+    }
+}
+
+impl Recording {
+    /// Sets the start instant, at which the first second begins.
+    pub fn begin(&mut self, start: u64) {
+        self.series.begin(start);
+        self.seconds.start = start;
+        self.seconds.ends = start.saturating_add(SECOND);
+    }
+
+    /// The time has come to `now`: whatever is counted until it is called again belongs to the second of that instant.
+    #[inline]
+    pub fn come_to(&mut self, now: u64) {
+        if now >= self.seconds.ends {
+            self.end_second(now);
+        }
+    }
+
+    #[cold]
+    fn end_second(&mut self, now: u64) {
+        let span = self.present_span();
+        let seconds = &mut self.seconds;
+        let before = &mut seconds.before;
+        for (operation, before) in self.operations.iter_mut().zip(&mut before.operations) {
+            operation.second.clear();
+            *before = Outcomes::of(&operation.tally);
+        }
+        before.warmup = Outcomes::of(&self.warmup);
+        (before.sent_bytes, before.received_bytes) = (self.sent_bytes, self.received_bytes);
+        if !span.is_empty() {
+            seconds.history.push(span, seconds.kept);
+        }
+        seconds.second = seconds.second_of(now);
+        seconds.ends = seconds.start.saturating_add((u64::from(seconds.second) + 1).saturating_mul(SECOND));
+        seconds.history.complete_until(seconds.second, seconds.kept);
+    }
+
+    /// What came since the present second began.
+    fn present_span(&self) -> Span {
+        let since = |tally: &Tally, before: &Outcomes| Outcomes::of(tally).since(before);
+        let before = &self.seconds.before;
+        let parts = self.operations.iter().zip(&before.operations).map(|(operation, before)| Part {
+            counts: since(&operation.tally, before),
+            response: operation.second.response.buckets(),
+            service: operation.second.service.buckets(),
+            error_replies: operation.second.error_replies.buckets(),
+        });
+        let mut parts: Vec<Part> = parts.collect();
+        // The warm-up has none.
+        if parts.iter().all(|part| part.counts == Outcomes::default()) {
+            parts.clear();
+        }
+        Span {
+            second: self.seconds.second,
+            seconds: 1,
+            warmup: since(&self.warmup, &before.warmup),
+            sent_bytes: self.sent_bytes - before.sent_bytes,
+            received_bytes: self.received_bytes - before.received_bytes,
+            parts,
+        }
+    }
+
+    /// The seconds from `from` on, the present one included, and the first that is not complete.
+    pub fn seconds_since(&self, from: u32) -> (Vec<Span>, u32) {
+        let complete = self.seconds.history.complete();
+        let mut spans: Vec<Span> = self.seconds.history.since(from).cloned().collect();
+        let present = self.present_span();
+        if present.end() > from && !present.is_empty() {
+            spans.push(present);
+        }
+        (spans, complete)
+    }
+}
