@@ -320,7 +320,9 @@ proptest! {
 fn send_delays_of_all_workers_are_one_histogram() {
     let late = |delays: &[u64]| {
         let mut report = report(recording(true, &["a"]));
-        delays.iter().for_each(|delay| report.send_delays.record(*delay));
+        for delay in delays {
+            report.send_delays.record(*delay);
+        }
         report
     };
     let told = merged(vec![late(&[5_000_000, 70]), late(&[5_000_000])], Detail::Full).generator.send_delays;
