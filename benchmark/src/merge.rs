@@ -11,6 +11,7 @@ use redisbench_wire::limits;
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::rate::CumulativeRate;
 use redisbench_wire::snapshot::{ErrorTally, Latency, ServerStats, Snapshot, Tally, Verification};
+use redisbench_wire::timeline::Span;
 
 use crate::conductor::Outcome;
 use crate::topology::{self, MergedTopology};
@@ -307,6 +308,24 @@ pub(crate) fn completions(outcome: &Outcome) -> (Duration, Vec<u64>) {
     let snapshots: Vec<&Snapshot> = snapshots.filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
     let (from, to, interval) = common_window(&snapshots);
     (Duration::from_nanos(interval), common_points(&snapshots, interval, from, to))
+}
+
+/// The spans of `outcome` that lie in its common window, and how many seconds they and the empty ones between them take. None
+/// if not a whole second does.
+pub(crate) fn common_seconds(outcome: &Outcome) -> Option<(&[Span], u32)> {
+    let snapshots: Vec<&Snapshot> = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
+    let (from, to, _) = common_window(&snapshots);
+    let second = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
+    let (mut first, mut end) = (second(from.div_ceil(SECOND)), second(to / SECOND));
+    let spans = outcome.timeline.as_slice();
+    // What a longer span holds beside the window cannot be told apart.
+    let over = |at: u32| spans.iter().find(|span| span.second < at && at < span.end());
+    first = over(first).map_or(first, Span::end);
+    end = over(end).map_or(end, |span| span.second);
+    let (start, stop) =
+        (spans.partition_point(|span| span.second < first), spans.partition_point(|span| span.second < end));
+    let within = spans.get(start..stop).filter(|within| !within.is_empty())?;
+    Some((within, end.checked_sub(first)?))
 }
 
 fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {

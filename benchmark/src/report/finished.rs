@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::{self, Load, ShardPlan};
 use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Tally};
+use redisbench_wire::timeline::Span;
 
 use super::{STATUS_BYTES, search, thresholds, trial, verification};
 use crate::api::Validated;
@@ -202,11 +203,6 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
     let tally = &merged.total.tally;
     let size = spec.workload.options.transaction.map_or(0, |transaction| u64::from(transaction.size));
     let asked = spec.percentiles.as_slice();
-    // Each shard counts bytes over its own window, which a number of requests may end later than the common one.
-    let per_second = |bytes: fn(&Tally) -> u64| -> u64 {
-        let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
-        snapshots.map(|snapshot| merge::per_second(bytes(&snapshot.total), merge::measured_nanoseconds(snapshot))).sum()
-    };
     Ok(TrialResult {
         load: Some(load(spec)),
         requests: requests(tally, merged.total.unknown, size),
@@ -216,10 +212,7 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             min_per_second: merged.pace.slowest,
             max_per_second: merged.pace.fastest,
         },
-        bandwidth: Bandwidth {
-            sent_bytes_per_second: per_second(|tally| tally.sent_bytes),
-            received_bytes_per_second: per_second(|tally| tally.received_bytes),
-        },
+        bandwidth: bandwidth(outcome),
         response_time: stats::response_time(&merged.total, asked),
         response_time_of_succeeded: (tally.succeeded < tally.scheduled + merged.total.unknown)
             .then(|| stats::response_time_of_succeeded(&merged.total, asked)),
@@ -240,6 +233,28 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
         preload: (merged.preload_commands > 0)
             .then_some(PreloadResult { keys: merged.preloaded_keys, commands: merged.preload_commands }),
     })
+}
+
+/// Over the whole seconds of the common window. If there is none, each shard's bytes over its own window.
+fn bandwidth(outcome: &Outcome) -> Bandwidth {
+    if let Some((spans, seconds)) = merge::common_seconds(outcome) {
+        let over = |bytes: fn(&Span) -> u64| {
+            let sum = spans.iter().map(bytes).fold(0, u64::saturating_add);
+            merge::per_second(sum, u64::from(seconds) * 1_000_000_000)
+        };
+        return Bandwidth {
+            sent_bytes_per_second: over(|span| span.sent_bytes),
+            received_bytes_per_second: over(|span| span.received_bytes),
+        };
+    }
+    let over = |bytes: fn(&Tally) -> u64| -> u64 {
+        let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
+        snapshots.map(|snapshot| merge::per_second(bytes(&snapshot.total), merge::measured_nanoseconds(snapshot))).sum()
+    };
+    Bandwidth {
+        sent_bytes_per_second: over(|tally| tally.sent_bytes),
+        received_bytes_per_second: over(|tally| tally.received_bytes),
+    }
 }
 
 /// The result as a status holds it, in at most `most` bytes of JSON: the worst entries of long lists, with the number of

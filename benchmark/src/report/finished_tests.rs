@@ -40,6 +40,24 @@ fn bandwidth_is_over_the_time_in_which_its_bytes_were_counted() {
     assert_eq!(result.bandwidth.sent_bytes_per_second, 2_000 + 1_000);
 }
 
+/// With a number of requests, the common window ends when the first worker has none left. Others go on, and count bytes.
+#[test]
+fn bytes_beyond_the_common_window_are_no_bandwidth_of_it() {
+    let mut outcome = outcome(vec![snapshot(0, &[1_450_000; 2_000])]);
+    let second = |second, sent_bytes| Span { second, seconds: 1, sent_bytes, ..Span::default() };
+    outcome.timeline = (0..10).map(|at| second(at, 1_000)).chain([second(10, 900), second(11, 100)]).collect();
+    let bandwidth = finished(&outcome).result.unwrap().bandwidth;
+    assert_eq!((bandwidth.sent_bytes_per_second, bandwidth.received_bytes_per_second), (1_000, 0));
+    // A minute that begins in the warm-up holds bytes of it.
+    let snapshot = outcome.shards[0].snapshot.as_mut().unwrap();
+    snapshot.window.measure_from_nanoseconds += 30_000_000_000;
+    snapshot.window.measure_to_nanoseconds += 60_000_000_000;
+    snapshot.taken_nanoseconds += 60_000_000_000;
+    outcome.timeline =
+        vec![Span { seconds: 60, ..second(0, 60_000) }, second(60, 2_000), second(69, 2_000), second(70, 7)];
+    assert_eq!(finished(&outcome).result.unwrap().bandwidth.sent_bytes_per_second, 400);
+}
+
 #[test]
 fn too_many_failures_show_as_a_bound() {
     let finished = finished(&outcome(vec![with_timeouts(snapshot(0, &[1_450_000; 1_800]), 200)]));
