@@ -6,6 +6,7 @@ use std::time::Duration;
 use redisbench_wire::Probe;
 use redisbench_wire::histogram::HistogramError;
 use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::timeline::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::api::RedisBenchmarkSpec;
@@ -21,6 +22,8 @@ use crate::verdict::verdict;
 pub struct Evidence {
     spec: RedisBenchmarkSpec,
     shards: Vec<ShardEvidence>,
+    #[serde(default)]
+    timeline: Vec<Span>,
     #[serde(default)]
     start_at_unix_nanoseconds: Option<u64>,
     #[serde(default)]
@@ -69,6 +72,7 @@ impl Evidence {
         Self {
             spec: spec.clone(),
             shards: outcome.shards.iter().map(shard).collect(),
+            timeline: outcome.timeline.clone(),
             start_at_unix_nanoseconds: outcome.start_at_unix_nanoseconds,
             start_skew: outcome.start_skew,
             clock_uncertainty: outcome.clock_uncertainty,
@@ -108,6 +112,7 @@ impl Evidence {
             attempt: 1,
             start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
             shards: self.shards.iter().map(shard).collect(),
+            timeline: self.timeline.clone(),
             start_skew: self.start_skew,
             clock_uncertainty: self.clock_uncertainty,
             thresholds: Vec::new(),

@@ -13,6 +13,7 @@ pub mod quantile;
 pub mod report;
 #[cfg(test)]
 mod sample;
+mod seconds;
 pub mod stats;
 pub mod threshold;
 pub mod topology;

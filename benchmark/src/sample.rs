@@ -7,6 +7,7 @@ use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::{
     ErrorTally, Generator, Latency, NodeTally, OperationTally, Series, Snapshot, Stage, Tally, Window,
 };
+use redisbench_wire::timeline::Timeline;
 use redisbench_wire::topology::TopologyReport;
 use serde_json::{Value, json};
 
@@ -97,6 +98,7 @@ pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
             interval_nanoseconds: SECOND / 10,
             completed: (0..100).map(|point| (point + 1) * count / 100 - point * count / 100).collect(),
         },
+        timeline: Timeline::default(),
         operations: vec![OperationTally { name: "get".into(), tally, nil_replies: 0, latency: latency.clone() }],
         nodes: vec![NodeTally {
             id: "redis:6379".into(),
@@ -142,6 +144,7 @@ pub fn outcome(snapshots: Vec<Snapshot>) -> Outcome {
         attempt: 1,
         start_at_unix_nanoseconds: Some(1_790_000_000 * SECOND),
         shards: snapshots.into_iter().map(shard).collect(),
+        timeline: Vec::new(),
         start_skew: Some(Duration::from_millis(1)),
         clock_uncertainty: Some(Duration::from_micros(200)),
         thresholds: Vec::new(),

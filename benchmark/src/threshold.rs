@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use redisbench_wire::plan::Breakdown;
 pub use sight::Sight;
-pub use watch::Watch;
+pub use watch::{Watch, watched_seconds};
 
 use crate::people;
 pub use crate::quantile::Quantile;
@@ -278,7 +278,8 @@ impl Worst {
 pub fn live_breakdown(thresholds: &[Threshold]) -> Breakdown {
     let live = || thresholds.iter().filter(|threshold| threshold.abort_on_fail || threshold.window.is_some());
     Breakdown {
-        operation: live().any(|threshold| matches!(threshold.scope, Scope::Operation(_))),
+        // These are counted by the second.
+        operation: false,
         node: live().any(|threshold| threshold.scope == Scope::EachNode),
     }
 }

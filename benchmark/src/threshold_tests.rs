@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
+use redisbench_wire::snapshot::{Snapshot, Stage};
+use redisbench_wire::timeline::{Coarse, History, Outcomes, Part, Span};
 
 use super::*;
 use crate::merge::merge;
@@ -122,13 +123,35 @@ fn people_are_told_what_was_seen_and_what_is_wanted() {
     );
 }
 
-/// A shard that measures, after so many seconds, with these response times.
-fn measuring(seconds: u64, values: &[u64]) -> Snapshot {
-    let mut snapshot = sample::snapshot(0, values);
-    snapshot.stage = Stage::Measuring;
-    snapshot.taken_nanoseconds = snapshot.window.measure_from_nanoseconds + seconds * SECOND;
-    snapshot.window.measure_to_nanoseconds = 0;
-    snapshot
+/// Judges seconds one by one: what each holds, by operation.
+struct Seconds {
+    watch: Watch,
+    history: History,
+}
+
+impl Seconds {
+    fn new(thresholds: Vec<Threshold>) -> Self {
+        let operations = vec!["get".to_owned(), "set".to_owned()];
+        Self { watch: Watch::new(thresholds, Vec::new(), operations), history: History::default() }
+    }
+
+    fn push(&mut self, parts: Vec<Part>) -> Option<String> {
+        let second = self.history.complete();
+        self.history.push(Span { second, seconds: 1, parts, ..Span::default() }, 3_600);
+        self.watch.look(&self.history, 0..u32::MAX)
+    }
+
+    /// A second in which an operation succeeds this often, in so many nanoseconds each.
+    fn come(&mut self, count: u64, nanoseconds: u64) -> Option<String> {
+        self.push(vec![part(count, nanoseconds)])
+    }
+}
+
+fn part(count: u64, nanoseconds: u64) -> Part {
+    let mut response = Coarse::default();
+    response.record(nanoseconds, count);
+    let counts = Outcomes { scheduled: count, succeeded: count, ..Outcomes::default() };
+    Part { counts, response: response.buckets(), ..Part::default() }
 }
 
 fn windowed(limit: Limit, seconds: u64) -> Threshold {
@@ -137,16 +160,13 @@ fn windowed(limit: Limit, seconds: u64) -> Threshold {
 
 #[test]
 fn a_window_holds_what_came_in_it_and_no_more() {
-    // A request per millisecond; all those of the 7th second take 9 ms.
-    let so_far = |seconds: u64| -> Vec<u64> {
-        (0..seconds * 1000).map(|at| if at / 1000 == 6 { 9 * MILLISECOND } else { MILLISECOND }).collect()
-    };
+    // A thousand requests a second; all those of the 7th second take 9 ms.
     let limit = response("0.6", Duration::from_millis(5));
-    let mut watch = Watch::new(vec![windowed(limit, 2), windowed(limit, 4)], Vec::new());
-    for second in 0..=12 {
-        assert_eq!(watch.look(&[&measuring(second, &so_far(second))]), None);
+    let mut seconds = Seconds::new(vec![windowed(limit, 2), windowed(limit, 4)]);
+    for second in 0..12 {
+        assert_eq!(seconds.come(1_000, if second == 6 { 9 * MILLISECOND } else { MILLISECOND }), None);
     }
-    let [two, four] = &watch.judged()[..] else { panic!() };
+    let [two, four] = &seconds.watch.judged()[..] else { panic!() };
     // Half of a window of two seconds are slow, which is more than 0.4; a quarter of one of four is not.
     assert_eq!((two.standing.windows, two.standing.failed_windows), (11, 2));
     assert_eq!((four.standing.windows, four.standing.failed_windows), (9, 0));
@@ -156,69 +176,152 @@ fn a_window_holds_what_came_in_it_and_no_more() {
 }
 
 #[test]
+fn seconds_that_come_together_are_judged_one_by_one() {
+    let limit = response("0.6", Duration::from_millis(5));
+    let (mut one_by_one, mut together) =
+        (Seconds::new(vec![windowed(limit, 2)]), Seconds::new(vec![windowed(limit, 2)]));
+    for second in 0..20 {
+        let parts = vec![part(1_000, if second == 6 { 9 * MILLISECOND } else { MILLISECOND })];
+        one_by_one.push(parts.clone());
+        together.history.push(Span { second, seconds: 1, parts, ..Span::default() }, 3_600);
+    }
+    together.watch.look(&together.history, 0..u32::MAX);
+    assert_eq!(together.watch.judged(), one_by_one.watch.judged());
+    assert_eq!(together.watch.judged()[0].standing.failed_windows, 2);
+}
+
+#[test]
 fn a_stall_shows_in_the_throughput_of_a_window() {
     let limit = Limit::Throughput { min_per_second: 500 };
-    let mut watch = Watch::new(vec![Threshold { abort_on_fail: true, ..windowed(limit, 2) }], Vec::new());
-    let mut said = Vec::new();
-    for second in 0..=10_u64 {
-        // 1000/s, and nothing after the fifth second.
-        said.extend(
-            watch.look(&[&measuring(second, &vec![MILLISECOND; 1000 * usize::try_from(second.min(5)).unwrap()])]),
-        );
-    }
+    let mut seconds = Seconds::new(vec![Threshold { abort_on_fail: true, ..windowed(limit, 2) }]);
+    // 1000/s, and nothing after the fifth second.
+    let said: Vec<String> =
+        (0..10).filter_map(|second| seconds.come(if second < 5 { 1000 } else { 0 }, MILLISECOND)).collect();
     assert_eq!(said.len(), 4, "from the 7th second on: {said:?}");
     assert!(said[0].contains("0.00/s") || said[0].contains("0/s"), "{said:?}");
 }
 
 #[test]
+fn an_operation_is_judged_by_its_own_requests() {
+    let limit = response("0.9", Duration::from_millis(5));
+    let of_set = |limit| Threshold { scope: Scope::Operation("set".into()), ..windowed(limit, 2) };
+    let mut seconds =
+        Seconds::new(vec![windowed(limit, 2), of_set(limit), of_set(Limit::Throughput { min_per_second: 11 })]);
+    for _ in 0..4 {
+        seconds.push(vec![part(1_000, MILLISECOND), part(10, 9 * MILLISECOND)]);
+    }
+    let holds: Vec<_> = seconds.watch.judged().iter().map(|one| one.standing.holds()).collect();
+    // Too few requests for a quantile of 20: a hundred are wanted.
+    assert_eq!(holds, [Some(true), None, Some(false)]);
+    for _ in 0..4 {
+        seconds.push(vec![part(1_000, MILLISECOND), part(100, 9 * MILLISECOND)]);
+    }
+    assert_eq!(seconds.watch.judged()[1].standing.holds(), Some(false));
+}
+
+#[test]
 fn a_quantile_waits_for_enough_requests_before_it_stops_the_load() {
     let stop = Threshold { abort_on_fail: true, ..of(response("0.99", Duration::from_millis(5))) };
-    let mut watch = Watch::new(vec![stop], Vec::new());
-    assert_eq!(watch.look(&[&measuring(1, &[9 * MILLISECOND; 999])]), None);
-    assert!(watch.look(&[&measuring(1, &[9 * MILLISECOND; 1000])]).unwrap().contains("9.0"));
+    let mut seconds = Seconds::new(vec![stop]);
+    assert_eq!(seconds.come(999, 9 * MILLISECOND), None);
+    assert!(seconds.come(1, 9 * MILLISECOND).unwrap().contains("9."));
+}
+
+#[test]
+fn a_throughput_waits_for_the_first_answers_before_it_stops_the_load() {
+    let stop = Threshold { abort_on_fail: true, ..of(Limit::Throughput { min_per_second: 900 }) };
+    let mut seconds = Seconds::new(vec![stop]);
+    // The first answers come late, and those after it on time.
+    let said: Vec<_> = (0..8).map(|second| seconds.come(if second == 0 { 700 } else { 1_000 }, MILLISECOND)).collect();
+    assert_eq!(said, vec![None; 8]);
 }
 
 #[test]
 fn what_is_in_flight_is_not_held_against_a_quantile_while_the_load_runs() {
     let stop = Threshold { abort_on_fail: true, ..of(response("0.9", Duration::from_millis(5))) };
-    let mut watch = Watch::new(vec![stop], Vec::new());
-    let mut busy = measuring(1, &[MILLISECOND; 100]);
-    busy.total.add(&Tally { scheduled: 50, in_flight: 50, ..Tally::default() });
-    assert_eq!(watch.look(&[&busy]), None);
-    let mut unsent = measuring(1, &[MILLISECOND; 100]);
-    unsent.total.add(&Tally { scheduled: 50, unsent: 50, ..Tally::default() });
-    assert!(watch.look(&[&unsent]).unwrap().contains("had no answer"));
+    let mut busy = part(100, MILLISECOND);
+    busy.counts.scheduled += 50;
+    assert_eq!(Seconds::new(vec![stop.clone()]).push(vec![busy]), None);
+    let mut unsent = part(100, MILLISECOND);
+    unsent.counts.unsent += 50;
+    assert!(Seconds::new(vec![stop]).push(vec![unsent]).unwrap().contains("had no answer"));
 }
 
 #[test]
 fn only_load_that_counts_is_judged() {
-    let stop = Threshold { abort_on_fail: true, ..of(Limit::Throughput { min_per_second: 1 }) };
-    let mut watch = Watch::new(vec![stop], Vec::new());
-    for stage in [Stage::Waiting, Stage::Warmup, Stage::Draining, Stage::Done] {
-        assert_eq!(watch.look(&[&Snapshot { stage, ..measuring(1, &[]) }]), None);
+    let stop = Threshold { abort_on_fail: true, ..windowed(Limit::Throughput { min_per_second: 1 }, 2) };
+    let mut seconds = Seconds::new(vec![stop]);
+    (0..10).for_each(|second| seconds.history.push(Span { second, seconds: 1, ..Span::default() }, 3_600));
+    // Not yet, in the future, and too short.
+    for measured in [20..30, 9..30, 3..4] {
+        assert_eq!(seconds.watch.look(&seconds.history, measured), None);
+        seconds.watch.forget();
     }
-    assert!(watch.look(&[&measuring(1, &[])]).is_some());
-    watch.forget();
-    assert_eq!(watch.judged()[0].standing, Standing::default());
+    assert!(seconds.watch.look(&seconds.history, 3..5).is_some());
+    seconds.watch.forget();
+    assert_eq!(seconds.watch.judged()[0].standing, Standing::default());
+}
+
+#[test]
+fn who_takes_over_judges_all_windows_again_that_are_kept_by_the_second() {
+    let limit = Limit::Throughput { min_per_second: 500 };
+    let mut former = Seconds::new(vec![windowed(limit, 2)]);
+    (0..20).for_each(|second| drop(former.come(if second == 6 { 0 } else { 1_000 }, MILLISECOND)));
+    let left: Vec<_> = former.watch.judged().into_iter().map(|one| one.standing).collect();
+    assert_eq!((left[0].windows, left[0].failed_windows), (19, 0));
+    let again = || Watch::new(vec![windowed(limit, 2)], left.clone(), Vec::new());
+    let mut successor = again();
+    successor.look(&former.history, 0..u32::MAX);
+    assert_eq!(successor.judged()[0].standing, left[0]);
+    // Of an hour ago there are minutes only, in which a window cannot be told.
+    let mut history = History::default();
+    let minute = Span { second: 0, seconds: 60, parts: vec![part(60_000, MILLISECOND)], ..Span::default() };
+    history.push(minute, 3_600);
+    (60..70).for_each(|second| {
+        history.push(Span { second, seconds: 1, parts: vec![part(1_000, MILLISECOND)], ..Span::default() }, 3_600);
+    });
+    let mut successor = again();
+    successor.look(&history, 0..u32::MAX);
+    let standing = &successor.judged()[0].standing;
+    assert_eq!((standing.windows, standing.failed_windows), (19 + 9, 0));
+}
+
+/// A shard that measures, after so many seconds, with these response times of its only node.
+fn measuring(seconds: u64, values: &[u64]) -> Snapshot {
+    let mut snapshot = sample::snapshot(0, values);
+    snapshot.stage = Stage::Measuring;
+    snapshot.taken_nanoseconds = snapshot.window.measure_from_nanoseconds + seconds * SECOND;
+    snapshot.window.measure_to_nanoseconds = 0;
+    snapshot
+}
+
+#[test]
+fn nodes_are_judged_while_all_measure() {
+    let stop = Threshold { abort_on_fail: true, scope: Scope::EachNode, ..of(Limit::Throughput { min_per_second: 1 }) };
+    let mut watch = Watch::new(vec![stop], Vec::new(), Vec::new());
+    for stage in [Stage::Waiting, Stage::Warmup, Stage::Draining, Stage::Done] {
+        assert_eq!(watch.look_at_nodes(&[&Snapshot { stage, ..measuring(1, &[]) }]), None);
+    }
+    assert!(watch.look_at_nodes(&[&measuring(1, &[])]).is_some());
 }
 
 proptest! {
     #[test]
-    fn a_window_is_the_difference_of_what_was_recorded(
+    fn a_nodes_window_is_the_difference_of_what_was_recorded(
         before in prop::collection::vec(1_u64..10_000_000, 0..60),
         within in prop::collection::vec(1_u64..10_000_000, 1..60),
         millionths in 1_u32..=1_000_000,
     ) {
         let quantile = Quantile::of_millionths(millionths).unwrap();
-        let limit = Limit::ResponseTime { quantile, max: Duration::from_millis(1) };
+        let limit = Limit::ServiceTime { quantile, max: Duration::from_millis(1) };
         let all = [before.clone(), within.clone()].concat();
-        let first = Sight::so_far(&[&measuring(3, &before)], &[]).unwrap();
-        let second = Sight::so_far(&[&measuring(5, &all)], &[]).unwrap();
+        let first = Sight::of_nodes(&[&measuring(3, &before)]).unwrap();
+        let second = Sight::of_nodes(&[&measuring(5, &all)]).unwrap();
         let window = second.since(&first, 2 * SECOND).unwrap();
-        let alone = Sight::so_far(&[&measuring(2, &within)], &[]).unwrap();
-        let threshold = of(limit);
-        prop_assert_eq!(threshold.worst(&window, 1, None), threshold.worst(&alone, 1, None));
-        let throughput = of(Limit::Throughput { min_per_second: 1 });
+        let alone = Sight::of_nodes(&[&measuring(2, &within)]).unwrap();
+        let nodes = |limit| Threshold { scope: Scope::EachNode, ..of(limit) };
+        prop_assert_eq!(nodes(limit).worst(&window, 1, None), nodes(limit).worst(&alone, 1, None));
+        let throughput = nodes(Limit::Throughput { min_per_second: 1 });
         prop_assert_eq!(throughput.worst(&window, 1, None), throughput.worst(&alone, 1, None));
         // Counts that went back are of another attempt.
         prop_assert!(before.is_empty() || first.since(&second, SECOND).is_none());

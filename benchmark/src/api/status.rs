@@ -210,9 +210,10 @@ pub struct Progress {
     /// 0 to 100: of the preload while preparing, of warm-up and measurement while running.
     #[schemars(range(min = 0, max = 100))]
     pub percent: u32,
-    /// Successful requests per second since the last look.
+    /// Successful requests per second over the last five whole seconds that all shards have completed.
     pub achieved_per_second: u64,
-    /// The 99th percentile of response time so far. Not set while nothing was measured, or beyond what is known.
+    /// The 99th percentile of response time of successful requests over the same seconds, rounded up by at most 3.2 %. Not set
+    /// while nothing was measured in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
 }

@@ -52,7 +52,7 @@ pub struct ThresholdSpec {
     #[serde(default)]
     pub each_node: bool,
     /// Compares every stretch of the measurement that is so long, 2s to 1h, instead of the whole: each must keep to it. They
-    /// follow one another by a tenth of their length, or by a second if that is more.
+    /// are whole seconds of all shards, and follow one another by a tenth of their length, or by a second if that is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<GoDuration>,
     /// Stops the load of all shards, and fails the run, as soon as it does not hold; what was measured is kept. Default

@@ -106,12 +106,13 @@ pub trait ShardCalls: Send + Sync + 'static {
         request: &MeasureRequest,
     ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
 
-    /// The counters and histograms so far.
+    /// The counters and histograms so far, and the seconds from `from` on.
     fn snapshot(
         &self,
         shard: &Endpoint,
         trial: u32,
         detail: Detail,
+        from: u32,
     ) -> impl Future<Output = Result<Snapshot, CallError>> + Send;
 
     /// Stops the trial now.

@@ -244,12 +244,12 @@ impl ShardCalls for ShardClient {
         self.put(shard, &path::measure(trial), request, Some(trial)).await
     }
 
-    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {
+    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail, from: u32) -> Result<Snapshot, CallError> {
         let bounds = match detail {
             Detail::Live => Bounds { time: self.timeouts.call, bytes: limits::LIVE_ANSWER_BYTES },
             Detail::Full => Bounds { time: self.timeouts.full_snapshot, bytes: limits::ANSWER_BYTES },
         };
-        self.get(shard, &path::snapshot(trial, detail), Some(trial), bounds).await
+        self.get(shard, &path::snapshot(trial, detail, from), Some(trial), bounds).await
     }
 
     async fn probe(&self, shard: &Endpoint, trial: u32, request: &ProbeRequest) -> Result<ProbeState, CallError> {

@@ -12,6 +12,7 @@ use super::barrier::{MISSED_STARTS, RESTARTS};
 use super::clock::{ConductorClock, nanoseconds};
 use super::measure::Measured;
 use super::picture;
+use super::seconds::{self, Course};
 use super::settle::Settling;
 use super::shards::{self, Shard, Standing};
 use super::start::{Missed, Recording};
@@ -19,7 +20,7 @@ use super::{
     ConductStage, ConductorConfig, Control, Ending, Failure, Journal, Outcome, Progress, ShardCalls, ShardOutcome,
     ShardPresence, reason,
 };
-use crate::threshold::Watch;
+use crate::threshold::{Watch, watched_seconds};
 
 /// Calls that may be in flight at once.
 pub const CALLS_IN_FLIGHT: usize = 64;
@@ -40,6 +41,8 @@ pub struct Conductor<C, J> {
     /// The last attempt that is given up, while none has been measured.
     pub missed: u32,
     pub recording: Recording,
+    /// The seconds of all shards.
+    pub course: Course,
     /// What stops the load beside its end.
     pub watch: Watch,
     /// Whether the warm-up may end.
@@ -73,13 +76,17 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     ) -> Self {
         let shards: Vec<_> = std::mem::take(&mut config.plans).into_iter().map(Shard::new).collect();
         let trial = shards.first().map_or(0, |shard| shard.plan.trial);
+        let operations = shards.first().map_or_else(Vec::new, |shard| parts(&shard.plan));
+        let course = Course::new(operations.len(), watched_seconds(&config.thresholds));
+        let thresholds = std::mem::take(&mut config.thresholds);
         Self {
             drained: trial == 0,
             trial,
             attempt: config.resume.map_or(0, |record| record.attempt).max(config.attempts),
             missed: if config.resume.is_some() { 0 } else { config.attempts },
             recording: Recording::default(),
-            watch: Watch::new(std::mem::take(&mut config.thresholds), std::mem::take(&mut config.standings)),
+            course,
+            watch: Watch::new(thresholds, std::mem::take(&mut config.standings), operations),
             settling: Settling::default(),
             probes: Vec::new(),
             start_at_unix_nanoseconds: None,
@@ -173,6 +180,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             self.start_at = None;
             self.start_at_unix_nanoseconds = None;
             self.watch.forget();
+            self.course.forget();
             self.settling = Settling::default();
             // The picture of the attempt before is of no trial any more.
             self.publish(ConductStage::Preparing);
@@ -207,7 +215,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// Publishes where the trial stands, the merged picture included.
     pub fn publish(&self, stage: ConductStage) {
         let since_start = self.start_at.map(|start| self.clock.now() - start);
-        let live = since_start.and_then(|since_start| picture::merge(&self.shards, since_start)).map(Arc::new);
+        let history = self.course.history();
+        let live = since_start.and_then(|since_start| picture::of(&self.shards, history, since_start)).map(Arc::new);
         let progress = Progress { live, ..self.counted(stage) };
         self.progress.send_replace(progress);
     }
@@ -218,7 +227,10 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         if snapshots.len() < self.shards.len() {
             return Ok(());
         }
-        match self.watch.look(&snapshots) {
+        let of_nodes = self.watch.look_at_nodes(&snapshots);
+        let of_seconds =
+            seconds::measured(&self.shards).and_then(|measured| self.watch.look(self.course.history(), measured));
+        match of_seconds.or(of_nodes) {
             Some(why) => Err(Stop::Failed(Failure::new(reason::THRESHOLD_FAILED, why))),
             None => Ok(()),
         }
@@ -258,7 +270,13 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let start_skew = picture::start_skew(&self.shards);
         let clock_uncertainty = self.clock_uncertainty.or_else(|| picture::clock_uncertainty(&self.shards));
         let started = self.start_at_unix_nanoseconds.is_some();
+        self.course.advance(&mut self.shards);
+        if let Some(measured) = seconds::measured(&self.shards) {
+            // The last windows. Nothing is left to be stopped, so that all of them are looked at.
+            while self.watch.look(self.course.history(), measured.clone()).is_some() {}
+        }
         let thresholds = self.watch.judged();
+        let timeline = self.course.all(&mut self.shards);
         let shards = self.shards.iter_mut().map(|shard| {
             let endpoint = shard.endpoint.clone();
             let snapshot = shard.snapshot.take();
@@ -287,6 +305,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             attempt: self.attempt,
             start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
             shards,
+            timeline,
             start_skew,
             clock_uncertainty,
             thresholds,
@@ -309,6 +328,15 @@ async fn aborted(mut control: watch::Receiver<Control>) {
     if control.wait_for(|control| control.abort).await.is_err() {
         // Nobody is left who could want it.
         std::future::pending::<()>().await;
+    }
+}
+
+/// The names of the parts that shards count apart; one without a name if they do not.
+fn parts(plan: &ShardPlan) -> Vec<String> {
+    if plan.breakdown.operation {
+        plan.workload.operations.iter().map(|operation| operation.name.clone()).collect()
+    } else {
+        vec![String::new()]
     }
 }
 

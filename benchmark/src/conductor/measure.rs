@@ -119,6 +119,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 }
             }
             if now >= publish_at {
+                self.course.advance(&mut self.shards);
                 self.look_at_thresholds()?;
                 if let Settled::Torn(why) = self.look_at_warmup().await? {
                     tracing::warn!(attempt = self.attempt, why, "the shards do not measure together");
@@ -273,12 +274,13 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let detail = if done && self.is_its_turn(index) { Detail::Full } else { Detail::Live };
         let doubtful = shard.stands_still || shard.unheard;
         let (calls, clock, trial) = (Arc::clone(&self.calls), self.clock, self.trial);
+        let from = shard.seconds.next();
         Some(async move {
             let exchanged = exchange(calls.as_ref(), &endpoint, clock).await;
             if exchanged.is_err() {
                 return Polled { index, clock: exchanged, snapshot: None, detail, state: None };
             }
-            let snapshot = calls.snapshot(&endpoint, trial, detail).await;
+            let snapshot = calls.snapshot(&endpoint, trial, detail, from).await;
             let ask = doubtful || matches!(snapshot, Err(CallError::Refused(_)));
             let state = if ask { Some(calls.state(&endpoint).await) } else { None };
             Polled { index, clock: exchanged, snapshot: Some(snapshot), detail, state }
@@ -306,18 +308,20 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             Some(Ok(new)) => match replaces(shard.snapshot.as_ref(), &new, &shard.plan, attempt) {
                 Ok(true) => {
                     shard.stands_still = shard.snapshot.as_ref().is_some_and(|kept| !advances(kept, &new));
-                    if new.stage == Stage::Done {
+                    let done = new.stage == Stage::Done;
+                    // Only who accepted the start has such a snapshot.
+                    shard.unheard = false;
+                    shard.keep(new);
+                    shard.snapshot_at = now;
+                    if shard.seconds.more() {
+                        again_after = Duration::ZERO;
+                    } else if done {
                         match detail {
                             Detail::Full => shard.standing = Standing::Finished,
                             Detail::Live if turn => again_after = Duration::ZERO,
                             Detail::Live => {}
                         }
                     }
-                    // Only who accepted the start has such a snapshot.
-                    shard.unheard = false;
-                    shard.snapshot = Some(new);
-                    shard.snapshot_at = now;
-                    shard.note_first_send();
                 }
                 Ok(false) => shard.stands_still = true,
                 Err(what) => unreachable = Some(Unreachable::Malformed(what)),

@@ -20,6 +20,7 @@ mod prepare;
 mod probe;
 mod progress;
 mod release;
+mod seconds;
 mod settle;
 mod shards;
 mod snapshots;
@@ -40,7 +41,7 @@ pub use config::{
     ConductorConfig, ConductorLimits, Control, Journal, JournalError, OnLost, ShardPresence, StartRecord, WallClock,
 };
 pub use outcome::{Ending, Failure, Outcome, ShardClock, ShardOutcome, reason};
-pub use progress::{ConductStage, LivePicture, PreparationProgress, Progress, ShardCounts};
+pub use progress::{ConductStage, LivePicture, PreparationProgress, Progress, RecentLatency, ShardCounts};
 pub use release::release;
 
 /// Conducts the trial of `config` from its present state to its end, whether this is its first conductor or one that

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redisbench_wire::Probe;
 use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::timeline::Span;
 
 use super::Cleanup;
 use crate::threshold::Judged;
@@ -21,6 +22,8 @@ pub struct Outcome {
     pub start_at_unix_nanoseconds: Option<u64>,
     /// One entry per shard, in the order of their indices.
     pub shards: Vec<ShardOutcome>,
+    /// What all shards did in every second since the start, in order.
+    pub timeline: Vec<Span>,
     /// The largest difference between the shards' first sends, each seen against its own schedule; none with fewer
     /// than two shards, or if nothing was sent.
     pub start_skew: Option<Duration>,
@@ -106,7 +109,7 @@ pub struct ShardOutcome {
     pub incarnation: String,
     /// The machine that it ran on, as its endpoint said.
     pub host: String,
-    /// The last accepted snapshot: the full one, unless `partial`.
+    /// The last accepted snapshot: the full one, unless `partial`. Its seconds are in [`Outcome::timeline`].
     pub snapshot: Option<Snapshot>,
     /// The snapshot is not the final one: what came after it is unknown.
     pub partial: bool,

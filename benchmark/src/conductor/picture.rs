@@ -7,18 +7,24 @@ use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::plan::Bound;
 use redisbench_wire::snapshot::{Snapshot, Stage, Tally};
+use redisbench_wire::timeline::{History, Sum};
 
 use super::clock::{duration, nanoseconds};
+use super::seconds;
 use super::shards::{Shard, Standing};
-use super::{LivePicture, PreparationProgress};
+use super::{LivePicture, PreparationProgress, RecentLatency};
+use crate::merge;
+use crate::seconds::measured as of_parts;
 use crate::topology::{self, MergedTopology};
 
+/// Rate and latency are those of this many whole seconds, the last that all shards have completed.
+const RECENT_SECONDS: u32 = 5;
+
 /// Merges the newest snapshot of every shard, lost ones included: their counts were measured. None before the first.
-/// `since_start` is in nanoseconds.
-pub fn merge(shards: &[Shard], since_start: i64) -> Option<LivePicture> {
+/// `history` has the seconds of all; `since_start` is in nanoseconds.
+pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LivePicture> {
     let (mut total, mut warmup) = (Tally::default(), Tally::default());
     let mut response = Kind::Request.empty();
-    let mut service = None;
     let mut errors = BTreeMap::<&str, u64>::new();
     let (mut measured_rate, mut warmup_rate) = (0.0, 0.0);
     let mut measuring = false;
@@ -34,43 +40,57 @@ pub fn merge(shards: &[Shard], since_start: i64) -> Option<LivePicture> {
         }
         measured_rate += measured_per_second(snapshot);
         warmup_rate += warmup_per_second(snapshot);
-        if let Err(error) = add_latency(&mut response, &mut service, snapshot) {
+        if let Err(error) = add(&mut response, &snapshot.latency.response) {
             // The final merge refuses it with a message; until then the rest is shown.
             tracing::warn!(shard = snapshot.shard, %error, "a live histogram cannot be merged");
         }
     }
     let mut errors: Vec<_> = errors.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
     errors.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let achieved: f64 = if measuring { measured_rate } else { warmup_rate };
+    let since_begin: f64 = if measuring { measured_rate } else { warmup_rate };
+    let recent = recent(shards, history);
     any.then(|| LivePicture {
         percent: percent(shards, &total, since_start),
         total,
         warmup,
         response,
-        service,
         errors,
-        verification: crate::merge::verification(shards.iter().filter_map(|shard| shard.snapshot.as_ref())),
-        achieved_per_second: round(achieved),
+        verification: merge::verification(shards.iter().filter_map(|shard| shard.snapshot.as_ref())),
+        achieved_per_second: recent.as_ref().map_or_else(|| round(since_begin), |recent| recent.per_second),
+        recent: recent.map(|recent| recent.latency).filter(|latency| !latency.response.is_empty()),
         measuring,
         topology: topology(shards),
+    })
+}
+
+struct Recent {
+    per_second: u64,
+    latency: RecentLatency,
+}
+
+/// The last whole seconds before the load ends; none before the first.
+fn recent(shards: &[Shard], history: &History) -> Option<Recent> {
+    let end = history.complete().min(seconds::measured(shards).map_or(u32::MAX, |measured| measured.end));
+    let from = end.saturating_sub(RECENT_SECONDS);
+    let mut sum = Sum::default();
+    let (mut first, mut succeeded) = (from, 0_u64);
+    for span in history.since(from).take_while(|span| span.end() <= end) {
+        // Who takes over long after may find a longer one only.
+        first = first.min(span.second);
+        succeeded = succeeded.saturating_add(span.counts().succeeded).saturating_add(span.warmup.succeeded);
+        sum.add(span);
+    }
+    let nanoseconds = u64::from(end - first) * 1_000_000_000;
+    let measured = of_parts(sum.span(first, end - first).parts.iter());
+    (end > 0).then(|| Recent {
+        per_second: merge::per_second(succeeded, nanoseconds),
+        latency: RecentLatency { response: measured.response, service: measured.service },
     })
 }
 
 fn topology(shards: &[Shard]) -> MergedTopology {
     let snapshots: Vec<&Snapshot> = shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
     topology::merge(shards.first().map(|shard| &shard.plan), &snapshots)
-}
-
-fn add_latency(
-    response: &mut Histogram<u64>,
-    service: &mut Option<Histogram<u64>>,
-    snapshot: &Snapshot,
-) -> Result<(), HistogramError> {
-    add(response, &snapshot.latency.response)?;
-    if let Some(encoded) = &snapshot.latency.service {
-        add(service.get_or_insert_with(|| Kind::Request.empty()), encoded)?;
-    }
-    Ok(())
 }
 
 fn add(sum: &mut Histogram<u64>, encoded: &EncodedHistogram) -> Result<(), HistogramError> {

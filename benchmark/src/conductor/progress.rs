@@ -110,6 +110,15 @@ pub struct PreparationProgress {
     pub waiting_for: Option<String>,
 }
 
+/// Latency of succeeded requests in the last seconds, rounded up by at most 1/32.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecentLatency {
+    /// Response time.
+    pub response: Histogram<u64>,
+    /// Service time; none in a closed loop.
+    pub service: Option<Histogram<u64>>,
+}
+
 /// The merge of the newest snapshot of every shard, final ones included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LivePicture {
@@ -119,16 +128,17 @@ pub struct LivePicture {
     pub warmup: Tally,
     /// Response time of succeeded requests.
     pub response: Histogram<u64>,
-    /// Service time of succeeded requests; none in a closed loop.
-    pub service: Option<Histogram<u64>>,
     /// Errors by kind, the most frequent first.
     pub errors: Vec<(String, u64)>,
     /// What was found of the answers so far; none if nothing is checked.
     pub verification: Option<Verification>,
     /// How much of the trial is over.
     pub percent: u8,
-    /// Successful requests per second since the measurement began; of the warm-up while that lasts.
+    /// Successful requests per second, of the warm-up or measured, in the last five seconds that all shards have
+    /// completed; before there are any, since the beginning.
     pub achieved_per_second: u64,
+    /// Latency of measured requests in these seconds; none while there were none.
+    pub recent: Option<RecentLatency>,
     /// Whether any shard's measurement has begun.
     pub measuring: bool,
     /// The target's servers so far.

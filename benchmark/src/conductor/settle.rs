@@ -1,59 +1,45 @@
-//! A warm-up that ends once the throughput of all shards together has settled: looked at in rounds, and ended at one instant.
+//! A warm-up that ends once the throughput of all shards together has settled: judged by whole seconds, and ended at one instant.
 
-use std::collections::VecDeque;
+use std::ops::Range;
 
 use redisbench_statistics::steady;
 use redisbench_wire::MeasureRequest;
-use redisbench_wire::snapshot::{Snapshot, Stage};
+use redisbench_wire::timeline::History;
 
 use super::barrier::{ACKNOWLEDGE_BEFORE, lead};
 use super::clock::nanoseconds;
 use super::drive::{Conductor, Stop};
+use super::seconds::warming_up;
 use super::shards::{Shard, Standing};
 use super::{Journal, ShardCalls};
 use crate::verdict::STEADY;
 
-/// As many rounds as the rule is for.
-const ROUNDS: usize = 10;
+/// As many seconds as the rule has parts.
+const SECONDS: u32 = 10;
 
-/// The throughput of a warm-up, round after round.
+const SECOND: u64 = 1_000_000_000;
+
+/// The end of a warm-up.
 #[derive(Debug, Default)]
 pub struct Settling {
-    /// Of each shard, when it was last looked at and what had succeeded then.
-    last: Vec<Option<(u64, u64)>>,
-    rates: VecDeque<f64>,
-    /// The end has been ordered.
+    /// It has been ordered.
     over: bool,
 }
 
-impl Settling {
-    /// Looks at the newest snapshots of all shards. Says whether the last rounds have no drift.
-    fn look(&mut self, snapshots: &[Option<&Snapshot>]) -> bool {
-        let seen: Option<Vec<(u64, u64)>> = snapshots
-            .iter()
-            .map(|snapshot| {
-                let warm = snapshot.filter(|snapshot| snapshot.stage == Stage::Warmup)?;
-                Some((warm.taken_nanoseconds, warm.warmup.succeeded))
-            })
-            .collect();
-        // One has not begun, is lost, or is not warming up any more.
-        let Some(seen) = seen else { return false };
-        self.last.resize(seen.len(), None);
-        let mut rate = Some(0.0);
-        for ((taken, succeeded), last) in seen.into_iter().zip(&mut self.last) {
-            let before = last.filter(|(before, _)| *before < taken);
-            let since =
-                before.map(|(before, known)| succeeded.saturating_sub(known) as f64 * 1e9 / (taken - before) as f64);
-            rate = rate.zip(since).map(|(sum, since)| sum + since);
-            *last = Some((taken, succeeded));
-        }
-        self.rates.extend(rate);
-        while self.rates.len() > ROUNDS {
-            self.rates.pop_front();
-        }
-        let rates: Vec<f64> = self.rates.iter().copied().collect();
-        rates.len() == ROUNDS && rates.iter().all(|rate| *rate > 0.0) && steady::drift(&rates, &STEADY).is_none()
+/// Whether the throughput of the last seconds of `history`, all of which must be of the warm-up, has no drift.
+fn settled(history: &History, warm: Range<u32>) -> bool {
+    let end = history.complete();
+    if end > warm.end || end < warm.start + SECONDS {
+        return false;
     }
+    let mut rates = [0.0; SECONDS as usize];
+    for span in history.since(end - SECONDS).take_while(|span| span.end() <= end) {
+        let place = span.second.checked_sub(end - SECONDS).and_then(|place| rates.get_mut(place as usize));
+        // A longer one began before the last seconds.
+        let Some(rate) = place.filter(|_| span.seconds == 1) else { return false };
+        *rate = span.warmup.succeeded as f64;
+    }
+    rates.iter().all(|rate| *rate > 0.0) && steady::drift(&rates, &STEADY).is_none()
 }
 
 /// What became of the end of a warm-up.
@@ -73,14 +59,15 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         if let Some(why) = torn(&self.shards) {
             return Ok(Settled::Torn(why));
         }
-        let snapshots: Vec<_> = self.shards.iter().map(|shard| shard.snapshot.as_ref()).collect();
-        let settled = !self.settling.over && self.settling.look(&snapshots);
+        let warm = warming_up(&self.shards).filter(|_| !self.settling.over);
+        let settled = warm.is_some_and(|warm| settled(self.course.history(), warm));
         let Some(start_at) = self.start_at.filter(|_| settled && !self.start_is_rough) else {
             return Ok(Settled::Fine);
         };
         let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, self.shards.len());
         let from = self.clock.now().saturating_add(nanoseconds(lead));
-        let after_nanoseconds = u64::try_from(from.saturating_sub(start_at)).unwrap_or(0);
+        // A whole second, so that all that is counted by the second counts from the first on.
+        let after_nanoseconds = u64::try_from(from.saturating_sub(start_at)).unwrap_or(0).next_multiple_of(SECOND);
         self.settling.over = true;
         // It ends by itself before that.
         if after_nanoseconds >= self.shards[0].plan.warmup_nanoseconds {
@@ -115,44 +102,42 @@ fn torn(shards: &[Shard]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use redisbench_wire::timeline::{Outcomes, Span};
+
     use super::*;
-    use crate::conductor::tests::snapshot;
 
-    fn warm(taken: u64, succeeded: u64) -> Snapshot {
-        let mut snapshot = snapshot(0, 1, 1);
-        (snapshot.stage, snapshot.taken_nanoseconds, snapshot.warmup.succeeded) = (Stage::Warmup, taken, succeeded);
-        snapshot
-    }
-
-    /// In which round, from 0, two shards of this throughput in each second are called settled.
-    fn settles(rate: impl Fn(u64) -> u64) -> Option<u64> {
-        let mut settling = Settling::default();
-        let mut sum = 0;
+    /// After which second, from 0, a throughput of this much in each is called settled.
+    fn settles(rate: impl Fn(u32) -> u64) -> Option<u32> {
+        let mut history = History::default();
         (0..60).find(|second| {
-            sum += rate(*second);
-            let (one, other) = (warm((second + 1) * 1_000_000_000, sum), warm((second + 1) * 1_000_000_000 + 7, sum));
-            settling.look(&[Some(&one), Some(&other)])
+            let warmup = Outcomes { succeeded: rate(*second), ..Outcomes::default() };
+            history.push(Span { second: *second, seconds: 1, warmup, ..Span::default() }, 3_600);
+            settled(&history, 0..60)
         })
     }
 
     #[test]
-    fn an_even_throughput_has_settled_after_ten_rounds() {
-        assert_eq!(settles(|_| 1_000), Some(10));
+    fn an_even_throughput_has_settled_after_ten_seconds() {
+        assert_eq!(settles(|_| 1_000), Some(9));
     }
 
     #[test]
     fn one_that_rises_has_not_until_it_is_even() {
-        assert_eq!(settles(|second| 1_000 + 50 * second), None);
-        let round = settles(|second| 1_000 + 50 * second.min(20)).unwrap();
-        assert!((20..30).contains(&round), "{round}");
+        assert_eq!(settles(|second| 1_000 + 50 * u64::from(second)), None);
+        let second = settles(|second| 1_000 + 50 * u64::from(second.min(20))).unwrap();
+        assert!((20..30).contains(&second), "{second}");
     }
 
     #[test]
-    fn nothing_is_said_of_shards_that_are_not_all_warming_up() {
+    fn seconds_without_answers_have_not_settled() {
         assert_eq!(settles(|_| 0), None);
-        let mut settling = Settling::default();
-        for second in 1..30 {
-            assert!(!settling.look(&[Some(&warm(second * 1_000_000_000, second * 100)), None]));
-        }
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_is_measured() {
+        let mut history = History::default();
+        let warmup = Outcomes { succeeded: 1_000, ..Outcomes::default() };
+        (0..12).for_each(|second| history.push(Span { second, seconds: 1, warmup, ..Span::default() }, 3_600));
+        assert_eq!([11, 12].map(|end| settled(&history, 0..end)), [false, true]);
     }
 }

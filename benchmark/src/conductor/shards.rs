@@ -8,6 +8,7 @@ use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
 
 use super::clock::ClockEstimate;
 use super::drive::planned_length;
+use super::seconds::Held;
 use super::{Endpoint, Failure, ShardCounts, ShardPresence, Unreachable, reason};
 
 /// Why a shard is lost whose process is not the one that was started.
@@ -54,7 +55,9 @@ pub struct Shard {
     /// The attempt whose start it holds, while that is not the present one; 0 if none.
     pub held_attempt: u32,
     pub clock: Option<ClockEstimate>,
+    /// Its seconds are in `seconds`.
     pub snapshot: Option<Snapshot>,
+    pub seconds: Held,
     /// When that snapshot came, on the conductor's clock.
     pub snapshot_at: i64,
     /// The last snapshot was like the one before.
@@ -94,6 +97,7 @@ impl Shard {
             held_attempt: 0,
             clock: None,
             snapshot: None,
+            seconds: Held::default(),
             snapshot_at: 0,
             stands_still: false,
             first_send: None,
@@ -228,9 +232,16 @@ impl Shard {
         }
     }
 
+    /// Takes a snapshot that replaces the one before.
+    pub fn keep(&mut self, mut snapshot: Snapshot) {
+        self.seconds.take(std::mem::take(&mut snapshot.timeline));
+        self.snapshot = Some(snapshot);
+        self.note_first_send();
+    }
+
     /// Keeps when the first request was sent, against the shard's own schedule, by the clock as it was known best:
     /// later estimates are blurred by drift, but the first of a conductor that took over may be a poor one.
-    pub fn note_first_send(&mut self) {
+    fn note_first_send(&mut self) {
         let (Some(clock), Some(snapshot)) = (self.clock, &self.snapshot) else { return };
         if snapshot.window.first_send_nanoseconds > 0 {
             let sent = clock.to_conductor(snapshot.window.first_send_nanoseconds);
@@ -255,6 +266,7 @@ impl Shard {
             self.standing = Standing::MustRearm;
         }
         self.snapshot = None;
+        self.seconds = Held::default();
         self.stands_still = false;
         self.first_send = None;
         self.clock = None;

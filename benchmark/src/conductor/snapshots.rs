@@ -18,6 +18,10 @@ pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, plan: &ShardPlan, attem
     if !new.operations.is_empty() && !new.operations.iter().map(|operation| &operation.name).eq(planned) {
         return Err("a snapshot of other operations than the plan's".to_owned());
     }
+    let parts = if plan.breakdown.operation { plan.workload.operations.len() } else { 1 };
+    if new.timeline.spans.iter().any(|span| span.parts.len() > parts) {
+        return Err("seconds of other operations than the plan's".to_owned());
+    }
     let Some(kept) = kept else { return Ok(true) };
     if new.sequence <= kept.sequence {
         return Ok(false);
@@ -48,6 +52,7 @@ mod tests {
     use redisbench_wire::histogram::{EncodedHistogram, Kind};
     use redisbench_wire::limits;
     use redisbench_wire::snapshot::{OperationTally, Tally};
+    use redisbench_wire::timeline::{Coarse, Outcomes, Part, Span};
 
     use super::*;
     use crate::conductor::tests::{plan, snapshot};
@@ -101,6 +106,17 @@ mod tests {
         says("other operations", |stranger| {
             let (tally, latency) = (stranger.total, stranger.latency.clone());
             stranger.operations = vec![OperationTally { name: "mine".into(), tally, nil_replies: 0, latency }];
+        });
+        says("seconds of other operations", |stranger| {
+            stranger.timeline.spans = vec![Span { seconds: 1, parts: vec![Part::default(); 2], ..Span::default() }];
+        });
+        says("no span", |strange| strange.timeline.spans = vec![Span { seconds: 7, ..Span::default() }]);
+        says("2 requests, succeeded measured over all seconds", |invented| {
+            let counts = Outcomes { succeeded: 2, ..Outcomes::default() };
+            let mut response = Coarse::default();
+            response.record(1, 2);
+            let part = Part { counts, response: response.buckets(), ..Part::default() };
+            invented.timeline.spans = vec![Span { seconds: 1, parts: vec![part], ..Span::default() }];
         });
     }
 }

@@ -125,11 +125,11 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             .filter(|(_, shard)| shard.standing == Standing::Running && !shard.unacknowledged)
             .filter_map(|(index, shard)| {
                 let endpoint = shard.endpoint.clone()?;
-                let (calls, trial) = (Arc::clone(&self.calls), self.trial);
+                let (calls, trial, from) = (Arc::clone(&self.calls), self.trial, shard.seconds.next());
                 Some(async move {
                     let fetch = async {
                         loop {
-                            match calls.snapshot(&endpoint, trial, Detail::Full).await {
+                            match calls.snapshot(&endpoint, trial, Detail::Full, from).await {
                                 Ok(snapshot) if snapshot.stage == Stage::Done => return snapshot,
                                 _ => sleep(RETRY_AFTER).await,
                             }
@@ -145,9 +145,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             if let Some(snapshot) = snapshot
                 && replaces(shard.snapshot.as_ref(), &snapshot, &shard.plan, self.attempt) == Ok(true)
             {
-                shard.snapshot = Some(snapshot);
+                shard.keep(snapshot);
                 shard.standing = Standing::Finished;
-                shard.note_first_send();
             }
         }
     }

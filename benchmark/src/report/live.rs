@@ -108,7 +108,7 @@ impl Subject<'_> {
         };
         Summary {
             rate: Some(people::rate(live.achieved_per_second)),
-            p99: (!live.response.is_empty()).then(|| people::latency(live.response.value_at_quantile(0.99))),
+            p99: live.recent.as_ref().map(|recent| people::latency(recent.response.value_at_quantile(0.99))),
             errors: Some(people::share(live.total.errors + live.total.unsent, live.total.scheduled)),
             shards,
             verdict: None,
@@ -126,11 +126,10 @@ fn live_progress(progress: &Progress) -> Option<status::Progress> {
         return Some(status::Progress { percent, ..status::Progress::default() });
     }
     let live = progress.live.as_ref()?;
-    let response = Some(&live.response).filter(|response| !response.is_empty());
     Some(status::Progress {
         percent: u32::from(live.percent.min(100)),
         achieved_per_second: live.achieved_per_second,
-        p99_nanoseconds: response.map(|response| response.value_at_quantile(0.99)),
+        p99_nanoseconds: live.recent.as_ref().map(|recent| recent.response.value_at_quantile(0.99)),
     })
 }
 

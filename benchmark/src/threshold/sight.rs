@@ -1,16 +1,18 @@
-//! What was measured, as thresholds see it: at the end, so far, or between two looks.
+//! What was measured, as thresholds see it: at the end, in some seconds, or of nodes between two looks.
 
 use redisbench_wire::histogram::HistogramError;
 use redisbench_wire::snapshot::{Snapshot, Tally};
+use redisbench_wire::timeline::Span;
 
-use super::{Limit, Observed, Scope, Threshold};
+use super::{Limit, Observed, Scope};
 use crate::merge::{self, Measured, Merged};
+use crate::seconds;
 use crate::stats::{self, Censored};
 
 /// Requests of all shards together, as far as thresholds ask for them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sight {
-    total: Part,
+    total: Option<Part>,
     operations: Vec<Part>,
     nodes: Vec<Part>,
 }
@@ -44,78 +46,66 @@ impl Sight {
         });
         let nodes = merged.nodes.iter().map(|node| Part::of_node(node, per_second));
         Self {
-            total: Part {
+            total: Some(Part {
                 name: String::new(),
                 node: None,
                 per_second: merged.pace.mean,
                 measured: merged.total.clone(),
-            },
+            }),
             operations: operations.collect(),
             nodes: nodes.collect(),
         }
     }
 
-    /// What the newest snapshots of all shards hold of what `thresholds` ask for.
+    /// What came in this many whole seconds, which `span` holds. Its parts are `operations`.
+    pub(super) fn of_seconds(span: &Span, operations: &[String], seconds: u32) -> Self {
+        let nanoseconds = u64::from(seconds) * 1_000_000_000;
+        let per_second = |succeeded: u64| merge::per_second(succeeded, nanoseconds);
+        let part = |(name, part): (&String, _)| {
+            let measured = seconds::measured(std::iter::once(part));
+            Part { name: name.clone(), node: None, per_second: per_second(measured.tally.succeeded), measured }
+        };
+        // Answers to the warm-up's last requests are part of the target's throughput.
+        let completed = span.counts().succeeded.saturating_add(span.warmup.succeeded);
+        Self {
+            total: Some(Part {
+                name: String::new(),
+                node: None,
+                per_second: per_second(completed),
+                measured: seconds::measured(span.parts.iter()),
+            }),
+            operations: operations.iter().zip(&span.parts).map(part).collect(),
+            nodes: Vec::new(),
+        }
+    }
+
+    /// What the newest snapshots of all shards hold of each node.
     ///
     /// # Errors
     /// When a histogram is not what the contract says.
-    pub fn so_far(snapshots: &[&Snapshot], thresholds: &[Threshold]) -> Result<Self, HistogramError> {
-        let total = merge::measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?;
+    pub(super) fn of_nodes(snapshots: &[&Snapshot]) -> Result<Self, HistogramError> {
         let nanoseconds = measured_nanoseconds(snapshots);
-        let per_second = |succeeded: u64| merge::per_second(succeeded, nanoseconds);
-        let asked = |scope: fn(&Scope) -> bool| thresholds.iter().any(|threshold| scope(&threshold.scope));
-        let operations = if asked(|scope| matches!(scope, Scope::Operation(_))) {
-            merge::operations(snapshots)?
-        } else {
-            Vec::new()
-        };
-        let nodes = if asked(|scope| *scope == Scope::EachNode) { merge::nodes(snapshots)? } else { Vec::new() };
-        Ok(Self {
-            operations: operations
-                .into_iter()
-                .filter(|part| {
-                    thresholds.iter().any(|threshold| threshold.scope == Scope::Operation(part.name.clone()))
-                })
-                .map(|part| Part {
-                    name: part.name,
-                    node: None,
-                    per_second: per_second(part.measured.tally.succeeded),
-                    measured: part.measured,
-                })
-                .collect(),
-            nodes: nodes.iter().map(|node| Part::of_node(node, per_second)).collect(),
-            total: Part {
-                name: String::new(),
-                node: None,
-                per_second: per_second(total.tally.succeeded),
-                measured: total,
-            },
-        })
+        let nodes = merge::nodes(snapshots)?;
+        let part = |node| Part::of_node(node, |succeeded| merge::per_second(succeeded, nanoseconds));
+        Ok(Self { nodes: nodes.iter().map(part).collect(), ..Self::default() })
     }
 
-    /// What came between `former` and this, in `nanoseconds`; none if a count has gone back, as after another attempt.
+    /// What came of nodes between `former` and this, in `nanoseconds`; none if a count has gone back, as after another
+    /// attempt.
     pub(super) fn since(&self, former: &Self, nanoseconds: u64) -> Option<Self> {
-        let of = |parts: &[Part], former: &[Part]| -> Option<Vec<Part>> {
-            let since = |part: &Part| match former.iter().find(|former| former.is_of(part)) {
-                Some(former) => part.since(former, nanoseconds),
-                // A node that has come is new altogether.
-                None => Some(Part {
-                    per_second: merge::per_second(part.measured.tally.succeeded, nanoseconds),
-                    ..part.clone()
-                }),
-            };
-            parts.iter().map(since).collect()
+        let since = |part: &Part| match former.nodes.iter().find(|former| former.node == part.node) {
+            Some(former) => part.since(former, nanoseconds),
+            // A node that has come is new altogether.
+            None => {
+                Some(Part { per_second: merge::per_second(part.measured.tally.succeeded, nanoseconds), ..part.clone() })
+            }
         };
-        Some(Self {
-            total: self.total.since(&former.total, nanoseconds)?,
-            operations: of(&self.operations, &former.operations)?,
-            nodes: of(&self.nodes, &former.nodes)?,
-        })
+        Some(Self { nodes: self.nodes.iter().map(since).collect::<Option<_>>()?, ..Self::default() })
     }
 
     pub(super) fn parts<'a>(&'a self, scope: &'a Scope) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
         match scope {
-            Scope::Total => Box::new(std::iter::once(&self.total)),
+            Scope::Total => Box::new(self.total.iter()),
             Scope::Operation(name) => Box::new(self.operations.iter().filter(move |part| part.name == *name)),
             Scope::EachNode => Box::new(self.nodes.iter()),
         }
@@ -146,10 +136,6 @@ impl Part {
         }
     }
 
-    fn is_of(&self, other: &Self) -> bool {
-        self.name == other.name && self.node == other.node
-    }
-
     /// Requests that have their outcome.
     pub(super) fn finished(&self) -> u64 {
         let tally = &self.measured.tally;
@@ -177,38 +163,22 @@ impl Part {
         }
     }
 
+    /// Of a node.
     fn since(&self, former: &Self, nanoseconds: u64) -> Option<Self> {
         let (new, old) = (&self.measured, &former.measured);
-        let (tally, before) = (&new.tally, &old.tally);
-        let subtract = |mut new: hdrhistogram::Histogram<u64>, old: &hdrhistogram::Histogram<u64>| {
-            new.subtract(old).ok().map(|()| new)
-        };
-        let optional =
-            |new: &Option<hdrhistogram::Histogram<u64>>, old: &Option<hdrhistogram::Histogram<u64>>| match (new, old) {
-                (Some(new), Some(old)) => subtract(new.clone(), old).map(Some),
-                (new, _) => Some(new.clone()),
-            };
+        let mut response = new.response.clone();
+        response.subtract(&old.response).ok()?;
         let tally = Tally {
-            scheduled: tally.scheduled.checked_sub(before.scheduled)?,
-            succeeded: tally.succeeded.checked_sub(before.succeeded)?,
-            errors: tally.errors.checked_sub(before.errors)?,
-            unsent: tally.unsent.checked_sub(before.unsent)?,
-            unanswered: tally.unanswered.checked_sub(before.unanswered)?,
-            overflow: tally.overflow.checked_sub(before.overflow)?,
-            overflow_max_nanoseconds: tally.overflow_max_nanoseconds,
+            scheduled: new.tally.scheduled.checked_sub(old.tally.scheduled)?,
+            succeeded: new.tally.succeeded.checked_sub(old.tally.succeeded)?,
+            errors: new.tally.errors.checked_sub(old.tally.errors)?,
             ..Tally::default()
         };
         Some(Self {
-            name: self.name.clone(),
+            name: String::new(),
             node: self.node.clone(),
             per_second: merge::per_second(tally.succeeded, nanoseconds),
-            measured: Measured {
-                tally,
-                unknown: 0,
-                response: subtract(new.response.clone(), &old.response)?,
-                service: optional(&new.service, &old.service)?,
-                error_replies: optional(&new.error_replies, &old.error_replies)?,
-            },
+            measured: Measured { tally, unknown: 0, response, service: None, error_replies: None },
         })
     }
 }

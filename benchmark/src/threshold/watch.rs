@@ -1,22 +1,49 @@
 //! Thresholds while the load runs: windows, and what stops the load.
+//!
+//! Windows are whole seconds that all shards have completed, so that they are exact however seldom shards are asked. What
+//! is judged of each node is judged from look to look, since nodes are not counted by the second.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 use redisbench_wire::snapshot::{Snapshot, Stage};
+use redisbench_wire::timeline::{History, Sum};
 
 use super::sight::measured_nanoseconds;
-use super::{Judged, Sight, Standing, Threshold};
+use super::{Judged, Limit, Scope, Sight, Standing, Threshold};
 
 /// Windows follow one another by so many parts of their length.
 const STEPS: u32 = 10;
 
-/// Judges what shards have measured so far, look by look.
+/// A throughput since the beginning is not judged before it is this many seconds old: what is sent first has not been
+/// answered yet.
+const THROUGHPUT_SECONDS: u32 = 5;
+
+/// The longest window of `thresholds`, in whole seconds.
+pub fn watched_seconds(thresholds: &[Threshold]) -> usize {
+    let windows = thresholds.iter().filter_map(|threshold| threshold.window);
+    windows.map(whole_seconds).max().map_or(0, |seconds| seconds as usize)
+}
+
+fn whole_seconds(window: Duration) -> u32 {
+    u32::try_from(window.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u32::MAX).max(1)
+}
+
+/// Judges what shards have measured so far.
 #[derive(Debug)]
 pub struct Watch {
     thresholds: Vec<Threshold>,
     standings: Vec<Standing>,
-    /// Former looks for windows of one length, oldest first; by the length.
+    /// What the parts of a second are called.
+    operations: Vec<String>,
+    /// The first second that has not been judged; none before the measurement.
+    next: Option<u32>,
+    /// All measured seconds before that.
+    so_far: Sum,
+    /// Before this second there are minutes only, in which no window can be told.
+    coarse_until: u32,
+    /// Former looks at nodes for windows of one length, oldest first; by the length.
     windows: Vec<(Duration, VecDeque<Look>)>,
 }
 
@@ -28,23 +55,26 @@ struct Look {
 }
 
 impl Watch {
-    /// Goes on from `standings`, which another watch of the same thresholds may have left; of others, nothing is taken.
-    pub fn new(thresholds: Vec<Threshold>, standings: Vec<Standing>) -> Self {
+    /// Goes on from `standings`, which another watch of the same thresholds may have left, as far as their windows cannot be
+    /// judged again; of other thresholds, nothing is taken. `operations` names what shards count apart.
+    pub fn new(thresholds: Vec<Threshold>, standings: Vec<Standing>, operations: Vec<String>) -> Self {
         let mut windows: Vec<(Duration, VecDeque<Look>)> = Vec::new();
-        for window in thresholds.iter().filter_map(|threshold| threshold.window) {
+        let of_nodes = thresholds.iter().filter(|threshold| threshold.scope == Scope::EachNode);
+        for window in of_nodes.filter_map(|threshold| threshold.window) {
             if !windows.iter().any(|(known, _)| *known == window) {
                 windows.push((window, VecDeque::new()));
             }
         }
         let mut standings = if standings.len() == thresholds.len() { standings } else { Vec::new() };
         standings.resize_with(thresholds.len(), Standing::default);
-        Self { thresholds, standings, windows }
+        Self { thresholds, standings, operations, next: None, so_far: Sum::default(), coarse_until: 0, windows }
     }
 
     /// Another attempt begins: what was seen is of the one before.
     pub fn forget(&mut self) {
         self.standings.fill(Standing::default());
         self.windows.iter_mut().for_each(|(_, looks)| looks.clear());
+        (self.next, self.so_far, self.coarse_until) = (None, Sum::default(), 0);
     }
 
     /// How each threshold stands.
@@ -53,19 +83,84 @@ impl Watch {
         both.map(|(threshold, standing)| Judged { threshold: threshold.clone(), standing: standing.clone() }).collect()
     }
 
-    /// Whether there is anything to judge before the end.
-    pub fn is_needed(&self) -> bool {
-        self.thresholds.iter().any(|threshold| threshold.window.is_some() || threshold.abort_on_fail)
+    fn any(&self, scope: impl Fn(&Scope) -> bool) -> bool {
+        let mut live = self.thresholds.iter().filter(|threshold| threshold.window.is_some() || threshold.abort_on_fail);
+        live.any(|threshold| scope(&threshold.scope))
     }
 
-    /// Judges the newest snapshots, of which all must be measuring: before and after there is load that does not count.
-    /// Gives what the first threshold that stops the load has to say, if one does.
-    pub fn look(&mut self, snapshots: &[&Snapshot]) -> Option<String> {
-        let measuring = !snapshots.is_empty() && snapshots.iter().all(|snapshot| snapshot.stage == Stage::Measuring);
-        if !self.is_needed() || !measuring {
+    /// Judges the seconds of `history` that have become complete and lie in `measured`. Gives what the first threshold
+    /// that stops the load has to say, if one does.
+    pub fn look(&mut self, history: &History, measured: Range<u32>) -> Option<String> {
+        if !self.any(|scope| *scope != Scope::EachNode) {
             return None;
         }
-        let sight = match Sight::so_far(snapshots, &self.thresholds) {
+        let until = history.complete().min(measured.end);
+        while self.next.unwrap_or(measured.start) < until {
+            let second = self.next.unwrap_or(measured.start);
+            let end = second + 1;
+            self.meet(history, second);
+            history.since(second).take_while(|span| span.end() <= end).for_each(|span| self.so_far.add(span));
+            self.next = Some(end);
+            self.judge(history, end, end - measured.start);
+            if let Some(broken) = self.broken() {
+                return Some(broken);
+            }
+        }
+        None
+    }
+
+    /// Looks at which resolution `second` is kept.
+    fn meet(&mut self, history: &History, second: u32) {
+        let longer = history.since(second).next().filter(|span| span.second <= second && span.seconds > 1);
+        if let Some(longer) = longer {
+            self.coarse_until = longer.end();
+        } else if self.next.is_none() {
+            // All windows are judged again.
+            let both = self.thresholds.iter().zip(&mut self.standings);
+            both.filter(|(threshold, _)| threshold.scope != Scope::EachNode)
+                .for_each(|(_, standing)| *standing = Standing::default());
+        }
+    }
+
+    /// Judges what ends with the second before `end`, `age` seconds after the measurement began.
+    fn judge(&mut self, history: &History, end: u32, age: u32) {
+        let Self { thresholds, standings, operations, so_far, coarse_until, .. } = self;
+        let mut whole = None;
+        let mut windows: Vec<(u32, Sight)> = Vec::new();
+        let both = thresholds.iter().zip(standings).filter(|(threshold, _)| threshold.scope != Scope::EachNode);
+        for (threshold, standing) in both {
+            let Some(seconds) = threshold.window.map(whole_seconds) else {
+                let young = matches!(threshold.limit, Limit::Throughput { .. }) && age < THROUGHPUT_SECONDS;
+                if threshold.abort_on_fail && !young {
+                    let sight = whole.get_or_insert_with(|| Sight::of_seconds(&so_far.span(0, 1), operations, age));
+                    standing.worst = threshold.worst(sight, threshold.limit.least(), None);
+                }
+                continue;
+            };
+            let whole_one = age >= seconds && end - seconds >= *coarse_until;
+            if !whole_one || (age - seconds) % (seconds / STEPS).max(1) > 0 {
+                continue;
+            }
+            if !windows.iter().any(|(known, _)| *known == seconds) {
+                let mut sum = Sum::default();
+                let spans = history.since(end - seconds).take_while(|span| span.end() <= end);
+                spans.for_each(|span| sum.add(span));
+                windows.push((seconds, Sight::of_seconds(&sum.take(0, 1), operations, seconds)));
+            }
+            if let Some((_, sight)) = windows.iter().find(|(known, _)| *known == seconds) {
+                note(threshold, standing, sight, Duration::from_secs(age.into()));
+            }
+        }
+    }
+
+    /// Judges each node by the newest snapshots, of which all must be measuring: before and after there is load that does
+    /// not count. Gives what the first threshold that stops the load has to say, if one does.
+    pub fn look_at_nodes(&mut self, snapshots: &[&Snapshot]) -> Option<String> {
+        let measuring = !snapshots.is_empty() && snapshots.iter().all(|snapshot| snapshot.stage == Stage::Measuring);
+        if !measuring || !self.any(|scope| *scope == Scope::EachNode) {
+            return None;
+        }
+        let sight = match Sight::of_nodes(snapshots) {
             Ok(sight) => sight,
             Err(error) => {
                 // The final merge refuses it with a message.
@@ -73,13 +168,15 @@ impl Watch {
                 return None;
             }
         };
-        self.see(Duration::from_nanos(measured_nanoseconds(snapshots)), &sight)
+        self.see_nodes(Duration::from_nanos(measured_nanoseconds(snapshots)), &sight);
+        self.broken()
     }
 
     /// Judges `sight`, taken `at` after the measurement began.
-    fn see(&mut self, at: Duration, sight: &Sight) -> Option<String> {
+    fn see_nodes(&mut self, at: Duration, sight: &Sight) {
+        let of_nodes = |threshold: &Threshold| threshold.scope == Scope::EachNode;
         for (threshold, standing) in self.thresholds.iter().zip(&mut self.standings) {
-            if threshold.window.is_none() && threshold.abort_on_fail {
+            if of_nodes(threshold) && threshold.window.is_none() && threshold.abort_on_fail {
                 standing.worst = threshold.worst(sight, threshold.limit.least(), None);
             }
         }
@@ -100,13 +197,16 @@ impl Watch {
                     continue;
                 };
                 for (threshold, standing) in self.thresholds.iter().zip(&mut self.standings) {
-                    if threshold.window == Some(*window) {
+                    if of_nodes(threshold) && threshold.window == Some(*window) {
                         note(threshold, standing, &since, at);
                     }
                 }
             }
             looks.push_back(Look { at, sight: sight.clone() });
         }
+    }
+
+    fn broken(&self) -> Option<String> {
         let broken = self.thresholds.iter().zip(&self.standings);
         broken
             .filter(|(threshold, standing)| threshold.abort_on_fail && standing.holds() == Some(false))

@@ -6,6 +6,7 @@ use redisbench_benchmark::plan::plans;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
+use redisbench_wire::timeline::Timeline;
 use serde_json::{Value, json};
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -91,6 +92,7 @@ pub fn snapshot(shard: u32, requests: &Requests) -> Snapshot {
             lateness: None,
         },
         series: Series { interval_nanoseconds: SECOND / 10, completed: vec![per_point; 100] },
+        timeline: Timeline::default(),
         operations: Vec::new(),
         nodes: Vec::new(),
         errors: Vec::new(),
@@ -119,6 +121,7 @@ pub fn outcome(snapshots: impl IntoIterator<Item = Snapshot>) -> Outcome {
         attempt: 1,
         start_at_unix_nanoseconds: Some(1_700_000_000 * SECOND),
         shards: shards.collect(),
+        timeline: Vec::new(),
         start_skew: None,
         clock_uncertainty: None,
         thresholds: Vec::new(),

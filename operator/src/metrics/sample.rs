@@ -156,8 +156,10 @@ fn picture_of(sample: &mut Sample, picture: &LivePicture, asked: &[Quantile]) {
     let quantiles = |histogram: &Histogram<u64>| -> Vec<(String, u64)> {
         asked.iter().filter_map(|quantile| Some((quantile.share(), stats::known(histogram, *quantile)?))).collect()
     };
-    sample.response_quantiles = quantiles(&picture.response);
-    sample.service_quantiles = picture.service.as_ref().map(quantiles).unwrap_or_default();
+    if let Some(recent) = &picture.recent {
+        sample.response_quantiles = quantiles(&recent.response);
+        sample.service_quantiles = recent.service.as_ref().map(quantiles).unwrap_or_default();
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
+use redisbench_wire::timeline::{Coarse, Outcomes, Part, Span, Timeline};
 use redisbench_wire::{
     AbortRequest, AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest,
     PlanRequest, Preparation, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure, ShardPhase,
@@ -165,7 +166,7 @@ impl FakeShard {
         }
     }
 
-    fn snapshot(&mut self, shard: u32, now: u64, detail: Detail) -> Result<Snapshot, CallError> {
+    fn snapshot(&mut self, shard: u32, now: u64, detail: Detail, second: u32) -> Result<Snapshot, CallError> {
         let phase = self.phase(now);
         let Some(accepted) = self.accepted else { return Err(refused(RefusalCode::WrongPhase)) };
         if phase == ShardPhase::Failed || (detail == Detail::Full && phase != ShardPhase::Finished) {
@@ -179,6 +180,7 @@ impl FakeShard {
         let total = tally(sent(window.measure_from_nanoseconds, until));
         let mut response = Kind::Request.empty();
         response.record_n(1_000_000 * u64::from(shard + 1), total.succeeded).unwrap();
+        let timeline = self.timeline(shard, until, second);
         Ok(Snapshot {
             sequence: self.sequence,
             attempt: accepted.attempt,
@@ -197,8 +199,36 @@ impl FakeShard {
             total,
             warmup: tally(sent(window.start_nanoseconds, until.min(window.measure_from_nanoseconds))),
             latency: Latency { response: EncodedHistogram::encode(&response).unwrap(), ..empty_latency() },
+            timeline,
             ..super::snapshot(shard, accepted.attempt, 0)
         })
+    }
+}
+
+impl FakeShard {
+    /// What was sent `until` now in every second from `from` on.
+    fn timeline(&self, shard: u32, until: u64, from: u32) -> Timeline {
+        let window = self.window();
+        let since = until.saturating_sub(window.start_nanoseconds);
+        let sent = |from: u64, to: u64| to.saturating_sub(from) * RATE / 1_000_000_000;
+        let at = |second: u32| {
+            let at = window.start_nanoseconds + (u64::from(second) * 1_000_000_000).min(since);
+            let warm = sent(window.start_nanoseconds, at.min(window.measure_from_nanoseconds));
+            (warm, sent(window.measure_from_nanoseconds, at))
+        };
+        let counts = |count| Outcomes { scheduled: count, succeeded: count, ..Outcomes::default() };
+        let last = u32::try_from(since / 1_000_000_000).unwrap();
+        let spans = (from..=last).map(|second| {
+            let ((warm_before, before), (warm, total)) = (at(second), at(second + 1));
+            let mut response = Coarse::default();
+            response.record(1_000_000 * u64::from(shard + 1), total - before);
+            let part = Part { counts: counts(total - before), response: response.buckets(), ..Part::default() };
+            let warmup = counts(warm - warm_before);
+            Span { second, seconds: 1, warmup, sent_bytes: (total - before) * 10, parts: vec![part], ..Span::default() }
+        });
+        let over = until >= window.measure_to_nanoseconds || self.aborted_at.is_some();
+        let complete = last + u32::from(over);
+        Timeline { from, complete: complete.max(from), more: false, spans: spans.collect() }
     }
 }
 
@@ -226,6 +256,7 @@ pub fn bare_snapshot(shard: u32, attempt: u32, sequence: u64) -> Snapshot {
         preload_commands: 0,
         latency: empty_latency(),
         series: Series::default(),
+        timeline: Timeline::default(),
         operations: Vec::new(),
         nodes: Vec::new(),
         errors: Vec::new(),
@@ -396,8 +427,8 @@ impl ShardCalls for FakeShards {
         .await
     }
 
-    async fn snapshot(&self, endpoint: &Endpoint, _: u32, detail: Detail) -> Result<Snapshot, CallError> {
-        self.call(endpoint, |shard, now| shard.snapshot(endpoint.shard, now, detail)).await
+    async fn snapshot(&self, endpoint: &Endpoint, _: u32, detail: Detail, from: u32) -> Result<Snapshot, CallError> {
+        self.call(endpoint, |shard, now| shard.snapshot(endpoint.shard, now, detail, from)).await
     }
 
     async fn abort(&self, endpoint: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {

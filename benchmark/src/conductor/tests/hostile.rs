@@ -25,6 +25,7 @@ use super::https::RUN;
 use super::{MEASURED, https, plan, probing};
 use crate::api::{self, RedisBenchmark, RedisBenchmarkStatus};
 use crate::conductor::client::ShardClient;
+use crate::conductor::seconds::Course;
 use crate::conductor::shards::{Shard, Standing};
 use crate::conductor::snapshots::replaces;
 use crate::conductor::{CallError, Ending, Endpoint, ShardCalls, conduct, picture};
@@ -82,9 +83,11 @@ fn snapshot(bytes: &[u8]) {
         return;
     }
     let mut shard = Shard::new(plans[0].clone());
-    shard.snapshot = Some(hostile.clone());
-    shard.note_first_send();
-    let shown = picture::merge(&[shard], 1).unwrap();
+    shard.standing = Standing::Running;
+    shard.keep(hostile.clone());
+    let (mut shards, mut course) = ([shard], Course::new(1, 0));
+    course.advance(&mut shards);
+    let shown = picture::of(&shards, course.history(), 1).unwrap();
     assert_eq!(shown.total.scheduled, hostile.total.scheduled);
 
     let honest = sample::snapshot(1, &vec![1_450_000; 5_000]);
@@ -201,8 +204,8 @@ impl ShardCalls for Liar {
         self.answer(shard, self.shards.probe(shard, trial, request).await)
     }
 
-    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail) -> Result<Snapshot, CallError> {
-        self.answer(shard, self.shards.snapshot(shard, trial, detail).await)
+    async fn snapshot(&self, shard: &Endpoint, trial: u32, detail: Detail, from: u32) -> Result<Snapshot, CallError> {
+        self.answer(shard, self.shards.snapshot(shard, trial, detail, from).await)
     }
 
     async fn abort(&self, shard: &Endpoint, trial: u32, request: &AbortRequest) -> Result<ShardState, CallError> {

@@ -167,8 +167,8 @@ async fn a_snapshot_of_another_trial_is_no_data() {
     let answer = async || axum::Json(Answer::new(RUN, "pod", Some(1), super::snapshot(0, 1, 1)));
     let server = Server::new(Router::new().route("/v1/trials/{trial}/snapshot", get(answer))).await;
     let client = client();
-    assert!(client.snapshot(&server.endpoint(), 1, Detail::Live).await.is_ok());
-    let how = unreachable(client.snapshot(&server.endpoint(), 0, Detail::Live).await.unwrap_err());
+    assert!(client.snapshot(&server.endpoint(), 1, Detail::Live, 0).await.is_ok());
+    let how = unreachable(client.snapshot(&server.endpoint(), 0, Detail::Live, 0).await.unwrap_err());
     assert!(matches!(&how, Unreachable::Foreign(what) if what.contains("trial")), "{how:?}");
 }
 

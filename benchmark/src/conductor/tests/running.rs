@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redisbench_wire::snapshot::Stage;
+use redisbench_wire::timeline::Span;
 use redisbench_wire::{FailureReason, ShardFailure};
 use tokio::time::{Instant, advance, sleep, timeout};
 
@@ -34,6 +35,13 @@ async fn a_lost_shard_keeps_its_last_snapshot_and_the_rest_goes_on() {
     assert_eq!(live.total.succeeded, counts.iter().sum::<u64>());
     assert_eq!(live.response.len(), live.total.succeeded);
     assert_eq!((progress.shards.finished, progress.shards.lost), (3, 1));
+    // So is the sum over all seconds.
+    let seconds = |of: fn(&Span) -> u64| outcome.timeline.iter().map(of).sum::<u64>();
+    assert_eq!(seconds(|span| span.counts().succeeded), live.total.succeeded);
+    assert_eq!(seconds(|span| span.warmup.succeeded), live.warmup.succeeded);
+    assert_eq!(seconds(|span| span.sent_bytes), live.total.sent_bytes);
+    // Of the last seconds, and not of the whole run.
+    assert_eq!(live.achieved_per_second, 3_000);
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,8 +24,8 @@ async fn a_threshold_stops_the_load_of_every_shard_and_what_was_measured_is_kept
     assert_eq!(failure.reason, reason::THRESHOLD_FAILED);
     assert!(failure.message.contains("threshold p99: p99 of response time is 4.0"), "{failure}");
     assert!((0..4).all(|shard| !rig.shards.has_load(shard)));
-    // Each makes 1,000 a second, and the first counts show it.
-    assert!(succeeded(&outcome).iter().all(|count| (1..=2_000).contains(count)), "{:?}", succeeded(&outcome));
+    // Each makes 1,000 a second, and the first second that all have completed shows it.
+    assert!(succeeded(&outcome).iter().all(|count| (1..=3_500).contains(count)), "{:?}", succeeded(&outcome));
     assert_eq!(
         outcome.thresholds.iter().map(|one| one.standing.holds()).collect::<Vec<_>>(),
         [Some(true), Some(false)]
@@ -41,16 +41,53 @@ async fn thresholds_that_hold_stop_nothing() {
     assert_eq!(outcome.ending, Ending::Completed);
     let windows: Vec<_> = outcome.thresholds.iter().map(|one| one.standing.windows).collect();
     assert_eq!(windows[0], 0);
-    assert!(windows[1] >= 40, "a window ends every second: {windows:?}");
+    assert_eq!(windows[1], 51, "a window ends every second");
+}
+
+fn throughput(min_per_second: u64) -> Threshold {
+    let limit = Limit::Throughput { min_per_second };
+    Threshold { name: "throughput".into(), limit, scope: Scope::Total, window: None, abort_on_fail: true }
+}
+
+/// Shards are asked one after another, so that at no look all have measured for as long.
+#[tokio::test(start_paused = true)]
+async fn a_throughput_that_is_kept_stops_nothing_however_many_shards_make_it() {
+    for count in [1, 2, 7, 150] {
+        let mut rig = Rig::new(count);
+        rig.config.thresholds = vec![throughput(950 * u64::from(count))];
+        assert_eq!(rig.conduct().await.ending, Ending::Completed, "{count} shards");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throughput_that_is_not_kept_stops_the_load_after_some_seconds() {
+    let mut rig = Rig::new(2);
+    rig.config.thresholds = vec![throughput(2_100)];
+    let outcome = rig.conduct().await;
+    assert!(failure(&outcome).message.contains("the throughput is 2.00k/s"), "{}", failure(&outcome));
+    assert!(succeeded(&outcome).iter().all(|count| (5_000..9_000).contains(count)), "{:?}", succeeded(&outcome));
+}
+
+/// Beyond 100 shards each is asked less than once a second.
+#[tokio::test(start_paused = true)]
+async fn windows_are_as_long_as_asked_for_however_many_shards_there_are() {
+    for count in [1, 150, 400] {
+        let mut rig = Rig::new(count);
+        let asked = Threshold { window: Some(Duration::from_secs(2)), ..throughput(1_000 * u64::from(count)) };
+        let more = Limit::Throughput { min_per_second: 1_000 * u64::from(count) + 1 };
+        rig.config.thresholds = vec![asked.clone(), Threshold { limit: more, abort_on_fail: false, ..asked }];
+        let outcome = rig.conduct().await;
+        assert_eq!(outcome.ending, Ending::Completed);
+        let windows = outcome.thresholds.iter().map(|one| (one.standing.windows, one.standing.failed_windows));
+        // One ends with each second of a minute but the first, and each holds exactly two seconds of all shards.
+        assert_eq!(windows.collect::<Vec<_>>(), [(59, 0), (59, 59)], "{count} shards");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_shard_shows_in_the_throughput_of_the_others() {
     let mut rig = Rig::new(2);
-    let limit = Limit::Throughput { min_per_second: 1_500 };
-    let name = "throughput".to_owned();
-    let window = Some(Duration::from_secs(5));
-    rig.config.thresholds = vec![Threshold { name, limit, scope: Scope::Total, window, abort_on_fail: true }];
+    rig.config.thresholds = vec![Threshold { window: Some(Duration::from_secs(5)), ..throughput(1_500) }];
     let conducting = rig.spawn();
     rig.until_measuring().await;
     sleep(MEASURED / 4).await;

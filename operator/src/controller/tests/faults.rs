@@ -339,10 +339,10 @@ async fn a_run_is_written_about_once_in_five_seconds() {
                 total: Tally { scheduled: tick, succeeded: tick, ..Tally::default() },
                 warmup: Tally::default(),
                 response: Kind::Request.empty(),
-                service: None,
                 errors: Vec::new(),
                 verification: None,
                 achieved_per_second: 1_000 + tick,
+                recent: None,
                 measuring: true,
             };
             let progress = Progress {

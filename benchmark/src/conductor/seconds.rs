@@ -1,0 +1,223 @@
+//! What shards tell of their seconds: kept of each until all have completed them, and then merged. No IO.
+//!
+//! However seldom a shard is asked, its seconds are exact: an answer that is lost is asked for again, and one that comes
+//! late completes seconds that others completed before.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use redisbench_wire::snapshot::{Snapshot, Stage};
+use redisbench_wire::timeline::{History, Span, Timeline, kept_spans, merge};
+
+use super::shards::{Shard, Standing};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The seconds of one shard.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// The first that is not complete.
+    next: u32,
+    /// Complete ones that others have not completed.
+    waiting: VecDeque<Span>,
+    /// As the rest was when the last snapshot was taken.
+    present: Vec<Span>,
+    /// Not all of them fitted into the last answer.
+    more: bool,
+}
+
+impl Held {
+    /// The first second to ask for.
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Whether there are more to ask for at once.
+    pub fn more(&self) -> bool {
+        self.more
+    }
+
+    /// Takes what an accepted snapshot tells. Of another question than the last one it tells nothing new.
+    pub fn take(&mut self, timeline: Timeline) {
+        if timeline.from != self.next {
+            return;
+        }
+        let (before, complete) = (self.next, timeline.complete.max(self.next));
+        self.present.clear();
+        for span in timeline.spans.into_iter().filter(|span| span.second >= before) {
+            if span.end() <= complete {
+                self.waiting.push_back(span);
+            } else {
+                self.present.push(span);
+            }
+        }
+        self.next = complete;
+        self.more = timeline.more;
+    }
+
+    fn until(&mut self, end: u32) -> impl Iterator<Item = Span> {
+        let complete = self.waiting.partition_point(|span| span.end() <= end);
+        self.waiting.drain(..complete)
+    }
+}
+
+/// The seconds of all shards together.
+#[derive(Debug, Default)]
+pub struct Course {
+    history: History,
+    kept: usize,
+}
+
+impl Course {
+    /// Of a mix of this many operations. At least so many seconds are kept one by one.
+    pub fn new(operations: usize, seconds: usize) -> Self {
+        Self { history: History::default(), kept: kept_spans(operations).max(seconds) }
+    }
+
+    /// Merges the seconds that all shards have completed which may still tell of them.
+    pub fn advance(&mut self, shards: &mut [Shard]) {
+        let running = shards.iter().filter(|shard| shard.standing == Standing::Running);
+        let complete = running.map(|shard| shard.seconds.next).min();
+        let complete = complete.or_else(|| shards.iter().map(|shard| shard.seconds.next).max()).unwrap_or_default();
+        if complete <= self.history.complete() {
+            return;
+        }
+        let spans = shards.iter_mut().flat_map(|shard| shard.seconds.until(complete)).collect();
+        for span in merge(spans) {
+            self.history.push(span, self.kept);
+        }
+        self.history.complete_until(complete, self.kept);
+    }
+
+    /// Another attempt begins.
+    pub fn forget(&mut self) {
+        self.history = History::default();
+    }
+
+    /// The merged seconds.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Everything that the shards told, in order: the merged seconds, and what not all shards have completed.
+    pub fn all(&self, shards: &mut [Shard]) -> Vec<Span> {
+        let rest = shards.iter_mut().flat_map(|shard| {
+            let held = std::mem::take(&mut shard.seconds);
+            held.waiting.into_iter().chain(held.present)
+        });
+        merge(self.history.since(0).cloned().chain(rest).collect())
+    }
+}
+
+/// The whole seconds in which all shards measure, as far as they have said so.
+pub fn measured(shards: &[Shard]) -> Option<Range<u32>> {
+    let snapshots = shards.iter().filter_map(|shard| shard.snapshot.as_ref());
+    let begun = snapshots.filter(|snapshot| snapshot.window.start_nanoseconds > 0);
+    let (mut start, mut end) = (None, u32::MAX);
+    for snapshot in begun {
+        start = start.max(Some(since_start(snapshot, snapshot.window.measure_from_nanoseconds).div_ceil(SECOND)));
+        if snapshot.window.measure_to_nanoseconds > 0 {
+            let to = since_start(snapshot, snapshot.window.measure_to_nanoseconds) / SECOND;
+            end = end.min(u32::try_from(to).unwrap_or(u32::MAX));
+        }
+    }
+    Some(u32::try_from(start?).unwrap_or(u32::MAX)..end)
+}
+
+/// The whole seconds in which all shards warm up; none before all have begun, and once one measures.
+pub fn warming_up(shards: &[Shard]) -> Option<Range<u32>> {
+    let mut end = u32::MAX;
+    for shard in shards {
+        let snapshot = shard.snapshot.as_ref().filter(|snapshot| snapshot.stage == Stage::Warmup)?;
+        let from = since_start(snapshot, snapshot.window.measure_from_nanoseconds) / SECOND;
+        end = end.min(u32::try_from(from).unwrap_or(u32::MAX));
+    }
+    Some(0..end)
+}
+
+fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {
+    instant.saturating_sub(snapshot.window.start_nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use redisbench_wire::timeline::{Outcomes, Part};
+
+    use super::*;
+    use crate::conductor::tests::plan;
+
+    fn second(second: u32, succeeded: u64) -> Span {
+        let warmup = Outcomes { succeeded, ..Outcomes::default() };
+        Span { second, seconds: 1, warmup, parts: vec![Part::default()], ..Span::default() }
+    }
+
+    fn told(from: u32, complete: u32, until: u32) -> Timeline {
+        Timeline {
+            from,
+            complete,
+            more: false,
+            spans: (from..until).map(|at| second(at, 10 + u64::from(at))).collect(),
+        }
+    }
+
+    fn shards(count: u32) -> Vec<Shard> {
+        let mut shards: Vec<Shard> = (0..count).map(|shard| Shard::new(plan(shard, count))).collect();
+        shards.iter_mut().for_each(|shard| shard.standing = Standing::Running);
+        shards
+    }
+
+    fn found(course: &Course) -> Vec<(u32, u64)> {
+        course.history().since(0).map(|span| (span.second, span.warmup.succeeded)).collect()
+    }
+
+    #[test]
+    fn a_second_is_merged_once_all_have_completed_it() {
+        let (mut shards, mut course) = (shards(2), Course::new(1, 0));
+        shards[0].seconds.take(told(0, 3, 4));
+        course.advance(&mut shards);
+        assert_eq!(found(&course), []);
+        shards[1].seconds.take(told(0, 2, 3));
+        course.advance(&mut shards);
+        assert_eq!(found(&course), [(0, 20), (1, 22)]);
+        // The same answer once more, and one to a question of before.
+        shards[1].seconds.take(told(0, 2, 3));
+        shards[1].seconds.take(told(2, 4, 5));
+        course.advance(&mut shards);
+        assert_eq!(found(&course)[2..], [(2, 24)]);
+    }
+
+    #[test]
+    fn a_lost_shard_holds_up_nothing_and_is_in_the_sum() {
+        let (mut shards, mut course) = (shards(2), Course::new(1, 0));
+        shards[0].seconds.take(told(0, 4, 5));
+        shards[1].seconds.take(told(0, 2, 3));
+        shards[1].standing = Standing::Lost("evicted".into());
+        course.advance(&mut shards);
+        assert_eq!(found(&course), [(0, 20), (1, 22), (2, 12), (3, 13)]);
+        let all: u64 = course.all(&mut shards).iter().map(|span| span.warmup.succeeded).sum();
+        assert_eq!(all, (10 + 11 + 12 + 13 + 14) + (10 + 11 + 12));
+    }
+
+    proptest! {
+        /// Whoever is asked when, and whatever answers get lost: each second is merged once, with the counts of all.
+        #[test]
+        fn windows_do_not_depend_on_when_shards_are_asked(
+            asked in prop::collection::vec((0_usize..3, 0..30_u32, any::<bool>()), 0..60),
+        ) {
+            let (mut shards, mut course) = (shards(3), Course::new(1, 0));
+            let mut now = 0;
+            for (shard, later, lost) in asked {
+                now += later / 10;
+                let from = shards[shard].seconds.next();
+                if !lost {
+                    shards[shard].seconds.take(told(from, now.max(from), now.max(from) + 1));
+                }
+                course.advance(&mut shards);
+                let complete = shards.iter().map(|shard| shard.seconds.next()).min().unwrap();
+                let expected: Vec<_> = (0..complete).map(|at| (at, 3 * (10 + u64::from(at)))).collect();
+                prop_assert_eq!(found(&course), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Coarse histograms of some seconds as the histograms that quantiles are read from.
+
+use hdrhistogram::Histogram;
+use redisbench_wire::histogram::{HIGHEST_NANOSECONDS, Kind};
+use redisbench_wire::snapshot::Tally;
+use redisbench_wire::timeline::{Buckets, Part, highest_in};
+
+use crate::merge::Measured;
+
+/// The requests of `parts` together. A latency is rounded up to the end of its bucket, which is at most 1/32 away.
+pub(crate) fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
+    let mut sum = Measured {
+        tally: Tally::default(),
+        unknown: 0,
+        response: Kind::Request.empty(),
+        service: None,
+        error_replies: None,
+    };
+    for Part { counts, response, service, error_replies } in parts {
+        sum.tally.add(&Tally {
+            // What else was scheduled waits for its outcome.
+            scheduled: counts.finished(),
+            succeeded: counts.succeeded,
+            errors: counts.errors,
+            unanswered: counts.unanswered,
+            unsent: counts.unsent,
+            late: counts.late,
+            overflow: counts.overflow,
+            overflow_max_nanoseconds: if counts.overflow > 0 { HIGHEST_NANOSECONDS } else { 0 },
+            ..Tally::default()
+        });
+        add(&mut sum.response, response);
+        add_optional(&mut sum.service, service);
+        add_optional(&mut sum.error_replies, error_replies);
+    }
+    sum
+}
+
+fn add(histogram: &mut Histogram<u64>, buckets: &Buckets) {
+    for (bucket, count) in buckets.iter() {
+        histogram.saturating_record_n(highest_in(bucket).min(HIGHEST_NANOSECONDS), count);
+    }
+}
+
+fn add_optional(histogram: &mut Option<Histogram<u64>>, buckets: &Buckets) {
+    if !buckets.is_empty() {
+        add(histogram.get_or_insert_with(|| Kind::Request.empty()), buckets);
+    }
+}
