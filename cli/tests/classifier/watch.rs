@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::situation::pass;
+
 /// More than this share of all processor time, in per cent, taken by a hypervisor.
 const STOLEN: u64 = 2;
 /// More than this share of the time, in per cent, in which a thread that sleeps and wakes had no processor.
@@ -108,7 +110,7 @@ impl Canary {
             let mut late = Duration::ZERO;
             while !ended.load(Ordering::Relaxed) {
                 let before = Instant::now();
-                thread::sleep(NAP);
+                pass(NAP);
                 late += before.elapsed().saturating_sub(NAP + PUNCTUAL);
             }
             late
