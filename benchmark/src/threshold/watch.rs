@@ -138,7 +138,7 @@ impl Watch {
                 continue;
             };
             let whole_one = age >= seconds && end - seconds >= *coarse_until;
-            if !whole_one || (age - seconds) % (seconds / STEPS).max(1) > 0 {
+            if !whole_one || !(age - seconds).is_multiple_of((seconds / STEPS).max(1)) {
                 continue;
             }
             if !windows.iter().any(|(known, _)| *known == seconds) {
