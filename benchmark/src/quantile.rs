@@ -56,12 +56,12 @@ impl Quantile {
 
     /// In per cent, such as `99.9`.
     pub fn percent(self) -> String {
-        trimmed(format!("{}.{:04}", self.0 / 10_000, self.0 % 10_000))
+        trimmed(&format!("{}.{:04}", self.0 / 10_000, self.0 % 10_000))
     }
 
     /// As a share, such as `0.999`.
     pub fn share(self) -> String {
-        trimmed(format!("{}.{:06}", self.0 / WHOLE, self.0 % WHOLE))
+        trimmed(&format!("{}.{:06}", self.0 / WHOLE, self.0 % WHOLE))
     }
 
     /// For people, such as `p99.9`; of all, `max`.
@@ -82,7 +82,7 @@ fn decimals(digits: &str, places: usize) -> Option<u32> {
     fits.then(|| format!("{digits:0<places$}").parse().ok()).flatten()
 }
 
-fn trimmed(decimal: String) -> String {
+fn trimmed(decimal: &str) -> String {
     decimal.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 

@@ -102,11 +102,11 @@ fn busy(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
         let share = u64::from(shard.snapshot.as_ref()?.generator.busiest_worker_millionths);
         Some((share, shard.shard)).filter(|(share, _)| (BUSY_FOR_LATENCIES..BUSY).contains(share))
     });
-    let (share, shard) = busy.max()?;
+    let (part, shard) = busy.max()?;
     let message = format!(
         "the busiest worker of shard {shard} ran for {} % of the load: requests queue before it, and its latencies are longer than the \
          target's; share the load among more shards (spec.shards.count)",
-        share / 10_000
+        part / 10_000
     );
     Some(reason(ReasonKind::GeneratorDelay, VerdictValue::Degraded, &message))
 }

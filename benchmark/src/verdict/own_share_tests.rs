@@ -35,6 +35,11 @@ fn reasons(verdict: &Verdict) -> Vec<ReasonKind> {
     verdict.reasons.iter().map(|reason| reason.reason).collect()
 }
 
+/// Ten thousand of the same length.
+fn all(length: u64) -> Vec<u64> {
+    vec![length; 10_000]
+}
+
 /// `slow` of ten thousand take `long`, the others `short`.
 fn mixed(short: u64, long: u64, slow: usize) -> Vec<u64> {
     [vec![short; 10_000 - slow], vec![long; slow]].concat()
@@ -60,9 +65,9 @@ fn lateness_below_a_millisecond_is_told_where_it_is_most_of_a_latency() {
 
 #[test]
 fn a_fifth_is_allowed() {
-    let (_, verdict) = judged(measured(&[100 * MICROSECOND; 10_000], &[81 * MICROSECOND; 10_000], 0));
+    let (_, verdict) = judged(measured(&all(100 * MICROSECOND), &all(81 * MICROSECOND), 0));
     assert_eq!(reasons(&verdict), []);
-    let (_, verdict) = judged(measured(&[100 * MICROSECOND; 10_000], &[79 * MICROSECOND; 10_000], 0));
+    let (_, verdict) = judged(measured(&all(100 * MICROSECOND), &all(79 * MICROSECOND), 0));
     assert_eq!(reasons(&verdict), [ReasonKind::GeneratorDelay]);
 }
 
@@ -70,8 +75,7 @@ fn a_fifth_is_allowed() {
 #[test]
 fn what_waited_for_the_target_is_not_the_generators() {
     let waited = |waited_for_room: u64| {
-        let mut snapshot =
-            measured(&mixed(100 * MICROSECOND, 500_000 * MICROSECOND, 300), &[95 * MICROSECOND; 10_000], 0);
+        let mut snapshot = measured(&mixed(100 * MICROSECOND, 500_000 * MICROSECOND, 300), &all(95 * MICROSECOND), 0);
         snapshot.generator.waited_for_room = Some(waited_for_room);
         judged(snapshot)
     };
@@ -87,7 +91,7 @@ fn what_waited_for_the_target_is_not_the_generators() {
 
 #[test]
 fn replies_that_lay_unread_are_a_part_of_it() {
-    let of = |unread: u64| judged(measured(&[100 * MICROSECOND; 10_000], &[100 * MICROSECOND; 10_000], unread));
+    let of = |unread: u64| judged(measured(&all(100 * MICROSECOND), &all(100 * MICROSECOND), unread));
     let (shares, verdict) = of(16 * MICROSECOND);
     assert!((1_000..2_000).contains(&shares[0].basis_points), "{shares:?}");
     assert_eq!((shares[0].sending_nanoseconds, reasons(&verdict)), (0, vec![]));
@@ -99,7 +103,7 @@ fn replies_that_lay_unread_are_a_part_of_it() {
 #[test]
 fn a_worker_with_little_time_to_spare_is_doubtful_for_latencies() {
     let busy = |millionths: u32| {
-        let mut snapshot = snapshot(0, &[100 * MICROSECOND; 10_000]);
+        let mut snapshot = snapshot(0, &all(100 * MICROSECOND));
         snapshot.generator = Generator { busiest_worker_millionths: millionths, ..Generator::default() };
         snapshot
     };
