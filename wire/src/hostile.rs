@@ -302,7 +302,9 @@ fn snapshots() -> Vec<Vec<u8>> {
 fn timeline(warmup: Tally, total: Tally, values: &[u64], errors: &[u64]) -> Timeline {
     let coarse = |values: &[u64]| {
         let mut coarse = Coarse::default();
-        values.iter().for_each(|value| coarse.record(*value, 1));
+        for value in values {
+            coarse.record(*value, 1);
+        }
         coarse.buckets()
     };
     let part = crate::timeline::Part {

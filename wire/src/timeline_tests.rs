@@ -17,7 +17,9 @@ fn buckets_follow_one_another_and_are_narrow() {
 
 fn part(latencies: &[u64]) -> Part {
     let mut response = Coarse::default();
-    latencies.iter().for_each(|latency| response.record(*latency, 1));
+    for latency in latencies {
+        response.record(*latency, 1);
+    }
     let count = latencies.len() as u64;
     let counts = Outcomes { scheduled: count, succeeded: count, ..Outcomes::default() };
     Part { counts, response: response.buckets(), ..Part::default() }
@@ -127,7 +129,9 @@ proptest! {
         prop_assert!(merged.windows(2).all(|pair| pair[0].end() <= pair[1].second));
         prop_assert_eq!(sum(&merged), sum(&spans));
         let mut history = History::default();
-        merged.into_iter().for_each(|span| history.push(span, 100));
+        for span in merged {
+            history.push(span, 100);
+        }
         prop_assert_eq!(sum(history.since(0)), sum(&spans));
     }
 }

@@ -163,7 +163,9 @@ mod tests {
 
     fn shards(count: u32) -> Vec<Shard> {
         let mut shards: Vec<Shard> = (0..count).map(|shard| Shard::new(plan(shard, count))).collect();
-        shards.iter_mut().for_each(|shard| shard.standing = Standing::Running);
+        for shard in &mut shards {
+            shard.standing = Standing::Running;
+        }
         shards
     }
 
