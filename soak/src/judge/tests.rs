@@ -89,6 +89,11 @@ fn status(evidence: &mut Evidence) -> &mut Value {
     &mut evidence.object.as_mut().unwrap()["status"]
 }
 
+/// More than one request in a hundred is lacking.
+fn rate_missed() -> Value {
+    json!({"reason": "RateMissed", "severity": "Degraded", "message": "400/s of the 500/s asked for were achieved"})
+}
+
 /// Shard 1 was lost when it had sent 300 of its 500.
 fn lose(evidence: &mut Evidence) {
     let status = status(evidence);
@@ -102,8 +107,8 @@ fn lose(evidence: &mut Evidence) {
     result["histogram"]["data"] = json!(EncodedHistogram::encode(&histogram).unwrap());
     status["shards"]["lost"] = json!(1);
     let message = "1 of 2 shards are lost, and what they would have measured with them: shard 1; shard 1: signal 9";
-    status["verdict"] =
-        json!({"value": "Invalid", "reasons": [{"reason": "ShardLost", "severity": "Invalid", "message": message}]});
+    let lost = json!({"reason": "ShardLost", "severity": "Invalid", "message": message});
+    status["verdict"] = json!({"value": "Invalid", "reasons": [lost, rate_missed()]});
     evidence.ended = Ended::Code(1);
     evidence.calls = Some(Calls { at_least: 900, at_most: Some(900) });
 }
@@ -227,7 +232,7 @@ fn without_a_fault_only_a_busy_machine_explains_an_invalid_result() {
             histogram.record_n(1_000, all).unwrap();
             result["histogram"]["data"] = json!(EncodedHistogram::encode(&histogram).unwrap());
             let reason = json!({"reason": "Errors", "severity": "Invalid", "message": "2 % were not sent"});
-            status["verdict"] = json!({"value": "Invalid", "reasons": [reason]});
+            status["verdict"] = json!({"value": "Invalid", "reasons": [reason, rate_missed()]});
             evidence.ended = Ended::Code(1);
             evidence.calls = Some(Calls { at_least: all, at_most: Some(all) });
         })
