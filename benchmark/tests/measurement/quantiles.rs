@@ -71,8 +71,8 @@ fn a_share_of_exactly_one_minus_q_is_beyond() {
 #[test]
 fn error_replies_have_a_latency_of_their_own() {
     let (all, of_succeeded) = of(&Requests {
-        succeeded: vec![MILLISECOND; 50],
-        answered_with_errors: vec![9 * MILLISECOND; 50],
+        succeeded: vec![MILLISECOND; 500],
+        answered_with_errors: vec![9 * MILLISECOND; 500],
         ..Requests::default()
     });
     assert!(about(all.p50_nanoseconds, MILLISECOND));
