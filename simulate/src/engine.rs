@@ -5,8 +5,8 @@
 //! k + 1. A request that is lost or counted twice makes another sum.
 
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
-use redisbench_wire::plan::{Bound, Load, ShardPlan};
-use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
+use redisbench_wire::plan::{Bound, Load, ShardPlan, Verify};
+use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Verification, Window};
 use redisbench_wire::timeline::{Coarse, Outcomes, Part, Span, Timeline};
 use redisbench_wire::{AcceptedStart, Detail, Probe};
 
@@ -168,6 +168,13 @@ impl Engine {
         let elapsed = self.elapsed(now);
         let warmup_due = self.due_before(plan.warmup_nanoseconds);
         let total = self.total(now);
+        let warmup = self.tally(0, warmup_due.min(self.due_before(elapsed)), 0);
+        // As many lost writes as the identities come to, so that none can be merged twice or not at all.
+        let verification = (plan.verify != Verify::None).then(|| Verification {
+            checked: total.succeeded + warmup.succeeded,
+            lost_writes: total.redirect_hops,
+            ..Verification::default()
+        });
         let mut response = Kind::Request.empty();
         response.saturating_record_n(self.latency(), total.succeeded);
         let encoded = |histogram| EncodedHistogram::encode(&histogram).unwrap_or_else(|_| unreachable!("in memory"));
@@ -198,7 +205,7 @@ impl Engine {
                 drained_nanoseconds: if self.ended { now } else { 0 },
             },
             total,
-            warmup: self.tally(0, warmup_due.min(self.due_before(elapsed)), 0),
+            warmup,
             preloaded_keys: 0,
             preload_commands: 0,
             latency: Latency {
@@ -212,7 +219,7 @@ impl Engine {
             operations: Vec::new(),
             nodes: Vec::new(),
             errors: Vec::new(),
-            verification: None,
+            verification,
             generator: Generator { host: host.to_owned(), workers: 1, ..Generator::default() },
             topology: redisbench_wire::topology::TopologyReport::default(),
             servers: None,

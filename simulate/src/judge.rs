@@ -140,6 +140,13 @@ impl World {
         let count = |field: &str| requests[field].as_u64().unwrap_or(0);
         let outcomes = ["succeeded", "errors", "unsent", "inFlight", "unknown"].map(count).iter().sum::<u64>();
         self.check(count("scheduled") == outcomes, || format!("the requests do not add up: {requests}"));
+        let found = &result["verification"];
+        let checked = count("succeeded") + result["warmup"]["succeeded"].as_u64().unwrap_or(0);
+        let same = |field: &str, wanted: u64| found[field].as_u64().unwrap_or(0) == wanted;
+        let verified = same("checked", checked) && same("lostWrites", count("redirectHops"));
+        self.check(if self.plot.verifies() { verified } else { found.is_null() }, || {
+            format!("{checked} answers were to be verified of {requests}, and {found} was found")
+        });
         let mut ledger = lock(&self.ledger);
         if completed {
             let run = ledger.run(status["runId"].as_str().unwrap_or_default());

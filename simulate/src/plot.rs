@@ -320,6 +320,7 @@ impl Plot {
                 "preload": {"mode": if self.preload && self.trials == 1 { "Always" } else { "None" }},
                 // Not drawn: one draw more would make every seed another world.
                 "cleanup": {"keys": if self.preload { "DeletePrefix" } else { "Keep" }},
+                "verify": {"mode": if self.verifies() { "Replies" } else { "None" }},
                 "load": load,
                 "repeats": repeats,
                 "sweep": sweep,
@@ -333,6 +334,11 @@ impl Plot {
                 },
             },
         })
+    }
+
+    /// Whether answers are verified.
+    pub fn verifies(&self) -> bool {
+        self.shards.is_multiple_of(2)
     }
 
     /// When the last fault is over.
