@@ -1,6 +1,8 @@
 //! The full result: everything that the status leaves out, as one JSON document, and its cutting into pieces that fit
 //! into ConfigMaps.
 
+mod seconds;
+
 use std::io;
 
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
@@ -11,6 +13,8 @@ use serde::Serialize;
 use crate::api::status::{Synchronization, ThresholdStatus, TopologyStatus, TrialResult, TrialStatus, Verdict};
 use crate::conductor::{Outcome, ShardOutcome};
 use crate::merge::{Measured, Merged};
+
+pub use seconds::{NamedPart, Second, seconds};
 
 /// The format of the document. A change that a reader must know of gets another number.
 pub const FORMAT: &str = "redisbench.dev/result/v1";
@@ -53,6 +57,11 @@ pub struct FullResult<'a> {
     pub thresholds: &'a [ThresholdStatus],
     /// The merged histograms.
     pub histograms: Histograms,
+    /// What all shards did in every second since the start, in order, without those in which nothing happened.
+    pub seconds: Vec<Second<'a>>,
+    /// Set if the seconds were left out, because the document would not have fitted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub seconds_left_out: bool,
     /// What every shard delivered.
     pub shards: Vec<ShardRecord<'a>>,
     /// Set if the shards' snapshots were left out, because the document would not have fitted.
@@ -194,7 +203,7 @@ impl<'a> ShardRecord<'a> {
 impl FullResult<'_> {
     /// The document in pieces, named in their order: `result.json`, or `result.json.000` and so on, which joined are
     /// the document. What would make it too long is left out, and it says so: first the shards' snapshots, then the
-    /// histograms of nodes, then those of operations.
+    /// seconds, then the histograms of nodes, then those of operations.
     ///
     /// # Errors
     /// When it cannot be written as JSON, or not even the rest of it fits.
@@ -227,10 +236,14 @@ impl FullResult<'_> {
         wanted: usize,
         most: usize,
     ) -> Result<Vec<(String, String)>, serde_json::Error> {
-        let shorten: [fn(&mut Self); 3] = [
+        let shorten: [fn(&mut Self); 4] = [
             |full| {
                 full.shards.clear();
                 full.shards_left_out = true;
+            },
+            |full| {
+                full.seconds.clear();
+                full.seconds_left_out = true;
             },
             |full| {
                 full.histograms.nodes.clear();
@@ -302,6 +315,7 @@ pub(crate) fn pieces(name: &str, document: &str, most: usize) -> Vec<(String, St
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use redisbench_wire::timeline::{Part, Span};
 
     #[test]
     fn what_fits_is_one_piece() {
@@ -322,6 +336,11 @@ mod tests {
         let outcome = crate::sample::outcome((0..20).map(|shard| crate::sample::snapshot(shard, &[1_000])).collect());
         let mut shards = shard_records(&outcome);
         let why = "w".repeat(5_000);
+        let long = "n".repeat(100_000);
+        let span = Span { seconds: 1, ..Span::default() };
+        let mut second = seconds(None, std::slice::from_ref(&span)).remove(0);
+        let part = Part::default();
+        second.operations = vec![NamedPart { name: &long, part: &part }];
         for shard in &mut shards {
             shard.lost = Some(&why);
         }
@@ -342,6 +361,8 @@ mod tests {
                 nodes: vec![NodeHistogram { id: "a".into(), service: text(100_000) }],
                 nodes_left_out: false,
             },
+            seconds: vec![second],
+            seconds_left_out: false,
             shards,
             shards_left_out: false,
         };
@@ -353,11 +374,12 @@ mod tests {
 
     #[test]
     fn what_would_not_fit_is_left_out_in_order_and_named() {
-        for (most, left_out) in [(1_000, 0), (300, 1), (150, 2), (20, 3)] {
+        for (most, left_out) in [(1_000, 0), (350, 1), (250, 2), (150, 3), (20, 4)] {
             let (pieces, document) = shortened_to(most);
             assert!(pieces <= most, "{pieces} pieces, not {most}");
             let named = [
                 &document["shardsLeftOut"],
+                &document["secondsLeftOut"],
                 &document["histograms"]["nodesLeftOut"],
                 &document["histograms"]["operationsLeftOut"],
             ];

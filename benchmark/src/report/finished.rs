@@ -147,6 +147,8 @@ impl Finished {
             topology: Some(&topology),
             thresholds: &self.thresholds,
             histograms: export::histograms(merged)?,
+            seconds: export::seconds(plans.first(), &outcome.timeline),
+            seconds_left_out: false,
             shards: export::shard_records(outcome),
             shards_left_out: false,
         };

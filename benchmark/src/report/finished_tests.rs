@@ -1,4 +1,5 @@
-use redisbench_wire::snapshot::{ErrorTally, NodeTally, Snapshot};
+use redisbench_wire::snapshot::{ErrorTally, NodeTally, OperationTally, Snapshot};
+use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part};
 
 use super::super::Subject;
 use super::*;
@@ -58,6 +59,68 @@ fn bytes_beyond_the_common_window_are_no_bandwidth_of_it() {
     assert_eq!(finished(&outcome).result.unwrap().bandwidth.sent_bytes_per_second, 400);
 }
 
+/// Two operations over two shards, second by second, of which each has another share.
+#[test]
+fn the_seconds_of_the_full_result_add_up_to_its_total() {
+    let requests = 5_000;
+    let mut outcome = outcome(vec![snapshot(0, &vec![1_450_000; requests]), snapshot(1, &vec![1_450_000; requests])]);
+    for shard in &mut outcome.shards {
+        let snapshot = shard.snapshot.as_mut().unwrap();
+        let set = OperationTally { name: "set".into(), ..snapshot.operations[0].clone() };
+        snapshot.operations.push(set);
+    }
+    let part = |second: u64, operation: u64| {
+        let mut response = Coarse::default();
+        let slow = second * 50;
+        response.record(1_450_000, 1_000 - slow);
+        response.record(90_000_000 * (operation + 1), slow);
+        let counts = Outcomes { scheduled: 1_000, succeeded: 1_000, ..Outcomes::default() };
+        Part { counts, response: response.buckets(), service: response.buckets(), error_replies: Buckets::default() }
+    };
+    let spans = (0..10).map(|second| Span {
+        second: second.try_into().unwrap(),
+        seconds: 1,
+        parts: vec![part(second, 0), part(second, 1)],
+        sent_bytes: 10_000,
+        ..Span::default()
+    });
+    outcome.timeline = spans.collect();
+    let spec = open_loop(2);
+    let mut plans = plans(&spec, "run");
+    for plan in &mut plans {
+        let set = plan.workload.operations[0].clone();
+        plan.workload.operations.push(plan::Operation { name: "set".into(), ..set });
+    }
+    let pieces = Finished::of("sample", &spec, &plans, &outcome).unwrap().pieces;
+    let document: String = pieces.iter().map(|(_, piece)| piece.as_str()).collect();
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    let seconds = document["seconds"].as_array().unwrap();
+    assert_eq!(seconds.len(), 10);
+    let buckets = |part: &serde_json::Value| -> Buckets { serde_json::from_value(part["response"].clone()).unwrap() };
+    let sum = |of: &dyn Fn(&serde_json::Value) -> serde_json::Value| {
+        let (mut succeeded, mut response) = (0, Coarse::default());
+        for second in seconds {
+            succeeded += of(second)["counts"]["succeeded"].as_u64().unwrap();
+            response.add(&buckets(&of(second)));
+        }
+        (succeeded, response.buckets())
+    };
+    let (get, set) = (sum(&|second| second["operations"][0].clone()), sum(&|second| second["operations"][1].clone()));
+    let (total, response) = sum(&|second| second["total"].clone());
+    let names = seconds[3]["operations"].as_array().unwrap().iter().map(|operation| operation["name"].clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["get", "set"]);
+    for (sum, operation) in [&get, &set].into_iter().zip(document["result"]["operations"].as_array().unwrap()) {
+        assert_eq!(sum.0, operation["requests"]["succeeded"]);
+        assert_eq!(sum.1.count(), sum.0);
+    }
+    assert_eq!((get.0 + set.0, response.count()), (total, total));
+    let mut both = Coarse::default();
+    both.add(&get.1);
+    both.add(&set.1);
+    assert_eq!(both.buckets(), response);
+    assert_ne!(get.1, set.1);
+}
+
 #[test]
 fn too_many_failures_show_as_a_bound() {
     let finished = finished(&outcome(vec![with_timeouts(snapshot(0, &[1_450_000; 1_800]), 200)]));
@@ -87,9 +150,7 @@ fn huge(shard: u32) -> Snapshot {
         (0..3_000).map(|n| (64 << (n % 33)) | (n * 7_919)).filter(|n| *n < 600_000_000_000).collect();
     let mut snapshot = with_timeouts(snapshot(shard, &values), u64::from(shard));
     let operation = snapshot.operations[0].clone();
-    snapshot.operations = (0..34)
-        .map(|n| redisbench_wire::snapshot::OperationTally { name: format!("{n:0>32}"), ..operation.clone() })
-        .collect();
+    snapshot.operations = (0..34).map(|n| OperationTally { name: format!("{n:0>32}"), ..operation.clone() }).collect();
     let node = snapshot.nodes[0].clone();
     snapshot.nodes = (0..100)
         .map(|n| NodeTally { id: format!("{n:0>300}"), address: format!("{n:0>300}"), ..node.clone() })
@@ -148,7 +209,7 @@ fn largest(shard: u32, (operations, nodes, errors, points): (usize, usize, usize
     let (operation, node) = (snapshot.operations[0].clone(), snapshot.nodes[0].clone());
     let name = |n: usize| text.chars().cycle().take(200).chain(n.to_string().chars()).collect::<String>();
     // Only the first has the requests, so that all of them add up.
-    snapshot.operations.extend((1..operations).map(|n| redisbench_wire::snapshot::OperationTally {
+    snapshot.operations.extend((1..operations).map(|n| OperationTally {
         name: format!("operation-{n}"),
         tally: Tally::default(),
         latency: redisbench_wire::snapshot::Latency {
