@@ -48,6 +48,10 @@ pub struct LocalArguments {
     /// Write what the verdict is made from to this file, for the tests of the verdict. Of several trials, the last one's
     #[arg(long, value_name = "FILE", hide = true, conflicts_with = "baseline")]
     pub evidence: Option<PathBuf>,
+    /// Save the full result of every trial in DIR, as NAME-trial-0.json and so on: every histogram, every second, every shard.
+    /// Several trials have NAME-experiment.json too. A DIR that has NAME-trial-0.json is refused
+    #[arg(long, value_name = "DIR", conflicts_with = "baseline")]
+    pub output_dir: Option<PathBuf>,
     /// Use this many shards in place of the manifest's spec.shards.count
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub shards: Option<u32>,

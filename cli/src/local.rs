@@ -3,6 +3,7 @@
 
 mod baseline;
 mod order;
+mod output;
 mod repeats;
 pub mod secrets;
 mod shards;
@@ -32,6 +33,7 @@ use crate::progress::Display;
 use crate::throwaway::{Authority, Throwaway, ThrowawayError, Wanted};
 use crate::{BAD, USAGE, exit_code, render, validate};
 use order::Order;
+use output::OutputDirectory;
 use repeats::Repeats;
 use shards::{Setting, Shards};
 
@@ -56,6 +58,14 @@ pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
             return Ok(USAGE);
         }
     };
+    let output = arguments.output_dir.as_deref().map(|directory| OutputDirectory::prepare(directory, order.name()));
+    let mut output = match output.transpose() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(USAGE);
+        }
+    };
     let interrupts = Interrupts::listen().context("failed to listen for signals")?;
     let mut display = Display::new();
     for skipped in &order.skipped {
@@ -68,9 +78,10 @@ pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
         if arguments.baseline {
             return Box::pin(baseline::perform(arguments, &order, &interrupts, &mut display)).await;
         }
-        let benchmark = Box::pin(perform(arguments, order, &interrupts, &mut display)).await?;
+        let benchmark = Box::pin(perform(arguments, order, &interrupts, &mut display, output.as_mut())).await?;
         display.clear();
         render::print(&benchmark, arguments.output)?;
+        output.map_or(Ok(()), OutputDirectory::finish)?;
         Ok(exit_code(benchmark.status.as_ref()))
     };
     tokio::select! {
@@ -88,6 +99,7 @@ async fn perform(
     mut order: Order,
     interrupts: &Interrupts,
     display: &mut Display,
+    output: Option<&mut OutputDirectory>,
 ) -> anyhow::Result<RedisBenchmark> {
     let program = shards::find_load_generator(arguments.loadgen.as_deref())?;
     let throwaways = if arguments.with_redis {
@@ -98,7 +110,7 @@ async fn perform(
     } else {
         Throwaways::default()
     };
-    let measured = Box::pin(measure(&program, order, interrupts, display)).await;
+    let measured = Box::pin(measure(&program, order, interrupts, display, output)).await;
     for throwaway in throwaways.servers {
         throwaway.stop().await;
     }
@@ -146,6 +158,7 @@ async fn measure(
     order: Order,
     interrupts: &Interrupts,
     display: &mut Display,
+    mut output: Option<&mut OutputDirectory>,
 ) -> anyhow::Result<(RedisBenchmark, Outcome)> {
     let run = uuid::Uuid::now_v7().to_string();
     let credential = RunCredential::derive(&rand::random(), &run)?;
@@ -188,6 +201,9 @@ async fn measure(
             follow(&mut benchmark, &order.plan, config, Arc::clone(&calls), presence, interrupts, display).await;
         outcome.unacknowledged().for_each(|shard| shards.stop_one(shard.shard));
         let finished = Finished::of_trial(order.name(), &trial, &plans, &outcome)?;
+        if let Some(output) = &mut output {
+            output.save_trial(&finished);
+        }
         let lines = benchmark.status.as_ref().map_or(&[][..], |status| &status.trials);
         next = order.plan.following(lines, &finished);
         let Some(following) = next.as_ref().filter(|_| !aborted && outcome.ending == Ending::Completed) else {
@@ -210,9 +226,12 @@ async fn measure(
     let ending = if aborted && finished.ending == Ending::Completed { &Ending::Aborted } else { &finished.ending };
     subject(&benchmark, finished.shards.desired, Timestamp::now()).over_as(&mut status, &finished, ending);
     repeats.add(&finished)?;
-    repeats.tell(&mut status)?;
+    let experiment = repeats.tell(&mut status)?;
     let failed = status.phase == Phase::Failed;
     benchmark.status = Some(status);
+    if let Some(output) = &mut output {
+        output.save_experiment(&benchmark, &experiment)?;
+    }
     if failed {
         for shard in ended {
             display.note(&format!("shard {} ended with {}; it said:\n{}", shard.shard, shard.status, shard.last_words));

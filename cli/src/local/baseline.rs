@@ -78,7 +78,7 @@ async fn run(
     let length = order.validated.bound.longest();
     let before = null_server.cpu();
     let times = ProcessorTimes::now();
-    let (benchmark, outcome) = Box::pin(measure(program, order, interrupts, display)).await?;
+    let (benchmark, outcome) = Box::pin(measure(program, order, interrupts, display, None)).await?;
     let null_server_cpu = null_server.cpu().saturating_sub(before);
     let processors_busy_percent = times.busy_percent_until(ProcessorTimes::now());
     null_server.stop().await;

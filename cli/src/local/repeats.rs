@@ -28,13 +28,13 @@ impl Repeats {
     ///
     /// # Errors
     /// When a histogram cannot be encoded.
-    pub fn tell(&self, status: &mut RedisBenchmarkStatus) -> anyhow::Result<()> {
+    pub fn tell(&self, status: &mut RedisBenchmarkStatus) -> anyhow::Result<Experiment> {
         let mut experiment = Experiment::default();
         for cell in cells(&status.trials) {
             let together = self.0.get(&cell.cell);
             experiment.add(cell, together).context("failed to encode a histogram")?;
         }
         experiment.tell(status);
-        Ok(())
+        Ok(experiment)
     }
 }

@@ -12,6 +12,7 @@ mod experiments;
 #[path = "../../../loadgen/tests/support/haproxy.rs"]
 mod haproxy;
 mod local;
+mod output;
 mod presets;
 mod search;
 mod seeds;

@@ -1,0 +1,96 @@
+//! `--output-dir`: the full result of every trial as a file, the same document that a cluster keeps in ConfigMaps.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use redisbench_benchmark::api::RedisBenchmark;
+use redisbench_benchmark::report::Finished;
+use redisbench_benchmark::report::comparison::comparisons;
+use redisbench_benchmark::report::repeats::Experiment;
+
+/// The directory of one run's results.
+#[derive(Debug)]
+pub struct OutputDirectory {
+    directory: PathBuf,
+    /// What the names of its files begin with.
+    name: String,
+    /// Why a file is missing, of the first that is.
+    failure: Option<anyhow::Error>,
+}
+
+impl OutputDirectory {
+    /// Prepares `directory` for the results of the benchmark called `name`, before any load: creates it if it is missing, and
+    /// checks that files can be written.
+    ///
+    /// # Errors
+    /// When that fails, or it has results of a benchmark of that name.
+    pub fn prepare(directory: &Path, name: &str) -> anyhow::Result<Self> {
+        let output = Self { directory: directory.to_owned(), name: name.replace('/', "-"), failure: None };
+        let way_out = || format!("--output-dir {}: name a directory that can be written to", directory.display());
+        fs::create_dir_all(directory).with_context(way_out)?;
+        let (first, experiment) = (output.trial(0), output.experiment());
+        if let Some(there) = [&first, &experiment].into_iter().find(|file| directory.join(file).exists()) {
+            anyhow::bail!(
+                "--output-dir {}: has {there} of an earlier run: name another directory, or remove it",
+                directory.display()
+            );
+        }
+        let probe = directory.join(unfinished(&first));
+        fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).with_context(way_out)?;
+        Ok(output)
+    }
+
+    /// Saves the full result of a trial, if anything was measured. A failure does not stop the run; [`Self::finish`] has it.
+    pub fn save_trial(&mut self, finished: &Finished) {
+        if let Some(trial) = finished.trial.as_ref().filter(|_| !finished.pieces.is_empty()) {
+            self.save(&self.trial(trial.index), &finished.pieces);
+        }
+    }
+
+    /// Saves what the trials of `benchmark`, which has finished, came to together.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn save_experiment(&mut self, benchmark: &RedisBenchmark, experiment: &Experiment) -> anyhow::Result<()> {
+        let Some(status) = benchmark.status.as_ref().filter(|status| !status.trials.is_empty()) else { return Ok(()) };
+        let name = benchmark.metadata.name.as_deref().unwrap_or_default();
+        let run = status.run_id.as_deref().unwrap_or_default();
+        let comparison = comparisons(&benchmark.spec, &status.trials);
+        self.save(&self.experiment(), &experiment.pieces(name, run, &status.trials, &comparison)?);
+        Ok(())
+    }
+
+    /// Whether everything was saved.
+    ///
+    /// # Errors
+    /// Why the first file that is missing could not be written.
+    pub fn finish(self) -> anyhow::Result<()> {
+        self.failure.map_or(Ok(()), Err)
+    }
+
+    fn trial(&self, index: u32) -> String {
+        format!("{}-trial-{index}.json", self.name)
+    }
+
+    fn experiment(&self) -> String {
+        format!("{}-experiment.json", self.name)
+    }
+
+    /// A file appears when it is whole.
+    fn save(&mut self, file: &str, pieces: &[(String, String)]) {
+        let document: String = pieces.iter().map(|(_, piece)| piece.as_str()).collect();
+        let (partial, whole) = (self.directory.join(unfinished(file)), self.directory.join(file));
+        let saved = fs::write(&partial, document).and_then(|()| fs::rename(&partial, &whole));
+        if let Err(error) = saved {
+            let _ = fs::remove_file(&partial);
+            let what = format!("failed to write {}: make room there, or name another --output-dir", whole.display());
+            let error = anyhow::Error::new(error).context(what);
+            self.failure.get_or_insert(error);
+        }
+    }
+}
+
+fn unfinished(file: &str) -> String {
+    format!(".{file}.partial")
+}
