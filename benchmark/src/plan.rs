@@ -12,7 +12,7 @@ use redisbench_wire::plan::{Bound, Limits, Load, ShardPlan, Verify};
 
 use crate::api::{self, Validated};
 
-pub use search::{SearchTrial, Standing, Why, standing};
+pub use search::{GoodStep, SearchTrial, Standing, Why, standing};
 pub use trials::{Kind, MOST_TRIALS, Plan, Trial, compile};
 
 /// Beyond the longest that a trial can take by its own timeouts.

@@ -26,7 +26,7 @@ use crate::merge::Merged;
 use crate::people;
 
 pub use generator::stolen_percent;
-pub(crate) use limit::{at_its_end, needs_probe, server_is_full};
+pub(crate) use limit::{at_its_end, near_its_end, needs_probe, server_is_full};
 pub use own_share::shares as generator_shares;
 pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
 

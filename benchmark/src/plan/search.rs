@@ -29,6 +29,34 @@ pub struct SearchTrial {
     pub confirmation: Option<u32>,
     /// What must hold.
     pub objective: Objective,
+    /// The last good step that offered clearly less; none if there is none.
+    pub good: Option<GoodStep>,
+}
+
+/// A step that passed, for a comparison with one that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GoodStep {
+    /// The rate that it offered.
+    pub rate: u64,
+    /// Its mean response time.
+    pub mean_nanoseconds: u64,
+}
+
+/// In per cent of a step's rate: repeated runs of seconds differ by a tenth, so that closer steps tell nothing by their times.
+const CLEARLY_LESS: u128 = 90;
+
+impl GoodStep {
+    /// The one of the highest rate that is clearly below `rate`; of several, the latest.
+    fn below(rate: u64, lines: &[TrialLine]) -> Option<Self> {
+        let completed = lines.iter().filter(|line| line.state == TrialOutcome::Completed);
+        let passed = completed.filter_map(|line| {
+            let step = line.search.as_ref().filter(|step| step.outcome == StepOutcome::Passed)?;
+            Some(Self { rate: step.rate_per_second, mean_nanoseconds: line.mean_nanoseconds? })
+        });
+        passed
+            .filter(|good| u128::from(good.rate) * 100 <= u128::from(rate) * CLEARLY_LESS)
+            .max_by_key(|good| good.rate)
+    }
 }
 
 /// Why a step did not pass.
@@ -93,7 +121,12 @@ impl SearchPlan {
 
     /// The first step.
     pub(super) fn first(&self) -> (SearchTrial, Validated) {
-        let first = SearchTrial { rate: self.search.limits.min, confirmation: None, objective: self.search.objective };
+        let first = SearchTrial {
+            rate: self.search.limits.min,
+            confirmation: None,
+            objective: self.search.objective,
+            good: None,
+        };
         (first, self.first.clone())
     }
 
@@ -108,7 +141,8 @@ impl SearchPlan {
             Next::Confirm { rate, nth } => (rate, Some(nth)),
             Next::Done(_) => return None,
         };
-        Some((SearchTrial { rate, confirmation, objective: self.search.objective }, self.at(rate)))
+        let good = GoodStep::below(rate, lines);
+        Some((SearchTrial { rate, confirmation, objective: self.search.objective, good }, self.at(rate)))
     }
 
     /// The step at `rate`.

@@ -234,3 +234,25 @@ fn a_search_that_cannot_be_is_refused_by_its_field() {
         assert!(found, "{edits:?}: {problems:?}");
     }
 }
+
+/// Steps that offered nearly as much differ by no more than chance, and those that failed or did not end are no measure.
+#[test]
+fn a_step_is_compared_with_the_last_good_one_clearly_below_it() {
+    let at = |index, rate, passed, mean| TrialLine { mean_nanoseconds: mean, ..line(index, rate, passed) };
+    let lines = [
+        at(0, 1_000, true, Some(100)),
+        at(1, 8_000, false, Some(800)),
+        at(2, 4_000, true, Some(300)),
+        at(3, 4_000, true, Some(400)),
+        TrialLine { state: TrialOutcome::Aborted, ..at(4, 4_500, true, Some(450)) },
+        at(5, 4_600, true, None),
+    ];
+    let good = |rate, mean_nanoseconds| Some(GoodStep { rate, mean_nanoseconds });
+    assert_eq!(GoodStep::below(5_000, &lines), good(4_000, 400));
+    assert_eq!(GoodStep::below(4_445, &lines), good(4_000, 400));
+    assert_eq!(GoodStep::below(4_444, &lines), good(1_000, 100), "4,000 is more than nine tenths of it");
+    assert_eq!(GoodStep::below(1_000, &lines), None);
+    let climbed = [at(0, 1_000, true, Some(100)), at(1, 2_000, true, Some(200))];
+    let step = compiled(&[]).unwrap().trial(2, &climbed).unwrap().search.unwrap();
+    assert_eq!((step.rate, step.good), (4_000, good(2_000, 200)));
+}

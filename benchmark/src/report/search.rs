@@ -15,7 +15,7 @@ use crate::api::{GoDuration, RedisBenchmarkSpec, Validated};
 use crate::conductor::Outcome;
 use crate::merge::Merged;
 use crate::people;
-use crate::plan::{self, SearchTrial, Standing, Why};
+use crate::plan::{self, GoodStep, SearchTrial, Standing, Why};
 use crate::stats::{self, Censored};
 use crate::threshold::Quantile;
 use crate::verdict;
@@ -25,6 +25,8 @@ const WHY_BYTES: usize = 160;
 /// The most bytes of what a search says of itself.
 const MESSAGE_BYTES: usize = 768;
 const WHOLE: f64 = 1_000_000.0;
+/// In per cent of what the rate explains: repeated runs of seconds differ by a tenth.
+const LONGER: u128 = 110;
 
 /// What a trial came to as a step of a search.
 pub(super) fn step(
@@ -49,7 +51,10 @@ pub(super) fn step(
     match search::judge(trial.rate, &trial.objective, &measured(trial, spec, outcome, merged)) {
         Judgement::Passed => step(StepOutcome::Passed, None),
         Judgement::Failed(failure) => {
-            let (limited_by, component) = at_its_end(spec, outcome, merged, judged);
+            let (limited_by, component) = match at_its_end(spec, outcome, merged, judged) {
+                (LimitedBy::Unknown, None) => near_its_end(trial, spec, outcome, merged, judged),
+                known => known,
+            };
             let failed = step(StepOutcome::Failed, Some(failed(&trial.objective, &failure)));
             SearchStep { limited_by: Some(limited_by), component, ..failed }
         }
@@ -66,6 +71,37 @@ fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged, judged: &Ver
         return (LimitedBy::GeneratorCPU, None);
     }
     limit
+}
+
+/// What was near its end in a step whose quantile was too long: the server that was, if nothing else can have made requests wait,
+/// and if they took longer than in the last good step as in a queue. Both are needed: a busy server may answer in time, and
+/// a slow one may wait for something else.
+fn near_its_end(
+    trial: &SearchTrial,
+    spec: &Validated,
+    outcome: &Outcome,
+    merged: &Merged,
+    judged: &Verdict,
+) -> (LimitedBy, Option<String>) {
+    let unknown = (LimitedBy::Unknown, None);
+    let own = judged.reasons.iter().any(|reason| reason.reason.is_of_the_generator());
+    let is_about_time = matches!(trial.objective, Objective::Quantile { .. });
+    // With both a server and a link at their end, neither is the limit alone.
+    if own || !is_about_time || verdict::server_is_full(merged) {
+        return unknown;
+    }
+    let mean = stats::response_time(&merged.total, &[]).mean_nanoseconds;
+    let queued = trial.good.zip(mean).is_some_and(|(good, mean)| has_queued(&good, trial.rate, mean));
+    let server = verdict::near_its_end(spec, outcome, merged).filter(|_| queued);
+    server.map_or(unknown, |server| (LimitedBy::Target, Some(server)))
+}
+
+/// Whether response times grew by more than the rate since the good step. What takes its time at any rate does not grow, and
+/// what is shared by all requests in flight grows with the rate; a queue before something near its end grows faster.
+fn has_queued(good: &GoodStep, rate: u64, mean_nanoseconds: u64) -> bool {
+    let explained = u128::from(good.mean_nanoseconds) * u128::from(rate);
+    good.mean_nanoseconds > 0
+        && u128::from(mean_nanoseconds) * u128::from(good.rate) * 100 >= explained.saturating_mul(LONGER)
 }
 
 fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &Merged) -> Measured {

@@ -1,4 +1,4 @@
-use redisbench_wire::snapshot::{ServerCpu, ServerNode, ServerStats};
+use redisbench_wire::snapshot::{Interface, ServerCpu, ServerNode, ServerStats, Snapshot};
 use serde_json::json;
 
 use super::*;
@@ -9,14 +9,18 @@ use crate::sample::{lose, outcome, snapshot, spec, with_timeouts};
 
 const P99: Objective = Objective::Quantile { quantile: 0.99, max_nanoseconds: 2_000_000 };
 
-/// A step at 1000 requests per second, over one shard or more.
+/// A step at 1000 requests per second, over one shard or more, without a good step before it.
 fn judged(objective: Objective, outcome: &Outcome) -> SearchStep {
+    judged_after(None, objective, outcome)
+}
+
+fn judged_after(good: Option<GoodStep>, objective: Objective, outcome: &Outcome) -> SearchStep {
     let count = u32::try_from(outcome.shards.len()).unwrap();
     let load = json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s", "warmup": "2s"});
     let spec = spec(count, &load);
     let merged = merge(&plans(&spec, "run"), outcome).unwrap().unwrap();
     let judged = verdict::verdict(&spec, outcome, &merged);
-    step(&SearchTrial { rate: 1_000, confirmation: Some(2), objective }, &spec, outcome, &merged, &judged)
+    step(&SearchTrial { rate: 1_000, confirmation: Some(2), objective, good }, &spec, outcome, &merged, &judged)
 }
 
 /// Ten seconds of one request each millisecond, of which some are slow.
@@ -87,6 +91,51 @@ fn what_fails_while_the_rate_is_met_is_limited_by_a_full_server() {
     assert_eq!(at_its_end.component.as_deref(), Some("a/MainThread"));
     let idle = full(2_000);
     assert_eq!((idle.outcome, idle.limited_by, idle.component), (StepOutcome::Failed, Some(LimitedBy::Unknown), None));
+}
+
+/// Long before a server is full its slowest answers are late. That it was its queue, the step before tells: there requests took less
+/// time than the rate explains.
+#[test]
+fn a_server_near_its_end_is_told_by_the_last_good_step() {
+    let good = |rate, mean_nanoseconds| Some(GoodStep { rate, mean_nanoseconds });
+    let nearly = |busy: u32, interface: &str| {
+        let mut slow = snapshot(0, &values(101));
+        slow.servers = Some(servers(busy));
+        slow.generator.interface = Some(Interface { network: 1, name: interface.into(), ..Interface::default() });
+        slow
+    };
+    let told = |good, slow: Snapshot| {
+        let step = judged_after(good, P99, &outcome(vec![slow]));
+        assert_eq!(step.outcome, StepOutcome::Failed);
+        (step.limited_by.unwrap(), step.component)
+    };
+    let (server, unknown) = ((LimitedBy::Target, Some("a/MainThread".to_owned())), (LimitedBy::Unknown, None));
+    // The mean is 1.04 ms: at 800 of 1,000 requests per second the rate explains 0.83 ms, and a tenth less is more than chance.
+    assert_eq!(told(good(800, 700_000), nearly(8_000, Interface::LOOPBACK)), server);
+    assert_eq!(told(good(800, 800_000), nearly(8_000, Interface::LOOPBACK)), unknown, "times grew as the rate did");
+    assert_eq!(told(good(800, 1_040_000), nearly(8_000, Interface::LOOPBACK)), unknown, "times did not grow");
+    assert_eq!(told(None, nearly(8_000, Interface::LOOPBACK)), unknown, "nothing to compare with");
+    assert_eq!(told(good(800, 700_000), nearly(7_400, Interface::LOOPBACK)), unknown, "the server had time");
+    assert_eq!(told(good(800, 700_000), nearly(8_000, "eth0")), unknown, "the link may have been full");
+    let mut forked = nearly(8_000, Interface::LOOPBACK);
+    forked.servers.as_mut().unwrap().nodes[0].forks = 1;
+    assert_eq!(told(good(800, 700_000), forked), unknown, "the server stood still while it forked");
+    let mut busy = nearly(8_000, Interface::LOOPBACK);
+    busy.generator.busiest_worker_millionths = 800_000;
+    assert_eq!(told(good(800, 700_000), busy).0, LimitedBy::GeneratorCPU, "the worker was as near its own end");
+}
+
+/// A worker that ran for 70 % of the load makes requests wait before it, and nothing else may say so.
+#[test]
+fn a_busy_worker_explains_a_slow_quantile() {
+    let with = |busy: u32| {
+        let mut slow = snapshot(0, &values(101));
+        slow.generator.busiest_worker_millionths = busy;
+        judged(P99, &outcome(vec![slow])).limited_by.unwrap()
+    };
+    assert_eq!(with(690_000), LimitedBy::Unknown);
+    assert_eq!(with(700_000), LimitedBy::GeneratorCPU);
+    assert!(ReasonKind::GeneratorDelay.is_of_the_generator());
 }
 
 fn why(limited_by: LimitedBy) -> Why {

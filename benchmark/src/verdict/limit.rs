@@ -1,6 +1,6 @@
 //! What kept the throughput from being higher. Where the evidence does not decide, nothing is named.
 
-use super::thresholds::{ERRORS_INVALID, RATE_MET};
+use super::thresholds::{ERRORS_INVALID, MAIN_THREAD_NEAR, RATE_MET};
 use super::{WHOLE, generator, network, probe, rate, servers, steadiness};
 use crate::api::Validated;
 use crate::api::status::LimitedBy;
@@ -53,6 +53,19 @@ fn failures_explain(merged: &Merged) -> bool {
 /// Whether a server had no processor time left.
 pub(crate) fn server_is_full(merged: &Merged) -> bool {
     servers::full(merged).is_some()
+}
+
+/// The server that was near its end, if nothing else that is measured can have made requests wait: no link, no outage, no failed
+/// request and no fork. What the load generator found of itself is in the verdict's reasons.
+pub(crate) fn near_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
+    let (component, _) = servers::busiest(merged, MAIN_THREAD_NEAR)?;
+    let tally = &merged.total.tally;
+    let undisturbed = merged.topology.outages.is_empty()
+        && tally.errors == 0
+        && tally.unsent == 0
+        && servers::forked(merged).is_none()
+        && steadiness::unsteady(spec, outcome, merged).is_none();
+    (undisturbed && network::has_room(spec, outcome)).then_some(component)
 }
 
 /// What was at its end, whether or not the rate was met: near its end a server answers late before it answers less.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redisbench_wire::snapshot::{Interface, Snapshot};
 
-use super::thresholds::LINK_FULL;
+use super::thresholds::{LINK_FULL, LINK_ROOM};
 use crate::api::Validated;
 use crate::conductor::Outcome;
 
@@ -54,6 +54,18 @@ pub(super) fn is_ruled_out(spec: &Validated, outcome: &Outcome) -> bool {
     };
     spec.measurement.link_bytes_per_second.is_some()
         || outcome.shards.iter().all(|shard| shard.snapshot.as_ref().is_some_and(within_machine))
+}
+
+/// Whether every shard's link is known to have had room: then requests queued before none of them.
+pub(super) fn has_room(spec: &Validated, outcome: &Outcome) -> bool {
+    let Some(capacity) = spec.measurement.link_bytes_per_second else { return is_ruled_out(spec, outcome) };
+    let has_room = |of: fn(&Interface) -> u64| {
+        let rates = by_machine(outcome, of);
+        let room = |rate: &u64| u128::from(*rate) * 100 < u128::from(capacity) * u128::from(LINK_ROOM);
+        rates.len() == outcome.shards.len() && rates.iter().all(room)
+    };
+    has_room(|interface| interface.sustained_sent_bytes_per_second)
+        && has_room(|interface| interface.sustained_received_bytes_per_second)
 }
 
 #[cfg(test)]

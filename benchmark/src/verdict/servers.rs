@@ -195,19 +195,24 @@ pub(super) fn topology_changed(merged: &Merged) -> Option<VerdictReason> {
 
 /// The server that had no processor time left, if there is one: its id, and what of it.
 pub(super) fn full(merged: &Merged) -> Option<String> {
+    busiest(merged, MAIN_THREAD).map(|(component, _)| component)
+}
+
+/// The server that used most of its processor, if that was `least` or more: its id and what of it, and how much in hundredths of a
+/// per cent.
+pub(super) fn busiest(merged: &Merged, least: u32) -> Option<(String, u32)> {
     let nodes = merged.servers.as_ref()?.nodes.iter();
     let busy = |node: &&ServerNode| {
         let cpu = node.cpu?;
         // More threads than one may be in the time of a process.
         let several =
             !cpu.main_thread && node.after.or(node.before).is_some_and(|seen| seen.io_threads_active == Some(true));
-        (cpu.mean_basis_points >= MAIN_THREAD && cpu.nanoseconds >= SHORTEST_CPU && !several)
-            .then_some(cpu.mean_basis_points)
+        (cpu.mean_basis_points >= least && cpu.nanoseconds >= SHORTEST_CPU && !several).then_some(cpu.mean_basis_points)
     };
-    let (_, node) = nodes.filter_map(|node| Some((busy(&node)?, node))).max_by_key(|(busy, _)| *busy)?;
+    let (share, node) = nodes.filter_map(|node| Some((busy(&node)?, node))).max_by_key(|(busy, _)| *busy)?;
     let main_thread = node.cpu.is_some_and(|cpu| cpu.main_thread);
     let id = people::cut(&node.id, 256);
-    Some(if main_thread { format!("{id}/MainThread") } else { id.to_owned() })
+    Some((if main_thread { format!("{id}/MainThread") } else { id.to_owned() }, share))
 }
 
 #[cfg(test)]

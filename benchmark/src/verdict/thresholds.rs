@@ -49,11 +49,17 @@ pub const HELD: u64 = 200_000;
 /// In hundredths of a per cent: a server whose main thread ran for 95 % of the window or more could do at most 5 % more.
 /// Redis sleeps when nothing is to be done, so this is work.
 pub const MAIN_THREAD: u32 = 9_500;
+/// In hundredths of a per cent: from 75 % on, requests that queue before a server wait for three times as long as it works on one,
+/// on the mean. Its slowest answers are late long before it answers less.
+pub const MAIN_THREAD_NEAR: u32 = 7_500;
 /// In nanoseconds: over less than a second the processor time of a server is too coarse.
 pub const SHORTEST_CPU: u64 = 1_000_000_000;
 
 /// In per cent of the stated capacity: what a shaped link carries of it, as an interface counts, lies between 95 and 105 %.
 pub const LINK_FULL: u64 = 90;
+
+/// In per cent of the stated capacity: below this hardly anything queues before a link.
+pub const LINK_ROOM: u64 = 50;
 
 /// One command in a thousand that nobody can account for.
 pub const UNEXPLAINED: u64 = 1_000;

@@ -107,7 +107,7 @@ pub enum ReasonKind {
 impl ReasonKind {
     /// Whether it says that response times hold what the load generator did, not the target.
     pub fn is_of_the_generator(self) -> bool {
-        matches!(self, Self::GeneratorCPU | Self::SendLate | Self::ReceiveLate)
+        matches!(self, Self::GeneratorCPU | Self::SendLate | Self::ReceiveLate | Self::GeneratorDelay)
     }
 }
 
