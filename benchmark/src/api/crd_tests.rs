@@ -82,6 +82,17 @@ fn lists_with_names_are_maps() {
     });
 }
 
+/// The API server compares the members of a set as they were decoded: a default of 50.0 and a stored 50 differ, and the rule of
+/// immutability refuses every status.
+#[test]
+fn no_set_is_of_numbers() {
+    visit(schema(), "", &mut |path, schema| {
+        if schema["x-kubernetes-list-type"] == "set" {
+            assert_eq!(schema["items"]["type"], "string", "{path}");
+        }
+    });
+}
+
 #[test]
 fn the_rule_of_immutability_names_every_field() {
     let rule = schema()["x-kubernetes-validations"][0]["rule"].as_str().unwrap();

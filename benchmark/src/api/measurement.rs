@@ -33,11 +33,7 @@ pub struct MeasurementSpec {
     /// 100, with at most 4 decimals. Each takes requests: 10 on either side of it on average, such as 1,000 for 99. Default
     /// `[50, 90, 95, 99, 99.9, 99.99]`.
     #[serde(default = "default_percentiles")]
-    #[schemars(
-        length(min = 1, max = 10),
-        inner(range(min = 0.0001, max = 99.9999)),
-        extend("x-kubernetes-list-type" = "set")
-    )]
+    #[schemars(length(min = 1, max = 10), inner(range(min = 0.0001, max = 99.9999)))]
     pub percentiles: Vec<Number>,
     /// Whether one shard asks every server that the load touches for INFO, on a connection of its own: before the load,
     /// about once a second while it is measured, and after it. So the verdict knows the servers' processor time, evictions,
@@ -142,7 +138,6 @@ pub(super) fn percentiles(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -
     for (index, number) in spec.percentiles.iter().enumerate() {
         let field = || format!("spec.measurement.percentiles[{index}]");
         match Quantile::of_percent(&number.to_string()) {
-            // As numbers they differ, such as 50 and 50.0.
             Some(quantile) if asked.contains(&quantile) => {
                 problems.push(Problem::new(field(), number, "is listed twice; remove one"));
             }

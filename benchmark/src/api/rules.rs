@@ -53,6 +53,13 @@ macro_rules! beginnings {
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
+        at: "spec.measurement",
+        condition: "self.percentiles.all(percentile, self.percentiles.exists_one(other, other == percentile))",
+        message: "percentiles: one is listed twice: remove one",
+        expression: None,
+        field: Some(".percentiles"),
+    },
+    Rule {
         at: "",
         condition: "self.metadata.name.size() <= 46",
         message: "metadata.name may have at most 46 characters: the names of pods begin with it",
