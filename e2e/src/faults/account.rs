@@ -262,8 +262,10 @@ fn check_errors(object: &Value) -> Result<()> {
 /// other work too, which is no fault of this test's making.
 fn only_for_the_machine(status: &Value) -> bool {
     let reasons = list(status, "/verdict/reasons");
-    let lacks_time =
-        |reason: &Value| matches!(reason["reason"].as_str(), Some("GeneratorCPU" | "SendLate" | "ReceiveLate"));
+    // As `ReasonKind::is_of_the_generator` has them.
+    let lacks_time = |reason: &Value| {
+        matches!(reason["reason"].as_str(), Some("GeneratorCPU" | "SendLate" | "ReceiveLate" | "GeneratorDelay"))
+    };
     reasons.iter().any(lacks_time)
         && reasons.iter().all(|reason| lacks_time(reason) || reason["reason"] == "RateMissed")
 }
