@@ -34,7 +34,7 @@ pub struct Evidence {
     probes: Vec<Probe>,
 }
 
-/// What one shard measured, or why it is lost.
+/// One shard's snapshot, or the reason for its loss.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ShardEvidence {
@@ -80,7 +80,7 @@ impl Evidence {
         }
     }
 
-    /// What the trial is called.
+    /// The trial's name.
     ///
     /// # Errors
     /// When the recording is of no trial that was measured.

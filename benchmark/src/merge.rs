@@ -123,7 +123,7 @@ pub struct Pace {
     pub fastest: u64,
     /// What an open loop's schedule asks for over that time, per second.
     pub target: Option<u64>,
-    /// What the mean is made of.
+    /// The requests behind the mean.
     pub completed: u64,
     /// What an open loop's schedule had due over the same time, but a mean response time earlier: as many could have been
     /// completed.

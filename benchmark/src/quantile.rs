@@ -23,7 +23,7 @@ impl Quantile {
     pub const P999: Self = Self(999_000);
     /// 99.99 % are.
     pub const P9999: Self = Self(999_900);
-    /// What a result has if `measurement.percentiles` says nothing else.
+    /// The default of `measurement.percentiles`.
     pub const USUAL: [Self; 6] = [Self::P50, Self::P90, Self::P95, Self::P99, Self::P999, Self::P9999];
 
     /// From millionths; none of 0, and of more than the whole.

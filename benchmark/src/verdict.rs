@@ -198,7 +198,7 @@ fn errors(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::Errors, severity, &message))
 }
 
-/// What unsent requests waited for.
+/// The causes of unsent requests.
 fn waited_for(tally: &Tally) -> String {
     let connections = tally.unsent_not_connected;
     let at_end = tally.unsent_at_end;

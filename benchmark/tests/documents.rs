@@ -142,7 +142,7 @@ fn every_option_of_redis_benchmark_has_its_row() {
     assert!(seen > 25, "only {seen} options in: {help}");
 }
 
-/// What the Dockerfile copies, builds and starts is what there is, as nothing here builds it.
+/// The Dockerfile copies, builds and starts only files and programs that exist: no test builds it.
 #[test]
 fn the_dockerfile_builds_what_there_is() {
     let dockerfile = read("Dockerfile");

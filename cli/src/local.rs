@@ -122,7 +122,7 @@ async fn perform(
     Ok(benchmark)
 }
 
-/// What runs in place of the targets. All of it ends with this value.
+/// The processes that stand in for the targets. Dropping this value ends them.
 #[derive(Default)]
 struct Throwaways {
     servers: Vec<Throwaway>,

@@ -110,7 +110,7 @@ pub struct Found {
     pub topology: Topology,
     /// Of each operation, whether it only reads.
     pub reads: Vec<bool>,
-    /// What every connection says first.
+    /// The first commands of every connection.
     pub handshake: Handshake,
     /// Whether that gives it a name.
     pub named: bool,

@@ -8,7 +8,7 @@ use kube::{Client, Config, Error};
 /// The owner of the fields that the operator writes.
 pub(crate) const FIELD_MANAGER: &str = "redisbench-operator";
 
-/// What every request says of its sender.
+/// The User-Agent of every request.
 const AGENT: &str = concat!("redisbench-operator/", env!("CARGO_PKG_VERSION"));
 
 /// A client for `config`.

@@ -126,7 +126,7 @@ impl Engine {
         since.min(until.saturating_sub(self.start.start_nanoseconds))
     }
 
-    /// What was done in every second from `from` on.
+    /// The seconds from `from` on.
     fn timeline(&self, now: u64, from: u32) -> Timeline {
         const SECOND: u64 = 1_000_000_000;
         let since = now.saturating_sub(self.start.start_nanoseconds);

@@ -336,7 +336,7 @@ impl Plot {
         })
     }
 
-    /// Whether answers are verified.
+    /// True if answers are verified.
     pub fn verifies(&self) -> bool {
         self.shards.is_multiple_of(2)
     }

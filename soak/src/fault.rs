@@ -216,7 +216,7 @@ impl Fault {
         )
     }
 
-    /// Whether what it does to the target stays until it is undone.
+    /// True if its effect on the target lasts until it is undone.
     pub fn stays(&self) -> bool {
         matches!(self, Self::KillServer { .. }) || self.lasts() > Duration::ZERO
     }

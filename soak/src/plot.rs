@@ -29,7 +29,7 @@ pub struct Plot {
     pub pattern: &'static str,
     pub value_bytes: u64,
     pub preload: &'static str,
-    /// What is checked of the answers.
+    /// The checks of the answers.
     pub verify: &'static str,
     pub on_lost: &'static str,
     pub request_timeout: Duration,

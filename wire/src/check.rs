@@ -72,7 +72,7 @@ impl Snapshot {
         for (what, seconds, tally) in [("measured", all, &self.total), ("of the warm-up", warmup, &self.warmup)] {
             let of = |count: &str| format!("requests, {count} {what} over all seconds");
             let total = Outcomes::of(tally);
-            // What waits undrawn in the schedule is of no second yet.
+            // Slots that were not drawn from the schedule belong to no second yet.
             fits(&of("scheduled"), seconds.scheduled, total.scheduled)?;
             compare(&of("succeeded"), seconds.succeeded, total.succeeded)?;
             compare(&of("failed"), seconds.errors, total.errors)?;

@@ -39,7 +39,7 @@ pub struct ShardPlan {
     pub workload: Workload,
     /// What is written before the trial.
     pub preload: Preload,
-    /// What is checked of the answers.
+    /// The checks of the answers.
     #[serde(default)]
     pub verify: Verify,
     /// How fast and over how many connections.

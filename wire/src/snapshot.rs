@@ -41,7 +41,7 @@ pub struct Snapshot {
     pub latency: Latency,
     /// Completions over time, aligned to the start instant. Empty in a live snapshot.
     pub series: Series,
-    /// What happened in every second, from the one on that was asked for.
+    /// The seconds from the requested one on.
     #[serde(default)]
     pub timeline: Timeline,
     /// Per operation, in the plan's order. Empty in a live snapshot, or without that breakdown.

@@ -146,7 +146,7 @@ impl Buckets {
         self.iter().fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
-    /// Whether it holds none.
+    /// True if it holds none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -208,7 +208,7 @@ fn pull(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// What became of the requests of one span.
+/// The outcomes of one span's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Outcomes {
@@ -287,7 +287,7 @@ impl Outcomes {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part {
-    /// What became of them.
+    /// Their outcomes.
     pub counts: Outcomes,
     /// Response time of succeeded requests. Its count and the overflow are `succeeded`.
     #[serde(default, skip_serializing_if = "Buckets::is_empty")]
@@ -329,7 +329,7 @@ impl Span {
         self.second.saturating_add(self.seconds)
     }
 
-    /// Whether nothing happened in it.
+    /// True if nothing happened in it.
     pub fn is_empty(&self) -> bool {
         let nothing = Outcomes::default();
         self.warmup == nothing
@@ -353,7 +353,7 @@ impl Span {
     }
 }
 
-/// What a shard tells of its seconds: those since the one that was asked for.
+/// A shard's seconds from the requested one on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Timeline {
@@ -405,7 +405,7 @@ struct PartSum {
 }
 
 impl Sum {
-    /// Whether nothing was added.
+    /// True if nothing was added.
     pub fn is_empty(&self) -> bool {
         !self.any
     }
@@ -557,7 +557,7 @@ impl History {
         self.complete
     }
 
-    /// What there is of `from` and later, in order: each second once.
+    /// The seconds from `from` on, in order, each once.
     pub fn since(&self, from: u32) -> impl Iterator<Item = &Span> {
         let [seconds, minutes, hours] = &self.levels;
         let (until_minutes, until_seconds) = (minutes.from, seconds.from);

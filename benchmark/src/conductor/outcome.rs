@@ -22,7 +22,7 @@ pub struct Outcome {
     pub start_at_unix_nanoseconds: Option<u64>,
     /// One entry per shard, in the order of their indices.
     pub shards: Vec<ShardOutcome>,
-    /// What all shards did in every second since the start, in order.
+    /// The seconds since the start, in order, merged over all shards.
     pub timeline: Vec<Span>,
     /// The largest difference between the shards' first sends, each seen against its own schedule; none with fewer
     /// than two shards, or if nothing was sent.

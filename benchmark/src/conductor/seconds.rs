@@ -32,7 +32,7 @@ impl Held {
         self.next
     }
 
-    /// Whether there are more to ask for at once.
+    /// True if more seconds can be fetched at once.
     pub fn more(&self) -> bool {
         self.more
     }
@@ -69,7 +69,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// Of a mix of this many operations. At least so many seconds are kept one by one.
+    /// The number of spans kept for a mix of this many operations. Seconds are merged beyond it.
     pub fn new(operations: usize, seconds: usize) -> Self {
         Self { history: History::default(), kept: kept_spans(operations).max(seconds) }
     }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever is asked when, and whatever answers get lost: each second is merged once, with the counts of all.
+        /// Each second is merged once with all counts, in any order of answers and with any of them lost.
         #[test]
         fn windows_do_not_depend_on_when_shards_are_asked(
             asked in prop::collection::vec((0_usize..3, 0..30_u32, any::<bool>()), 0..60),

@@ -59,7 +59,7 @@ fn bytes_beyond_the_common_window_are_no_bandwidth_of_it() {
     assert_eq!(finished(&outcome).result.unwrap().bandwidth.sent_bytes_per_second, 400);
 }
 
-/// Two operations over two shards, second by second, of which each has another share.
+/// Two operations over two shards with different shares, second by second.
 #[test]
 fn the_seconds_of_the_full_result_add_up_to_its_total() {
     let requests = 5_000;

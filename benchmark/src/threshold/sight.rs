@@ -79,7 +79,7 @@ impl Sight {
         }
     }
 
-    /// What the newest snapshots of all shards hold of each node.
+    /// Counts and service times of each node, from the newest snapshots of all shards.
     ///
     /// # Errors
     /// When a histogram is not what the contract says.

@@ -35,7 +35,7 @@ fn whole_seconds(window: Duration) -> u32 {
 pub struct Watch {
     thresholds: Vec<Threshold>,
     standings: Vec<Standing>,
-    /// What the parts of a second are called.
+    /// The names of a second's parts.
     operations: Vec<String>,
     /// The first second that has not been judged; none before the measurement.
     next: Option<u32>,

@@ -144,7 +144,7 @@ fn what_the_shards_of_a_machine_wait_adds_up() {
 
 const MILLISECOND: u64 = SECOND / 1000;
 
-/// So many delays of each length.
+/// The number of delays of each length.
 fn delays(of: &[(u64, u64)]) -> Vec<u64> {
     let mut counts = vec![0; 136];
     for (count, length) in of {

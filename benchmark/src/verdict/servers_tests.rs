@@ -221,7 +221,7 @@ fn probed(spec: &Validated, mut outcome: Outcome, per_second: u64, mean: u64) ->
     (verdict.limited_by, verdict.component)
 }
 
-/// What half of the connections made in two seconds.
+/// The requests of half of the connections in two seconds.
 fn half(per_second: u64, mean: u64) -> Probe {
     let succeeded = 2 * per_second;
     let tally = Tally { scheduled: succeeded, succeeded, ..Tally::default() };

@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// depends on the machine of the recording, and not on what was made.
 const OF_THE_MACHINE: &str = "GeneratorDelay";
 
-/// What a situation must be called.
+/// The verdict expected of a situation.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Expected {
@@ -36,7 +36,7 @@ struct Expected {
 }
 
 impl Expected {
-    /// What is wrong with a verdict, if something is.
+    /// The differences from the expected verdict.
     fn complaint(&self, verdict: &Value) -> Option<String> {
         let text = |field: &str| verdict[field].as_str().unwrap_or_default();
         let reasons: Vec<&str> =

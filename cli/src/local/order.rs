@@ -34,9 +34,9 @@ pub struct Order {
     pub certificates: Certificates,
     /// What its sentinels ask for that is of their own: the files of a shard by their names.
     pub sentinels: Certificates,
-    /// The same of user name and password alone.
+    /// Like the above, for user name and password alone.
     pub sentinel_credentials: Option<Credentials>,
-    /// What is done otherwise than the manifest says.
+    /// Deviations from the manifest.
     pub notes: Vec<String>,
     /// What else stands in the file, and is not for us.
     pub skipped: Vec<String>,

@@ -13,7 +13,7 @@ use redisbench_benchmark::report::repeats::Experiment;
 #[derive(Debug)]
 pub struct OutputDirectory {
     directory: PathBuf,
-    /// What the names of its files begin with.
+    /// The prefix of its file names.
     name: String,
     /// Why a file is missing, of the first that is.
     failure: Option<anyhow::Error>,
@@ -61,7 +61,7 @@ impl OutputDirectory {
         Ok(())
     }
 
-    /// Whether everything was saved.
+    /// True if every file was saved.
     ///
     /// # Errors
     /// Why the first file that is missing could not be written.

@@ -25,7 +25,7 @@ impl Cell {
         Self { text: text.into(), style }
     }
 
-    /// Whether it shows nothing.
+    /// True if it shows nothing.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }

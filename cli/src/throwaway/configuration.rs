@@ -14,7 +14,7 @@ pub const SERVING_TIMEOUT: Duration = Duration::from_secs(15);
 /// A busy machine of few cores must not look like a dead primary: no failover in a throwaway.
 const WATCHED_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What a server is among the others.
+/// A server's role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Serves data.

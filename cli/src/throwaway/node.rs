@@ -22,7 +22,7 @@ const STOP: Duration = Duration::from_secs(2);
 pub struct Node {
     process: Child,
     place: Place,
-    /// Whether clients are to speak TLS.
+    /// True if clients use TLS.
     secured: bool,
     /// In the clear, whatever its clients speak.
     connection: ConnectionInfo,

@@ -11,7 +11,7 @@ use crate::credentials::Credentials;
 /// Databases of a server that is not told how many.
 const DATABASES: u32 = 16;
 
-/// What kind of target the servers shall be.
+/// The type of target that the servers form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One server.
@@ -29,13 +29,13 @@ pub struct Wanted<'a> {
     /// Of each primary.
     pub replicas: usize,
     pub databases: u32,
-    /// What the servers ask for.
+    /// The servers' credentials.
     pub credentials: Option<&'a Credentials>,
     /// How they are spoken to, where that is within TLS.
     pub tls: Option<(&'a Authority, bool)>,
     /// The name by which sentinels know the primary.
     pub master_name: &'a str,
-    /// What the sentinels ask for.
+    /// The sentinels' credentials.
     pub sentinel_credentials: Option<&'a Credentials>,
     /// As `tls`, for the sentinels.
     pub sentinel_tls: Option<(&'a Authority, bool)>,

@@ -14,7 +14,7 @@ const OF_THE_MACHINE: &str = "GeneratorDelay";
 
 const VALUES: [&str; 3] = ["Valid", "Degraded", "Invalid"];
 
-/// What became of one run.
+/// The outcome of one run.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Kind {
     Right,

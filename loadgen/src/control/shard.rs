@@ -75,7 +75,7 @@ pub struct Shard {
     sentinels: Option<Background<()>>,
     /// Reads the Secrets again, since when a connection broke or could not be made.
     renewal: Option<(Instant, Background<Access>)>,
-    /// Whether connections give themselves a name.
+    /// True if connections set a client name.
     named: bool,
     topology: Option<Arc<Topology>>,
     /// Of each operation, whether it only reads.

@@ -21,7 +21,7 @@ pub struct EngineConfig {
     pub topology: Arc<Topology>,
     /// Of each operation, whether a replica may answer it; none may where there is no entry.
     pub reads: Vec<bool>,
-    /// What every connection says first.
+    /// The first commands of every connection.
     pub handshake: Handshake,
     /// How to speak TLS, if the servers do.
     pub tls: Option<Tls>,
@@ -83,7 +83,7 @@ impl fmt::Debug for Handshake {
 /// How new connections are let in, as the Secrets have it at present.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// What every connection says first.
+    /// The first commands of every connection.
     pub handshake: Handshake,
     /// How to speak TLS, if the servers do.
     pub tls: Option<Tls>,

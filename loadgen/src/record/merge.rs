@@ -198,7 +198,7 @@ pub fn merge(
 
 /// The seconds of all workers together.
 fn timeline(reports: &mut [WorkerReport], from: u32) -> Timeline {
-    // Whoever is done adds nothing to any second.
+    // Workers that are done add nothing to any second.
     let going_on = reports.iter().filter(|report| report.stage != Stage::Done);
     let complete = going_on.map(|report| report.seconds.1).min();
     let spans = reports.iter_mut().flat_map(|report| std::mem::take(&mut report.seconds.0)).collect();

@@ -122,7 +122,7 @@ impl Recording {
         seconds.history.complete_until(seconds.second, seconds.kept);
     }
 
-    /// What came since the present second began.
+    /// The counts since the current second began.
     fn present_span(&self) -> Span {
         let since = |tally: &Tally, before: &Outcomes| Outcomes::of(tally).since(before);
         let before = &self.seconds.before;

@@ -34,7 +34,7 @@ struct State {
     connections: Vec<Line>,
     /// Whether connections that come are held.
     hold_new: bool,
-    /// What commands are answered with.
+    /// The reply to every command.
     reply: &'static [u8],
     pings: usize,
 }

@@ -168,7 +168,7 @@ impl Worker {
         self.hold_back(false);
     }
 
-    /// Whether slots that have come were left, because there was no room for them.
+    /// True if due slots were left for want of room.
     #[inline]
     fn hold_back(&mut self, held_back: bool) {
         if let Some(run) = &mut self.run {

@@ -67,7 +67,7 @@ impl Worker {
         }
     }
 
-    /// Whether requests can be sent to a node.
+    /// True if requests can be sent to a node.
     pub(super) fn has_ready(&self, node: usize) -> bool {
         self.nodes[node].connections.iter().any(|index| self.connections[*index as usize].link == Link::Ready)
     }
