@@ -288,7 +288,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                     Standing::Finished => None,
                     Standing::Lost(why) => Some(why.clone()),
                     Standing::Failed(failure) if started => Some(failure.message.clone()),
-                    _ if started => Some("it was stopped, and its final snapshot did not come".to_owned()),
+                    _ if started => Some("it was stopped, and its final snapshot did not come whole".to_owned()),
                     _ => None,
                 },
                 incarnation: endpoint.as_ref().map(|endpoint| endpoint.incarnation.clone()).unwrap_or_default(),

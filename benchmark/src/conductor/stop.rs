@@ -1,11 +1,12 @@
 //! Stopping before the end: no shard keeps its load, and what was measured is fetched.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use futures::stream;
-use redisbench_wire::snapshot::Stage;
+use futures::stream::{self, FuturesUnordered};
+use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::{AbortRequest, AbortThen, Detail, RefusalCode, ShardState};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -115,40 +116,55 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// Fetches the full snapshot of every shard that had started and has stopped.
+    /// Fetches the full snapshot of every shard that had started and has stopped, and all of its seconds.
     async fn collect_stopped(&mut self) {
         let until = Instant::now() + COLLECT_STOPPED_WITHIN.min(self.config.limits.collect);
-        let fetches: Vec<_> = self
-            .shards
-            .iter()
-            .enumerate()
-            .filter(|(_, shard)| shard.standing == Standing::Running && !shard.unacknowledged)
-            .filter_map(|(index, shard)| {
-                let endpoint = shard.endpoint.clone()?;
-                let (calls, trial, from) = (Arc::clone(&self.calls), self.trial, shard.seconds.next());
-                Some(async move {
-                    let fetch = async {
-                        loop {
-                            match calls.snapshot(&endpoint, trial, Detail::Full, from).await {
-                                Ok(snapshot) if snapshot.stage == Stage::Done => return snapshot,
-                                _ => sleep(RETRY_AFTER).await,
-                            }
-                        }
-                    };
-                    (index, timeout_at(until, fetch).await.ok())
-                })
-            })
-            .collect();
-        let mut fetches = stream::iter(fetches).buffer_unordered(CALLS_IN_FLIGHT);
-        while let Some((index, snapshot)) = fetches.next().await {
+        let mut waiting: VecDeque<_> = (0..self.shards.len()).collect();
+        let mut fetches = FuturesUnordered::new();
+        loop {
+            while fetches.len() < CALLS_IN_FLIGHT
+                && let Some(index) = waiting.pop_front()
+            {
+                fetches.extend(self.fetch_stopped(index, until));
+            }
+            let Some((index, snapshot)) = fetches.next().await else { return };
             let shard = &mut self.shards[index];
             if let Some(snapshot) = snapshot
                 && replaces(shard.snapshot.as_ref(), &snapshot, &shard.plan, self.attempt) == Ok(true)
             {
                 shard.keep(snapshot);
-                shard.standing = Standing::Finished;
+                if shard.seconds.more() {
+                    waiting.push_back(index);
+                } else {
+                    shard.standing = Standing::Finished;
+                }
             }
         }
+    }
+
+    /// Asks a shard until it has stopped; none of one that had not started or cannot be asked.
+    fn fetch_stopped(
+        &self,
+        index: usize,
+        until: Instant,
+    ) -> Option<impl Future<Output = (usize, Option<Snapshot>)> + Send + use<C, J>> {
+        let shard = &self.shards[index];
+        if shard.standing != Standing::Running || shard.unacknowledged {
+            return None;
+        }
+        let endpoint = shard.endpoint.clone()?;
+        let (calls, trial, from) = (Arc::clone(&self.calls), self.trial, shard.seconds.next());
+        Some(async move {
+            let fetch = async {
+                loop {
+                    match calls.snapshot(&endpoint, trial, Detail::Full, from).await {
+                        Ok(snapshot) if snapshot.stage == Stage::Done => return snapshot,
+                        _ => sleep(RETRY_AFTER).await,
+                    }
+                }
+            };
+            (index, timeout_at(until, fetch).await.ok())
+        })
     }
 }
 

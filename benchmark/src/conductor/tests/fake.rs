@@ -49,6 +49,8 @@ pub struct FakeShard {
     pub misses: Vec<u32>,
     /// Sends its first request this much too late.
     pub starts_late_by: Duration,
+    /// The most seconds that fit into an answer.
+    pub seconds_in_an_answer: usize,
 
     pub epoch: u64,
     pub plan: Option<(ShardPlan, Instant)>,
@@ -94,6 +96,7 @@ impl FakeShard {
             failure: None,
             misses: Vec::new(),
             starts_late_by: Duration::ZERO,
+            seconds_in_an_answer: usize::MAX,
             epoch: 0,
             plan: None,
             accepted: None,
@@ -227,8 +230,10 @@ impl FakeShard {
             Span { second, seconds: 1, warmup, sent_bytes: (total - before) * 10, parts: vec![part], ..Span::default() }
         });
         let over = until >= window.measure_to_nanoseconds || self.aborted_at.is_some();
-        let complete = last + u32::from(over);
-        Timeline { from, complete: complete.max(from), more: false, spans: spans.collect() }
+        let spans: Vec<Span> = spans.take(self.seconds_in_an_answer).collect();
+        let told = spans.last().map_or(from, Span::end);
+        let complete = (last + u32::from(over)).min(told).max(from);
+        Timeline { from, complete, more: told <= last, spans }
     }
 }
 

@@ -8,7 +8,7 @@ use redisbench_wire::timeline::Span;
 use redisbench_wire::{FailureReason, ShardFailure};
 use tokio::time::{Instant, advance, sleep, timeout};
 
-use super::super::{ConductStage, Ending, OnLost, ShardPresence, release};
+use super::super::{ConductStage, Ending, OnLost, Outcome, ShardPresence, release};
 use super::{MEASURED, Rig, failure, succeeded};
 
 fn evicted() -> ShardPresence {
@@ -151,6 +151,46 @@ async fn abort_stops_every_shard_and_keeps_what_was_measured() {
     }
     let deaf: Vec<_> = outcome.unacknowledged().map(|shard| (shard.shard, shard.partial)).collect();
     assert_eq!(deaf, [(2, true)], "the platform has to end it");
+}
+
+/// The requests of all seconds, and those of all final snapshots.
+fn counted(outcome: &Outcome) -> (u64, u64) {
+    let seconds = outcome.timeline.iter().map(|span| span.counts().succeeded).sum();
+    (seconds, succeeded(outcome).iter().sum())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_seconds_of_a_stopped_load_are_fetched_however_many_answers_they_take() {
+    let rig = Rig::new(3);
+    let conducting = rig.spawn();
+    rig.until_measuring().await;
+    // It has told nothing since, and tells no more than five seconds at a time.
+    rig.shards.shard(1).reachable = false;
+    rig.shards.shard(1).seconds_in_an_answer = 5;
+    sleep(Duration::from_secs(30)).await;
+    rig.control.send_modify(|control| control.abort = true);
+    rig.shards.shard(1).reachable = true;
+    let outcome = conducting.await.unwrap();
+    assert_eq!(outcome.ending, Ending::Aborted);
+    assert_eq!(outcome.lost().count(), 0);
+    let (seconds, total) = counted(&outcome);
+    assert_eq!(seconds, total);
+    assert!(total > 75_000, "{total}");
+}
+
+/// Whoever never comes to an end is not waited for.
+#[tokio::test(start_paused = true)]
+async fn seconds_that_do_not_come_to_an_end_are_given_up() {
+    let rig = Rig::new(2);
+    let conducting = rig.spawn();
+    rig.until_measuring().await;
+    rig.shards.shard(1).seconds_in_an_answer = 0;
+    let begun = Instant::now();
+    rig.control.send_modify(|control| control.abort = true);
+    let outcome = conducting.await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    let lost: Vec<_> = outcome.lost().map(|shard| (shard.shard, shard.partial)).collect();
+    assert_eq!(lost, [(1, true)]);
 }
 
 #[tokio::test(start_paused = true)]
