@@ -130,7 +130,7 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     let elapsed_text = people::seconds(elapsed);
     // Nobody knows when it ends.
     if load.warmup_ends == WarmupEnds::WhenSettled {
-        let measuring = status.progress.as_ref().is_some_and(|progress| progress.p99_nanoseconds.is_some());
+        let measuring = status.progress.is_some_and(|progress| progress.measuring);
         return Some(if measuring { elapsed_text } else { format!("{elapsed_text}, warming up") });
     }
     if elapsed < warmup {
@@ -173,7 +173,12 @@ spec:
         RedisBenchmarkStatus {
             phase: Phase::Running,
             trial: Some(TrialStatus { index: 0, of: 1, attempt: 1, start_at, setting: None }),
-            progress: Some(Progress { percent: 30, achieved_per_second: 5000, p99_nanoseconds: Some(1_450_000) }),
+            progress: Some(Progress {
+                percent: 30,
+                achieved_per_second: 5000,
+                p99_nanoseconds: Some(1_450_000),
+                measuring: true,
+            }),
             summary: Some(Summary { errors: Some("0 (0 %)".to_owned()), ..Summary::default() }),
             shards: Some(ShardCounts { desired: 2, running: 2, ..ShardCounts::default() }),
             ..RedisBenchmarkStatus::default()
@@ -209,6 +214,18 @@ spec:
         let spec = parse(&MANIFEST.replace("duration: 1m, ", "")).unwrap().benchmark.spec;
         let text = line(&spec, &running(), at(120));
         assert!(text.starts_with("Running   20s, until aborted   5.00k/s"), "{text}");
+    }
+
+    #[test]
+    fn a_measurement_of_few_requests_is_no_warmup() {
+        let spec =
+            parse(&MANIFEST.replace("warmup: 5s", "warmup: 30s, warmupEnds: WhenSettled")).unwrap().benchmark.spec;
+        let mut status = running();
+        let progress = status.progress.as_mut().unwrap();
+        (progress.p99_nanoseconds, progress.achieved_per_second) = (None, 7);
+        assert_eq!(line(&spec, &status, at(120)), "Running   20s   7/s   errors 0 (0 %)");
+        status.progress.as_mut().unwrap().measuring = false;
+        assert_eq!(line(&spec, &status, at(120)), "Running   20s, warming up   7/s   errors 0 (0 %)");
     }
 
     #[test]

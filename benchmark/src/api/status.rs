@@ -213,9 +213,12 @@ pub struct Progress {
     /// Successful requests per second over the last five whole seconds that all shards have completed.
     pub achieved_per_second: u64,
     /// The 99th percentile of response time of successful requests over the same seconds, rounded up by at most 3.2 %. Not set
-    /// while nothing was measured in them.
+    /// while fewer than the 1,000 requests that it takes were measured in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
+    /// Whether the warm-up has finished and requests count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub measuring: bool,
 }
 
 /// Where a part of the whole result is.

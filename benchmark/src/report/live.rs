@@ -6,9 +6,9 @@ use super::conditions::{Conditions, Truth, condition, reason};
 use super::{Subject, thresholds, trial};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{self, Phase, Summary, Synchronization};
-use crate::conductor::{ConductStage, Progress, ShardPresence};
-use crate::people;
-use crate::topology;
+use crate::conductor::{ConductStage, LivePicture, Progress, ShardPresence};
+use crate::quantile::Quantile;
+use crate::{people, stats, topology};
 
 impl Subject<'_> {
     /// Before anything is known of the shards; `how` says what is being done.
@@ -108,7 +108,7 @@ impl Subject<'_> {
         };
         Summary {
             rate: Some(people::rate(live.achieved_per_second)),
-            p99: live.recent.as_ref().map(|recent| people::latency(recent.response.value_at_quantile(0.99))),
+            p99: recent_p99(live).map(people::latency),
             errors: Some(people::share(live.total.errors + live.total.unsent, live.total.scheduled)),
             shards,
             verdict: None,
@@ -129,8 +129,14 @@ fn live_progress(progress: &Progress) -> Option<status::Progress> {
     Some(status::Progress {
         percent: u32::from(live.percent.min(100)),
         achieved_per_second: live.achieved_per_second,
-        p99_nanoseconds: live.recent.as_ref().map(|recent| recent.response.value_at_quantile(0.99)),
+        p99_nanoseconds: recent_p99(live),
+        measuring: live.measuring,
     })
+}
+
+/// None of too few requests in the last seconds, as in a result.
+fn recent_p99(live: &LivePicture) -> Option<u64> {
+    stats::known(&live.recent.as_ref()?.response, Quantile::P99)
 }
 
 fn synchronization(progress: &Progress) -> Option<Synchronization> {
@@ -141,4 +147,44 @@ fn synchronization(progress: &Progress) -> Option<Synchronization> {
         warmup_milliseconds: 0,
         common_window_milliseconds: 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use redisbench_wire::histogram::Kind;
+    use redisbench_wire::snapshot::Tally;
+
+    use super::*;
+    use crate::conductor::RecentLatency;
+    use crate::topology::MergedTopology;
+
+    /// What is shown while so many requests were measured in the last seconds.
+    fn shown(requests: u64) -> status::Progress {
+        let mut response = Kind::Request.empty();
+        response.record_n(1_000_000, requests).unwrap();
+        let recent = (requests > 0).then_some(RecentLatency { response, service: None });
+        let live = LivePicture {
+            total: Tally::default(),
+            warmup: Tally::default(),
+            response: Kind::Request.empty(),
+            errors: Vec::new(),
+            verification: None,
+            percent: 50,
+            achieved_per_second: requests / 5,
+            recent,
+            measuring: true,
+            topology: MergedTopology::default(),
+        };
+        let live = Some(Arc::new(live));
+        live_progress(&Progress { stage: ConductStage::Running, live, ..Progress::default() }).unwrap()
+    }
+
+    #[test]
+    fn a_live_quantile_takes_as_many_requests_as_one_of_a_result() {
+        let p99 = [0, 1, 999, 1_000].map(|requests| shown(requests).p99_nanoseconds.is_some());
+        assert_eq!(p99, [false, false, false, true]);
+        assert!(shown(1).measuring, "however few requests there are");
+    }
 }
