@@ -3,6 +3,7 @@
 //! No sum can overflow: the conductor keeps only snapshots that pass [`Snapshot::check`], which bounds every number.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -304,8 +305,7 @@ fn due_before(plan: &ShardPlan, rate: &CumulativeRate, nanoseconds: u64) -> u64 
 
 /// The completions of `outcome` in its common window: the length of a point, and those of each whole one.
 pub(crate) fn completions(outcome: &Outcome) -> (Duration, Vec<u64>) {
-    let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
-    let snapshots: Vec<&Snapshot> = snapshots.filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
+    let snapshots = with_series(outcome);
     let (from, to, interval) = common_window(&snapshots);
     (Duration::from_nanos(interval), common_points(&snapshots, interval, from, to))
 }
@@ -315,17 +315,34 @@ pub(crate) fn completions(outcome: &Outcome) -> (Duration, Vec<u64>) {
 pub(crate) fn common_seconds(outcome: &Outcome) -> Option<(&[Span], u32)> {
     let snapshots: Vec<&Snapshot> = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
     let (from, to, _) = common_window(&snapshots);
+    let (within, seconds) = whole_seconds(&outcome.timeline, from..to)?;
+    (!within.is_empty()).then(|| (within, seconds.end - seconds.start))
+}
+
+/// When all shards measured that told of their completions, in nanoseconds after the start.
+pub(crate) fn completed_window(outcome: &Outcome) -> Range<u64> {
+    let (from, to, _) = common_window(&with_series(outcome));
+    from..to
+}
+
+/// A lost shard's live snapshot has no series.
+fn with_series(outcome: &Outcome) -> Vec<&Snapshot> {
+    let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
+    snapshots.filter(|snapshot| !snapshot.series.completed.is_empty()).collect()
+}
+
+/// The `spans` that lie wholly within some nanoseconds after the start, and the whole seconds that they and the empty ones between
+/// them take. None if not a second does.
+pub(crate) fn whole_seconds(spans: &[Span], within: Range<u64>) -> Option<(&[Span], Range<u32>)> {
     let second = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
-    let (mut first, mut end) = (second(from.div_ceil(SECOND)), second(to / SECOND));
-    let spans = outcome.timeline.as_slice();
+    let (mut first, mut end) = (second(within.start.div_ceil(SECOND)), second(within.end / SECOND));
     // What a longer span holds beside the window cannot be told apart.
     let over = |at: u32| spans.iter().find(|span| span.second < at && at < span.end());
     first = over(first).map_or(first, Span::end);
     end = over(end).map_or(end, |span| span.second);
     let (start, stop) =
         (spans.partition_point(|span| span.second < first), spans.partition_point(|span| span.second < end));
-    let within = spans.get(start..stop).filter(|within| !within.is_empty())?;
-    Some((within, end.checked_sub(first)?))
+    (first < end).then_some((spans.get(start..stop)?, first..end))
 }
 
 fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {

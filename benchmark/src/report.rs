@@ -10,6 +10,7 @@ pub mod repeats;
 mod room;
 mod search;
 mod spread;
+mod stages;
 pub mod thresholds;
 mod trials;
 mod verification;

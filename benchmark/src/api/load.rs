@@ -7,7 +7,7 @@ use redisbench_wire::rate::CumulativeRate;
 
 use super::duration::GoDuration;
 use super::problem::Problem;
-use super::spec::{Arrival, LoadSpec, LoadType, OpenLoopSpec, PipelineMode, RedisBenchmarkSpec, WarmupEnds};
+use super::spec::{Arrival, LoadSpec, LoadType, OpenLoopSpec, PipelineMode, RedisBenchmarkSpec, StageSpec, WarmupEnds};
 use super::target::TargetType;
 use super::validate::{Durations, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
 use super::validated::Bound;
@@ -50,6 +50,7 @@ impl LoadSpec {
 pub(super) fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<plan::Load> {
     let field = "spec.load.openLoop";
     let stages = check_stages(load, problems);
+    check_stage_names(load, problems);
     let by_stages = OpenLoopSpec::default();
     let open = match (load.kind, &load.open_loop) {
         (LoadType::ClosedLoop, open) => {
@@ -185,6 +186,16 @@ fn check_stages(load: &LoadSpec, problems: &mut Vec<Problem>) -> Vec<plan::RateS
             }
         })
         .collect()
+}
+
+fn check_stage_names(load: &LoadSpec, problems: &mut Vec<Problem>) {
+    let name = |stage: &StageSpec| stage.name.clone();
+    for (index, own) in load.stages.iter().enumerate().filter_map(|(index, stage)| Some((index, name(stage)?))) {
+        if load.stages.iter().take(index).any(|earlier| earlier.name.as_ref() == Some(&own)) {
+            let message = "is the name of an earlier stage too: rename one";
+            problems.push(Problem::new(format!("spec.load.stages[{index}].name"), own, message));
+        }
+    }
 }
 
 pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<Bound> {

@@ -534,6 +534,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         at: "spec.load",
+        condition: "!has(self.stages) || self.stages.all(stage, !has(stage.name) || \
+                    self.stages.exists_one(other, has(other.name) && other.name == stage.name))",
+        message: "stages: two have the same name: rename one",
+        expression: None,
+        field: Some(".stages"),
+    },
+    Rule {
+        at: "spec.load",
         condition: "self.warmupEnds == 'ByTime' || has(self.duration)",
         message: "warmupEnds: WhenSettled takes duration: set it in place of requests, requestsPerConnection or stages, or let the \
                   warm-up end ByTime",

@@ -154,7 +154,7 @@ pub struct LoadSpec {
     pub closed_loop: Option<ClosedLoopSpec>,
     /// Ramps: an open loop whose rate changes, one stage after the other, up to 64. They take the place of
     /// `openLoop.rate` and of `duration`: the measurement is as long as all of them, 1s to 48h. The warm-up is at the rate
-    /// at which the first begins.
+    /// at which the first begins. Each has its own rates and latencies in `status.result.stages`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub stages: Vec<StageSpec>,
@@ -283,7 +283,12 @@ pub enum Arrival {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StageSpec {
-    /// How long it is: 1ms to 48h.
+    /// Names the stage in the result: lower-case letters, digits and `-`, at most 32, unique among the stages. Not set by default:
+    /// results name the stage by its place, such as `stages[0]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
+    pub name: Option<String>,
+    /// How long it is: 1ms to 48h. A stage has a result of its own if it has a whole second of the load.
     pub duration: GoDuration,
     /// The rate at its beginning and at its end.
     pub rate: RampSpec,

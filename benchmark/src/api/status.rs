@@ -19,7 +19,8 @@ pub use cell::{CellResult, LatencySpread, ShareSpread, ThroughputSpread};
 pub use comparison::{ComparisonOutcome, ComparisonResult, MetricComparison};
 pub use result::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, GeneratorShare, Latencies, LoadResult, NodeResult, NodeRole,
-    OperationResult, Percentile, PreloadResult, Requests, ServerResult, Throughput, TrialResult, Truncated,
+    OperationResult, Percentile, PreloadResult, Requests, ServerResult, StageResult, Throughput, TrialResult,
+    Truncated,
 };
 pub use search::{SearchEnding, SearchResult, SearchStep, StepOutcome};
 pub use shard::{ShardOutcome, ShardResult};

@@ -85,6 +85,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         verify: spec.verify.mode.into(),
         cleanup: spec.cleanup.keys == CleanupKeys::DeletePrefix,
         load,
+        stage_names: spec.load.stages.iter().map(|stage| stage.name.clone()).collect(),
         connections: spec.load.connections,
         connect_rate: spec.load.connect_rate,
         pipeline: spec.load.pipeline,

@@ -197,10 +197,15 @@ fn stage(duration: &str, from: u64, to: u64) -> Value {
     json!({"duration": duration, "rate": {"from": from, "to": to}})
 }
 
+fn named(name: &str) -> Value {
+    json!({"name": name, "duration": "9s", "rate": {"from": 100, "to": 200}})
+}
+
 #[test]
 fn stages_are_rate_and_duration() {
     let load = |open: Value| {
-        let stages = [stage("30s", 100, 2000), stage("1m", 2000, 2000)];
+        let mut stages = [stage("30s", 100, 2000), stage("1m", 2000, 2000)];
+        stages[1]["name"] = "high".into();
         let benchmark = with(&json!({"load": {"openLoop": open, "stages": stages, "duration": null}}));
         assert_eq!(benchmark.spec.load.mean_rate(), Some((1050 * 30 + 2000 * 60) / 90));
         validate(&benchmark.spec, "cart").unwrap()
@@ -212,6 +217,7 @@ fn stages_are_rate_and_duration() {
         assert_eq!((rate_per_second, stages.len()), (100, 2));
         assert_eq!(arrival == plan::Arrival::Poisson, !open.is_null());
         assert_eq!((stages[0].nanoseconds, stages[1].to_per_second), (30_000_000_000, 2000));
+        assert_eq!(validated.stage_names, [None, Some("high".to_owned())]);
     }
     assert_eq!(with(&json!({})).spec.load.mean_rate(), Some(1000));
     assert_eq!(with(&json!({"load": {"type": "ClosedLoop", "openLoop": null}})).spec.load.mean_rate(), None);
@@ -404,6 +410,15 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
         (
             json!({"load": {"openLoop": null, "stages": [stage("9s", 5, 9), stage("72h", 9, 9)], "duration": null}}),
             "spec.load.stages[1].duration: 72h: must be from 1ms to 48h",
+        ),
+        (
+            json!({"load": {"openLoop": null, "stages": [named("Ramp up")], "duration": null}}),
+            "spec.load.stages[0].name: \"Ramp up\": must be lower-case letters, digits and -, with a letter or digit at both \
+             ends",
+        ),
+        (
+            json!({"load": {"openLoop": null, "stages": [named("up"), stage("9s", 5, 9), named("up")], "duration": null}}),
+            "spec.load.stages[2].name: up: is the name of an earlier stage too: rename one",
         ),
         (
             json!({"load": {"openLoop": null, "stages": [stage("40h", 5, 9), stage("9h", 9, 9)], "duration": null}}),

@@ -29,6 +29,8 @@ pub struct Validated {
     pub cleanup: bool,
     /// How requests come about.
     pub load: plan::Load,
+    /// The names of its stages, in their order.
+    pub stage_names: Vec<Option<String>>,
     /// Connections of the whole benchmark: at least one for each shard.
     pub connections: u32,
     /// How many connections the whole benchmark begins in a second at most.

@@ -9,7 +9,7 @@ use redisbench_wire::plan::{self, Load, ShardPlan};
 use redisbench_wire::snapshot::{Sending, ServerSample, ServerStats, Tally};
 use redisbench_wire::timeline::Span;
 
-use super::{STATUS_BYTES, search, thresholds, trial, verification};
+use super::{STATUS_BYTES, search, stages, thresholds, trial, verification};
 use crate::api::Validated;
 use crate::api::spec::{Arrival, LoadType, PipelineMode};
 use crate::api::status::{
@@ -225,6 +225,7 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             encoding: "HdrV2DeflateBase64".to_owned(),
             data: EncodedHistogram::encode(&merged.total.response)?.as_str().to_owned(),
         }),
+        stages: stages::results(spec, outcome),
         operations: operations(merged, size, asked),
         nodes: nodes(merged, asked),
         errors: errors(merged),
@@ -270,6 +271,7 @@ fn shortened(whole: TrialResult, most: usize) -> Result<TrialResult, serde_json:
         (result.histogram, truncated.histogram) = (None, true);
     }
     loop {
+        truncated.stages += shorten(&mut result.stages, 2 * listed, |stage| stage.index);
         truncated.operations += shorten(&mut result.operations, listed, |operation| {
             Reverse((operation.requests.errors, operation.requests.scheduled))
         });
@@ -300,11 +302,13 @@ fn shortened(whole: TrialResult, most: usize) -> Result<TrialResult, serde_json:
     }
 }
 
-/// Latencies of operations and nodes.
+/// Latencies of stages, operations and nodes.
 fn parts(result: &mut TrialResult) -> impl Iterator<Item = &mut Latencies> {
     let operations = result.operations.iter_mut();
     let operations = operations.flat_map(|part| std::iter::once(&mut part.response_time).chain(&mut part.service_time));
-    operations.chain(result.nodes.iter_mut().map(|node| &mut node.service_time))
+    let stages = result.stages.iter_mut();
+    let stages = stages.flat_map(|part| std::iter::once(&mut part.response_time).chain(&mut part.service_time));
+    stages.chain(operations).chain(result.nodes.iter_mut().map(|node| &mut node.service_time))
 }
 
 /// Keeps the first `listed` entries by `key` if there are more, and says how many are left out.

@@ -3,6 +3,8 @@ use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part};
 
 use super::super::Subject;
 use super::*;
+use crate::api::spec::RampSpec;
+use crate::api::status::{StageResult, TrialRequests};
 use crate::plan::plans;
 use crate::sample::{lose, open_loop, outcome, snapshot, with_timeouts};
 
@@ -189,6 +191,42 @@ fn the_largest_result_fits_into_a_status_that_the_schema_accepts() {
     assert_eq!((result.shards[0].index, result.errors[0].count), (7, 9_063));
     assert_eq!(crate::api::status_problems(&status), []);
     assert!(serde_json::to_vec(&status).unwrap().len() <= STATUS_BYTES);
+}
+
+#[test]
+fn the_most_stages_fit_into_a_status() {
+    let percentile = Percentile {
+        percentile: "99.9999".to_owned(),
+        nanoseconds: Some(u64::MAX),
+        low_nanoseconds: Some(u64::MAX),
+        high_nanoseconds: Some(u64::MAX),
+        ..Percentile::default()
+    };
+    let latencies =
+        Latencies { max_nanoseconds: Some(u64::MAX), percentiles: vec![percentile; 10], ..Latencies::default() };
+    let stage = |index| StageResult {
+        index,
+        name: Some("n".repeat(32)),
+        from_milliseconds: u64::from(index) * 1_000,
+        to_milliseconds: u64::from(index) * 1_000 + 1_000,
+        rate: RampSpec { from: 1, to: 1_000_000_000 },
+        seconds: 1,
+        target_per_second: 1_000_000_000,
+        achieved_per_second: 1_000_000_000,
+        requests: TrialRequests::default(),
+        response_time: latencies.clone(),
+        service_time: Some(latencies.clone()),
+    };
+    let whole = TrialResult { stages: (0..64).map(stage).collect(), ..TrialResult::default() };
+    let room = STATUS_BYTES / 2;
+    let fitting = shortened(whole.clone(), room).unwrap();
+    assert!(serde_json::to_vec(&fitting).unwrap().len() <= room);
+    assert_eq!((fitting.stages.len(), fitting.truncated.unwrap().percentiles), (64, true));
+    let fitting = shortened(whole, room / 4).unwrap();
+    assert!(serde_json::to_vec(&fitting).unwrap().len() <= room / 4);
+    let kept: Vec<u32> = fitting.stages.iter().map(|stage| stage.index).collect();
+    assert_eq!(kept, (0..16).collect::<Vec<_>>());
+    assert_eq!(fitting.truncated.unwrap().stages, 48);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What was measured.
 
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::{Latencies, OperationResult, Percentile, Requests, ShardOutcome, TrialResult};
+use redisbench_benchmark::api::status::{
+    Latencies, OperationResult, Percentile, Requests, ShardOutcome, StageResult, TrialResult,
+};
 use redisbench_benchmark::api::target::TargetType;
 
 use super::grid::{Cell, Grid};
@@ -23,6 +25,9 @@ pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) 
     let mut text = latencies(result).text(paint);
     text.push_str(&throughput(result).text(paint));
     text.push_str(&requests(result).text(paint));
+    if !result.stages.is_empty() {
+        text.push_str(&stages(result).text(paint));
+    }
     if !result.errors.is_empty() {
         text.push_str(&errors(result).text(paint));
     }
@@ -213,6 +218,33 @@ fn request_row(name: &str, requests: &Requests, all: &Requests) -> Vec<Cell> {
     row
 }
 
+fn stages(result: &TrialResult) -> Grid {
+    let heads = ["time", "asked for", "achieved", "requests", "errors", "unsent", "p50", "p95", "p99", "p99.9"];
+    let mut grid = Grid::new("By stage", &heads);
+    for stage in &result.stages {
+        let StageResult { requests, response_time, .. } = stage;
+        let asked = match (rate(stage.rate.from), rate(stage.rate.to)) {
+            (from, to) if from == to => from,
+            (from, to) => format!("{from} to {to}"),
+        };
+        let name = stage.name.clone().unwrap_or_else(|| format!("stages[{}]", stage.index));
+        let mut row = vec![
+            Cell::from(name),
+            Cell::from(latency(
+                (stage.to_milliseconds - stage.from_milliseconds.min(stage.to_milliseconds)) * 1_000_000,
+            )),
+            Cell::from(asked),
+            Cell::from(rate(stage.achieved_per_second)),
+            Cell::from(count(requests.scheduled)),
+            wrong_unless_zero(count(requests.errors), requests.errors),
+            wrong_unless_zero(count(requests.unsent), requests.unsent),
+        ];
+        row.extend(["50", "95", "99", "99.9"].map(|percentile| quantile(response_time, percentile)));
+        grid.row(row);
+    }
+    grid
+}
+
 fn wrong_unless_zero(text: String, value: u64) -> Cell {
     Cell::styled(text, if value == 0 { Style::Plain } else { Style::Bad })
 }
@@ -301,6 +333,7 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
     let mut notes: Vec<String> = too_few(result).into_iter().collect();
     if let Some(truncated) = &result.truncated {
         let left_out = [
+            (truncated.stages, "stages"),
             (truncated.operations, "operations"),
             (truncated.nodes, "nodes"),
             (truncated.errors, "kinds of error"),
@@ -311,7 +344,8 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
             notes.push(format!("{} more {name} are in the artifacts only.", count(number)));
         }
         if truncated.percentiles {
-            notes.push("Intervals of operations' and nodes' percentiles are in the artifacts only.".to_owned());
+            notes
+                .push("Intervals of percentiles of stages, operations and nodes are in the artifacts only.".to_owned());
         }
         if truncated.histogram {
             notes.push("The distribution of response time is in the artifacts only.".to_owned());

@@ -1,5 +1,5 @@
 use redisbench_benchmark::api::RedisBenchmark;
-use redisbench_benchmark::api::status::{LimitedBy, SearchEnding};
+use redisbench_benchmark::api::status::{LimitedBy, SearchEnding, StageResult};
 use serde_json::json;
 
 use super::*;
@@ -160,10 +160,36 @@ fn percentiles_are_those_that_were_asked_for() {
     assert!(!shown.contains("take requests"), "{shown}");
 }
 
+fn stage(name: Option<&str>, index: u32, errors: u64) -> StageResult {
+    let mut response_time = latencies(1);
+    response_time["percentiles"][4] = json!({"percentile": "99.9", "moreThanNanoseconds": 1_000_000_000});
+    serde_json::from_value(json!({
+        "index": index, "name": name, "fromMilliseconds": 2_000, "toMilliseconds": 32_000, "seconds": 30,
+        "rate": {"from": 4_000, "to": 4_000 + 1_500 * index}, "targetPerSecond": 4_750, "achievedPerSecond": 4_600,
+        "requests": requests(138_000, errors), "responseTime": response_time,
+    }))
+    .unwrap()
+}
+
+#[test]
+fn each_stage_has_a_row() {
+    let mut benchmark = benchmark();
+    let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
+    result.stages = vec![stage(Some("warm"), 0, 0), stage(None, 1, 12)];
+    let shown = table(&benchmark, Paint::none());
+    let expected = "
+By stage      time            asked for   achieved   requests   errors   unsent      p50      p95      p99      p99.9
+warm        30.0 s              4.00k/s    4.60k/s    138,000        0        0   110 µs   220 µs   310 µs   > 1.00 s
+stages[1]   30.0 s   4.00k/s to 5.50k/s    4.60k/s    138,000       12        0   110 µs   220 µs   310 µs   > 1.00 s
+";
+    assert!(shown.contains(expected), "{shown}");
+}
+
 #[test]
 fn a_table_is_no_wider_than_a_terminal() {
     let mut benchmark = benchmark();
     let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
+    result.stages = vec![stage(None, 1, 12)];
     result.response_time_of_succeeded = Some(result.response_time.clone());
     let shown = table(&benchmark, Paint::none());
     let longest = shown.lines().map(|line| line.chars().count()).max().unwrap();

@@ -121,7 +121,8 @@ fn open_loop_schedules_rate_times_duration() {
 
 #[test]
 fn a_ramp_schedules_what_lies_below_it() {
-    let stages = "[{duration: 1s, rate: {from: 500, to: 1500}}, {duration: 1s, rate: {from: 1500, to: 1500}}]";
+    let stages =
+        "[{name: up, duration: 1s, rate: {from: 500, to: 1500}}, {duration: 1s, rate: {from: 1500, to: 1500}}]";
     let load = format!("type: OpenLoop, openLoop: {{pacingGrid: 1ms}}, stages: {stages}, warmup: 1s, pipeline: 4");
     let finished = Run::local(&manifest(ANYWHERE, &load), &["--with-redis"]).finish();
     finished.assert_balanced();
@@ -133,6 +134,17 @@ fn a_ramp_schedules_what_lies_below_it() {
     assert!(number(&result["throughput"]["targetPerSecond"]).abs_diff(1250) < 50, "{}", result["throughput"]);
     let load = json!({"type": "OpenLoop", "arrival": "Constant", "pacingGridNanoseconds": 1_000_000});
     assert_eq!(result["load"], load);
+    let stages = result["stages"].as_array().unwrap();
+    let facts = |stage: &serde_json::Value| {
+        (stage["name"].clone(), number(&stage["seconds"]), number(&stage["targetPerSecond"]))
+    };
+    assert_eq!(stages.iter().map(facts).collect::<Vec<_>>(), [(json!("up"), 1, 1000), (json!(null), 1, 1500)]);
+    // All borders are whole seconds, so each request is of a stage.
+    for count in ["scheduled", "succeeded", "errors", "unsent"] {
+        let sum: u64 = stages.iter().map(|stage| number(&stage["requests"][count])).sum();
+        assert_eq!(sum, number(&result["requests"][count]), "{count}: {stages:#?}");
+    }
+    assert!(stages.iter().all(|stage| stage["responseTime"]["p50Nanoseconds"].is_u64()), "{stages:#?}");
 }
 
 #[test]

@@ -19,6 +19,10 @@ fn bad_specs_are_refused_at_apply() {
         let huge = json!({"openLoop": {"rate": 9_000_000_000_000_000_000_u64}});
         let callers = json!({"type": "ClosedLoop", "openLoop": null, "closedLoop": {"concurrency": 1_000_000}});
         let ramp = json!([{"duration": "9s", "rate": {"from": 1, "to": 9}}]);
+        let twice = json!([
+            {"name": "up", "duration": "9s", "rate": {"from": 1, "to": 9}},
+            {"name": "up", "duration": "9s", "rate": {"from": 9, "to": 9}},
+        ]);
         // What is changed in a good spec, the field that the message must name, and what else it must say.
         let cases: Vec<(Value, &str, &str)> = vec![
             (json!({"shards": {"count": 0}}), "shards.count", "should be greater than or equal to 1"),
@@ -53,6 +57,7 @@ fn bad_specs_are_refused_at_apply() {
                 "rate.from",
                 "should be greater than or equal to 1",
             ),
+            (json!({"load": {"openLoop": null, "duration": null, "stages": twice}}), "load.stages", "the same name"),
             (json!({"load": {"duration": "5 minutes"}}), "duration", "should match"),
             (json!({"targets": []}), "spec.targets", "should have at least 1 items"),
             (json!({"targets": two}), "targets", "comparison must be set with several targets"),

@@ -43,6 +43,7 @@ pub fn shortened(status: &RedisBenchmarkStatus, without: Without, why: &str) -> 
     if let Some(result) = &mut shorter.result {
         let mut truncated = result.truncated.unwrap_or_default();
         truncated = Truncated {
+            stages: truncated.stages + result.stages.len() as u64,
             operations: truncated.operations + result.operations.len() as u64,
             nodes: truncated.nodes + result.nodes.len() as u64,
             errors: truncated.errors + result.errors.len() as u64,
@@ -52,7 +53,8 @@ pub fn shortened(status: &RedisBenchmarkStatus, without: Without, why: &str) -> 
             percentiles: truncated.percentiles,
             histogram: truncated.histogram || result.histogram.is_some(),
         };
-        (result.operations, result.nodes, result.errors, result.shards) = Default::default();
+        (result.stages, result.operations, result.nodes) = Default::default();
+        (result.errors, result.shards) = Default::default();
         result.histogram = None;
         if let Some(verification) = &mut result.verification {
             verification.findings = Vec::new();

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ShardResult, VerificationResult, is_zero};
-use crate::api::spec::{Arrival, LoadType, PipelineMode};
+use super::{ShardResult, TrialRequests, VerificationResult, is_zero};
+use crate::api::spec::{Arrival, LoadType, PipelineMode, RampSpec};
 
 /// What a trial measured, merged over all shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +40,10 @@ pub struct TrialResult {
     /// The whole distribution of response time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogramStatus>,
+    /// Per stage of the load, in order, of several: those that have a whole second in the common window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub stages: Vec<StageResult>,
     /// Per operation of the mix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -268,6 +272,38 @@ pub struct EncodedHistogramStatus {
     pub data: String,
 }
 
+/// What one stage of the load measured. A second of the load counts for a stage if it overlaps no other one: it belongs wholly to the
+/// stage, or the rest of it is warm-up or comes after the last stage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StageResult {
+    /// Its place in `load.stages`, from 0.
+    pub index: u32,
+    /// Its name in the spec.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub name: Option<String>,
+    /// When it began, after the start of the load: the first stage begins when the warm-up ends.
+    pub from_milliseconds: u64,
+    /// When it ended, or was to end if the load was stopped before.
+    pub to_milliseconds: u64,
+    /// The rate asked for at its beginning and at its end.
+    pub rate: RampSpec,
+    /// How many whole seconds of it the next two are over.
+    pub seconds: u32,
+    /// The rate asked for: its mean over these seconds.
+    pub target_per_second: u64,
+    /// Successful requests per second over these seconds.
+    pub achieved_per_second: u64,
+    /// Requests that had their outcome in the stage, and in the last stage those that had it afterwards.
+    pub requests: TrialRequests,
+    /// Response time of these requests, rounded up by at most 3.2 %.
+    pub response_time: Latencies,
+    /// Service time of those that succeeded, rounded up by at most 3.2 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_time: Option<Latencies>,
+}
+
 /// What one operation of the mix measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -377,6 +413,9 @@ pub struct ErrorResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Truncated {
+    /// Of the stages.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stages: u64,
     /// Of the operations.
     pub operations: u64,
     /// Of the nodes.
@@ -388,7 +427,7 @@ pub struct Truncated {
     /// Of the answers that are wrong, as far as shards kept them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub findings: u64,
-    /// Whether the intervals of operations' and nodes' percentiles were left out, because they would not have fitted.
+    /// Whether the intervals of percentiles of stages, operations and nodes were left out, because they would not have fitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub percentiles: bool,
     /// Whether the distribution of response time was.

@@ -1,0 +1,79 @@
+//! What each stage of a load came to, from the seconds of all shards together.
+
+use redisbench_wire::plan::Load;
+use redisbench_wire::rate::CumulativeRate;
+use redisbench_wire::timeline;
+
+use crate::api::Validated;
+use crate::api::spec::RampSpec;
+use crate::api::status::{Latencies, StageResult, TrialRequests};
+use crate::conductor::Outcome;
+use crate::{merge, seconds, stats};
+
+const SECOND: u64 = 1_000_000_000;
+const MILLISECOND: u64 = 1_000_000;
+
+/// The results of the stages that have a whole second in the common window, of several stages.
+///
+/// A span counts for a stage if it overlaps no other: what came in the seconds with a border between two stages cannot be told
+/// apart. Requests of the warm-up count apart in every span, and all measured requests after the end are those of the last stage.
+pub(super) fn results(spec: &Validated, outcome: &Outcome) -> Vec<StageResult> {
+    let Load::OpenLoop { rate_per_second, stages, .. } = &spec.load else { return Vec::new() };
+    if stages.len() < 2 {
+        return Vec::new();
+    }
+    let warmup = u64::try_from(spec.warmup.as_nanos()).unwrap_or(u64::MAX);
+    let rate = CumulativeRate::new(*rate_per_second, warmup, stages);
+    let window = merge::completed_window(outcome);
+    let mut end = warmup;
+    let mut results = Vec::with_capacity(stages.len());
+    for (index, (stage, name)) in (0..).zip(stages.iter().zip(&spec.stage_names)) {
+        let begin = end;
+        end = begin.saturating_add(stage.nanoseconds);
+        let measured = begin.max(window.start)..end.min(window.end);
+        let Some((whole, counted)) = merge::whole_seconds(&outcome.timeline, measured) else { continue };
+        // No other stage has begun before the first, or after the one in which the load ended.
+        let from = if index == 0 { 0 } else { begin };
+        let to = if end >= window.end { u64::MAX } else { end };
+        let own = outcome.timeline.iter().filter(|span| {
+            from <= u64::from(span.second) * SECOND && u64::from(span.end()).saturating_mul(SECOND) <= to
+        });
+        let all = seconds::measured(own.flat_map(|span| &span.parts));
+        let succeeded = whole.iter().map(|span| span.counts().succeeded).fold(0, u64::saturating_add);
+        let length = u64::from(counted.end - counted.start) * SECOND;
+        let asked = spec.percentiles.as_slice();
+        results.push(StageResult {
+            index,
+            name: name.clone(),
+            from_milliseconds: begin / MILLISECOND,
+            to_milliseconds: end / MILLISECOND,
+            rate: RampSpec { from: stage.from_per_second, to: stage.to_per_second },
+            seconds: counted.end - counted.start,
+            target_per_second: rate.mean_per_second(u64::from(counted.start) * SECOND, u64::from(counted.end) * SECOND),
+            achieved_per_second: merge::per_second(succeeded, length),
+            requests: TrialRequests {
+                scheduled: all.tally.scheduled,
+                succeeded: all.tally.succeeded,
+                errors: all.tally.errors,
+                unsent: all.tally.unsent,
+                in_flight: 0,
+                unknown: 0,
+            },
+            response_time: lowered(stats::response_time(&all, asked)),
+            service_time: all.service.as_ref().map(|service| lowered(stats::plain(service, asked))),
+        });
+    }
+    results
+}
+
+/// The same, with the lower ends of intervals at the beginning of their buckets: only the upper ends may be rounded up.
+fn lowered(mut latencies: Latencies) -> Latencies {
+    for low in latencies.percentiles.iter_mut().filter_map(|percentile| percentile.low_nanoseconds.as_mut()) {
+        *low = timeline::lowest_in(timeline::bucket(*low));
+    }
+    latencies
+}
+
+#[cfg(test)]
+#[path = "stages_tests.rs"]
+mod tests;
