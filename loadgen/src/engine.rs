@@ -17,6 +17,7 @@ mod queue;
 mod run;
 mod stream;
 pub(crate) mod sys;
+mod vigil;
 mod worker;
 
 pub use api::{Access, ConnectFailure, EngineConfig, EngineError, EngineEvent, Handshake, Tls};

@@ -7,5 +7,5 @@ mod machine;
 mod run_queue;
 
 pub use machine::Evidence;
-pub(crate) use machine::Observer;
+pub(crate) use machine::{Observer, quota_millionths};
 pub(crate) use run_queue::RunQueue;

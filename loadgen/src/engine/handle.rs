@@ -10,6 +10,7 @@ use redisbench_wire::{Detail, limits};
 use tokio::sync::{mpsc, oneshot};
 
 use super::api::{Access, EngineConfig, EngineError, EngineEvent};
+use super::cpus::share_of_processor;
 use super::mailbox::{Command, Mailbox};
 use super::run::Together;
 use super::sys::{Waker, monotonic_nanoseconds};
@@ -72,6 +73,7 @@ impl Engine {
             trial: Arc::new(trial),
             may_evict,
             plan: Arc::clone(&plan),
+            processor: share_of_processor(split.len()),
             reads,
             events,
             ready: AtomicU32::new(0),

@@ -40,6 +40,7 @@ use super::pace::Pace;
 use super::pipeline::Request;
 use super::run::{Found, Run};
 use super::sys::{self, Alarm, Event, Poller, Waker};
+use super::vigil::Vigil;
 use crate::cluster::{SLOTS, Topology};
 use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
@@ -64,6 +65,17 @@ const READ_BYTES: usize = 64 << 10;
 /// The tick of a worker without a load.
 const IDLE_TICK: u64 = 20_000_000;
 
+/// How a worker waits for its next turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// There is something to do.
+    NotAtAll,
+    /// Soon there will be: it looks at its sockets.
+    Awake,
+    /// Until something happens, or the alarm goes off.
+    Asleep,
+}
+
 /// What the workers of an engine share. None of it is touched by a request.
 #[derive(Debug)]
 pub(super) struct Common {
@@ -72,6 +84,8 @@ pub(super) struct Common {
     pub preload: Option<Arc<Workload>>,
     pub last_read: Option<Arc<Workload>>,
     pub may_evict: bool,
+    /// What each worker may use of a processor, in millionths.
+    pub processor: u64,
     /// Of each operation, whether a replica may answer it.
     pub reads: Vec<bool>,
     pub events: mpsc::Sender<EngineEvent>,
@@ -89,6 +103,9 @@ pub(super) struct Worker {
     seat: Seat,
     poller: Poller,
     alarm: Alarm,
+    vigil: Vigil,
+    /// The alarm is set for a request, and therefore early.
+    alarm_is_early: bool,
     mail: Receiver<Command>,
     nodes: Vec<Node>,
     /// The node that has all keys where there are no slots.
@@ -161,6 +178,7 @@ impl Worker {
         poller.add(&alarm, ALARM)?;
         let recording = Recording::new(&common.plan);
         let (exchanges, fills) = (common.trial.has_exchanges(), common.trial.has_fills());
+        let vigil = Vigil::of(common.processor);
         let pace_of_connecting = Pace::of(common.plan.connect_rate, seat);
         let verified = Verifier::of(&common.plan, common.may_evict)
             .map(|checks| Box::new(Verified::new(checks, common.last_read.clone())));
@@ -171,6 +189,8 @@ impl Worker {
             seat,
             poller,
             alarm,
+            vigil,
+            alarm_is_early: false,
             mail,
             nodes: Vec::new(),
             sole: 0,
@@ -233,9 +253,18 @@ impl Worker {
     }
 
     fn turn(&mut self, events: &mut [Event]) -> std::io::Result<()> {
-        let timeout = self.until_next()?;
-        let happened = self.poller.wait(events, timeout)?;
-        self.now = sys::monotonic_nanoseconds();
+        let wait = self.until_next()?;
+        let happened = self.poller.wait(events, if wait == Wait::Asleep { None } else { Some(Duration::ZERO) })?;
+        let before = std::mem::replace(&mut self.now, sys::monotonic_nanoseconds());
+        match (happened, wait) {
+            ([], Wait::Awake) => self.vigil.stayed(before, self.now),
+            // Nothing else woke it up.
+            ([Event { u64: ALARM, .. }], Wait::Asleep) if self.alarm_is_early => {
+                self.vigil.woke(self.alarm.instant(), self.now);
+            }
+            ([Event { u64: 0..ALARM, .. }, ..], _) => self.vigil.came(self.now),
+            _ => {}
+        }
         self.recording.come_to(self.now);
         if let Some(run) = &mut self.run {
             run.woke(self.now);
@@ -258,22 +287,33 @@ impl Worker {
         Ok(())
     }
 
-    /// Sets the alarm to when there is something to do of our own accord. Says how long to wait: not at all if that is
-    /// now, else until something happens.
-    fn until_next(&mut self) -> std::io::Result<Option<Duration>> {
+    /// Sets the alarm to when there is something to do of our own accord, and says how to wait for that or an event.
+    fn until_next(&mut self) -> std::io::Result<Wait> {
         let mut next = self.next_tick;
+        self.alarm_is_early = false;
         if let Some(run) = &mut self.run {
-            next = next.min(match run.stage {
+            let of_run = match run.stage {
                 Stage::Waiting => run.start,
                 Stage::Warmup | Stage::Measuring => run.next(self.now),
                 Stage::Draining | Stage::Done => u64::MAX,
-            });
+            };
+            if of_run < next {
+                next = of_run;
+                self.alarm_is_early = run.planned == next;
+            }
         }
         if next <= self.now || !self.again.is_empty() {
-            return Ok(Some(Duration::ZERO));
+            return Ok(Wait::NotAtAll);
+        }
+        if self.alarm_is_early {
+            next = self.vigil.before(next, self.now);
+            if next <= self.now || self.vigil.expects(self.now) {
+                sys::give_way();
+                return Ok(Wait::Awake);
+            }
         }
         self.alarm.set(next)?;
-        Ok(None)
+        Ok(Wait::Asleep)
     }
 
     /// What happens rarely and need not be punctual.
@@ -291,6 +331,9 @@ impl Worker {
         }
         if busy && self.slots.is_some() {
             self.grant_tokens();
+        }
+        if self.run.as_ref().is_some_and(Run::is_open) {
+            self.vigil.waited(self.run_queue.waited_nanoseconds(), self.now);
         }
         self.expire();
         self.resume();

@@ -14,6 +14,8 @@ use super::environment;
 use super::interface::Interfaces;
 use crate::engine::monotonic_nanoseconds;
 
+pub use throttling::quota_millionths;
+
 /// How often the interfaces are read while a load runs.
 const INTERVAL: Duration = Duration::from_millis(100);
 

@@ -109,6 +109,7 @@ impl Worker {
         };
         let open_loop = self.run.as_ref().is_some_and(Run::is_open);
         if open_loop {
+            self.vigil.sent(sent);
             lateness(&connection.pipeline, sent, &mut self.recording);
         } else {
             scheduled(&connection.pipeline, class, &mut self.recording);

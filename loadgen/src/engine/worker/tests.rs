@@ -18,6 +18,7 @@ fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
         preload: None,
         last_read: None,
         may_evict: false,
+        processor: 1_000_000,
         reads: Vec::new(),
         events: mpsc::channel(64).0,
         ready: AtomicU32::new(0),

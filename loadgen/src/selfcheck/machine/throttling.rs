@@ -1,7 +1,7 @@
-//! Time for which a CPU quota held this process's cgroup back.
+//! What a CPU quota allows this process's cgroup, and for how long it held it back.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where version 2, alone or beside version 1, and version 1 are mounted.
 const MOUNTS: [&str; 4] =
@@ -10,15 +10,27 @@ const MOUNTS: [&str; 4] =
 /// So far, in nanoseconds, over all threads of the group; 0 where there is no quota. A quota may be set on any ancestor,
 /// so the group that was held back the longest counts.
 pub(super) fn nanoseconds() -> u64 {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let read = |path: &Path| throttled(&fs::read_to_string(path.join("cpu.stat")).ok()?);
-    let ancestors = |group: &str| {
-        let groups = Path::new(group).ancestors().filter_map(|group| group.strip_prefix("/").ok());
-        let candidates = groups.flat_map(|group| MOUNTS.map(|mount| Path::new(mount).join(group)));
-        candidates.filter_map(|path| read(&path)).max()
+    let read = |path: &PathBuf| throttled(&fs::read_to_string(path.join("cpu.stat")).ok()?);
+    groups().iter().filter_map(read).max().unwrap_or_default()
+}
+
+/// The processors that the quotas allow, in millionths of one; none without a quota. The smallest of the ancestors' counts.
+pub fn quota_millionths() -> Option<u64> {
+    let read = |path: &PathBuf, file| fs::read_to_string(path.join(file)).ok();
+    let of = |path: &PathBuf| match read(path, "cpu.max") {
+        Some(both) => both.split_once(' ').and_then(|(quota, period)| allowed(quota, period)),
+        None => allowed(&read(path, "cpu.cfs_quota_us")?, &read(path, "cpu.cfs_period_us")?),
     };
+    groups().iter().filter_map(of).min()
+}
+
+/// Where the groups are that may have a quota for this process: its own, and their ancestors.
+fn groups() -> Vec<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     // In a container the path may be that of the host, and the mount our own group's: the last ancestor is the mount.
-    own(&groups).into_iter().chain(["/"]).filter_map(ancestors).max().unwrap_or_default()
+    let ancestors = own(&groups).into_iter().chain(["/"]).flat_map(|group| Path::new(group).ancestors());
+    let relative = ancestors.filter_map(|group| group.strip_prefix("/").ok());
+    relative.flat_map(|group| MOUNTS.map(|mount| Path::new(mount).join(group))).collect()
 }
 
 /// The paths of the groups that may have a quota, of lines such as `1:cpu,cpuacct:/pod` and `0::/pod`.
@@ -41,6 +53,12 @@ fn throttled(statistics: &str) -> Option<u64> {
     })
 }
 
+/// A quota in each period, both in microseconds, as millionths of a processor. `max` and -1 are none.
+fn allowed(quota: &str, period: &str) -> Option<u64> {
+    let (quota, period): (u64, u64) = (quota.trim().parse().ok()?, period.trim().parse().ok()?);
+    quota.checked_mul(1_000_000)?.checked_div(period)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +68,15 @@ mod tests {
         assert_eq!(throttled("usage_usec 5\nnr_throttled 1\nthrottled_usec 12\n"), Some(12_000));
         assert_eq!(throttled("nr_periods 3\nnr_throttled 1\nthrottled_time 12345\n"), Some(12_345));
         assert_eq!(throttled("usage_usec 5\n"), None);
+    }
+
+    #[test]
+    fn quotas_are_parts_of_a_processor() {
+        assert_eq!(allowed("25000", "100000\n"), Some(250_000));
+        assert_eq!(allowed("300000\n", "100000\n"), Some(3_000_000));
+        for none in [("max", "100000"), ("-1\n", "100000\n"), ("1", "0"), ("", "")] {
+            assert_eq!(allowed(none.0, none.1), None);
+        }
     }
 
     #[test]
