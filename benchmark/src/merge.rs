@@ -310,13 +310,12 @@ pub(crate) fn completions(outcome: &Outcome) -> (Duration, Vec<u64>) {
     (Duration::from_nanos(interval), common_points(&snapshots, interval, from, to))
 }
 
-/// The spans of `outcome` that lie in its common window, and how many seconds they and the empty ones between them take. None
+/// The spans of `outcome` that lie in its common window, and the whole seconds that they and the empty ones between them take. None
 /// if not a whole second does.
-pub(crate) fn common_seconds(outcome: &Outcome) -> Option<(&[Span], u32)> {
+pub(crate) fn common_seconds(outcome: &Outcome) -> Option<(&[Span], Range<u32>)> {
     let snapshots: Vec<&Snapshot> = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
     let (from, to, _) = common_window(&snapshots);
-    let (within, seconds) = whole_seconds(&outcome.timeline, from..to)?;
-    (!within.is_empty()).then(|| (within, seconds.end - seconds.start))
+    whole_seconds(&outcome.timeline, from..to).filter(|(within, _)| !within.is_empty())
 }
 
 /// When all shards measured that told of their completions, in nanoseconds after the start.

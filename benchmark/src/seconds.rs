@@ -3,9 +3,10 @@
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{HIGHEST_NANOSECONDS, Kind};
 use redisbench_wire::snapshot::Tally;
-use redisbench_wire::timeline::{Buckets, Part, highest_in};
+use redisbench_wire::timeline::{Buckets, Coarse, Part, Span, highest_in};
 
 use crate::merge::Measured;
+use crate::quantile::Quantile;
 
 /// The requests of `parts` together. A latency is rounded up to the end of its bucket, which is at most 1/32 away.
 pub(crate) fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
@@ -34,6 +35,24 @@ pub(crate) fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
         add_optional(&mut sum.error_replies, error_replies);
     }
     sum
+}
+
+/// The response time of the succeeded requests of `span` at `quantile`, rounded up as above; none of too few.
+pub(crate) fn quantile(span: &Span, quantile: Quantile) -> Option<u64> {
+    let mut sum = Coarse::default();
+    span.parts.iter().for_each(|part| sum.add(&part.response));
+    let buckets = sum.buckets();
+    let count = buckets.count();
+    if count < quantile.needs() {
+        return None;
+    }
+    let rank = (u128::from(count) * u128::from(quantile.millionths())).div_ceil(1_000_000);
+    let mut seen = 0_u128;
+    let found = buckets.iter().find(|(_, times)| {
+        seen += u128::from(*times);
+        seen >= rank
+    });
+    found.map(|(bucket, _)| highest_in(bucket))
 }
 
 fn add(histogram: &mut Histogram<u64>, buckets: &Buckets) {

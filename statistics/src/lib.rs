@@ -1,5 +1,5 @@
 //! What several trials together say: the summary of repeats, the comparison of targets, the search for the highest rate, whether
-//! a throughput is steady, and whether a backlog grows. And of one: how far a quantile can be trusted. Everything here is a pure
+//! a throughput or a latency is steady, and whether a backlog grows. And of one: how far a quantile can be trusted. Everything here is a pure
 //! function of numbers: no clock, no input or output, and chance only
 //! from a seed.
 

@@ -1,4 +1,4 @@
-//! Whether a throughput over time has settled.
+//! Whether a throughput, or a latency, over time has settled.
 //!
 //! The measurement is cut into equal parts. It has *drifted* if the parts have a trend beyond chance, by the test of Mann and Kendall
 //! (Kendall 1970), and if the line of Theil and Sen through them rises or falls by more than a tolerance. Neither alone
@@ -11,6 +11,9 @@
 //! within 3 %, takes slow drift for steady and noise for drift.
 
 use crate::summary::median;
+
+/// Parts of a measurement whose latencies are compared.
+const PARTS: usize = 10;
 
 /// What counts as a drift.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,6 +61,29 @@ pub fn drift(parts: &[f64], rule: &Rule) -> Option<f64> {
     }
     let change = trend.slope * (parts.len() - 1) as f64 / middle;
     (change.abs() > rule.tolerance).then_some(change)
+}
+
+/// A latency of the first tenth of a measurement, and of the last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shift {
+    /// The median of the first tenth's seconds.
+    pub first: f64,
+    /// The median of the last tenth's seconds.
+    pub last: f64,
+}
+
+/// How a latency went by its value in each of some `seconds` in a row, if it drifted by `rule`. A tenth is the median of its seconds,
+/// so that stalls, and replies that they delayed, move none of those that are longer than a few seconds. None if a tenth has no known
+/// second.
+pub fn shift(seconds: &[Option<f64>], rule: &Rule) -> Option<Shift> {
+    let border = |part: usize| part * seconds.len() / PARTS;
+    let tenth = |part: usize| -> Option<f64> {
+        let known: Vec<f64> = seconds[border(part)..border(part + 1)].iter().copied().flatten().collect();
+        (!known.is_empty()).then(|| median(&known))
+    };
+    let parts: Vec<f64> = (0..PARTS).map(tenth).collect::<Option<_>>()?;
+    drift(&parts, rule)?;
+    Some(Shift { first: *parts.first()?, last: *parts.last()? })
 }
 
 #[cfg(test)]

@@ -70,3 +70,92 @@ fn nothing_says_nothing() {
         assert_eq!(drift(parts, &RULE), None);
     }
 }
+
+/// As the verdict has it, for the median and for the 99th percentile.
+const LATENCIES: [Rule; 2] = [Rule { trend: 39, tolerance: 0.15 }, Rule { trend: 39, tolerance: 0.25 }];
+
+/// The noise of a latency from second to second.
+#[derive(Clone, Copy, Debug)]
+struct Seconds {
+    deviation: f64,
+    alike: f64,
+    /// One second in 20 is longer by a Pareto-distributed factor, without a mean that is worth the name.
+    heavy: bool,
+    /// Each so many seconds one stalls, and is 50 times as long.
+    stall: Option<usize>,
+}
+
+impl Seconds {
+    fn of(deviation: f64, alike: f64) -> Self {
+        Self { deviation, alike, heavy: false, stall: None }
+    }
+
+    /// Latencies in ns that rise by a share over so many seconds.
+    fn series(self, seconds: usize, rise: f64, seed: u64) -> Vec<Option<f64>> {
+        let (mut noise, mut tail) = (Noise::new(seed, self.alike), Noise::new(!seed, 0.0));
+        let begin = tail.even();
+        let second = |at: usize| {
+            let level = 1.0 + rise * (at as f64 + 0.5) / seconds as f64;
+            let mut latency = 1_000_000.0 * level * (self.deviation * noise.next()).exp();
+            if self.heavy && tail.even() < 0.05 {
+                latency *= 1.0 + (1.0 - tail.even()).powf(-1.0 / 1.2);
+            }
+            if self.stall.is_some_and(|every| (at + (begin * every as f64).floor() as usize).is_multiple_of(every)) {
+                latency *= 50.0;
+            }
+            Some(latency)
+        };
+        (0..seconds).map(second).collect()
+    }
+
+    /// The share of 1,000 series in which either rule finds a shift. The percentiles of real seconds are alike, so that independent
+    /// ones are the worst case.
+    fn found(self, seconds: usize, rise: f64) -> f64 {
+        let shifts = |&seed: &u64| {
+            (0..).zip(&LATENCIES).any(|(nth, rule)| shift(&self.series(seconds, rise, 2 * seed + nth), rule).is_some())
+        };
+        let share = (0..1_000).filter(shifts).count() as f64 / 1_000.0;
+        println!("{self:?}, a rise of {rise} over {seconds} s: {:.1} %", 100.0 * share);
+        share
+    }
+}
+
+#[test]
+fn a_steady_latency_is_rarely_called_otherwise() {
+    let mut noises: Vec<Seconds> = [(0.02, 0.0), (0.1, 0.0), (0.1, 0.5), (0.3, 0.5)]
+        .map(|(deviation, alike)| Seconds::of(deviation, alike))
+        .to_vec();
+    noises.push(Seconds { heavy: true, ..Seconds::of(0.1, 0.3) });
+    noises.extend([3, 5, 7, 13].map(|every| Seconds { stall: Some(every), ..Seconds::of(0.1, 0.3) }));
+    for (noise, seconds) in noises.into_iter().flat_map(|noise| [10, 20, 30, 60].map(|seconds| (noise, seconds))) {
+        let share = noise.found(seconds, 0.0);
+        assert!(share <= 0.005, "{noise:?} over {seconds} s: {share}");
+    }
+}
+
+#[test]
+fn a_latency_that_rises_is_called_so() {
+    for (alike, seconds) in [(0.0, 30), (0.5, 30), (0.0, 60), (0.5, 60)] {
+        let share = Seconds::of(0.02, alike).found(seconds, 0.3);
+        assert!(share >= 0.95, "{seconds} s, correlation {alike}: {share}");
+    }
+    let share = Seconds::of(0.1, 0.3).found(60, 1.0);
+    assert!(share >= 0.95, "{share}");
+}
+
+#[test]
+fn a_shift_says_from_where_to_where() {
+    let rising: Vec<Option<f64>> = (0..40).map(|at| Some(1_000.0 + 10.0 * f64::from(at))).collect();
+    let rule = &LATENCIES[0];
+    assert_eq!(shift(&rising, rule), Some(Shift { first: 1_015.0, last: 1_375.0 }));
+    let falling: Vec<Option<f64>> = rising.iter().rev().copied().collect();
+    assert_eq!(shift(&falling, rule), Some(Shift { first: 1_375.0, last: 1_015.0 }));
+    // Seconds without enough requests say nothing, and a tenth of nothing but these decides that nothing is known.
+    let mut holes = rising.clone();
+    holes.iter_mut().skip(1).step_by(2).for_each(|second| *second = None);
+    assert!(shift(&holes, rule).is_some());
+    holes[..4].fill(None);
+    assert_eq!(shift(&holes, rule), None);
+    assert_eq!(shift(&rising[..9], rule), None, "too short");
+    assert_eq!(shift(&[], rule), None);
+}

@@ -243,7 +243,7 @@ fn bandwidth(outcome: &Outcome) -> Bandwidth {
     if let Some((spans, seconds)) = merge::common_seconds(outcome) {
         let over = |bytes: fn(&Span) -> u64| {
             let sum = spans.iter().map(bytes).fold(0, u64::saturating_add);
-            merge::per_second(sum, u64::from(seconds) * 1_000_000_000)
+            merge::per_second(sum, u64::from(seconds.end - seconds.start) * 1_000_000_000)
         };
         return Bandwidth {
             sent_bytes_per_second: over(|span| span.sent_bytes),

@@ -1,17 +1,21 @@
-//! Whether the throughput was the same from the beginning to the end. Pure arithmetic over the ten parts of the window.
+//! Whether throughput and latency were the same from the beginning to the end. Pure arithmetic over the ten parts of the window.
 
 use std::time::Duration;
 
-use redisbench_statistics::steady;
+use redisbench_statistics::steady::{self, Rule};
 use redisbench_wire::plan::{Arrival, Load};
 
-use super::reason;
-use super::thresholds::{PAUSE, PAUSE_RATE, STANDSTILL, STANDSTILL_LEAST, STANDSTILL_SHORTEST, STEADY};
+use super::thresholds::{
+    PAUSE, PAUSE_RATE, STANDSTILL, STANDSTILL_LEAST, STANDSTILL_SHORTEST, STEADY, STEADY_LATENCY_LEAST, STEADY_P50,
+    STEADY_P99,
+};
+use super::{rate, reason};
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::api::{GoDuration, Validated};
 use crate::conductor::Outcome;
-use crate::merge::{Merged, completions};
-use crate::people;
+use crate::merge::{Merged, common_seconds, completions};
+use crate::quantile::Quantile;
+use crate::{people, seconds};
 
 /// What was measured may not be what it would have come to: the longest warm-up was over before.
 pub(super) fn not_settled(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
@@ -26,8 +30,14 @@ pub(super) fn not_settled(spec: &Validated, merged: &Merged) -> Option<VerdictRe
     Some(reason(ReasonKind::Unsteady, VerdictValue::Degraded, &message))
 }
 
-/// A rate that changes by the plan, or by chance, is none of the target's doing. A window that is too short says nothing.
+/// A latency follows from the throughput, so it is looked at where that was steady.
 pub(super) fn unsteady(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
+    let message = throughput(spec, outcome, merged).or_else(|| latency(spec, outcome, merged))?;
+    Some(reason(ReasonKind::Unsteady, VerdictValue::Degraded, &message))
+}
+
+/// A rate that changes by the plan, or by chance, is none of the target's doing. A window that is too short says nothing.
+fn throughput(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
     let closed = match &spec.load {
         Load::ClosedLoop => true,
         Load::OpenLoop { stages, arrival, .. } if stages.is_empty() && *arrival == Arrival::Constant => false,
@@ -38,8 +48,45 @@ pub(super) fn unsteady(spec: &Validated, outcome: &Outcome, merged: &Merged) -> 
         let (interval, points) = completions(outcome);
         standstill(interval, &points).or_else(|| pause(parts))
     };
-    let message = drift(parts).or_else(|| if closed { paused() } else { None })?;
-    Some(reason(ReasonKind::Unsteady, VerdictValue::Degraded, &message))
+    drift(parts).or_else(|| if closed { paused() } else { None })
+}
+
+/// A latency that changes by the plan, or that grows with a backlog which is told, is no other story. A lost shard's requests are
+/// missing from some seconds.
+fn latency(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
+    let told = match &spec.load {
+        Load::ClosedLoop => false,
+        Load::OpenLoop { stages, .. } if !stages.is_empty() => return None,
+        Load::OpenLoop { .. } => !rate::is_met(spec, merged) || rate::backlog_growth(spec, outcome, merged).is_some(),
+    };
+    if told || outcome.lost().next().is_some() {
+        return None;
+    }
+    latency_over(outcome, Quantile::P50, &STEADY_P50).or_else(|| latency_over(outcome, Quantile::P99, &STEADY_P99))
+}
+
+fn latency_over(outcome: &Outcome, quantile: Quantile, rule: &Rule) -> Option<String> {
+    let (spans, window) = common_seconds(outcome)?;
+    let index = |second: u32| usize::try_from(second.saturating_sub(window.start)).unwrap_or(usize::MAX);
+    let mut known = vec![None; index(window.end)];
+    for span in spans {
+        let found = seconds::quantile(span, quantile).map(|nanoseconds| nanoseconds as f64);
+        if let Some(within) = known.get_mut(index(span.second)..index(span.end())) {
+            within.fill(found);
+        }
+    }
+    let shift = steady::shift(&known, rule)?;
+    if (shift.last - shift.first).abs() < STEADY_LATENCY_LEAST {
+        return None;
+    }
+    let [first, last] = [shift.first, shift.last].map(|nanoseconds| people::latency(crate::stats::round(nanoseconds)));
+    Some(format!(
+        "{} of response time {} from {first} in the first tenth of the measurement to {last} in the last, though the load was the \
+         same: data that grows, a cache that fills, a server that slows down or warms up; measure for longer, after a longer \
+         load.warmup",
+        quantile.name(),
+        if shift.last > shift.first { "rose" } else { "fell" },
+    ))
 }
 
 /// The longest time in which next to nothing was completed, from points of the window.
@@ -104,7 +151,82 @@ fn pause(parts: &[u64]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part, Span};
+
     use super::*;
+    use crate::merge::merge;
+    use crate::plan::plans;
+    use crate::sample::{self, SECOND, snapshot};
+    use crate::verdict::verdict;
+
+    const MICROSECOND: u64 = 1_000;
+
+    /// The reasons of 30 s at 1,000 requests per second that ended in time, or so many fewer each second; and by second how long
+    /// half of its requests took, and how long the others.
+    fn judged(load: &serde_json::Value, missing: u64, latencies: impl Fn(u64) -> (u64, u64)) -> Vec<VerdictReason> {
+        let spec = sample::spec(1, load);
+        let mut snapshot = snapshot(0, &vec![1_000 * MICROSECOND; 30_000]);
+        snapshot.window.measure_to_nanoseconds = snapshot.window.start_nanoseconds + 30 * SECOND;
+        snapshot.window.drained_nanoseconds = snapshot.window.measure_to_nanoseconds;
+        snapshot.taken_nanoseconds = snapshot.window.drained_nanoseconds;
+        snapshot.series.completed = (0..300).map(|point| if point % 10 == 0 { 100 - missing } else { 100 }).collect();
+        let mut outcome = sample::outcome(vec![snapshot]);
+        let second = |at: u32| {
+            let mut response = Coarse::default();
+            let (short, long) = latencies(at.into());
+            response.record(short, 600);
+            response.record(long, 400);
+            let counts = Outcomes { scheduled: 1_000, succeeded: 1_000, ..Outcomes::default() };
+            let response = response.buckets();
+            let part = Part { counts, service: response.clone(), response, error_replies: Buckets::default() };
+            Span { second: at, seconds: 1, parts: vec![part], ..Span::default() }
+        };
+        outcome.timeline = (0..30).map(second).collect();
+        verdict(&spec, &outcome, &merge(&plans(&spec, "run"), &outcome).unwrap().unwrap()).reasons
+    }
+
+    fn open(arrival: &str) -> serde_json::Value {
+        serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 1_000, "arrival": arrival}, "duration": "30s"})
+    }
+
+    #[test]
+    fn a_latency_that_rises_at_the_same_rate_is_told() {
+        let rising = |at: u64| ((1_000 + 20 * at) * MICROSECOND, 9_000 * MICROSECOND);
+        let closed = serde_json::json!({"type": "ClosedLoop", "duration": "30s"});
+        for load in [open("Constant"), open("Poisson"), closed] {
+            let reasons = judged(&load, 0, rising);
+            let [reason] = reasons.as_slice() else { panic!("{reasons:?}") };
+            assert_eq!((reason.reason, reason.severity), (ReasonKind::Unsteady, VerdictValue::Degraded));
+            let begin =
+                "p50 of response time rose from 1.03 ms in the first tenth of the measurement to 1.57 ms in the last";
+            assert!(reason.message.starts_with(begin), "{}", reason.message);
+        }
+        let falling = |at: u64| rising(29 - at);
+        let message = judged(&open("Constant"), 0, falling)[0].message.clone();
+        assert!(message.starts_with("p50 of response time fell from 1.57 ms"), "{message}");
+        let tail = |at: u64| (1_000 * MICROSECOND, (9_000 + 200 * at) * MICROSECOND);
+        let message = judged(&open("Constant"), 0, tail)[0].message.clone();
+        assert!(message.starts_with("p99 of response time rose from"), "{message}");
+    }
+
+    #[test]
+    fn a_latency_that_stays_or_must_change_is_not() {
+        let stays = |at: u64| ((1_000 + at % 7 * 20) * MICROSECOND, (9_000 + at % 5 * 900) * MICROSECOND);
+        assert_eq!(judged(&open("Constant"), 0, stays), []);
+        // By more than a third, and less than a processor that wakes up.
+        assert_eq!(judged(&open("Constant"), 0, |at| ((80 + at) * MICROSECOND, 9_000 * MICROSECOND)), []);
+        let rising = |at: u64| ((1_000 + 20 * at) * MICROSECOND, 9_000 * MICROSECOND);
+        let stage = |from: u64, to: u64| serde_json::json!({"duration": "15s", "rate": {"from": from, "to": to}});
+        let ramp = serde_json::json!({"type": "OpenLoop", "stages": [stage(900, 1_100), stage(1_100, 900)]});
+        assert_eq!(judged(&ramp, 0, rising), []);
+        // A backlog that grows is told as that, and so is a rate that is missed.
+        let kinds = |missing| {
+            let reasons = judged(&open("Constant"), missing, rising);
+            reasons.into_iter().map(|reason| reason.reason).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(5), [ReasonKind::Backlog]);
+        assert_eq!(kinds(50), [ReasonKind::RateMissed]);
+    }
 
     #[test]
     fn a_drift_is_found_and_noise_is_not() {

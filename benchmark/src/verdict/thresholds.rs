@@ -70,6 +70,13 @@ pub const UNEXPLAINED_LEAST: u64 = 10;
 /// than one steady run of 200 (Kendall 1970, appendix table 1). And from the first part to the last the throughput must have
 /// changed by a tenth of the median part: less is no reason to doubt a mean.
 pub const STEADY: Rule = Rule { trend: 31, tolerance: 0.1 };
+/// The same for the median latency over time. Seconds of a busy machine are alike, so S must be higher: 39 and more come about in
+/// at most one steady run of 200 whose neighbouring seconds are alike by half, with p99 looked at as well. A seventh is far beyond the width of a bucket.
+pub const STEADY_P50: Rule = Rule { trend: 39, tolerance: 0.15 };
+/// For p99, which is looked at if the median is steady: two runs differ in p99 by more than in the median.
+pub const STEADY_P99: Rule = Rule { trend: 39, tolerance: 0.25 };
+/// In nanoseconds: a processor that wakes up later or sooner moves a latency by tens of microseconds.
+pub const STEADY_LATENCY_LEAST: f64 = 50_000.0;
 /// In per cent of the median part: a closed loop that did less than half as much for a tenth of the time hides a pause.
 pub const PAUSE: u64 = 50;
 /// In per cent of the median point: less is a closed loop that stands still.

@@ -100,7 +100,7 @@ pub enum ReasonKind {
     Misses,
     /// A primary took over from another, or a server went, while it was measured.
     TopologyChanged,
-    /// The throughput was not the same from the beginning of the measurement to its end.
+    /// The throughput or the response time was not the same from the beginning of the measurement to its end.
     Unsteady,
 }
 
