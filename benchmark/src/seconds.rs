@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{HIGHEST_NANOSECONDS, Kind};
 use redisbench_wire::snapshot::Tally;
-use redisbench_wire::timeline::{Buckets, Coarse, Part, Span, highest_in};
+use redisbench_wire::timeline::{Buckets, Coarse, NodePart, Part, Span, highest_in};
 
 use crate::merge::Measured;
 use crate::quantile::Quantile;
@@ -53,6 +53,13 @@ pub(crate) fn quantile(span: &Span, quantile: Quantile) -> Option<u64> {
         seen >= rank
     });
     found.map(|(bucket, _)| highest_in(bucket))
+}
+
+/// Service times of a node, with the bounds of its kind. They are rounded up likewise, below 8 µs by at most 128 ns.
+pub(crate) fn service(node: &NodePart) -> Histogram<u64> {
+    let mut service = Kind::Node.empty();
+    add(&mut service, &node.service);
+    service
 }
 
 fn add(histogram: &mut Histogram<u64>, buckets: &Buckets) {

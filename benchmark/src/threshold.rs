@@ -10,7 +10,6 @@ mod watch;
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use redisbench_wire::plan::Breakdown;
 pub use sight::Sight;
 pub use watch::{Watch, watched_seconds};
 
@@ -190,6 +189,11 @@ impl Observed {
 }
 
 impl Threshold {
+    /// Whether it is judged while the load runs.
+    fn is_watched(&self) -> bool {
+        self.abort_on_fail || self.window.is_some()
+    }
+
     /// Judges the whole measurement. None of a threshold on windows, which [`Watch`] has judged.
     pub fn judge(&self, sight: &Sight) -> Option<Standing> {
         if self.window.is_some() {
@@ -274,14 +278,9 @@ impl Worst {
     }
 }
 
-/// What live snapshots must hold beside the total, so that `thresholds` can be judged while the load runs.
-pub fn live_breakdown(thresholds: &[Threshold]) -> Breakdown {
-    let live = || thresholds.iter().filter(|threshold| threshold.abort_on_fail || threshold.window.is_some());
-    Breakdown {
-        // These are counted by the second.
-        operation: false,
-        node: live().any(|threshold| threshold.scope == Scope::EachNode),
-    }
+/// Whether nodes must be counted by the second, so that `thresholds` can be judged while the load runs.
+pub fn watches_nodes(thresholds: &[Threshold]) -> bool {
+    thresholds.iter().any(|threshold| threshold.scope == Scope::EachNode && threshold.is_watched())
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -1,12 +1,11 @@
-use proptest::prelude::*;
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::snapshot::{Snapshot, Stage};
-use redisbench_wire::timeline::{Coarse, History, Outcomes, Part, Span};
+use redisbench_wire::snapshot::Snapshot;
+use redisbench_wire::timeline::{Coarse, History, NodePart, Outcomes, Part, Span};
 
 use super::*;
 use crate::merge::merge;
 use crate::plan::plans;
-use crate::sample::{self, SECOND, open_loop, outcome, with_timeouts};
+use crate::sample::{self, open_loop, outcome, with_timeouts};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -286,44 +285,83 @@ fn who_takes_over_judges_all_windows_again_that_are_kept_by_the_second() {
     assert_eq!((standing.windows, standing.failed_windows), (19 + 9, 0));
 }
 
-/// A shard that measures, after so many seconds, with these response times of its only node.
-fn measuring(seconds: u64, values: &[u64]) -> Snapshot {
-    let mut snapshot = sample::snapshot(0, values);
-    snapshot.stage = Stage::Measuring;
-    snapshot.taken_nanoseconds = snapshot.window.measure_from_nanoseconds + seconds * SECOND;
-    snapshot.window.measure_to_nanoseconds = 0;
-    snapshot
+/// A second in which nodes did so much: address, requests, errors, and the service time of the rest.
+fn second_of(nodes: &[(&str, u64, u64, u64)]) -> Vec<NodePart> {
+    let node = |(address, requests, errors, nanoseconds): &(&str, u64, u64, u64)| {
+        let mut service = Coarse::default();
+        service.record(*nanoseconds, requests - errors);
+        let (address, service) = ((*address).to_owned(), service.buckets());
+        NodePart { address, requests: *requests, errors: *errors, service }
+    };
+    nodes.iter().map(node).collect()
+}
+
+impl Seconds {
+    fn of_nodes(&mut self, nodes: &[(&str, u64, u64, u64)]) -> Option<String> {
+        let second = self.history.complete();
+        let span = Span { second, seconds: 1, nodes: second_of(nodes), ..Span::default() };
+        self.history.push(span, 3_600);
+        self.watch.look(&self.history, 0..u32::MAX)
+    }
+}
+
+fn each_node(threshold: Threshold) -> Threshold {
+    Threshold { scope: Scope::EachNode, ..threshold }
 }
 
 #[test]
-fn nodes_are_judged_while_all_measure() {
-    let stop = Threshold { abort_on_fail: true, scope: Scope::EachNode, ..of(Limit::Throughput { min_per_second: 1 }) };
-    let mut watch = Watch::new(vec![stop], Vec::new(), Vec::new());
-    for stage in [Stage::Waiting, Stage::Warmup, Stage::Draining, Stage::Done] {
-        assert_eq!(watch.look_at_nodes(&[&Snapshot { stage, ..measuring(1, &[]) }]), None);
+fn each_nodes_windows_hold_what_it_did_in_them_and_no_more() {
+    let slow = Limit::ServiceTime { quantile: quantile("0.6"), max: Duration::from_millis(5) };
+    let errors = Limit::ErrorRate { max_basis_points: 1_000 };
+    let limits = [slow, errors, Limit::Throughput { min_per_second: 900 }];
+    let mut seconds = Seconds::new(limits.map(|limit| each_node(windowed(limit, 2))).to_vec());
+    for second in 0..12 {
+        let (errors, time) = match second {
+            3 => (500, MILLISECOND),
+            6 => (0, 9 * MILLISECOND),
+            _ => (0, MILLISECOND),
+        };
+        assert_eq!(seconds.of_nodes(&[("a", 1_000, 0, MILLISECOND), ("b", 1_000, errors, time)]), None);
     }
-    assert!(watch.look_at_nodes(&[&measuring(1, &[])]).is_some());
+    let judged = seconds.watch.judged();
+    let found = judged.iter().map(|one| {
+        let worst = one.standing.worst.as_ref().unwrap();
+        (one.standing.windows, one.standing.failed_windows, worst.node.as_deref(), worst.at.map(|at| at.as_secs()))
+    });
+    // Two windows of two seconds hold the bad one.
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [(11, 2, Some("b"), Some(7)), (11, 2, Some("b"), Some(4)), (11, 2, Some("b"), Some(4))]
+    );
 }
 
-proptest! {
-    #[test]
-    fn a_nodes_window_is_the_difference_of_what_was_recorded(
-        before in prop::collection::vec(1_u64..10_000_000, 0..60),
-        within in prop::collection::vec(1_u64..10_000_000, 1..60),
-        millionths in 1_u32..=1_000_000,
-    ) {
-        let quantile = Quantile::of_millionths(millionths).unwrap();
-        let limit = Limit::ServiceTime { quantile, max: Duration::from_millis(1) };
-        let all = [before.clone(), within.clone()].concat();
-        let first = Sight::of_nodes(&[&measuring(3, &before)]).unwrap();
-        let second = Sight::of_nodes(&[&measuring(5, &all)]).unwrap();
-        let window = second.since(&first, 2 * SECOND).unwrap();
-        let alone = Sight::of_nodes(&[&measuring(2, &within)]).unwrap();
-        let nodes = |limit| Threshold { scope: Scope::EachNode, ..of(limit) };
-        prop_assert_eq!(nodes(limit).worst(&window, 1, None), nodes(limit).worst(&alone, 1, None));
-        let throughput = nodes(Limit::Throughput { min_per_second: 1 });
-        prop_assert_eq!(throughput.worst(&window, 1, None), throughput.worst(&alone, 1, None));
-        // Counts that went back are of another attempt.
-        prop_assert!(before.is_empty() || first.since(&second, SECOND).is_none());
+#[test]
+fn a_node_that_falls_silent_is_judged_by_that() {
+    let mut seconds = Seconds::new(vec![each_node(windowed(Limit::Throughput { min_per_second: 1 }, 2))]);
+    for second in 0..6 {
+        let both = [("a", 10, 0, MILLISECOND), ("b", 10, 0, MILLISECOND)];
+        // Then it is not even known any more.
+        seconds.of_nodes(if second < 3 { &both } else { &both[..1] });
     }
+    let standing = &seconds.watch.judged()[0].standing;
+    assert_eq!((standing.windows, standing.failed_windows), (5, 2));
+    assert_eq!(standing.worst.as_ref().unwrap().node.as_deref(), Some("b"));
+}
+
+#[test]
+fn a_node_stops_the_load_by_all_that_it_has_done() {
+    let limit = Limit::ServiceTime { quantile: quantile("0.99"), max: Duration::from_millis(5) };
+    let mut seconds = Seconds::new(vec![each_node(Threshold { abort_on_fail: true, ..of(limit) })]);
+    assert_eq!(seconds.of_nodes(&[("a", 5_000, 0, MILLISECOND), ("b", 999, 0, 9 * MILLISECOND)]), None);
+    let said = seconds.of_nodes(&[("a", 5_000, 0, MILLISECOND), ("b", 1, 0, 9 * MILLISECOND)]).unwrap();
+    assert!(said.contains("p99 of service time of each node is 9.") && said.contains("on b"), "{said}");
+}
+
+#[test]
+fn only_thresholds_that_are_watched_count_nodes_by_the_second() {
+    let limit = Limit::Throughput { min_per_second: 1 };
+    let watched = |threshold| watches_nodes(&[threshold]);
+    assert!(watched(each_node(windowed(limit, 2))));
+    assert!(watched(each_node(Threshold { abort_on_fail: true, ..of(limit) })));
+    assert!(!watched(each_node(of(limit))) && !watched(windowed(limit, 2)));
 }

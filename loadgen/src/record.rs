@@ -12,6 +12,7 @@ use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
 use redisbench_wire::limits;
 use redisbench_wire::plan::{Load, ShardPlan};
 use redisbench_wire::snapshot::{ErrorTally, Tally};
+use redisbench_wire::timeline::Coarse;
 
 use crate::cluster::Deferral;
 use counts::{NodeCounts, RequestCounts};
@@ -78,6 +79,7 @@ pub struct Recording {
     /// One per operation, or one for all without that breakdown.
     operations: Vec<OperationRecord>,
     nodes: Option<Vec<NodeRecord>>,
+    node_seconds: bool,
     lateness: Option<RequestCounts>,
     errors: Vec<ErrorTally>,
     /// The warm-up's requests.
@@ -110,6 +112,16 @@ struct NodeRecord {
     errors: u64,
     redirects: u64,
     service: NodeCounts,
+    /// Of the present second, if nodes are counted by it.
+    second: Option<NodeSecond>,
+}
+
+/// What a node did in the present second.
+#[derive(Clone, Debug, Default)]
+struct NodeSecond {
+    service: Coarse,
+    /// Requests and errors when it began.
+    before: (u64, u64),
 }
 
 impl OperationRecord {
@@ -142,6 +154,7 @@ impl Recording {
             seconds: Seconds::new(operations),
             operations: vec![OperationRecord::new(open_loop); operations],
             nodes: plan.breakdown.node.then(Vec::new),
+            node_seconds: plan.node_seconds,
             lateness: open_loop.then(RequestCounts::new),
             errors: Vec::new(),
             warmup: Tally::default(),
@@ -161,7 +174,11 @@ impl Recording {
             errors: 0,
             redirects: 0,
             service: NodeCounts::new(),
+            second: self.node_seconds.then(NodeSecond::default),
         });
+        if self.node_seconds {
+            self.seconds.keep(self.operations.len() + nodes.len());
+        }
     }
 
     /// Names a node that was known by its address only.
@@ -250,6 +267,9 @@ impl Recording {
             let node = &mut nodes[node as usize];
             node.requests += count;
             node.service.record(service, count);
+            if let Some(second) = &mut node.second {
+                second.service.record(service, count);
+            }
         }
     }
 

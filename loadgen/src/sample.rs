@@ -54,7 +54,7 @@ pub fn plan() -> ShardPlan {
         bound: Bound::Duration { nanoseconds: SECOND },
         timeouts: Timeouts { connect_nanoseconds: SECOND, request_nanoseconds: SECOND },
         breakdown: Breakdown { operation: true, node: true },
-        live_breakdown: Breakdown::default(),
+        node_seconds: false,
         measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits {
             trial_nanoseconds: 60 * SECOND,

@@ -151,6 +151,7 @@ impl Engine {
                 sent_bytes: total.sent_bytes - before.sent_bytes,
                 received_bytes: total.received_bytes - before.received_bytes,
                 parts: vec![Part { counts, response: response.buckets(), ..Part::default() }],
+                nodes: Vec::new(),
             }
         });
         let complete = if self.ended { second + 1 } else { second };

@@ -6,7 +6,7 @@ use crate::limits::{self, LARGEST_COUNT, LARGEST_INSTANT_NANOSECONDS};
 use crate::outage;
 use crate::probe::Probe;
 use crate::snapshot::{Latency, NodeTally, OperationTally, ServerNode, Snapshot, Stage, Tally};
-use crate::timeline::{Outcomes, Part, SPAN_SECONDS, Span};
+use crate::timeline::{NodePart, Outcomes, Part, SPAN_SECONDS, Span};
 use crate::topology::SLOTS;
 
 impl Snapshot {
@@ -55,18 +55,25 @@ impl Snapshot {
         let last = timeline.spans.last().map_or(0, Span::end).max(timeline.complete);
         at_most("seconds", last.into(), "a trial may have", limits::TRIAL_SECONDS.into())?;
         let (mut next, mut all, mut warmup) = (0, Outcomes::default(), Outcomes::default());
-        let (mut sent, mut received) = (0_u64, 0_u64);
+        let (mut sent, mut received, mut of_nodes) = (0_u64, 0_u64, 0_u64);
         for span in &timeline.spans {
             if !SPAN_SECONDS.contains(&span.seconds) || span.second % span.seconds != 0 || span.second < next {
                 return Err(format!("seconds {} to {}, which are no span", span.second, span.end()));
             }
             next = span.end();
             span.parts.iter().try_for_each(check_part)?;
+            for NodePart { requests, errors, service, .. } in &span.nodes {
+                at_most("errors of a node in a second", *errors, "its requests", *requests)?;
+                equal("service times of a node in a second", service.count(), requests - errors)?;
+                of_nodes = of_nodes.saturating_add(*requests);
+            }
             all.add(&span.counts());
             warmup.add(&span.warmup);
             sent = sent.saturating_add(span.sent_bytes);
             received = received.saturating_add(span.received_bytes);
         }
+        let with_an_outcome = self.total.succeeded.saturating_add(self.total.errors);
+        at_most("requests of nodes over all seconds", of_nodes, "those with an outcome", with_an_outcome)?;
         let whole = timeline.from == 0 && !timeline.more && !timeline.spans.is_empty();
         let compare = if whole { equal } else { fits };
         for (what, seconds, tally) in [("measured", all, &self.total), ("of the warm-up", warmup, &self.warmup)] {

@@ -6,8 +6,9 @@ pub const REQUEST_BYTES: usize = 1 << 20;
 /// The largest answer that a conductor reads, in bytes: a full snapshot with every operation, node and two days' series.
 pub const ANSWER_BYTES: usize = 32 << 20;
 
-/// The largest live snapshot that a conductor reads, in bytes: two histograms, the kinds of error, and the newest seconds.
-pub const LIVE_ANSWER_BYTES: usize = 2 << 20;
+/// The largest live snapshot that a conductor reads, in bytes: two histograms, the kinds of error, and the newest seconds,
+/// or an hour of every node.
+pub const LIVE_ANSWER_BYTES: usize = 6 << 20;
 
 /// The largest answer to any other call, and the largest refusal, that a conductor reads, in bytes.
 pub const SHORT_ANSWER_BYTES: usize = 64 << 10;

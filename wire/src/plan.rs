@@ -70,9 +70,9 @@ pub struct ShardPlan {
     pub timeouts: Timeouts,
     /// Which breakdowns are measured beside the total.
     pub breakdown: Breakdown,
-    /// Which of them live snapshots hold too: for thresholds that are judged while the load runs.
+    /// Nodes are counted by the second, too: for thresholds on each node that are judged while the load runs.
     #[serde(default)]
-    pub live_breakdown: Breakdown,
+    pub node_seconds: bool,
     /// What is looked at beside the requests.
     #[serde(default)]
     pub measurement: Measurement,
@@ -226,7 +226,7 @@ pub(crate) mod tests {
             bound: Bound::Requests { count: 5, max_nanoseconds: 7 },
             timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
             breakdown: Breakdown { operation: true, node: false },
-            live_breakdown: Breakdown::default(),
+            node_seconds: false,
             measurement: Measurement { server_stats: true, link_bytes_per_second: Some(5), probe_nanoseconds: 7 },
             limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
         }

@@ -1,6 +1,9 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use proptest::prelude::*;
 
 use super::*;
+use crate::histogram::HIGHEST_NANOSECONDS;
 
 #[test]
 fn buckets_follow_one_another_and_are_narrow() {
@@ -52,6 +55,49 @@ fn the_last_hour_is_kept_by_the_second_and_the_rest_longer() {
     assert_eq!(lengths.iter().filter(|seconds| **seconds == 60).count(), (10_000 - seconds) / 60);
     assert_eq!(sum(spans).counts().succeeded, 10_000);
     assert_eq!(history.since(9_998).map(|span| span.second).collect::<Vec<_>>(), [9_998, 9_999]);
+}
+
+fn of_nodes(at: u32, nodes: &[(&str, u64, u64, &[u64])]) -> Span {
+    let node = |(address, requests, errors, latencies): &(&str, u64, u64, &[u64])| {
+        let service = part(latencies).response;
+        NodePart { address: (*address).to_owned(), requests: *requests, errors: *errors, service }
+    };
+    Span { nodes: nodes.iter().map(node).collect(), ..second(at, &[]) }
+}
+
+#[test]
+fn nodes_are_added_up_by_address() {
+    let one = of_nodes(4, &[("b", 2, 0, &[100, 200]), ("a", 1, 1, &[])]);
+    let other = of_nodes(4, &[("a", 1, 0, &[300]), ("c", 0, 0, &[])]);
+    let both = of_nodes(4, &[("a", 2, 1, &[300]), ("b", 2, 0, &[100, 200]), ("c", 0, 0, &[])]);
+    let merged = merge(vec![one, other]);
+    assert_eq!((merged.len(), &merged[0].nodes), (1, &both.nodes));
+    let mut known = Sum::default();
+    known.add(&of_nodes(3, &[("gone", 5, 0, &[1; 5])]));
+    let mut window = Sum::default();
+    window.add(&of_nodes(4, &[("a", 1, 1, &[])]));
+    window.know_nodes(&known);
+    let found = window.take(4, 1).nodes;
+    let found: Vec<_> = found.iter().map(|node| (node.address.as_str(), node.requests, node.errors)).collect();
+    assert_eq!(found, [("a", 1, 1), ("gone", 0, 0)]);
+    assert!(window.take(5, 1).nodes.is_empty(), "each sum begins without any");
+}
+
+/// Names come from shards, which may invent any number of them.
+#[test]
+fn nodes_beyond_the_bound_are_one() {
+    let mut sum = Sum::default();
+    for node in 0..2 * limits::NODES as u64 {
+        sum.add(&of_nodes(0, &[(&format!("10.0.0.{node}:6379"), 1, 1, &[])]));
+    }
+    let nodes = sum.take(0, 1).nodes;
+    assert_eq!(nodes.len(), limits::NODES);
+    assert_eq!(nodes.iter().map(|node| node.requests).sum::<u64>(), 2 * limits::NODES as u64);
+}
+
+#[test]
+fn seconds_of_many_nodes_are_kept_for_a_shorter_time() {
+    assert_eq!([1, 4, 100, 256, 1_024].map(kept_spans), [3_600, 3_600, 153, 60, 60]);
 }
 
 #[test]
@@ -106,7 +152,7 @@ proptest! {
         values in prop::collection::vec((prop_oneof![0..10_000_u64, 0..=HIGHEST_NANOSECONDS], 1..1_000_000_u64), 0..50),
     ) {
         let mut coarse = Coarse::default();
-        let mut expected = std::collections::BTreeMap::<usize, u64>::new();
+        let mut expected = BTreeMap::<usize, u64>::new();
         for (value, times) in &values {
             coarse.record(*value, *times);
             *expected.entry(bucket(*value)).or_default() += times;

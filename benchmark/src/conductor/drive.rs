@@ -223,14 +223,12 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
 
     /// Fails if a threshold that stops the load does not hold.
     pub fn look_at_thresholds(&mut self) -> Result<(), Stop> {
-        let snapshots: Vec<_> = self.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
-        if snapshots.len() < self.shards.len() {
+        if self.shards.iter().any(|shard| shard.snapshot.is_none()) {
             return Ok(());
         }
-        let of_nodes = self.watch.look_at_nodes(&snapshots);
-        let of_seconds =
+        let broken =
             seconds::measured(&self.shards).and_then(|measured| self.watch.look(self.course.history(), measured));
-        match of_seconds.or(of_nodes) {
+        match broken {
             Some(why) => Err(Stop::Failed(Failure::new(reason::THRESHOLD_FAILED, why))),
             None => Ok(()),
         }

@@ -65,13 +65,15 @@ impl Held {
 #[derive(Debug, Default)]
 pub struct Course {
     history: History,
-    kept: usize,
+    operations: usize,
+    /// The fewest to keep by the second.
+    seconds: usize,
 }
 
 impl Course {
-    /// The number of spans kept for a mix of this many operations. Seconds are merged beyond it.
+    /// Of a mix of this many operations. At least the last `seconds` are kept as they are; what is older is merged.
     pub fn new(operations: usize, seconds: usize) -> Self {
-        Self { history: History::default(), kept: kept_spans(operations).max(seconds) }
+        Self { history: History::default(), operations, seconds }
     }
 
     /// Merges the seconds that all shards have completed which may still tell of them.
@@ -83,10 +85,13 @@ impl Course {
             return;
         }
         let spans = shards.iter_mut().flat_map(|shard| shard.seconds.until(complete)).collect();
-        for span in merge(spans) {
-            self.history.push(span, self.kept);
+        let merged = merge(spans);
+        let nodes = merged.iter().map(|span| span.nodes.len()).max().unwrap_or_default();
+        let kept = kept_spans(self.operations + nodes).max(self.seconds);
+        for span in merged {
+            self.history.push(span, kept);
         }
-        self.history.complete_until(complete, self.kept);
+        self.history.complete_until(complete, kept);
     }
 
     /// Another attempt begins.

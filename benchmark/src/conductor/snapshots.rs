@@ -22,6 +22,9 @@ pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, plan: &ShardPlan, attem
     if new.timeline.spans.iter().any(|span| span.parts.len() > parts) {
         return Err("seconds of other operations than the plan's".to_owned());
     }
+    if !plan.node_seconds && new.timeline.spans.iter().any(|span| !span.nodes.is_empty()) {
+        return Err("seconds of nodes, which the plan does not ask for".to_owned());
+    }
     let Some(kept) = kept else { return Ok(true) };
     if new.sequence <= kept.sequence {
         return Ok(false);
@@ -52,7 +55,7 @@ mod tests {
     use redisbench_wire::histogram::{EncodedHistogram, Kind};
     use redisbench_wire::limits;
     use redisbench_wire::snapshot::{OperationTally, Tally};
-    use redisbench_wire::timeline::{Coarse, Outcomes, Part, Span};
+    use redisbench_wire::timeline::{Coarse, NodePart, Outcomes, Part, Span};
 
     use super::*;
     use crate::conductor::tests::{plan, snapshot};
@@ -109,6 +112,21 @@ mod tests {
         });
         says("seconds of other operations", |stranger| {
             stranger.timeline.spans = vec![Span { seconds: 1, parts: vec![Part::default(); 2], ..Span::default() }];
+        });
+        says("seconds of nodes", |stranger| {
+            stranger.timeline.spans = vec![Span { seconds: 1, nodes: vec![NodePart::default()], ..Span::default() }];
+        });
+        says("errors of a node in a second", |strange| {
+            let nodes = vec![NodePart { errors: 1, ..NodePart::default() }];
+            strange.timeline.spans = vec![Span { seconds: 1, nodes, ..Span::default() }];
+        });
+        says("0 service times of a node in a second", |mute| {
+            let nodes = vec![NodePart { requests: 1, ..NodePart::default() }];
+            mute.timeline.spans = vec![Span { seconds: 1, nodes, ..Span::default() }];
+        });
+        says("requests of nodes over all seconds", |invented| {
+            let nodes = vec![NodePart { requests: 1, errors: 1, ..NodePart::default() }];
+            invented.timeline.spans = vec![Span { seconds: 1, nodes, ..Span::default() }];
         });
         says("no span", |strange| strange.timeline.spans = vec![Span { seconds: 7, ..Span::default() }]);
         says("2 requests, succeeded measured over all seconds", |invented| {

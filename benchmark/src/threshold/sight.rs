@@ -1,8 +1,8 @@
-//! What was measured, as thresholds see it: at the end, in some seconds, or of nodes between two looks.
+//! What was measured, as thresholds see it: at the end, or in some seconds.
 
-use redisbench_wire::histogram::HistogramError;
-use redisbench_wire::snapshot::{Snapshot, Tally};
-use redisbench_wire::timeline::Span;
+use hdrhistogram::Histogram;
+use redisbench_wire::snapshot::Tally;
+use redisbench_wire::timeline::{NodePart, Span};
 
 use super::{Limit, Observed, Scope};
 use crate::merge::{self, Measured, Merged};
@@ -44,7 +44,10 @@ impl Sight {
             per_second: per_second(operation.measured.tally.succeeded),
             measured: operation.measured.clone(),
         });
-        let nodes = merged.nodes.iter().map(|node| Part::of_node(node, per_second));
+        let nodes = merged.nodes.iter().map(|node| {
+            let service = node.service.clone();
+            Part::of_node(&node.address, (node.requests, node.errors), service, per_second)
+        });
         Self {
             total: Some(Part {
                 name: String::new(),
@@ -65,6 +68,9 @@ impl Sight {
             let measured = seconds::measured(std::iter::once(part));
             Part { name: name.clone(), node: None, per_second: per_second(measured.tally.succeeded), measured }
         };
+        let node = |node: &NodePart| {
+            Part::of_node(&node.address, (node.requests, node.errors), seconds::service(node), per_second)
+        };
         // Answers to the warm-up's last requests are part of the target's throughput.
         let completed = span.counts().succeeded.saturating_add(span.warmup.succeeded);
         Self {
@@ -75,32 +81,8 @@ impl Sight {
                 measured: seconds::measured(span.parts.iter()),
             }),
             operations: operations.iter().zip(&span.parts).map(part).collect(),
-            nodes: Vec::new(),
+            nodes: span.nodes.iter().map(node).collect(),
         }
-    }
-
-    /// Counts and service times of each node, from the newest snapshots of all shards.
-    ///
-    /// # Errors
-    /// When a histogram is not what the contract says.
-    pub(super) fn of_nodes(snapshots: &[&Snapshot]) -> Result<Self, HistogramError> {
-        let nanoseconds = measured_nanoseconds(snapshots);
-        let nodes = merge::nodes(snapshots)?;
-        let part = |node| Part::of_node(node, |succeeded| merge::per_second(succeeded, nanoseconds));
-        Ok(Self { nodes: nodes.iter().map(part).collect(), ..Self::default() })
-    }
-
-    /// What came of nodes between `former` and this, in `nanoseconds`; none if a count has gone back, as after another
-    /// attempt.
-    pub(super) fn since(&self, former: &Self, nanoseconds: u64) -> Option<Self> {
-        let since = |part: &Part| match former.nodes.iter().find(|former| former.node == part.node) {
-            Some(former) => part.since(former, nanoseconds),
-            // A node that has come is new altogether.
-            None => {
-                Some(Part { per_second: merge::per_second(part.measured.tally.succeeded, nanoseconds), ..part.clone() })
-            }
-        };
-        Some(Self { nodes: self.nodes.iter().map(since).collect::<Option<_>>()?, ..Self::default() })
     }
 
     pub(super) fn parts<'a>(&'a self, scope: &'a Scope) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
@@ -112,24 +94,23 @@ impl Sight {
     }
 }
 
-/// For how long shards had measured when their snapshots were taken, in nanoseconds: the longest of them, as time goes on
-/// for a lost shard too.
-pub(super) fn measured_nanoseconds(snapshots: &[&Snapshot]) -> u64 {
-    snapshots.iter().map(|snapshot| merge::measured_nanoseconds(snapshot)).max().unwrap_or_default()
-}
-
 impl Part {
     /// A node knows when it was asked and what it answered, and no more.
-    fn of_node(node: &merge::NodeMeasured, per_second: impl Fn(u64) -> u64) -> Self {
-        let succeeded = node.requests.saturating_sub(node.errors);
+    fn of_node(
+        address: &str,
+        (requests, errors): (u64, u64),
+        service: Histogram<u64>,
+        per_second: impl Fn(u64) -> u64,
+    ) -> Self {
+        let succeeded = requests.saturating_sub(errors);
         Self {
             name: String::new(),
-            node: Some(node.address.clone()),
+            node: Some(address.to_owned()),
             per_second: per_second(succeeded),
             measured: Measured {
-                tally: Tally { scheduled: node.requests, succeeded, errors: node.errors, ..Tally::default() },
+                tally: Tally { scheduled: requests, succeeded, errors, ..Tally::default() },
                 unknown: 0,
-                response: node.service.clone(),
+                response: service,
                 service: None,
                 error_replies: None,
             },
@@ -161,24 +142,5 @@ impl Part {
             }
             Limit::Throughput { .. } => Some(Observed::PerSecond(self.per_second)),
         }
-    }
-
-    /// Of a node.
-    fn since(&self, former: &Self, nanoseconds: u64) -> Option<Self> {
-        let (new, old) = (&self.measured, &former.measured);
-        let mut response = new.response.clone();
-        response.subtract(&old.response).ok()?;
-        let tally = Tally {
-            scheduled: new.tally.scheduled.checked_sub(old.tally.scheduled)?,
-            succeeded: new.tally.succeeded.checked_sub(old.tally.succeeded)?,
-            errors: new.tally.errors.checked_sub(old.tally.errors)?,
-            ..Tally::default()
-        };
-        Some(Self {
-            name: String::new(),
-            node: self.node.clone(),
-            per_second: merge::per_second(tally.succeeded, nanoseconds),
-            measured: Measured { tally, unknown: 0, response, service: None, error_replies: None },
-        })
     }
 }

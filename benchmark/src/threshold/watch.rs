@@ -1,17 +1,13 @@
 //! Thresholds while the load runs: windows, and what stops the load.
 //!
-//! Windows are whole seconds that all shards have completed, so that they are exact however seldom shards are asked. What
-//! is judged of each node is judged from look to look, since nodes are not counted by the second.
+//! Windows are whole seconds that all shards have completed, so that they are exact however seldom shards are asked.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::timeline::{History, Sum};
 
-use super::sight::measured_nanoseconds;
-use super::{Judged, Limit, Scope, Sight, Standing, Threshold};
+use super::{Judged, Limit, Sight, Standing, Threshold};
 
 /// Windows follow one another by so many parts of their length.
 const STEPS: u32 = 10;
@@ -43,37 +39,20 @@ pub struct Watch {
     so_far: Sum,
     /// Before this second there are minutes only, in which no window can be told.
     coarse_until: u32,
-    /// Former looks at nodes for windows of one length, oldest first; by the length.
-    windows: Vec<(Duration, VecDeque<Look>)>,
-}
-
-#[derive(Debug)]
-struct Look {
-    /// Since the measurement began.
-    at: Duration,
-    sight: Sight,
 }
 
 impl Watch {
     /// Goes on from `standings`, which another watch of the same thresholds may have left, as far as their windows cannot be
     /// judged again; of other thresholds, nothing is taken. `operations` names what shards count apart.
     pub fn new(thresholds: Vec<Threshold>, standings: Vec<Standing>, operations: Vec<String>) -> Self {
-        let mut windows: Vec<(Duration, VecDeque<Look>)> = Vec::new();
-        let of_nodes = thresholds.iter().filter(|threshold| threshold.scope == Scope::EachNode);
-        for window in of_nodes.filter_map(|threshold| threshold.window) {
-            if !windows.iter().any(|(known, _)| *known == window) {
-                windows.push((window, VecDeque::new()));
-            }
-        }
         let mut standings = if standings.len() == thresholds.len() { standings } else { Vec::new() };
         standings.resize_with(thresholds.len(), Standing::default);
-        Self { thresholds, standings, operations, next: None, so_far: Sum::default(), coarse_until: 0, windows }
+        Self { thresholds, standings, operations, next: None, so_far: Sum::default(), coarse_until: 0 }
     }
 
     /// Another attempt begins: what was seen is of the one before.
     pub fn forget(&mut self) {
         self.standings.fill(Standing::default());
-        self.windows.iter_mut().for_each(|(_, looks)| looks.clear());
         (self.next, self.so_far, self.coarse_until) = (None, Sum::default(), 0);
     }
 
@@ -83,15 +62,10 @@ impl Watch {
         both.map(|(threshold, standing)| Judged { threshold: threshold.clone(), standing: standing.clone() }).collect()
     }
 
-    fn any(&self, scope: impl Fn(&Scope) -> bool) -> bool {
-        let mut live = self.thresholds.iter().filter(|threshold| threshold.window.is_some() || threshold.abort_on_fail);
-        live.any(|threshold| scope(&threshold.scope))
-    }
-
     /// Judges the seconds of `history` that have become complete and lie in `measured`. Gives what the first threshold
     /// that stops the load has to say, if one does.
     pub fn look(&mut self, history: &History, measured: Range<u32>) -> Option<String> {
-        if !self.any(|scope| *scope != Scope::EachNode) {
+        if !self.thresholds.iter().any(Threshold::is_watched) {
             return None;
         }
         let until = history.complete().min(measured.end);
@@ -116,9 +90,7 @@ impl Watch {
             self.coarse_until = longer.end();
         } else if self.next.is_none() {
             // All windows are judged again.
-            let both = self.thresholds.iter().zip(&mut self.standings);
-            both.filter(|(threshold, _)| threshold.scope != Scope::EachNode)
-                .for_each(|(_, standing)| *standing = Standing::default());
+            self.standings.fill(Standing::default());
         }
     }
 
@@ -127,8 +99,7 @@ impl Watch {
         let Self { thresholds, standings, operations, so_far, coarse_until, .. } = self;
         let mut whole = None;
         let mut windows: Vec<(u32, Sight)> = Vec::new();
-        let both = thresholds.iter().zip(standings).filter(|(threshold, _)| threshold.scope != Scope::EachNode);
-        for (threshold, standing) in both {
+        for (threshold, standing) in thresholds.iter().zip(standings) {
             let Some(seconds) = threshold.window.map(whole_seconds) else {
                 let young = matches!(threshold.limit, Limit::Throughput { .. }) && age < THROUGHPUT_SECONDS;
                 if threshold.abort_on_fail && !young {
@@ -145,64 +116,13 @@ impl Watch {
                 let mut sum = Sum::default();
                 let spans = history.since(end - seconds).take_while(|span| span.end() <= end);
                 spans.for_each(|span| sum.add(span));
+                // A node that did nothing in the window is judged by that.
+                sum.know_nodes(so_far);
                 windows.push((seconds, Sight::of_seconds(&sum.take(0, 1), operations, seconds)));
             }
             if let Some((_, sight)) = windows.iter().find(|(known, _)| *known == seconds) {
                 note(threshold, standing, sight, Duration::from_secs(age.into()));
             }
-        }
-    }
-
-    /// Judges each node by the newest snapshots, of which all must be measuring: before and after there is load that does
-    /// not count. Gives what the first threshold that stops the load has to say, if one does.
-    pub fn look_at_nodes(&mut self, snapshots: &[&Snapshot]) -> Option<String> {
-        let measuring = !snapshots.is_empty() && snapshots.iter().all(|snapshot| snapshot.stage == Stage::Measuring);
-        if !measuring || !self.any(|scope| *scope == Scope::EachNode) {
-            return None;
-        }
-        let sight = match Sight::of_nodes(snapshots) {
-            Ok(sight) => sight,
-            Err(error) => {
-                // The final merge refuses it with a message.
-                tracing::warn!(%error, "a live histogram cannot be judged");
-                return None;
-            }
-        };
-        self.see_nodes(Duration::from_nanos(measured_nanoseconds(snapshots)), &sight);
-        self.broken()
-    }
-
-    /// Judges `sight`, taken `at` after the measurement began.
-    fn see_nodes(&mut self, at: Duration, sight: &Sight) {
-        let of_nodes = |threshold: &Threshold| threshold.scope == Scope::EachNode;
-        for (threshold, standing) in self.thresholds.iter().zip(&mut self.standings) {
-            if of_nodes(threshold) && threshold.window.is_none() && threshold.abort_on_fail {
-                standing.worst = threshold.worst(sight, threshold.limit.least(), None);
-            }
-        }
-        for (window, looks) in &mut self.windows {
-            // Of those that are old enough the newest is where the window begins.
-            while looks.get(1).is_some_and(|next| next.at + *window <= at) {
-                looks.pop_front();
-            }
-            let step = (*window / STEPS).max(Duration::from_secs(1));
-            // A little sooner is soon enough: looks come once a second, and not to the millisecond.
-            if looks.back().is_some_and(|newest| at < newest.at + step * 3 / 4) {
-                continue;
-            }
-            if let Some(oldest) = looks.front().filter(|oldest| oldest.at + *window <= at) {
-                let length = u64::try_from(at.saturating_sub(oldest.at).as_nanos()).unwrap_or(u64::MAX);
-                let Some(since) = sight.since(&oldest.sight, length) else {
-                    looks.clear();
-                    continue;
-                };
-                for (threshold, standing) in self.thresholds.iter().zip(&mut self.standings) {
-                    if of_nodes(threshold) && threshold.window == Some(*window) {
-                        note(threshold, standing, &since, at);
-                    }
-                }
-            }
-            looks.push_back(Look { at, sight: sight.clone() });
         }
     }
 

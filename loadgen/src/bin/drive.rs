@@ -225,7 +225,7 @@ fn plan(options: &Options) -> ShardPlan {
         bound: Bound::Requests { count: options.requests, max_nanoseconds: 600 * SECOND },
         timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
         breakdown: Breakdown { operation: true, node: true },
-        live_breakdown: Breakdown::default(),
+        node_seconds: false,
         measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits { trial_nanoseconds: 600 * SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
     }

@@ -238,7 +238,6 @@ impl Engine {
             shard: self.plan.shard,
             attempt: self.attempt.load(Relaxed),
             detail,
-            live: self.plan.live_breakdown,
             from,
         };
         let over = reports.iter().all(|report| report.stage == Stage::Done);

@@ -2,7 +2,6 @@ use std::iter::repeat;
 
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::outage::agreed;
-use redisbench_wire::plan::Breakdown;
 use redisbench_wire::snapshot::{
     Environment, ErrorTally, Generator, Interface, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series,
     Snapshot, Stage, Tally, Verification, Window,
@@ -85,24 +84,8 @@ pub struct Meta {
     pub attempt: u32,
     /// How much it shall hold.
     pub detail: Detail,
-    /// What it holds beside the total even so, if it is a live one.
-    pub live: Breakdown,
     /// The first second that it shall tell of.
     pub from: u32,
-}
-
-impl Meta {
-    fn holds(&self) -> Breakdown {
-        held(self.detail, self.live)
-    }
-}
-
-/// The breakdowns that a snapshot of this detail holds, as far as they were measured.
-fn held(detail: Detail, live: Breakdown) -> Breakdown {
-    match detail {
-        Detail::Full => Breakdown { operation: true, node: true },
-        Detail::Live => live,
-    }
 }
 
 /// The shard's machine.
@@ -157,8 +140,7 @@ pub fn merge(
     let mut total = in_flight(whole.tally, backlog);
     total.sent_bytes = all.sent_bytes;
     total.received_bytes = all.received_bytes;
-    let by_operation =
-        if meta.holds().operation && all.operations.len() == operations.len() { operations } else { &[] };
+    let by_operation = if full && all.operations.len() == operations.len() { operations } else { &[] };
     Ok(Snapshot {
         sequence: meta.sequence,
         shard: meta.shard,
@@ -183,7 +165,7 @@ pub fn merge(
             .nodes
             .unwrap_or_default()
             .into_iter()
-            .filter(|_| meta.holds().node)
+            .filter(|_| full)
             // A node that only other workers know of has come after the first one's map.
             .zip(slots.into_iter().zip(replicas.into_iter().chain(repeat(false))).chain(repeat((0, false))))
             .map(|(node, (slots, replica))| node.tally(slots, replica))
@@ -364,12 +346,13 @@ fn add_optional(mine: &mut Option<RequestCounts>, its: Option<&RequestCounts>) {
 impl Recording {
     /// Collapses what a live snapshot does not show, so that less is copied between threads.
     #[must_use]
-    pub fn summary(&self, detail: Detail, live: Breakdown) -> Self {
+    pub fn summary(&self, detail: Detail) -> Self {
         let full = detail == Detail::Full;
-        let operations = if full || live.operation { self.operations.clone() } else { vec![self.whole()] };
+        let operations = if full { self.operations.clone() } else { vec![self.whole()] };
         Self {
             operations,
-            nodes: self.nodes.as_ref().filter(|_| full || live.node).cloned(),
+            nodes: self.nodes.as_ref().filter(|_| full).cloned(),
+            node_seconds: self.node_seconds,
             lateness: self.lateness.as_ref().filter(|_| full).cloned(),
             errors: self.errors.clone(),
             warmup: self.warmup,

@@ -4,9 +4,11 @@
 //! since the second before.
 
 use redisbench_wire::snapshot::Tally;
-use redisbench_wire::timeline::{BUCKETS, Coarse, History, Outcomes, Part, Span, highest_in, kept_spans, lowest_in};
+use redisbench_wire::timeline::{
+    BUCKETS, Buckets, Coarse, History, NodePart, Outcomes, Part, Span, highest_in, kept_spans, lowest_in,
+};
 
-use super::Recording;
+use super::{NodeRecord, NodeSecond, Recording};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -82,6 +84,11 @@ impl Seconds {
         Self::new(0)
     }
 
+    /// Seconds have this many parts from now on.
+    pub(super) fn keep(&mut self, parts: usize) {
+        self.kept = kept_spans(parts);
+    }
+
     fn second_of(&self, now: u64) -> u32 {
         u32::try_from(now.saturating_sub(self.start) / SECOND).unwrap_or(u32::MAX)
     }
@@ -112,6 +119,7 @@ impl Recording {
             operation.second.clear();
             *before = Outcomes::of(&operation.tally);
         }
+        self.nodes.iter_mut().flatten().for_each(NodeRecord::end_second);
         before.warmup = Outcomes::of(&self.warmup);
         (before.sent_bytes, before.received_bytes) = (self.sent_bytes, self.received_bytes);
         if !span.is_empty() {
@@ -133,9 +141,11 @@ impl Recording {
             error_replies: operation.second.error_replies.buckets(),
         });
         let mut parts: Vec<Part> = parts.collect();
+        let mut nodes: Vec<NodePart> = self.nodes.iter().flatten().filter_map(NodeRecord::present_part).collect();
         // The warm-up has none.
         if parts.iter().all(|part| part.counts == Outcomes::default()) {
             parts.clear();
+            nodes.clear();
         }
         Span {
             second: self.seconds.second,
@@ -144,6 +154,7 @@ impl Recording {
             sent_bytes: self.sent_bytes - before.sent_bytes,
             received_bytes: self.received_bytes - before.received_bytes,
             parts,
+            nodes,
         }
     }
 
@@ -156,5 +167,29 @@ impl Recording {
             spans.push(present);
         }
         (spans, complete)
+    }
+}
+
+impl NodeRecord {
+    /// Its part of the present second, if nodes are counted by it. A node without requests has one too: nothing is what
+    /// it did.
+    fn present_part(&self) -> Option<NodePart> {
+        let NodeSecond { service, before: (requests, errors) } = self.second.as_ref()?;
+        let requests = self.requests - requests;
+        Some(NodePart {
+            address: self.label.clone(),
+            requests,
+            errors: self.errors - errors,
+            service: if requests == 0 { Buckets::default() } else { service.buckets() },
+        })
+    }
+
+    fn end_second(&mut self) {
+        let Some(second) = &mut self.second else { return };
+        // Idle nodes cost nothing.
+        if self.requests > second.before.0 {
+            second.service.clear();
+            second.before = (self.requests, self.errors);
+        }
     }
 }

@@ -6,7 +6,7 @@ use redisbench_wire::plan::{
     Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
 };
 use redisbench_wire::snapshot::{Snapshot, Stage, Window, delay_step};
-use redisbench_wire::timeline::Span;
+use redisbench_wire::timeline::{NodePart, Span};
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn plan(open_loop: bool) -> ShardPlan {
         bound: Bound::Duration { nanoseconds: 1_000_000_000 },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
         breakdown: Breakdown { operation: true, node: true },
-        live_breakdown: Breakdown::default(),
+        node_seconds: true,
         measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
     }
@@ -117,7 +117,7 @@ fn report(recording: Recording) -> WorkerReport {
 }
 
 fn merged(reports: Vec<WorkerReport>, detail: Detail) -> Snapshot {
-    let meta = Meta { sequence: 9, shard: 3, attempt: 2, detail, live: Breakdown::default(), from: 0 };
+    let meta = Meta { sequence: 9, shard: 3, attempt: 2, detail, from: 0 };
     merge(reports, meta, Machine::default(), &["a".into(), "b".into()]).unwrap()
 }
 
@@ -245,6 +245,74 @@ fn a_request_belongs_to_the_second_of_its_outcome() {
 }
 
 #[test]
+fn a_node_is_counted_in_the_second_of_each_outcome() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut recording = recording(true, &["x", "y"]);
+    recording.begin(0);
+    let mut request = |node, at, fails: bool| {
+        recording.come_to(at);
+        recording.scheduled(0, 1);
+        if fails {
+            recording.failed(&completion(0, node, 10), true)
+        } else {
+            succeed(&mut recording, 0, node, 10, false)
+        }
+    };
+    request(0, 1, false);
+    request(0, SECOND - 1, false);
+    request(1, SECOND, true);
+    request(0, 3 * SECOND, false);
+    // Half of the latency is service time.
+    let service = |count| {
+        let mut coarse = Coarse::default();
+        coarse.record(5, count);
+        coarse.buckets()
+    };
+    let part = |address: &str, requests, errors| NodePart {
+        address: format!("{address}:6379"),
+        requests,
+        errors,
+        service: service(requests - errors),
+    };
+    let found: Vec<_> = recording.seconds_since(0).0.into_iter().map(|span| (span.second, span.nodes)).collect();
+    let idle = |address| NodePart { service: redisbench_wire::timeline::Buckets::default(), ..part(address, 0, 0) };
+    assert_eq!(
+        found,
+        [
+            (0, vec![part("x", 2, 0), idle("y")]),
+            (1, vec![idle("x"), part("y", 1, 1)]),
+            (3, vec![part("x", 1, 0), idle("y")]),
+        ]
+    );
+}
+
+/// The worker adds up its operations for a live snapshot between two requests: 200 KB for each histogram of each of
+/// them would take about a millisecond.
+#[test]
+fn a_live_snapshot_looks_at_no_bucket_that_is_not_in_use() {
+    let mut recording = recording(true, &["x"]);
+    recording.begin(0);
+    recording.come_to(1);
+    // In this second and in one before.
+    for (operation, second) in [(0, 0), (1, 1)] {
+        recording.come_to(1 + second * 1_000_000_000);
+        recording.scheduled(operation, 1);
+        succeed(&mut recording, operation, 0, 1_000_000, false);
+    }
+    let ranges: Vec<usize> = recording.operations.iter().map(|operation| operation.second.used().count()).collect();
+    assert_eq!(ranges, [2, 2], "one of response times and one of service times");
+    // What no second tells of would be found only by looking at every bucket.
+    for operation in &mut recording.operations {
+        operation.response.record(9_000_000, 1);
+        operation.service.as_mut().unwrap().record(9_000_000, 1);
+    }
+    let live = recording.summary(Detail::Live);
+    let [whole] = &live.operations[..] else { panic!("{} operations", live.operations.len()) };
+    let found = [&whole.response, whole.service.as_ref().unwrap()].map(|counts| counts.histogram());
+    assert_eq!(found.map(|histogram| (histogram.len(), histogram.max() < 2_000_000)), [(2, true); 2]);
+}
+
+#[test]
 fn a_second_is_complete_once_no_worker_counts_in_it() {
     let worker = |stage, complete| {
         let mut report = report(recording(false, &[]));
@@ -294,7 +362,7 @@ proptest! {
         let detail = if live { Detail::Live } else { Detail::Full };
         let report = |recording: &Recording| WorkerReport {
             seconds: recording.seconds_since(0),
-            ..report(recording.summary(detail, Breakdown::default()))
+            ..report(recording.summary(detail))
         };
         let mut together = merged(workers.iter().map(report).collect(), detail);
         let mut single = merged(vec![report(&alone)], detail);
@@ -311,6 +379,12 @@ proptest! {
         together.preload_commands = single.preload_commands;
         prop_assert_eq!(&together, &single);
         prop_assert_eq!(together.operations.is_empty() && together.nodes.is_empty(), live);
+        for node in &together.nodes {
+            let seconds = together.timeline.spans.iter().flat_map(|span| &span.nodes);
+            let seconds = seconds.filter(|part| part.address == node.address);
+            let sum = seconds.fold((0, 0), |sum, part| (sum.0 + part.requests, sum.1 + part.errors));
+            prop_assert_eq!(sum, (node.requests, node.errors));
+        }
         let lateness = together.latency.lateness.as_ref().map(EncodedHistogram::as_str);
         prop_assert_eq!(lateness.is_some(), open_loop && !live);
     }

@@ -51,7 +51,7 @@ fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
         bound: Bound::Duration { nanoseconds: 1 },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
         breakdown: Breakdown { operation: true, node: true },
-        live_breakdown: Breakdown::default(),
+        node_seconds: false,
         measurement: plan::Measurement::default(),
         limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
     }

@@ -63,7 +63,7 @@ pub fn plan() -> ShardPlan {
         bound: Bound::Duration { nanoseconds: 200 * MILLISECOND },
         timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
         breakdown: Breakdown { operation: true, node: true },
-        live_breakdown: Breakdown::default(),
+        node_seconds: false,
         measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits { trial_nanoseconds: 60 * SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
     }

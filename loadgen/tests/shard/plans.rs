@@ -61,7 +61,7 @@ pub fn plan(endpoint: &str) -> ShardPlan {
         bound: Bound::Requests { count: 5000, max_nanoseconds: 30 * SECOND },
         timeouts: Timeouts { connect_nanoseconds: 2 * SECOND, request_nanoseconds: 5 * SECOND },
         breakdown: Breakdown { operation: true, node: true },
-        live_breakdown: Breakdown::default(),
+        node_seconds: false,
         measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits {
             trial_nanoseconds: 60 * SECOND,

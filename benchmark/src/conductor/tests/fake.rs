@@ -7,7 +7,7 @@ use std::time::Duration;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::{Generator, Latency, Series, Snapshot, Stage, Tally, Window};
-use redisbench_wire::timeline::{Coarse, Outcomes, Part, Span, Timeline};
+use redisbench_wire::timeline::{Coarse, NodePart, Outcomes, Part, Span, Timeline};
 use redisbench_wire::{
     AbortRequest, AbortThen, AcceptedStart, CleanupState, ClockReading, Detail, EpochRequest, MeasureRequest,
     PlanRequest, Preparation, Probe, ProbeRequest, ProbeState, Refusal, RefusalCode, ShardFailure, ShardPhase,
@@ -227,7 +227,16 @@ impl FakeShard {
             response.record(1_000_000 * u64::from(shard + 1), total - before);
             let part = Part { counts: counts(total - before), response: response.buckets(), ..Part::default() };
             let warmup = counts(warm - warm_before);
-            Span { second, seconds: 1, warmup, sent_bytes: (total - before) * 10, parts: vec![part], ..Span::default() }
+            let node = NodePart {
+                address: "redis:6379".to_owned(),
+                requests: total - before,
+                errors: 0,
+                service: response.buckets(),
+            };
+            let asked = self.plan.as_ref().is_some_and(|(plan, _)| plan.node_seconds);
+            let nodes = if asked { vec![node] } else { Vec::new() };
+            let sent_bytes = (total - before) * 10;
+            Span { second, seconds: 1, warmup, sent_bytes, parts: vec![part], nodes, ..Span::default() }
         });
         let over = until >= window.measure_to_nanoseconds || self.aborted_at.is_some();
         let spans: Vec<Span> = spans.take(self.seconds_in_an_answer).collect();

@@ -82,7 +82,7 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
         bound: Bound::Duration { nanoseconds: nanoseconds(MEASURED) },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1_000_000_000 },
         breakdown: Breakdown::default(),
-        live_breakdown: Breakdown::default(),
+        node_seconds: false,
         measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 600_000_000_000, finished_nanoseconds: 1 },
     }

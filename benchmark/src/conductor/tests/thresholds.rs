@@ -84,6 +84,28 @@ async fn windows_are_as_long_as_asked_for_however_many_shards_there_are() {
     }
 }
 
+/// Shards are asked one after another, so that no two of their snapshots are of one instant.
+#[tokio::test(start_paused = true)]
+async fn windows_of_nodes_are_as_exact_as_those_of_all_requests() {
+    for count in [1, 150, 400] {
+        let mut rig = Rig::new(count);
+        rig.config.plans.iter_mut().for_each(|plan| plan.node_seconds = true);
+        let window = Some(Duration::from_secs(2));
+        let each = |min_per_second| Threshold {
+            scope: Scope::EachNode,
+            window,
+            abort_on_fail: false,
+            ..throughput(min_per_second)
+        };
+        rig.config.thresholds = vec![each(1_000 * u64::from(count)), each(1_000 * u64::from(count) + 1)];
+        let outcome = rig.conduct().await;
+        assert_eq!(outcome.ending, Ending::Completed);
+        let windows = outcome.thresholds.iter().map(|one| (one.standing.windows, one.standing.failed_windows));
+        assert_eq!(windows.collect::<Vec<_>>(), [(59, 0), (59, 59)], "{count} shards");
+        assert_eq!(outcome.thresholds[1].standing.worst.as_ref().unwrap().node.as_deref(), Some("redis:6379"));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lost_shard_shows_in_the_throughput_of_the_others() {
     let mut rig = Rig::new(2);

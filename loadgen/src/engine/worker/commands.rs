@@ -225,7 +225,7 @@ impl Worker {
         let (outages, outages_left_out) = self.told_outages();
         WorkerReport {
             taken_nanoseconds: self.now,
-            recording: self.recording.summary(detail, self.common.plan.live_breakdown),
+            recording: self.recording.summary(detail),
             seconds: self.recording.seconds_since(from),
             stage: run.map_or(Stage::Waiting, |run| run.stage),
             aborted: run.is_some_and(|run| run.aborted),

@@ -1,0 +1,190 @@
+//! Coarse histograms of latencies: while they are added to, and as they are kept and sent.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::histogram::HIGHEST_NANOSECONDS;
+use crate::limits::LARGEST_COUNT;
+
+/// log2 of the lowest value told apart from zero: 64 ns.
+const UNIT_BITS: u32 = 6;
+
+/// log2 of the linear steps in each power of two: a bucket is at most 1/32 wide, from 2 µs on.
+const STEP_BITS: u32 = 5;
+
+/// Buckets of a coarse histogram.
+pub const BUCKETS: usize = bucket(HIGHEST_NANOSECONDS) + 1;
+
+/// The most bytes of a sparse histogram: each bucket has a gap of two bytes at most, and a count of ten.
+const SPARSE_BYTES: usize = BUCKETS * 12;
+
+/// The bucket of a latency of at most [`HIGHEST_NANOSECONDS`].
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "there are less than a thousand buckets")]
+pub const fn bucket(nanoseconds: u64) -> usize {
+    let first_range = (2 << (STEP_BITS + UNIT_BITS)) - 1;
+    let power = (nanoseconds | first_range).ilog2() - STEP_BITS - UNIT_BITS;
+    (((power as u64) << STEP_BITS) + (nanoseconds >> (power + UNIT_BITS))) as usize
+}
+
+/// The shortest latency that a bucket holds, in nanoseconds.
+pub const fn lowest_in(bucket: usize) -> u64 {
+    match bucket.checked_sub(1) {
+        None => 0,
+        Some(before) => highest_in(before) + 1,
+    }
+}
+
+/// The longest latency that a bucket holds, in nanoseconds.
+pub const fn highest_in(bucket: usize) -> u64 {
+    let (next, steps) = (bucket as u64 + 1, 1 << STEP_BITS);
+    let first_of_next = match next >> STEP_BITS {
+        0 => next << UNIT_BITS,
+        power => (next % steps + steps) << (power - 1 + UNIT_BITS as u64),
+    };
+    first_of_next - 1
+}
+
+/// A coarse histogram while it is added to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coarse(Box<[u64; BUCKETS]>);
+
+impl Default for Coarse {
+    fn default() -> Self {
+        Self(Box::new([0; BUCKETS]))
+    }
+}
+
+impl Coarse {
+    /// Counts a latency this many times; one beyond [`HIGHEST_NANOSECONDS`] as that.
+    #[inline]
+    pub fn record(&mut self, nanoseconds: u64, times: u64) {
+        if let Some(count) = self.0.get_mut(bucket(nanoseconds.min(HIGHEST_NANOSECONDS))) {
+            *count += times;
+        }
+    }
+
+    /// Adds what was kept.
+    pub fn add(&mut self, buckets: &Buckets) {
+        for (bucket, times) in buckets.iter() {
+            if let Some(count) = self.0.get_mut(bucket) {
+                *count = count.saturating_add(times);
+            }
+        }
+    }
+
+    /// As it is kept and sent.
+    pub fn buckets(&self) -> Buckets {
+        // Most gaps take a byte, and most counts of a second two at most.
+        let mut bytes = Vec::with_capacity(3 * self.0.iter().filter(|count| **count > 0).count());
+        let mut next = 0;
+        for (bucket, count) in (0_u64..).zip(self.0.iter()).filter(|(_, count)| **count > 0) {
+            push(&mut bytes, bucket - next);
+            push(&mut bytes, *count);
+            next = bucket + 1;
+        }
+        Buckets(bytes)
+    }
+
+    /// The buckets in use, in order.
+    pub fn used(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bucket, _)| bucket)
+    }
+
+    /// Empties it.
+    pub fn clear(&mut self) {
+        self.0.fill(0);
+    }
+}
+
+/// A coarse histogram as it is kept and sent: for each bucket in use the number of empty ones before it and its count, as
+/// LEB128; in JSON base64 of that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buckets(Vec<u8>);
+
+impl Buckets {
+    /// The buckets in use, in order, and their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
+        let mut rest = self.0.as_slice();
+        let mut next = 0_usize;
+        std::iter::from_fn(move || {
+            let (gap, count) = (pull(&mut rest)?, pull(&mut rest)?);
+            let bucket = next.saturating_add(usize::try_from(gap).unwrap_or(usize::MAX));
+            next = bucket.saturating_add(1);
+            Some((bucket, count))
+        })
+    }
+
+    /// How many latencies it holds.
+    pub fn count(&self) -> u64 {
+        self.iter().fold(0, |sum, (_, count)| sum.saturating_add(count))
+    }
+
+    /// True if it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// About how many bytes it takes as JSON, at most.
+    pub(super) fn weight(&self) -> usize {
+        self.0.len() * 3 / 2
+    }
+
+    /// Reads what was sent, which may be anything.
+    pub(super) fn read(text: &str) -> Result<Self, &'static str> {
+        if text.len() > SPARSE_BYTES.div_ceil(3) * 4 {
+            return Err("longer than its buckets allow");
+        }
+        let bytes = BASE64.decode(text).map_err(|_| "no base64")?;
+        let (mut rest, mut next, mut sum) = (bytes.as_slice(), 0_u64, 0_u64);
+        while !rest.is_empty() {
+            let (gap, count) = pull(&mut rest).zip(pull(&mut rest)).ok_or("ends within a number")?;
+            let bucket = next.checked_add(gap).filter(|bucket| *bucket < BUCKETS as u64).ok_or("too many buckets")?;
+            sum = sum.checked_add(count).filter(|sum| count > 0 && *sum <= LARGEST_COUNT).ok_or("an absurd count")?;
+            next = bucket + 1;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for Buckets {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Buckets {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = |text: String| Self::read(&text);
+        read(String::deserialize(deserializer)?)
+            .map_err(|why| D::Error::custom(format_args!("a coarse histogram that cannot be: {why}")))
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "seven bits at a time")]
+fn push(bytes: &mut Vec<u8>, mut number: u64) {
+    while number > 0x7f {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// The first number, of which the rest is what follows; none if there is none, or it is longer than 64 bits.
+fn pull(rest: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for (at, byte) in rest.iter().enumerate().take(10) {
+        let bits = u64::from(byte & 0x7f);
+        if at == 9 && bits > 1 {
+            return None;
+        }
+        number |= bits << (7 * at);
+        if byte & 0x80 == 0 {
+            *rest = &rest[at + 1..];
+            return Some(number);
+        }
+    }
+    None
+}
