@@ -9,7 +9,7 @@ use redisbench_wire::plan::{ShardPlan, Tls, TlsVersion, Topology, Trust};
 use redisbench_wire::{FailureReason, ShardFailure, ShardPhase};
 use tempfile::TempDir;
 
-use crate::client::Shard;
+use crate::client::{Shard, eventually};
 use crate::plans::plan;
 use crate::support::{RedisServer, free_port, wait_until};
 
@@ -52,7 +52,7 @@ impl Authority {
 pub struct Secure {
     pub server: RedisServer,
     pub port: u16,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Secure {
@@ -78,7 +78,23 @@ impl Secure {
             RedisServer::try_start(&all).map(|server| (server, port))
         };
         let (server, port) = (0..10).find_map(start).expect("no redis-server came up");
-        Self { server, port, _directory: directory }
+        Self { server, port, directory }
+    }
+
+    /// Another certificate, and another authority that those of clients must be of. Connections that are open stay so.
+    fn rotate(&self, (certificate, key): &Pair, authority: &Authority) {
+        let path = |name: &str| self.directory.path().join(name).display().to_string();
+        let files = [
+            ("tls-cert-file", path("tls.crt"), certificate),
+            ("tls-key-file", path("tls.key"), key),
+            ("tls-ca-cert-file", path("ca.crt"), &authority.pem()),
+        ];
+        let mut command = vec!["CONFIG", "SET"];
+        for (setting, path, text) in &files {
+            std::fs::write(path, text).unwrap();
+            command.extend([*setting, path]);
+        }
+        let _: () = self.server.ask(&command);
     }
 
     fn endpoint(&self, host: &str) -> String {
@@ -166,6 +182,35 @@ async fn a_private_authority_a_certificate_of_our_own_and_a_user() {
     let stranger = &strangers[0];
     let files = [("target-tls/ca.crt", &*ca), ("target-tls/tls.crt", &*client.0), ("target-tls/tls.key", &*stranger.1)];
     assert_told(&within(tls, &secure.endpoint("localhost")), &files, &["clientCertificateSecretRef", "key"]).await;
+}
+
+/// Both Secrets are rotated, of the authority and of the certificate of our own: what was mounted at first lets nobody in
+/// any more, in either direction.
+#[tokio::test]
+async fn rotated_certificates_let_connections_in_again() {
+    let (before, after) = (Authority::new(), Authority::named("another authority"));
+    let secure = Secure::start(&before.issue("localhost"), &before, &["--tls-auth-clients", "yes"]);
+    let (ca, client) = (before.pem(), before.issue("bench"));
+    let files = [("target-tls/ca.crt", &*ca), ("target-tls/tls.crt", &*client.0), ("target-tls/tls.key", &*client.1)];
+    let tls = Tls { client_certificate: true, ..trusting(Trust::Mounted) };
+    let plan = within(tls, &secure.endpoint("localhost"));
+    let shard = Shard::start_with(None, &files).await;
+    shard.plan(1, &plan).await.unwrap();
+    shard.phase(ShardPhase::Armed).await;
+
+    let client = after.issue("bench");
+    shard.write("target-tls/ca.crt", &after.pem());
+    shard.write("target-tls/tls.crt", &client.0);
+    shard.write("target-tls/tls.key", &client.1);
+    secure.rotate(&after.issue("localhost"), &after);
+    let _: u32 = secure.server.ask(&["CLIENT", "KILL", "TYPE", "normal"]);
+    eventually("all connections are back", async || {
+        let clients: String = secure.server.ask(&["CLIENT", "LIST"]);
+        (clients.matches("name=redisbench").count() == plan.connections as usize).then_some(())
+    })
+    .await;
+    let snapshot = shard.run(1).await;
+    assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
 }
 
 #[tokio::test]
