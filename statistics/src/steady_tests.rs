@@ -82,7 +82,7 @@ struct Seconds {
     /// One second in 20 is longer by a Pareto-distributed factor, without a mean that is worth the name.
     heavy: bool,
     /// Each so many seconds one stalls, and is 50 times as long.
-    stall: Option<usize>,
+    stall: Option<u64>,
 }
 
 impl Seconds {
@@ -93,14 +93,13 @@ impl Seconds {
     /// Latencies in ns that rise by a share over so many seconds.
     fn series(self, seconds: usize, rise: f64, seed: u64) -> Vec<Option<f64>> {
         let (mut noise, mut tail) = (Noise::new(seed, self.alike), Noise::new(!seed, 0.0));
-        let begin = tail.even();
         let second = |at: usize| {
             let level = 1.0 + rise * (at as f64 + 0.5) / seconds as f64;
             let mut latency = 1_000_000.0 * level * (self.deviation * noise.next()).exp();
             if self.heavy && tail.even() < 0.05 {
                 latency *= 1.0 + (1.0 - tail.even()).powf(-1.0 / 1.2);
             }
-            if self.stall.is_some_and(|every| (at + (begin * every as f64).floor() as usize).is_multiple_of(every)) {
+            if self.stall.is_some_and(|every| (at as u64 + seed).is_multiple_of(every)) {
                 latency *= 50.0;
             }
             Some(latency)

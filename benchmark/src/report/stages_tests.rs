@@ -63,7 +63,9 @@ fn stages_of_all_shards_add_up_to_the_trial() {
         [second(1, 124, 1, 0), second(2, 175, 0, 0), second(3, 200, 0, 0), second(4, 100, 0, 0), second(6, 96, 4, 0)];
     let all: Vec<Span> = one.into_iter().chain(other).collect();
     let mut total = Outcomes::default();
-    all.iter().for_each(|span| total.add(&span.counts()));
+    for span in &all {
+        total.add(&span.counts());
+    }
     outcome.timeline = timeline::merge(all);
     let results = results(&spec, &outcome);
     assert_eq!(sum(&results), (total.finished(), total.succeeded, total.errors, total.unsent));
