@@ -16,10 +16,6 @@ use serde_json::Value;
 /// More than any recording unpacks to.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The latencies of a situation over the loopback interface are short beside what it takes to wake up the load generator. How short
-/// depends on the machine of the recording, and not on what was made.
-const OF_THE_MACHINE: &str = "GeneratorDelay";
-
 /// The verdict expected of a situation.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -46,11 +42,8 @@ impl Expected {
             "ID" => !text("component").is_empty() && !text("component").contains('/') && text("component") != "Path",
             end => text("component").ends_with(end),
         };
-        let known = |reason: &&str| {
-            *reason == OF_THE_MACHINE || self.reasons.iter().chain(&self.besides).any(|one| one == reason)
-        };
-        let doubted = self.value == "Valid" && text("value") == "Degraded" && reasons.contains(&OF_THE_MACHINE);
-        let right = (text("value") == self.value || doubted)
+        let known = |reason: &&str| self.reasons.iter().chain(&self.besides).any(|one| one == reason);
+        let right = text("value") == self.value
             && text("limitedBy") == self.limited_by
             && named
             && reasons.iter().all(known)

@@ -21,7 +21,7 @@ pub fn somebody_else_uses_the_server() -> Given {
             pass(Duration::from_millis(5));
         }
     });
-    let given = run(&Manifest::new(&server.endpoint()), |_| {});
+    let given = run(&Manifest::far(&server), |_| {});
     done.store(true, Ordering::Relaxed);
     other.join().unwrap();
     given
@@ -29,7 +29,7 @@ pub fn somebody_else_uses_the_server() -> Given {
 
 pub fn somebody_resets_the_counts() -> Given {
     let server = RedisServer::start(&[]);
-    run(&Manifest::new(&server.endpoint()), |_| {
+    run(&Manifest::far(&server), |_| {
         in_the_midst(&server);
         server.reset_statistics();
     })
@@ -38,7 +38,7 @@ pub fn somebody_resets_the_counts() -> Given {
 pub fn a_server_that_forbids_info() -> Given {
     let server = RedisServer::start(&[]);
     server.ask::<()>(&["ACL", "SETUSER", "default", "-info"]);
-    run(&Manifest::new(&server.endpoint()), |_| {})
+    run(&Manifest::far(&server), |_| {})
 }
 
 pub fn a_server_that_evicts() -> Given {
@@ -48,7 +48,7 @@ pub fn a_server_that_evicts() -> Given {
         keys: "{count: 100000}".into(),
         workload: "values: {size: {type: Fixed, fixed: {bytes: 10000}}}".into(),
         spec: String::new(),
-        ..Manifest::new(&server.endpoint())
+        ..Manifest::far(&server)
     };
     run(&manifest, |_| {})
 }
@@ -68,15 +68,15 @@ fn some_fail(weight: u32) -> Given {
         operations: format!(
             "[{{name: get, weight: {weight}, command: GET __key__}}, {{name: bad, command: LPUSH __key__ x}}]"
         ),
-        ..Manifest::new(&server.endpoint())
+        ..Manifest::far(&server)
     };
     run(&manifest, |_| {})
 }
 
 pub fn a_server_that_stops() -> Given {
     let server = RedisServer::start(&[]);
-    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 5s, warmup: 500ms, timeouts: {request: 300ms}";
-    let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
+    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 16, duration: 5s, warmup: 500ms, timeouts: {request: 400ms}";
+    let manifest = Manifest { load: load.into(), ..Manifest::far(&server) };
     run(&manifest, |_| {
         in_the_midst(&server);
         server.signal("-STOP");
@@ -87,7 +87,7 @@ pub fn a_server_that_stops() -> Given {
 
 pub fn a_lost_shard() -> Given {
     let server = RedisServer::start(&[]);
-    let manifest = Manifest { shards: 2, ..Manifest::new(&server.endpoint()) };
+    let manifest = Manifest { shards: 2, ..Manifest::far(&server) };
     run(&manifest, |run: &Run| {
         in_the_midst(&server);
         let child = *run.children().iter().max().unwrap();

@@ -1,27 +1,29 @@
 //! Nothing is wrong, and nothing may be said.
 
 use std::fs;
+use std::net::SocketAddr;
 
+use crate::cluster::far_cluster;
 use crate::servers::{RedisCluster, RedisServer, free_port};
-use crate::situation::{Given, Manifest, run};
+use crate::situation::{Given, Manifest, far, run};
 
 pub fn an_easy_rate() -> Given {
     let server = RedisServer::start(&[]);
-    run(&Manifest::new(&server.endpoint()), |_| {})
+    run(&Manifest::far(&server), |_| {})
 }
 
 pub fn poisson_arrivals_over_two_shards() -> Given {
     let server = RedisServer::start(&[]);
-    let load = "type: OpenLoop, openLoop: {rate: 400, arrival: Poisson}, connections: 4, duration: 3s, warmup: 500ms";
-    let manifest = Manifest { load: load.into(), shards: 2, ..Manifest::new(&server.endpoint()) };
+    let load = "type: OpenLoop, openLoop: {rate: 400, arrival: Poisson}, connections: 32, duration: 3s, warmup: 500ms";
+    let manifest = Manifest { load: load.into(), shards: 2, ..Manifest::far(&server) };
     run(&manifest, |_| {})
 }
 
 pub fn a_rate_in_stages() -> Given {
     let server = RedisServer::start(&[]);
-    let load = "type: OpenLoop, connections: 4, warmup: 500ms, \
+    let load = "type: OpenLoop, connections: 32, warmup: 500ms, \
                 stages: [{duration: 2s, rate: {from: 100, to: 500}}, {duration: 2s, rate: {from: 500, to: 100}}]";
-    let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
+    let manifest = Manifest { load: load.into(), ..Manifest::far(&server) };
     run(&manifest, |_| {})
 }
 
@@ -29,9 +31,9 @@ pub fn popular_keys_in_pipelines() -> Given {
     let server = RedisServer::start(&[]);
     let manifest = Manifest {
         keys: "{count: 10000, pattern: {type: Zipf, zipf: {exponent: '0.99'}}}".into(),
-        load: "type: OpenLoop, openLoop: {rate: 400}, connections: 2, pipeline: 8, duration: 3s, warmup: 500ms".into(),
+        load: "type: OpenLoop, openLoop: {rate: 400}, connections: 16, pipeline: 8, duration: 3s, warmup: 500ms".into(),
         shards: 2,
-        ..Manifest::new(&server.endpoint())
+        ..Manifest::far(&server)
     };
     run(&manifest, |_| {})
 }
@@ -51,10 +53,10 @@ fn within_tls(trust: &str) -> Given {
     fs::write(&certificate, pair.cert.pem()).unwrap();
     fs::write(&key, pair.signing_key.serialize_pem()).unwrap();
     let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
-    let port = free_port().to_string();
+    let port = free_port();
     let _server = RedisServer::start(&[
         "--tls-port",
-        &port,
+        &port.to_string(),
         "--tls-auth-clients",
         "no",
         "--tls-cert-file",
@@ -62,9 +64,11 @@ fn within_tls(trust: &str) -> Given {
         "--tls-key-file",
         key,
     ]);
+    let way = far(SocketAddr::from(([127, 0, 0, 1], port)));
+    let far_port = way.rsplit(':').next().unwrap();
     let authority = pair.cert.pem().replace('\n', "\n    ");
     let manifest = Manifest {
-        target: format!("type: Standalone, endpoints: ['localhost:{port}'], tls: {{{trust}}}"),
+        target: format!("type: Standalone, endpoints: ['localhost:{far_port}'], tls: {{{trust}}}"),
         documents: format!(
             "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: ca}}\nstringData:\n  ca.crt: |\n    {authority}\n"
         ),
@@ -75,14 +79,12 @@ fn within_tls(trust: &str) -> Given {
 
 pub fn a_cluster_of_three() -> Given {
     let cluster = RedisCluster::steady(3);
-    let target = format!("type: Cluster, endpoints: ['{}']", cluster.nodes[0].endpoint());
-    let manifest = Manifest { target, ..Manifest::new("") };
-    run(&manifest, |_| {})
+    run(&far_cluster(&cluster), |_| {})
 }
 
 pub fn transactions() -> Given {
     let server = RedisServer::start(&[]);
-    let manifest = Manifest { workload: "transaction: {size: 4}".into(), ..Manifest::new(&server.endpoint()) };
+    let manifest = Manifest { workload: "transaction: {size: 4}".into(), ..Manifest::far(&server) };
     let manifest = Manifest { spec: String::new(), ..manifest };
     run(&manifest, |_| {})
 }
@@ -93,7 +95,7 @@ pub fn misses_that_are_filled() -> Given {
         operations: "[{name: get, command: GET __key__}]".into(),
         workload: "onMiss: Fill".into(),
         spec: String::new(),
-        ..Manifest::new(&server.endpoint())
+        ..Manifest::far(&server)
     };
     run(&manifest, |_| {})
 }
@@ -104,7 +106,7 @@ pub fn scripts() -> Given {
         operations: "[{name: script, command: EVALSHA __script:count__ 1 __key__}]".into(),
         workload: "scripts: [{name: count, source: \"return redis.call('INCR', KEYS[1])\"}]".into(),
         spec: String::new(),
-        ..Manifest::new(&server.endpoint())
+        ..Manifest::far(&server)
     };
     run(&manifest, |_| {})
 }
@@ -115,9 +117,7 @@ pub fn a_server_that_was_used_before() -> Given {
     for number in 0..2000 {
         redis::cmd("SET").arg(format!("other:{number}")).arg("x").query::<()>(&mut connection).unwrap();
     }
-    let manifest = Manifest {
-        spec: "preload: {mode: Always}\n  cleanup: {keys: DeletePrefix}".into(),
-        ..Manifest::new(&server.endpoint())
-    };
+    let manifest =
+        Manifest { spec: "preload: {mode: Always}\n  cleanup: {keys: DeletePrefix}".into(), ..Manifest::far(&server) };
     run(&manifest, |_| {})
 }

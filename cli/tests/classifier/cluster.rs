@@ -1,8 +1,25 @@
 //! Clusters whose nodes are not alike, or do not stay.
 
 use crate::group::Group;
-use crate::servers::RedisCluster;
-use crate::situation::{Given, Manifest, go_first, in_the_midst, run, run_full};
+use crate::servers::{RedisCluster, RedisServer, wait_until};
+use crate::situation::{Given, Manifest, far, go_first, in_the_midst, run, run_full};
+
+/// Has the nodes announce themselves as far away.
+pub fn far_cluster(cluster: &RedisCluster) -> Manifest {
+    let ways: Vec<String> = cluster.nodes.iter().map(|node| far(node.address())).collect();
+    let ports: Vec<&str> = ways.iter().map(|way| way.rsplit(':').next().unwrap()).collect();
+    for (node, port) in cluster.nodes.iter().zip(&ports) {
+        node.ask::<()>(&["CONFIG", "SET", "cluster-announce-port", port]);
+    }
+    wait_until("every node knows the ways to all", || {
+        let known = |node: &RedisServer| {
+            let nodes: String = node.ask(&["CLUSTER", "NODES"]);
+            ports.iter().all(|port| nodes.contains(&format!(":{port}@")))
+        };
+        cluster.nodes.iter().all(known)
+    });
+    Manifest { target: format!("type: Cluster, endpoints: ['{}']", ways[1]), ..Manifest::new("") }
+}
 
 fn manifest(cluster: &RedisCluster) -> Manifest {
     let target = format!("type: Cluster, endpoints: ['{}']", cluster.nodes[1].endpoint());
@@ -13,8 +30,8 @@ pub fn a_failover() -> Given {
     let mut cluster = RedisCluster::start(3);
     cluster.add_replica(0);
     let load =
-        "type: OpenLoop, openLoop: {rate: 900}, connections: 6, duration: 6s, warmup: 500ms, timeouts: {request: 3s}";
-    run(&Manifest { load: load.into(), ..manifest(&cluster) }, |_| {
+        "type: OpenLoop, openLoop: {rate: 900}, connections: 48, duration: 6s, warmup: 500ms, timeouts: {request: 3s}";
+    run(&Manifest { load: load.into(), ..far_cluster(&cluster) }, |_| {
         in_the_midst(&cluster.nodes[0]);
         cluster.nodes[0].kill();
     })

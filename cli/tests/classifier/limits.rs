@@ -47,7 +47,7 @@ pub fn too_few_connections_without_a_probe() -> Given {
 
 fn few_connections(measurement: &str) -> Given {
     let server = RedisServer::start(&[]);
-    let proxy = Proxy::before(server.address(), Slow::Latency(Duration::from_millis(5)));
+    let proxy = Proxy::before(server.address(), Slow::Latency(Duration::from_millis(25)));
     let load = "type: ClosedLoop, connections: 4, duration: 3s, warmup: 500ms";
     let manifest = Manifest { load: load.into(), measurement: measurement.into(), ..Manifest::new(&proxy.endpoint()) };
     run(&manifest, |_| {})
@@ -55,7 +55,7 @@ fn few_connections(measurement: &str) -> Given {
 
 pub fn too_few_connections_for_a_rate() -> Given {
     let server = RedisServer::start(&[]);
-    let proxy = Proxy::before(server.address(), Slow::Latency(Duration::from_millis(5)));
+    let proxy = Proxy::before(server.address(), Slow::Latency(Duration::from_millis(25)));
     let load = "type: OpenLoop, openLoop: {rate: 2000, unsentAfter: 1s}, connections: 4, duration: 3s, warmup: 500ms";
     let manifest = Manifest { load: load.into(), ..Manifest::new(&proxy.endpoint()) };
     run(&manifest, |_| {})
@@ -64,7 +64,12 @@ pub fn too_few_connections_for_a_rate() -> Given {
 pub fn a_saturated_proxy() -> Given {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::before(server.address(), Slow::Busy(Duration::from_millis(1)));
-    let manifest = Manifest { load: CLOSED.into(), spec: String::new(), ..Manifest::new(&proxy.endpoint()) };
+    let manifest = Manifest {
+        operations: "[{name: set, command: SET __key__ __data__}]".into(),
+        load: CLOSED.into(),
+        spec: String::new(),
+        ..Manifest::new(&proxy.endpoint())
+    };
     run(&manifest, |_| {})
 }
 

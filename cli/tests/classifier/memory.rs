@@ -26,8 +26,7 @@ pub fn a_shard_without_memory() -> Given {
     );
     fs::write(&poor, script).unwrap();
     fs::set_permissions(&poor, fs::Permissions::from_mode(0o755)).unwrap();
-    let manifest =
-        Manifest { shards: 2, arguments: vec!["--loadgen".to_owned(), poor], ..Manifest::new(&server.endpoint()) };
+    let manifest = Manifest { shards: 2, arguments: vec!["--loadgen".to_owned(), poor], ..Manifest::far(&server) };
     let given = run(&manifest, |_| {
         in_the_midst(&server);
         let command = format!("echo $$ >{entrance}; exec dd if=/dev/zero of={filler} bs=1M count=256");

@@ -40,7 +40,9 @@ pub fn a_full_downlink_of_shards_that_wait_for_a_processor() -> Given {
     })
 }
 
+/// A reply of 64 KiB is on the way for a while.
 pub fn a_link_that_is_not_full() -> Given {
-    let load = "type: OpenLoop, openLoop: {rate: 100}, connections: 4, duration: 3s, warmup: 500ms";
-    run(&Manifest { load: load.into(), ..link(GET, 4) }, |_| {})
+    let load = "type: OpenLoop, openLoop: {rate: 15}, connections: 4, duration: 3s, warmup: 500ms";
+    let workload = "values: {size: {type: Fixed, fixed: {bytes: 65536}}}".into();
+    run(&Manifest { load: load.into(), workload, ..link(GET, 4) }, |_| {})
 }

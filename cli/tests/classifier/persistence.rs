@@ -16,9 +16,9 @@ pub fn a_server_that_forks() -> Given {
     // What is written to is all over its memory, and copied before. These names have all the same length.
     let manifest = Manifest {
         keys: format!("{{start: 100000, count: {}}}", keys - 100_000),
-        load: "type: OpenLoop, openLoop: {rate: 1000}, connections: 8, duration: 3s, warmup: 500ms".into(),
+        load: "type: OpenLoop, openLoop: {rate: 1000}, connections: 64, duration: 3s, warmup: 500ms".into(),
         spec: String::new(),
-        ..Manifest::new(&server.endpoint())
+        ..Manifest::far(&server)
     };
     let given = run(&manifest, |_| {
         in_the_midst(&server);
@@ -31,8 +31,8 @@ pub fn a_server_that_loads() -> Given {
     let mut server = filled(60_000);
     server.ask::<()>(&["SAVE"]);
     let load =
-        "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 5s, warmup: 500ms, timeouts: {request: 5s}";
-    let manifest = Manifest { load: load.into(), spec: String::new(), ..Manifest::new(&server.endpoint()) };
+        "type: OpenLoop, openLoop: {rate: 400}, connections: 32, duration: 5s, warmup: 500ms, timeouts: {request: 5s}";
+    let manifest = Manifest { load: load.into(), spec: String::new(), ..Manifest::far(&server) };
     let given = run(&manifest, |_| {
         in_the_midst(&server);
         // 10 us and more for each of its keys.

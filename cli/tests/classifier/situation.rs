@@ -1,10 +1,12 @@
 //! A situation: what makes it, and what the verdict must say of it.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::proxy::{Proxy, Slow};
 use crate::servers::network::Shaped;
 use crate::servers::{RedisServer, wait_until};
 use crate::support::{Finished, Run};
@@ -88,7 +90,15 @@ pub struct Manifest {
     pub arguments: Vec<String>,
 }
 
+/// One way to a server far away. Beside this the time is short in which a machine wakes up a process, or a hypervisor runs another one.
+const FAR: Duration = Duration::from_millis(25);
+
 impl Manifest {
+    /// The same for a server far away.
+    pub fn far(server: &RedisServer) -> Self {
+        Self::new(&far(server.address()))
+    }
+
     /// GET and SET of a thousand keys, at a rate that any machine can make.
     pub fn new(endpoint: &str) -> Self {
         Self {
@@ -97,7 +107,7 @@ impl Manifest {
                 .to_owned(),
             keys: "{count: 1000}".to_owned(),
             workload: String::new(),
-            load: "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 3s, warmup: 500ms".to_owned(),
+            load: "type: OpenLoop, openLoop: {rate: 400}, connections: 32, duration: 3s, warmup: 500ms".to_owned(),
             measurement: "probe: true".to_owned(),
             shards: 1,
             spec: "preload: {mode: Always}".to_owned(),
@@ -124,6 +134,11 @@ spec:
 "
         )
     }
+}
+
+/// Where to reach a server as from far away.
+pub fn far(address: SocketAddr) -> String {
+    Proxy::before(address, Slow::Latency(FAR)).endpoint()
 }
 
 /// What a run was called.

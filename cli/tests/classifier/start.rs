@@ -9,8 +9,8 @@ use crate::support::{Run, load_generator};
 
 pub fn a_late_shard() -> Given {
     let server = RedisServer::start(&[]);
-    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 3s, warmup: 500ms";
-    let manifest = Manifest { shards: 2, load: load.into(), ..Manifest::new(&server.endpoint()) };
+    let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 32, duration: 3s, warmup: 500ms";
+    let manifest = Manifest { shards: 2, load: load.into(), ..Manifest::far(&server) };
     run(&manifest, |run: &Run| {
         // It has the start's order, and stands still at the start. What it makes up for is in the warm-up, most of
         // which it misses.
@@ -39,7 +39,7 @@ pub fn skewed_clocks() -> Given {
     fs::write(&skewed, script).unwrap();
     fs::set_permissions(&skewed, fs::Permissions::from_mode(0o755)).unwrap();
     let arguments = vec!["--loadgen".to_owned(), skewed.to_str().unwrap().to_owned()];
-    let manifest = Manifest { shards: 2, arguments, ..Manifest::new(&server.endpoint()) };
+    let manifest = Manifest { shards: 2, arguments, ..Manifest::far(&server) };
     let given = run(&manifest, |run: &Run| {
         let clock = |process: &str| fs::read_link(format!("/proc/{process}/ns/time")).unwrap();
         let clocks: Vec<_> = run.children().iter().map(|child| clock(&child.to_string())).collect();

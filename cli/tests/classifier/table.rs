@@ -322,7 +322,7 @@ pub const SITUATIONS: &[Situation] = &[
                 limited_by: "GeneratorNetwork",
                 component: "Downlink",
                 reasons: &["GeneratorCPU"],
-                besides: &["StartSkew"],
+                besides: &["StartSkew", "GeneratorDelay"],
                 ..Expected::clean("a downlink of 20 Mbit/s, and shards without a processor for 40 ms in every 100")
             },
             network::a_full_downlink_of_shards_that_wait_for_a_processor,
@@ -336,7 +336,7 @@ pub const SITUATIONS: &[Situation] = &[
                 value: "Degraded",
                 limited_by: "GeneratorCPU",
                 reasons: &["GeneratorCPU"],
-                besides: &["Unsteady"],
+                besides: &["Unsteady", "GeneratorDelay"],
                 ..Expected::clean("a shard whose CPU limit is a tenth of a processor")
             },
             processors::a_shard_with_a_tenth_of_a_processor,
@@ -350,7 +350,7 @@ pub const SITUATIONS: &[Situation] = &[
                 value: "Degraded",
                 limited_by: "GeneratorCPU",
                 reasons: &["GeneratorCPU"],
-                besides: &["Unsteady"],
+                besides: &["Unsteady", "GeneratorDelay"],
                 ..Expected::clean("a shard beside three busy processes on its processor")
             },
             processors::a_shard_beside_others_on_its_processor,
@@ -361,7 +361,7 @@ pub const SITUATIONS: &[Situation] = &[
         Expected {
             value: "Degraded",
             limited_by: "Unknown",
-            reasons: &["ReceiveLate"],
+            reasons: &["ReceiveLate", "GeneratorDelay"],
             ..Expected::clean("a shard that stands still for 50 ms in every 100")
         },
         processors::a_shard_that_stands_still,
@@ -370,7 +370,7 @@ pub const SITUATIONS: &[Situation] = &[
         "shard-stands-rate",
         Expected {
             value: "Degraded",
-            reasons: &["SendLate"],
+            reasons: &["SendLate", "GeneratorDelay"],
             ..Expected::clean("a shard that stands still as long, at a rate that it can make")
         },
         processors::a_shard_that_stands_still_at_a_rate,
