@@ -5,7 +5,8 @@ mod environment;
 mod interface;
 mod machine;
 mod run_queue;
+mod seconds;
 
 pub use machine::Evidence;
 pub(crate) use machine::{Observer, quota_millionths};
-pub(crate) use run_queue::RunQueue;
+pub(crate) use run_queue::{RunQueue, Threads};

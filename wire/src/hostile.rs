@@ -17,6 +17,7 @@ use crate::snapshot::{
     ErrorTally, Finding, FindingKind, Generator, Latency, NodeTally, OperationTally, Series, ServerCommands, ServerCpu,
     ServerNode, ServerSample, ServerStats, Snapshot, Stage, Tally, Verification, Window,
 };
+use crate::strain::{Shares, Strain};
 use crate::timeline::{Coarse, Outcomes, Span, Timeline};
 use crate::topology::{Change, ChangeKind, Outage, SlotRange, TopologyReport};
 use crate::{
@@ -224,6 +225,16 @@ fn latency(values: &[u64], errors: &[u64]) -> Latency {
     }
 }
 
+fn strain() -> Strain {
+    let mut strain = Strain::default();
+    strain.push(
+        Shares { busiest_worker: 4_000, longest_waiting_worker: 20, run_queue: 30, ..Shares::default() },
+        1_000_000_000,
+    );
+    strain.push(Shares { throttled: 9_000, stolen: 100, ..Shares::default() }, 500_000_000);
+    strain
+}
+
 fn snapshots() -> Vec<Vec<u8>> {
     let values = [1_000, 2_000, 3_000_000];
     let full = Snapshot {
@@ -278,7 +289,7 @@ fn snapshots() -> Vec<Vec<u8>> {
             }],
             ..Verification::default()
         }),
-        generator: Generator { host: "n1".into(), workers: 1, ..Generator::default() },
+        generator: Generator { host: "n1".into(), workers: 1, strain: Some(strain()), ..Generator::default() },
         topology: topology(),
         servers: Some(servers()),
     };

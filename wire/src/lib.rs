@@ -21,6 +21,7 @@ pub mod rate;
 mod selfcheck;
 mod server_stats;
 pub mod snapshot;
+pub mod strain;
 pub mod timeline;
 pub mod topology;
 mod verification;

@@ -49,6 +49,10 @@ pub const TIMELINE_BYTES: usize = 1 << 20;
 /// The longest trial that is believed, in seconds: 366 days.
 pub const TRIAL_SECONDS: u32 = 366 * 86_400;
 
+/// The most points of one length that a shard tells of its processor time: the hours of the longest trial, and more than the minutes
+/// and seconds that are kept.
+pub const STRAIN_POINTS: usize = 366 * 24;
+
 /// Steps of the small histogram of delays: four in each power of two from 4 ns up to 69 s.
 pub const DELAY_STEPS: usize = 136;
 

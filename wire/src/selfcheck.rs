@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::strain::Strain;
 use crate::{bounded, limits};
 
 /// What the load generator measured of itself during its load, warm-up included. What a shard does not say, as one of an
@@ -31,6 +32,10 @@ pub struct Generator {
     pub processors: u32,
     /// Time that a hypervisor gave to other machines, over all processors. From `/proc/stat`.
     pub stolen_nanoseconds: u64,
+    /// The same shares by the second, aligned to the start instant. Only in a full snapshot of a finished load; none where the kernel
+    /// does not count a thread's times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strain: Option<Strain>,
     /// Time by which workers turned to the next request later than it was due although it could have been sent, summed up
     /// over delays of more than a millisecond and all workers: what is late for want of room in a pipeline is not in it.
     /// Open loop only.

@@ -18,7 +18,7 @@ use super::worker::{Common, Worker};
 use crate::cluster::Topology;
 use crate::record::{Machine, Meta, WorkerReport, merge};
 use crate::schedule::Seat;
-use crate::selfcheck::Observer;
+use crate::selfcheck::{Observer, Threads};
 use crate::timeline::Timeline;
 use crate::verify;
 use crate::workload::Workload;
@@ -33,6 +33,7 @@ pub struct Engine {
     attempt: AtomicU32,
     /// What the kernel says of the machine while the load runs.
     observer: Observer,
+    threads: Arc<Threads>,
     /// What becomes of the servers' map.
     timeline: Timeline,
     connections: u32,
@@ -67,7 +68,9 @@ impl Engine {
         let workers = if own.is_some() { 1 } else { workers };
         let split = split(plan.connections, workers, topology.nodes.len());
         let trial = Workload::of_trial(own.as_ref().unwrap_or(&plan)).map_err(bad_plan)?;
+        let threads = Arc::<Threads>::default();
         let common = Arc::new(Common {
+            threads: Arc::clone(&threads),
             preload: trial.preload(&plan).map_err(bad_plan)?.map(Arc::new),
             last_read: trial.last_read(&plan).map_err(bad_plan)?.map(Arc::new),
             trial: Arc::new(trial),
@@ -88,6 +91,7 @@ impl Engine {
             sequence: AtomicU64::new(0),
             attempt: AtomicU32::new(0),
             observer: Observer::default(),
+            threads,
             timeline: Timeline::new(Arc::clone(&topology)),
             connections,
         };
@@ -140,7 +144,7 @@ impl Engine {
         let together = self.together();
         let watched = Arc::clone(&together);
         self.timeline.begin();
-        self.observer.begin(start_nanoseconds, move || watched.remaining.load(Relaxed) == 0);
+        self.observer.begin(start_nanoseconds, &self.threads, move || watched.remaining.load(Relaxed) == 0);
         self.tell_all(|| Command::Start { start: start_nanoseconds, attempt, together: Arc::clone(&together) })
     }
 
@@ -242,10 +246,12 @@ impl Engine {
         };
         let over = reports.iter().all(|report| report.stage == Stage::Done);
         let seen = self.observer.look(over);
+        let full = detail == Detail::Full;
         let machine = Machine {
             host: self.host.clone(),
             evidence: seen.evidence,
-            environment: (detail == Detail::Full).then_some(seen.environment).flatten(),
+            strain: if full { self.observer.strain() } else { None },
+            environment: seen.environment.filter(|_| full),
             interface: seen.interface,
         };
         let names = if self.plan.breakdown.operation { self.operations() } else { Vec::new() };

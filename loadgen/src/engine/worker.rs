@@ -45,7 +45,7 @@ use crate::cluster::{SLOTS, Topology};
 use crate::record::Recording;
 use crate::resp::{Output, WholeReplies};
 use crate::schedule::Seat;
-use crate::selfcheck::RunQueue;
+use crate::selfcheck::{RunQueue, Threads};
 use crate::verify::Verifier;
 use crate::workload::Workload;
 use verified::Verified;
@@ -93,6 +93,8 @@ pub(super) struct Common {
     pub ready: AtomicU32,
     /// Connections wanted, of all workers.
     pub wanted: AtomicU32,
+    /// The threads of all workers.
+    pub threads: Arc<Threads>,
 }
 
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -241,6 +243,7 @@ impl Worker {
     /// Works until stopped.
     pub(super) fn run(mut self) {
         self.run_queue = RunQueue::of_this_thread();
+        self.common.threads.add_this();
         let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
         while !self.stopped {
             if let Err(error) = self.turn(&mut events) {

@@ -6,6 +6,7 @@ use redisbench_wire::snapshot::{
     Environment, ErrorTally, Generator, Interface, Latency, NodeTally, OperationTally, ReceiveDelay, Sending, Series,
     Snapshot, Stage, Tally, Verification, Window,
 };
+use redisbench_wire::strain::Strain;
 use redisbench_wire::timeline::{Span, Timeline};
 use redisbench_wire::topology::{Outage, TopologyReport};
 use redisbench_wire::{Detail, limits, timeline};
@@ -95,6 +96,8 @@ pub struct Machine {
     pub host: String,
     /// What the kernel says of it.
     pub evidence: Evidence,
+    /// See [`Generator::strain`].
+    pub strain: Option<Strain>,
     /// See [`Generator::environment`].
     pub environment: Option<Environment>,
     /// See [`Generator::interface`].
@@ -276,6 +279,7 @@ fn generator(reports: &[WorkerReport], machine: Machine) -> Generator {
         throttled_nanoseconds,
         processors,
         stolen_nanoseconds,
+        strain: machine.strain,
         delayed_nanoseconds: sum(|report| report.delayed_nanoseconds),
         longest_delay_nanoseconds: reports.iter().map(|r| r.longest_delay_nanoseconds).max().unwrap_or_default(),
         send_delays: send_delays(reports),

@@ -9,14 +9,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redisbench_wire::snapshot::{Environment, Interface};
+use redisbench_wire::strain::Strain;
 
 use super::environment;
 use super::interface::Interfaces;
+use super::run_queue::Threads;
+use super::seconds::{Sample, Seconds};
 use crate::engine::monotonic_nanoseconds;
 
 pub use throttling::quota_millionths;
 
-/// How often the interfaces are read while a load runs.
+/// How often the interfaces are read while a load runs. Processors are looked at when a second since the start ends.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// What was found over a load so far.
@@ -43,6 +46,13 @@ impl Counters {
         let (processors, stolen_nanoseconds) =
             fs::read_to_string("/proc/stat").ok().map_or((0, 0), |text| processors(&text));
         Self { throttled_nanoseconds: throttling::nanoseconds(), processors, stolen_nanoseconds }
+    }
+
+    /// With the workers' times; none where the kernel does not count them.
+    fn sample(self, threads: &Threads) -> Option<Sample> {
+        let Self { throttled_nanoseconds: throttled, processors, stolen_nanoseconds: stolen } = self;
+        let workers = threads.times().filter(|workers| !workers.is_empty())?;
+        Some(Sample { at: monotonic_nanoseconds(), throttled, processors, stolen, workers })
     }
 
     fn since(self, before: Self) -> Evidence {
@@ -86,46 +96,79 @@ struct Watch {
     /// When the interfaces were read last.
     read: Option<Instant>,
     evidence: Evidence,
+    threads: Arc<Threads>,
+    /// None where the kernel does not count the workers' times.
+    seconds: Option<Seconds>,
     /// The load is over, and what comes later is not its.
     over: bool,
 }
 
 impl Watch {
-    /// An interval is over, and maybe the load.
+    /// How long nothing needs to be looked at.
+    fn rest(&self) -> Duration {
+        let interfaces = self.read.map_or(Duration::ZERO, |read| INTERVAL.saturating_sub(read.elapsed()));
+        let second = self.seconds.as_ref().map_or(u64::MAX, Seconds::border);
+        interfaces.min(Duration::from_nanos(second.saturating_sub(monotonic_nanoseconds())))
+    }
+
+    /// Looks at what it is time for, and at all of it if the load is over.
     fn interval(&mut self, over: bool) {
         if self.over {
             return;
         }
         let now = Instant::now();
         let length = self.read.map_or(Duration::ZERO, |read| now.duration_since(read));
-        self.read = Some(now);
-        let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        // What began before the start, or holds the end, is not wholly the load's.
-        let loaded = !over && monotonic_nanoseconds() >= self.start.saturating_add(length);
-        self.interfaces.look(length, loaded);
+        if over || length >= INTERVAL {
+            self.read = Some(now);
+            let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+            // What began before the start, or holds the end, is not wholly the load's.
+            let loaded = !over && monotonic_nanoseconds() >= self.start.saturating_add(length);
+            self.interfaces.look(length, loaded);
+        }
         if over {
             self.look(true);
+        } else if self.seconds.as_ref().is_some_and(|seconds| monotonic_nanoseconds() >= seconds.border()) {
+            self.take(Counters::read(), false);
+        }
+    }
+
+    /// The counters of now, and maybe of the end. Without those of the workers, the seconds would look better than they were.
+    fn take(&mut self, counters: Counters, over: bool) {
+        let sample = counters.sample(&self.threads);
+        match (&mut self.seconds, sample) {
+            (Some(seconds), Some(sample)) if over => seconds.end(sample),
+            (Some(seconds), Some(sample)) => seconds.take(sample),
+            (seconds, None) => *seconds = None,
+            (None, _) => {}
         }
     }
 
     fn look(&mut self, over: bool) -> Seen {
         if !self.over {
-            self.evidence = Counters::read().since(self.before);
+            let counters = Counters::read();
+            self.evidence = counters.since(self.before);
             self.over = over;
+            if over {
+                self.take(counters, true);
+            }
         }
         Seen { evidence: self.evidence, environment: self.environment.clone(), interface: self.interfaces.busiest() }
     }
 }
 
 impl Observer {
-    /// A load begins at `start` nanoseconds of the monotonic clock. Until `is_over` says so, a thread looks at the interfaces ten times a second.
-    pub(crate) fn begin(&self, start: u64, is_over: impl Fn() -> bool + Send + 'static) {
+    /// A load of `threads` begins at `start` nanoseconds of the monotonic clock. Until `is_over` says so, a thread looks at the
+    /// interfaces ten times a second, and at the processors at the end of every second.
+    pub(crate) fn begin(&self, start: u64, threads: &Arc<Threads>, is_over: impl Fn() -> bool + Send + 'static) {
+        let before = Counters::read();
         let watch = Arc::new(Mutex::new(Watch {
-            before: Counters::read(),
+            before,
             environment: Some(environment::read()),
             interfaces: Interfaces::begin(),
             start,
             read: Some(Instant::now()),
+            threads: Arc::clone(threads),
+            seconds: before.sample(threads).map(|first| Seconds::begin(start, first)),
             ..Watch::default()
         }));
         let (end, ended) = channel();
@@ -139,11 +182,19 @@ impl Observer {
         let watch = Arc::clone(&locked(&self.0).watch);
         locked(&watch).look(over)
     }
+
+    /// The seconds of a load that is over; none where the kernel does not count a thread's times.
+    pub(crate) fn strain(&self) -> Option<Strain> {
+        let watch = Arc::clone(&locked(&self.0).watch);
+        let watch = locked(&watch);
+        watch.seconds.as_ref().filter(|_| watch.over).map(|seconds| seconds.strain().clone())
+    }
 }
 
 /// Ends with the load, or when nobody wants to know any more.
 fn observe(watch: &Mutex<Watch>, ended: &Receiver<()>, is_over: impl Fn() -> bool) {
-    while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+    let rest = || locked(watch).rest();
+    while ended.recv_timeout(rest()) == Err(RecvTimeoutError::Timeout) {
         let over = is_over();
         locked(watch).interval(over);
         if over {
@@ -183,7 +234,7 @@ mod tests {
     #[test]
     fn this_machine_has_processors() {
         let observer = Observer::default();
-        observer.begin(0, || true);
+        observer.begin(monotonic_nanoseconds(), &Arc::default(), || true);
         let seen = observer.look(false);
         assert!(seen.evidence.processors > 0 && seen.environment.is_some() && seen.interface.is_some());
     }

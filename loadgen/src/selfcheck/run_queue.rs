@@ -1,30 +1,62 @@
-//! How long a thread was ready and had no processor.
+//! How long a thread ran, and how long it was ready and had no processor.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::sync::{Mutex, PoisonError};
 
 /// The scheduler's statistics of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct RunQueue(Option<File>);
 
+/// Nanoseconds since a thread began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Times {
+    /// It had a processor.
+    pub(super) ran: u64,
+    /// It was ready and had none.
+    pub(super) waited: u64,
+}
+
 impl RunQueue {
-    /// Of the calling thread. It stays open, so that a reading costs one system call.
+    /// Of the calling thread. It stays open, so that a reading costs one system call, from any thread.
     pub(crate) fn of_this_thread() -> Self {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
     /// Nanoseconds that the thread has waited for a processor since it began; 0 where the kernel does not say.
     pub(crate) fn waited_nanoseconds(&self) -> u64 {
+        self.times().unwrap_or_default().waited
+    }
+
+    /// None where the kernel does not count.
+    fn times(&self) -> Option<Times> {
         let mut text = [0; 96];
-        let read = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
-        read.and_then(|length| waited(std::str::from_utf8(&text[..length]).ok()?)).unwrap_or_default()
+        let length = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
+        times(std::str::from_utf8(&text[..length]).ok()?).filter(|times| times.ran > 0)
     }
 }
 
-/// The second of three numbers: time on a processor, time in a run queue, number of time slices
+/// The workers of an engine, so that another thread can look at them.
+#[derive(Debug, Default)]
+pub(crate) struct Threads(Mutex<Vec<RunQueue>>);
+
+impl Threads {
+    /// Adds the calling thread.
+    pub(crate) fn add_this(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(RunQueue::of_this_thread());
+    }
+
+    /// Of all of them; none if the kernel does not count one's.
+    pub(super) fn times(&self) -> Option<Vec<Times>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(RunQueue::times).collect()
+    }
+}
+
+/// The first two of three numbers: time on a processor, time in a run queue, number of time slices
 /// (the kernel's Documentation/scheduler/sched-stats.rst).
-fn waited(statistics: &str) -> Option<u64> {
-    statistics.split_whitespace().nth(1)?.parse().ok()
+fn times(statistics: &str) -> Option<Times> {
+    let mut numbers = statistics.split_whitespace().map(|number| number.parse().ok());
+    Some(Times { ran: numbers.next()??, waited: numbers.next()?? })
 }
 
 #[cfg(test)]
@@ -33,14 +65,18 @@ mod tests {
 
     #[test]
     fn the_second_number_is_the_wait() {
-        assert_eq!(waited("943845 155892 1\n"), Some(155_892));
-        assert_eq!(waited("943845"), None);
-        assert_eq!(waited("a b c"), None);
+        assert_eq!(times("943845 155892 1\n"), Some(Times { ran: 943_845, waited: 155_892 }));
+        assert_eq!(times("943845"), None);
+        assert_eq!(times("a b c"), None);
     }
 
     #[test]
     fn this_thread_has_statistics() {
         assert!(RunQueue::of_this_thread().0.is_some());
         assert_eq!(RunQueue::default().waited_nanoseconds(), 0);
+        let threads = Threads::default();
+        threads.add_this();
+        let other = std::thread::scope(|scope| scope.spawn(|| threads.times()).join());
+        assert!(other.unwrap().is_some_and(|times| times.len() == 1));
     }
 }

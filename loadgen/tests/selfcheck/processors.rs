@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use redisbench_wire::snapshot::Generator;
 
-use crate::machine::{Spinner, alone, easy, pin_workers, processor, ready, saturating, until_silent};
+use crate::machine::{Spinner, alone, easy, lasting, pin_workers, processor, ready, saturating, until_silent};
 use crate::support::RedisServer;
 
 /// As the verdict has it.
 const WAITING: u32 = 200_000;
+
+const SECOND: u64 = 1_000_000_000;
 
 #[tokio::test]
 #[ignore = "depends on how busy the machine is: make test-timing"]
@@ -37,6 +39,25 @@ async fn a_quiet_run_lacks_no_processor_time() {
     };
     let generator = until_silent(easy(), |snapshot| is_silent(&snapshot.generator)).await.generator;
     assert!(generator.load_nanoseconds >= 500_000_000 && generator.processors > 0, "{generator:?}");
+}
+
+#[tokio::test]
+async fn a_finished_load_has_its_seconds_since_the_start() {
+    let _machine = alone().await;
+    let server = RedisServer::start(&[]);
+    let mut bench = ready(lasting(easy(), 1_500), &server).await;
+    for attempt in 1..=2 {
+        bench.start(attempt);
+        assert_eq!(bench.live().await.generator.strain, None);
+        let snapshot = bench.finished(attempt).await;
+        let points: Vec<_> = snapshot.generator.strain.as_ref().unwrap().points().collect();
+        assert_eq!((points[0].from, points[0].until), (0, SECOND));
+        // All of the load, and what came until the first look after it.
+        let load = snapshot.window.drained_nanoseconds - snapshot.window.start_nanoseconds;
+        assert!(points.last().unwrap().until >= load, "{points:?} of {load} ns");
+        assert!(points.iter().all(|point| point.mean == point.worst), "{points:?}");
+        assert!(points.iter().any(|point| point.mean.busiest_worker > 0), "{points:?}");
+    }
 }
 
 #[tokio::test]

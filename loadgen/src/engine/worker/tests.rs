@@ -23,6 +23,7 @@ fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
         events: mpsc::channel(64).0,
         ready: AtomicU32::new(0),
         wanted: AtomicU32::new(1),
+        threads: Arc::default(),
     });
     let seat = Seat { shard: 0, shards: 1, worker: 0, workers: 1 };
     let mut worker = Worker::new(common, Arc::default(), seat, &topology, &[1], &Waker::new().unwrap(), mail).unwrap();
