@@ -344,7 +344,7 @@ pub(crate) fn whole_seconds(spans: &[Span], within: Range<u64>) -> Option<(&[Spa
     (first < end).then_some((spans.get(start..stop)?, first..end))
 }
 
-fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {
+pub(crate) fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {
     instant.saturating_sub(snapshot.window.start_nanoseconds)
 }
 
@@ -415,7 +415,7 @@ fn tenths(points: &[u64], interval: u64) -> Vec<u64> {
 }
 
 /// The end of a shard's window, or of what is known of it.
-fn measured_until(snapshot: &Snapshot) -> u64 {
+pub(crate) fn measured_until(snapshot: &Snapshot) -> u64 {
     match snapshot.window.measure_to_nanoseconds {
         0 => snapshot.taken_nanoseconds,
         end => end.min(snapshot.taken_nanoseconds),

@@ -9,6 +9,7 @@ mod probe;
 mod rate;
 mod servers;
 mod steadiness;
+mod strain;
 mod thresholds;
 pub(crate) use thresholds::STEADY;
 
@@ -25,7 +26,7 @@ use crate::conductor::Outcome;
 use crate::merge::Merged;
 use crate::people;
 
-pub use generator::stolen_percent;
+pub use generator::{stolen_percent, worst_seconds};
 pub(crate) use limit::{at_its_end, near_its_end, needs_probe, server_is_full};
 pub use own_share::shares as generator_shares;
 pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
@@ -48,7 +49,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
         unavailable(spec, merged),
         servers::topology_changed(merged),
         overflow(merged),
-        generator::cpu(outcome),
+        generator::cpu(outcome, merged),
         generator::late(outcome, merged),
         generator::unread(outcome, merged),
         own_share::too_much(outcome, merged),

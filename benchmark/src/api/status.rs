@@ -23,7 +23,7 @@ pub use result::{
     Truncated,
 };
 pub use search::{SearchEnding, SearchResult, SearchStep, StepOutcome};
-pub use shard::{ShardOutcome, ShardResult};
+pub use shard::{Lack, ShardOutcome, ShardResult, WorstSecond};
 pub use threshold::{ThresholdOutcome, ThresholdStatus};
 pub use topology::{ChangeKind, TopologyChange, TopologyStatus, Unavailability};
 pub use trial::{TrialLine, TrialOutcome, TrialRequests, TrialStatus};

@@ -16,7 +16,7 @@ use crate::api::status::{
     Bandwidth, EncodedHistogramStatus, ErrorResult, Latencies, LoadResult, NodeResult, NodeRole, OperationResult,
     Percentile, PreloadResult, Requests, ServerResult, ShardCounts, ShardOutcome, ShardResult, Summary,
     Synchronization, ThresholdStatus, Throughput, TopologyStatus, TrialLine, TrialResult, TrialStatus, Truncated,
-    Verdict,
+    Verdict, WorstSecond,
 };
 use crate::conductor::{self, Cleanup, Ending, Outcome};
 use crate::export::{self, FullResult};
@@ -448,7 +448,8 @@ fn load(spec: &Validated) -> LoadResult {
 
 fn shards(outcome: &Outcome, unknown: &[u64], size: u64) -> Result<Vec<ShardResult>, HistogramError> {
     let first = outcome.shards.iter().filter_map(first_send).min();
-    outcome.shards.iter().zip(unknown).map(|(outcome, unknown)| shard(outcome, first, *unknown, size)).collect()
+    let each = outcome.shards.iter().zip(unknown).zip(verdict::worst_seconds(outcome));
+    each.map(|((outcome, unknown), worst)| shard(outcome, first, *unknown, size, worst)).collect()
 }
 
 /// The shard's first send after it was due.
@@ -463,6 +464,7 @@ fn shard(
     first: Option<u64>,
     unknown: u64,
     size: u64,
+    worst_second: Option<WorstSecond>,
 ) -> Result<ShardResult, HistogramError> {
     let generator = outcome.snapshot.as_ref().map(|snapshot| snapshot.generator.clone()).unwrap_or_default();
     let latency = match &outcome.snapshot {
@@ -496,6 +498,7 @@ fn shard(
         busiest_worker_percent: generator.busiest_worker_millionths / 10_000,
         run_queue_percent: generator.longest_waiting_worker_millionths / 10_000,
         stolen_percent: verdict::stolen_percent(&generator),
+        worst_second,
         throttled_milliseconds: generator.throttled_nanoseconds / 1_000_000,
         send_lateness_p99_nanoseconds: lateness.as_ref().and_then(|late| stats::quantile(late, 990_000)),
         send_lateness_max_nanoseconds: lateness.as_ref().filter(|late| !late.is_empty()).map(Histogram::max),

@@ -66,7 +66,7 @@ pub(super) fn step(
 /// quantile even if it is one of many and the throughput would not tell.
 fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged, judged: &Verdict) -> (LimitedBy, Option<String>) {
     let limit = verdict::at_its_end(spec, outcome, merged);
-    let own = |reason: &VerdictReason| reason.reason.is_of_the_generator();
+    let own = |reason: &VerdictReason| reason.severity != VerdictValue::Valid && reason.reason.is_of_the_generator();
     if limit.0 == LimitedBy::Unknown && !verdict::server_is_full(merged) && judged.reasons.iter().any(own) {
         return (LimitedBy::GeneratorCPU, None);
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use redisbench_wire::snapshot::{Generator, Snapshot, delay_step};
 
-use super::thresholds::{BUSY, HELD, LATE, STOLEN, THROTTLED, USED_UP, WAITING};
+use super::strain::{self, LACKS, Seconds, Waits};
+use super::thresholds::{BUSY, HELD, LATE, SECONDS_DOUBTFUL, SECONDS_TOLD, USED_UP};
 use super::{reason, shards};
-use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
+use crate::api::status::{Lack, ReasonKind, VerdictReason, VerdictValue, WorstSecond};
 use crate::conductor::{Outcome, ShardOutcome};
 use crate::merge::Merged;
 use crate::{people, stats};
@@ -15,154 +16,263 @@ use crate::{people, stats};
 const P99: u32 = 990_000;
 const MILLION: u64 = 1_000_000;
 
-/// Shares of a shard's load, in millionths.
+/// Shares of a shard's time, in millionths, in the order of [`LACKS`].
 struct Processor {
-    busy: u64,
-    waiting: u64,
-    /// Of the waiting, what a quota explains.
-    throttled: u64,
-    stolen: u64,
-    /// What all workers on its machine waited together, over the time of the machine's processors.
-    crowded: u64,
+    /// Over its measurement, where its seconds are known; else over its load.
+    shares: [u64; 5],
+    /// Of its measurement.
+    seconds: Option<[Seconds; 5]>,
 }
 
-/// What the workers of all shards on a machine waited for its processors, over the time of these, in millionths. With many
-/// shards none of them need wait for long: each has little to do, and all of it waits for the others.
-struct Machines<'a>(BTreeMap<&'a str, u64>);
+/// What the workers of all shards on a machine waited for its processors. With many shards none of them need wait for long:
+/// each has little to do, and all of it waits for the others.
+struct Machines<'a>(BTreeMap<&'a str, Machine>);
+
+#[derive(Default)]
+struct Machine {
+    waited: u64,
+    time: u64,
+    seconds: Waits,
+}
 
 impl<'a> Machines<'a> {
     fn of(outcome: &'a Outcome) -> Self {
-        let mut sums = BTreeMap::<&str, (u64, u64)>::new();
-        let generators = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
-        for generator in generators.map(|snapshot| &snapshot.generator).filter(|generator| !generator.host.is_empty()) {
-            let (waited, time) = sums.entry(&generator.host).or_default();
-            *waited = waited.saturating_add(generator.run_queue_nanoseconds);
-            *time = generator.load_nanoseconds.saturating_mul(generator.processors.max(1).into()).max(*time);
+        let mut machines = BTreeMap::<&str, Machine>::new();
+        for snapshot in outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()) {
+            let generator = &snapshot.generator;
+            let machine = machines.entry(&generator.host).or_default();
+            machine.waited = machine.waited.saturating_add(generator.run_queue_nanoseconds);
+            let time = generator.load_nanoseconds.saturating_mul(generator.processors.max(1).into());
+            machine.time = machine.time.max(time);
+            strain::add(&mut machine.seconds, snapshot);
         }
-        Self(sums.into_iter().map(|(host, (waited, time))| (host, share(waited, time))).collect())
-    }
-
-    fn waited(&self, generator: &Generator) -> u64 {
-        self.0.get(generator.host.as_str()).copied().unwrap_or_default()
+        // Shards of unknown machines are not on the same one.
+        machines.remove("");
+        Self(machines)
     }
 }
 
 impl Processor {
-    fn of(generator: &Generator, crowded: u64) -> Self {
+    fn of(snapshot: &Snapshot, machines: &Machines<'_>) -> Self {
+        let nothing = Machine::default();
+        let machine = machines.0.get(snapshot.generator.host.as_str()).unwrap_or(&nothing);
+        let seconds = strain::measured(snapshot, &machine.seconds);
+        let shares = match &seconds {
+            Some(seconds) => seconds.map(|seconds| seconds.mean),
+            None => Self::over_the_load(&snapshot.generator, share(machine.waited, machine.time)),
+        };
+        Self { shares, seconds }
+    }
+
+    /// `crowded`: what all workers on its machine waited together, over the time of the machine's processors.
+    fn over_the_load(generator: &Generator, crowded: u64) -> [u64; 5] {
         // A shard that never began has nothing to show.
-        let of = |part: u64, processors: u64| match generator.load_nanoseconds {
+        let throttled = match generator.load_nanoseconds {
             0 => 0,
-            load => share(part, load.saturating_mul(processors)),
+            load => share(generator.throttled_nanoseconds, load),
         };
         let waiting = generator.longest_waiting_worker_millionths.into();
         // The kernel adds up over all processors, and counts threads that make no requests too: a worker lost no more by it than
         // it waited at all. A worker that never waited for a nanosecond has a kernel that does not say.
         let waited_at_most = if generator.run_queue_nanoseconds > 0 { waiting } else { u64::MAX };
-        Self {
-            busy: generator.busiest_worker_millionths.into(),
-            waiting,
-            throttled: of(generator.throttled_nanoseconds, 1).min(waited_at_most),
-            stolen: of(generator.stolen_nanoseconds, generator.processors.max(1).into()),
-            crowded,
-        }
+        let busy = generator.busiest_worker_millionths.into();
+        [busy, waiting, throttled.min(waited_at_most), stolen(generator), crowded]
     }
 
     /// How far beyond its bound each of these is, in hundredths of the bound; from 100 on it is.
     fn severities(&self) -> [u64; 5] {
-        let bounds = [
-            (self.busy, BUSY),
-            (self.waiting, WAITING),
-            (self.throttled, THROTTLED),
-            (self.stolen, STOLEN),
-            (self.crowded, WAITING),
-        ];
-        bounds.map(|(share, bound)| share.saturating_mul(100) / bound)
+        let mut lacks = LACKS.into_iter();
+        self.shares.map(|share| lacks.next().map_or(0, |lack| share.saturating_mul(100) / strain::bound(lack)))
     }
 
-    /// The worst of them.
+    /// The worst of them. From 100 on the shard lacked processor time all along.
     fn severity(&self) -> u64 {
         self.severities().into_iter().max().unwrap_or_default()
+    }
+
+    fn busy(&self) -> u64 {
+        self.shares[0]
     }
 
     /// Whether a worker hardly ever slept: it ran, or had something to do and waited for a processor, or for its quota. All the
     /// time that it got was used.
     fn is_used_up(&self) -> bool {
-        self.busy.saturating_add(self.waiting.max(self.throttled)) >= USED_UP
+        let [busy, waiting, throttled, ..] = self.shares;
+        busy.saturating_add(waiting.max(throttled)) >= USED_UP
     }
 
-    /// What was found, the worst first: it must be in a message that was cut.
-    fn evidence(&self, generator: &Generator) -> Vec<String> {
-        let percent = |share: u64| format!("{} %", share / 10_000);
-        let [busy, waiting, throttled, stolen, crowded] = self.severities();
-        let mut found = vec![(busy, format!("its busiest worker ran for {} of the load", percent(self.busy)))];
-        if self.waiting >= MILLION / 100 {
-            found.push((waiting, format!("a worker waited for a processor for {} of the load", percent(self.waiting))));
-        }
-        if generator.throttled_nanoseconds > 0 {
-            let held = people::latency(generator.throttled_nanoseconds);
-            let load = people::latency(generator.load_nanoseconds);
-            found.push((throttled, format!("its CPU limit held it back for {held} in {load}")));
-        }
-        if self.stolen >= MILLION / 100 {
-            found.push((stolen, format!("the hypervisor gave {} of its machine to others", percent(self.stolen))));
-        }
-        if crowded >= 100 {
-            let of = f64::from(u32::try_from(self.crowded).unwrap_or(u32::MAX)) / 1e6;
-            found.push((
-                crowded,
-                format!(
-                    "on {} {of:.2} workers waited for each processor on the mean",
-                    people::cut(&generator.host, 128)
-                ),
-            ));
-        }
-        found.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
-        found.into_iter().map(|(_, text)| text).collect()
+    /// How much of the measurement the bad seconds decide, of each lack: as much of it as they are, and as the shard's own delays
+    /// explain. `delayed` says that of delays of some length and more.
+    fn decided(&self, delayed: impl Fn(u64) -> u64) -> [u64; 5] {
+        let Some(seconds) = &self.seconds else { return [0; 5] };
+        let mut lacks = LACKS.into_iter();
+        seconds.map(|seconds| match (seconds.beyond, lacks.next()) {
+            (0, _) => 0,
+            // Before a worker that never rests requests queue, however short the queue is.
+            (beyond, Some(Lack::BusiestWorker)) => beyond.min(delayed(0)),
+            (beyond, _) => beyond.min(delayed(LATE)),
+        })
     }
+
+    /// Whether it explains that replies were not read for this share of the time.
+    fn explains(&self, held: u64) -> bool {
+        let beyond = self.seconds.iter().flatten().map(|seconds| seconds.beyond).max();
+        self.severity() >= 100 || beyond.is_some_and(|beyond| beyond >= held)
+    }
+
+    /// What was found, the worst first: it must be in a message that was cut. `decided` is of [`Self::decided`].
+    fn evidence(&self, generator: &Generator, decided: [u64; 5]) -> Vec<String> {
+        let severities = self.severities();
+        let when = if self.seconds.is_some() { "measurement" } else { "load" };
+        let mut found: Vec<_> = LACKS
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, lack)| {
+                let (share, severity) = (self.shares[index], severities[index]);
+                let text = match lack {
+                    Lack::BusiestWorker => Some(format!("its busiest worker ran for {} of the {when}", percent(share))),
+                    Lack::RunQueue => (share >= MILLION / 100)
+                        .then(|| format!("a worker waited for a processor for {} of the {when}", percent(share))),
+                    Lack::Throttled => (generator.throttled_nanoseconds > 0).then(|| {
+                        let held = people::latency(generator.throttled_nanoseconds);
+                        format!(
+                            "its CPU limit held it back for {held} in {}",
+                            people::latency(generator.load_nanoseconds)
+                        )
+                    }),
+                    Lack::Stolen => (share >= MILLION / 100)
+                        .then(|| format!("the hypervisor gave {} of its machine to others", percent(share))),
+                    Lack::Machine => (severity >= 100 || decided[index] > 0).then(|| {
+                        let of = f64::from(u32::try_from(share).unwrap_or(u32::MAX)) / 1e6;
+                        let host = people::cut(&generator.host, 128);
+                        format!("on {host} {of:.2} workers waited for each processor on the mean")
+                    }),
+                };
+                Some((if severity >= 100 { severity } else { 0 }, decided[index], severity, index, text?))
+            })
+            .collect();
+        found.sort_by_key(|(beyond, decided, severity, ..)| std::cmp::Reverse((*beyond, *decided, *severity)));
+        if let Some((.., index, text)) = found.first_mut() {
+            text.push_str(&self.worst_second(*index));
+        }
+        found.into_iter().map(|(.., text)| text).collect()
+    }
+
+    /// The worst second of a lack, and how many there were.
+    fn worst_second(&self, index: usize) -> String {
+        let Some(seconds) = self.seconds.and_then(|seconds| seconds.get(index).copied()) else { return String::new() };
+        format!(
+            " ({} of the worst second, {} after the measurement began; {} or more for {} of the time)",
+            percent(seconds.worst),
+            people::latency(seconds.worst_at),
+            LACKS.get(index).map_or_else(String::new, |lack| percent(strain::bound(*lack))),
+            tenths(seconds.beyond),
+        )
+    }
+}
+
+/// Of millionths.
+fn percent(share: u64) -> String {
+    format!("{} %", share / 10_000)
+}
+
+fn tenths(share: u64) -> String {
+    format!("{}.{} %", share / 10_000, share / 1_000 % 10)
 }
 
 /// Machine time that went to other machines while the shard's load ran, in per cent of all its processors.
 pub fn stolen_percent(generator: &Generator) -> u32 {
-    u32::try_from(Processor::of(generator, 0).stolen.min(MILLION) / 10_000).unwrap_or(u32::MAX)
+    u32::try_from(stolen(generator).min(MILLION) / 10_000).unwrap_or(u32::MAX)
 }
 
-/// Shards that lacked processor time, the worst first.
-fn short_of_cpu(outcome: &Outcome) -> Vec<(&ShardOutcome, &Snapshot, Processor)> {
+fn stolen(generator: &Generator) -> u64 {
+    let time = generator.load_nanoseconds.saturating_mul(generator.processors.max(1).into());
+    if time == 0 { 0 } else { share(generator.stolen_nanoseconds, time) }
+}
+
+/// Of each shard, the worst second of its measurement; none where its seconds are not known.
+pub fn worst_seconds(outcome: &Outcome) -> Vec<Option<WorstSecond>> {
     let machines = Machines::of(outcome);
-    let with_evidence = outcome.shards.iter().filter_map(|shard| {
-        let snapshot = shard.snapshot.as_ref()?;
-        let processor = Processor::of(&snapshot.generator, machines.waited(&snapshot.generator));
-        (processor.severity() >= 100).then_some((shard, snapshot, processor))
-    });
-    let mut short: Vec<_> = with_evidence.collect();
-    short.sort_by_key(|(_, _, processor)| std::cmp::Reverse(processor.severity()));
-    short
+    let worst = |snapshot: &Snapshot| Processor::of(snapshot, &machines).seconds.as_ref().map(strain::worst);
+    outcome.shards.iter().map(|shard| shard.snapshot.as_ref().and_then(worst)).collect()
+}
+
+/// How long the busiest worker of each shard ran, in millionths.
+pub(super) fn busiest_workers(outcome: &Outcome) -> impl Iterator<Item = (u64, u32)> {
+    processors(outcome).into_iter().map(|(shard, _, processor)| (processor.busy(), shard.shard))
+}
+
+fn processors(outcome: &Outcome) -> Vec<(&ShardOutcome, &Snapshot, Processor)> {
+    let machines = Machines::of(outcome);
+    let known = outcome.shards.iter().filter_map(|shard| Some((shard, shard.snapshot.as_ref()?)));
+    known.map(|(shard, snapshot)| (shard, snapshot, Processor::of(snapshot, &machines))).collect()
+}
+
+/// Processors of shards that lacked time all along.
+fn short_of_cpu(outcome: &Outcome) -> impl Iterator<Item = Processor> {
+    processors(outcome).into_iter().map(|(_, _, processor)| processor).filter(|processor| processor.severity() >= 100)
 }
 
 /// Whether the load generator's processors kept the throughput from being higher: half of the shards or more used all the
 /// processor time that they got. A shard that lacked time and slept nevertheless waited for something else as well.
 pub(super) fn is_limit(outcome: &Outcome) -> bool {
-    let used_up = short_of_cpu(outcome).into_iter().filter(|(_, _, processor)| processor.is_used_up());
-    2 * used_up.count() >= outcome.shards.len().max(1)
+    2 * short_of_cpu(outcome).filter(Processor::is_used_up).count() >= outcome.shards.len().max(1)
 }
 
 /// Whether half of the shards or more had a worker with nothing left to give.
 pub(super) fn is_busy(outcome: &Outcome) -> bool {
-    let busy = short_of_cpu(outcome).into_iter().filter(|(_, _, processor)| processor.busy >= BUSY);
-    2 * busy.count() >= outcome.shards.len().max(1)
+    2 * short_of_cpu(outcome).filter(|processor| processor.busy() >= BUSY).count() >= outcome.shards.len().max(1)
 }
 
-pub(super) fn cpu(outcome: &Outcome) -> Option<VerdictReason> {
-    let short = short_of_cpu(outcome);
-    let (shard, snapshot, processor) = short.first()?;
+/// The share of the shard's requests that its own delays of `least` and more can have made slower, in millionths. What is not known
+/// may be all of them.
+fn delayed(snapshot: &Snapshot, merged: &Merged, least: u64) -> u64 {
+    let generator = &snapshot.generator;
+    let late = own_late(snapshot, LATE.max(least)) / requests(snapshot).max(1) as f64;
+    let unread = generator.receive_delay.as_ref().map(|delay| {
+        let reads = delay.counts.iter().fold(0_u64, |sum, count| sum.saturating_add(*count)).max(1);
+        let mean = merged.total.service.as_ref().unwrap_or(&merged.total.response).mean();
+        delay.waited_nanoseconds(least) as f64 / reads as f64 / mean.max(1.0)
+    });
+    let known = match unread {
+        Some(unread) => late + unread,
+        None if merged.pace.target.is_some() && least > 0 => late,
+        None => return MILLION,
+    };
+    stats::round(known.min(1.0) * MILLION as f64)
+}
+
+/// Shards that lacked processor time: all along, or in seconds that decide the highest percentiles.
+pub(super) fn cpu(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
+    let mut short: Vec<_> = processors(outcome)
+        .into_iter()
+        .map(|(shard, snapshot, processor)| {
+            let decided = processor.decided(|least| delayed(snapshot, merged, least));
+            let most = decided.into_iter().max().unwrap_or_default();
+            let all_along = Some(processor.severity()).filter(|severity| *severity >= 100);
+            (all_along, most, decided, shard, snapshot, processor)
+        })
+        .filter(|(all_along, most, ..)| all_along.is_some() || *most > 0)
+        .collect();
+    short.sort_by_key(|(all_along, most, ..)| std::cmp::Reverse((*all_along, *most)));
+    let (all_along, _, decided, shard, snapshot, processor) = short.first()?;
+    // Each shard's seconds are its part of all shards': the more shards there are, the less one of them decides.
+    let sum = short.iter().fold(0_u64, |sum, (_, most, ..)| sum.saturating_add(*most));
+    let part = sum / outcome.shards.len().max(1) as u64;
+    let (severity, when) = match all_along {
+        Some(_) => (VerdictValue::Degraded, String::new()),
+        None if part >= SECONDS_DOUBTFUL => (VerdictValue::Degraded, " now and then".to_owned()),
+        None if part >= SECONDS_TOLD => (VerdictValue::Valid, ", for too short to decide p99".to_owned()),
+        None => return None,
+    };
     let message = format!(
-        "{} lacked processor time, shard {} the most: {}; give shards more CPU (spec.shards.template.resources), share the load \
-         among more of them (spec.shards.count), or take other work off their machines",
+        "{} lacked processor time{when}, shard {} the most: {}; give shards more CPU (spec.shards.template.resources), share the \
+         load among more of them (spec.shards.count), or take other work off their machines",
         shards(short.len(), outcome),
         shard.shard,
-        processor.evidence(&snapshot.generator).join(", "),
+        processor.evidence(&snapshot.generator, *decided).join(", "),
     );
-    Some(reason(ReasonKind::GeneratorCPU, VerdictValue::Degraded, &message))
+    Some(reason(ReasonKind::GeneratorCPU, severity, &message))
 }
 
 /// Of the requests of a shard, how many were sent at least `least` late because a worker turned to them so late. A delay begins
@@ -211,12 +321,12 @@ pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> 
 
 /// The share of the time in which replies had come and a shard did not read them, in millionths: of one that had processors,
 /// and for longer than it takes to read others first. What stops it as a whole is in no account of processor time.
-fn held(snapshot: &Snapshot, crowded: u64, longest_turn: u64) -> Option<u64> {
+fn held(snapshot: &Snapshot, machines: &Machines<'_>, longest_turn: u64) -> Option<u64> {
     let generator = &snapshot.generator;
     let delay = generator.receive_delay.as_ref()?;
     let time = generator.load_nanoseconds.saturating_mul(delay.connections.into());
     let held = share(delay.waited_nanoseconds(LATE.max(longest_turn)), time);
-    (time > 0 && held >= HELD && Processor::of(generator, crowded).severity() < 100).then_some(held)
+    (time > 0 && held >= HELD && !Processor::of(snapshot, machines).explains(held)).then_some(held)
 }
 
 /// Shards that stood still, the worst first.
@@ -224,10 +334,7 @@ fn standing<'a>(outcome: &'a Outcome, merged: &Merged) -> Vec<(u64, &'a ShardOut
     // Between two replies of a connection all others have their turn, and a request takes as long, on the mean.
     let longest_turn = stats::round(2.0 * merged.total.response.mean());
     let machines = Machines::of(outcome);
-    let held = |shard: &ShardOutcome| {
-        let snapshot = shard.snapshot.as_ref()?;
-        held(snapshot, machines.waited(&snapshot.generator), longest_turn)
-    };
+    let held = |shard: &ShardOutcome| held(shard.snapshot.as_ref()?, &machines, longest_turn);
     let mut standing: Vec<_> = outcome.shards.iter().filter_map(|shard| Some((held(shard)?, shard))).collect();
     standing.sort_by_key(|(share, _)| std::cmp::Reverse(*share));
     standing
@@ -256,7 +363,7 @@ pub(super) fn unread(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason
 }
 
 /// `part` of `whole` in millionths.
-fn share(part: u64, whole: u64) -> u64 {
+pub(super) fn share(part: u64, whole: u64) -> u64 {
     u64::try_from(u128::from(part) * u128::from(MILLION) / u128::from(whole.max(1))).unwrap_or(u64::MAX)
 }
 

@@ -5,8 +5,8 @@
 
 use redisbench_wire::snapshot::ReceiveDelay;
 
-use super::reason;
 use super::thresholds::{BUSY, BUSY_FOR_LATENCIES, OWN_SHARE};
+use super::{generator, reason};
 use crate::api::status::{GeneratorShare, ReasonKind, VerdictReason, VerdictValue};
 use crate::conductor::Outcome;
 use crate::merge::Merged;
@@ -98,11 +98,8 @@ pub(super) fn too_much(outcome: &Outcome, merged: &Merged) -> Option<VerdictReas
 fn busy(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     // A closed loop has no due times, and what replies wait for the worker is known.
     merged.pace.target?;
-    let busy = outcome.shards.iter().filter_map(|shard| {
-        let share = u64::from(shard.snapshot.as_ref()?.generator.busiest_worker_millionths);
-        Some((share, shard.shard)).filter(|(share, _)| (BUSY_FOR_LATENCIES..BUSY).contains(share))
-    });
-    let (part, shard) = busy.max()?;
+    let busy = generator::busiest_workers(outcome);
+    let (part, shard) = busy.filter(|(share, _)| (BUSY_FOR_LATENCIES..BUSY).contains(share)).max()?;
     let message = format!(
         "the busiest worker of shard {shard} ran for {} % of the load: requests queue before it, and its latencies are longer than the \
          target's; share the load among more shards (spec.shards.count)",

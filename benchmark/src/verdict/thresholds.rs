@@ -38,6 +38,10 @@ pub const WAITING: u64 = 200_000;
 pub const THROTTLED: u64 = 50_000;
 /// More than 10 % of the machine's processor time went to other machines.
 pub const STOLEN: u64 = 100_000;
+/// In millionths of the measurement of all shards: bad seconds of 1 % of it decide p99.
+pub const SECONDS_DOUBTFUL: u64 = 10_000;
+/// From 0.1 % on they decide p99.9, which is worth a note.
+pub const SECONDS_TOLD: u64 = 1_000;
 /// In nanoseconds: less than a millisecond of lateness is what timers of virtual machines do.
 pub const LATE: u64 = 1_000_000;
 

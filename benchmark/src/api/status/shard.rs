@@ -31,6 +31,9 @@ pub struct ShardResult {
     pub stolen_percent: u32,
     /// Time for which its CPU limit held it back.
     pub throttled_milliseconds: u64,
+    /// The second of its measurement in which it lacked processor time most, by the bounds of the verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_second: Option<WorstSecond>,
     /// Its 99th percentile of send lateness. Only in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_lateness_p99_nanoseconds: Option<u64>,
@@ -70,6 +73,35 @@ pub struct ShardResult {
     pub reconnects: u64,
     /// Its first request after the first shard's.
     pub start_skew_microseconds: u64,
+}
+
+/// A second in which a shard lacked processor time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorstSecond {
+    /// What it lacked most, by its bound.
+    pub lack: Lack,
+    /// When it began, after the measurement did.
+    pub after_milliseconds: u64,
+    /// The share in that second, in percent.
+    pub percent: u32,
+    /// The share of the measurement in seconds beyond the bound, in hundredths of a percent.
+    pub beyond_basis_points: u32,
+}
+
+/// What a shard may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Lack {
+    /// Time of its busiest worker, which ran all the time: 95 %.
+    BusiestWorker,
+    /// A processor for a worker that was ready: 20 %.
+    RunQueue,
+    /// Time of its CPU limit: 5 %.
+    Throttled,
+    /// Time that a hypervisor gave to other machines: 10 %.
+    Stolen,
+    /// Processors of its machine, for which all workers on it waited together: 20 %.
+    Machine,
 }
 
 /// How a shard ended.

@@ -66,7 +66,7 @@ pub enum ReasonKind {
     Unavailable,
     /// Requests took longer than a histogram holds.
     Overflow,
-    /// Shards lacked processor time.
+    /// Shards lacked processor time. A note, if for too short to decide p99.
     GeneratorCPU,
     /// Shards sent requests late by their own doing.
     SendLate,
