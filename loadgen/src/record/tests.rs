@@ -253,9 +253,9 @@ fn a_node_is_counted_in_the_second_of_each_outcome() {
         recording.come_to(at);
         recording.scheduled(0, 1);
         if fails {
-            recording.failed(&completion(0, node, 10), true)
+            recording.failed(&completion(0, node, 10), true);
         } else {
-            succeed(&mut recording, 0, node, 10, false)
+            succeed(&mut recording, 0, node, 10, false);
         }
     };
     request(0, 1, false);
@@ -308,7 +308,7 @@ fn a_live_snapshot_looks_at_no_bucket_that_is_not_in_use() {
     }
     let live = recording.summary(Detail::Live);
     let [whole] = &live.operations[..] else { panic!("{} operations", live.operations.len()) };
-    let found = [&whole.response, whole.service.as_ref().unwrap()].map(|counts| counts.histogram());
+    let found = [&whole.response, whole.service.as_ref().unwrap()].map(RequestCounts::histogram);
     assert_eq!(found.map(|histogram| (histogram.len(), histogram.max() < 2_000_000)), [(2, true); 2]);
 }
 
