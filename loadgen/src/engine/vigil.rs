@@ -120,13 +120,11 @@ impl Vigil {
         let stayed = now.saturating_sub(since);
         let earned = now.saturating_sub(self.credited) / self.divisor;
         self.credited = now;
-        match (self.credit + earned).min(SAVED).checked_sub(stayed) {
-            Some(left) => self.credit = left,
-            None => {
-                self.credit = 0;
-                self.lead.shorten();
-            }
+        let saved = (self.credit + earned).min(SAVED);
+        if saved < stayed {
+            self.lead.shorten();
         }
+        self.credit = saved.saturating_sub(stayed);
     }
 }
 
