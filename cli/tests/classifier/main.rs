@@ -65,7 +65,7 @@ fn every_situation() {
     // By turns, so that what the machine does meanwhile is spread over all of them.
     for turn in 1..=runs {
         for situation in &situations {
-            let run = made(situation, recordings.as_ref().map(|all| all.file(situation, turn)));
+            let run = made(situation, recordings.as_ref().and_then(|all| all.file(situation, turn)));
             println!("{turn}/{runs} | {} | {run}", situation.key);
             matrix.add(situation, run);
         }

@@ -10,6 +10,9 @@ use serde_json::json;
 
 use crate::situation::{Expected, Situation};
 
+/// The first so many turns are kept: all of them together would be large, and alike.
+const KEPT: u32 = 3;
+
 /// All of them on a machine in one state.
 pub struct Recordings {
     root: PathBuf,
@@ -30,13 +33,13 @@ impl Recordings {
         Self { root, machine }
     }
 
-    /// The file of a situation's `turn`, from 1.
-    pub fn file(&self, situation: &Situation, turn: u32) -> Recording {
-        Recording {
+    /// The file of a situation's `turn`, from 1, if that is one to keep.
+    pub fn file(&self, situation: &Situation, turn: u32) -> Option<Recording> {
+        (turn <= KEPT).then(|| Recording {
             folder: self.root.join(situation.key),
             name: format!("{}-{turn}.json.gz", self.machine),
             expected: situation.expected,
-        }
+        })
     }
 }
 
