@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::RedisBenchmarkSpec;
 use crate::api::status::Verdict;
-use crate::conductor::{Ending, Outcome, ShardOutcome};
-use crate::merge::merge;
+use crate::measurement::merge::merge;
+use crate::measurement::{Ending, Outcome, ShardOutcome};
 use crate::plan::compile;
 use crate::verdict::verdict;
 

@@ -54,7 +54,7 @@ fn shard_plan(spec: &Validated, run: &str, trial: u32, shard: u32) -> ShardPlan 
         bound: bound(spec, shard),
         timeouts: spec.timeouts,
         breakdown: spec.breakdown,
-        node_seconds: crate::threshold::watches_nodes(&spec.thresholds),
+        node_seconds: api::watches_nodes(&spec.thresholds),
         measurement: spec.measurement,
         limits: limits(spec),
     }

@@ -4,6 +4,7 @@ pub mod apart;
 pub mod comparison;
 pub mod conditions;
 mod ending;
+pub mod export;
 mod finished;
 mod live;
 pub mod repeats;

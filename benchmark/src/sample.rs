@@ -12,7 +12,7 @@ use redisbench_wire::topology::TopologyReport;
 use serde_json::{Value, json};
 
 use crate::api::{self, Validated};
-use crate::conductor::{Ending, Outcome, ShardOutcome};
+use crate::measurement::{Ending, Outcome, ShardOutcome};
 
 pub const SECOND: u64 = 1_000_000_000;
 

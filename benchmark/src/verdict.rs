@@ -22,9 +22,9 @@ use redisbench_wire::topology::Outage;
 use self::thresholds::{ERRORS_DOUBTFUL, ERRORS_INVALID, SKEW_OF_WARMUP};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, Verdict, VerdictReason, VerdictValue};
-use crate::conductor::Outcome;
-use crate::merge::Merged;
-use crate::people;
+use crate::human;
+use crate::measurement::Outcome;
+use crate::measurement::merge::Merged;
 
 pub use generator::{stolen_percent, worst_seconds};
 pub(crate) use limit::{at_its_end, near_its_end, needs_probe, server_is_full};
@@ -75,7 +75,7 @@ pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict 
 }
 
 fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictReason {
-    VerdictReason { reason, severity, message: people::shorten(message, REASON_BYTES).into_owned() }
+    VerdictReason { reason, severity, message: human::shorten(message, REASON_BYTES).into_owned() }
 }
 
 /// What answers wrongly may do so for less work, and its replies count as successes.
@@ -84,9 +84,9 @@ fn wrong_replies(merged: &Merged) -> Option<VerdictReason> {
     let message = format!(
         "{} replies held a value that nobody wrote and {} were of a type or number that the command cannot have answered with, \
          of {} that were checked; all of them count as succeeded: see result.verification.findings",
-        people::count(found.corrupt),
-        people::count(found.mismatched),
-        people::count(found.checked)
+        human::count(found.corrupt),
+        human::count(found.mismatched),
+        human::count(found.checked)
     );
     Some(reason(ReasonKind::WrongReplies, VerdictValue::Degraded, &message))
 }
@@ -97,8 +97,8 @@ fn data_lost(merged: &Merged) -> Option<VerdictReason> {
     let message = format!(
         "the target has lost {} acknowledged writes and {} keys that had one: see result.verification.findings; a replica \
          that took over, or a restart, loses what it had not yet: WAIT, min-replicas-to-write or appendfsync always",
-        people::count(found.lost_writes),
-        people::count(found.lost_keys)
+        human::count(found.lost_writes),
+        human::count(found.lost_keys)
     );
     Some(reason(ReasonKind::DataLost, VerdictValue::Valid, &message))
 }
@@ -108,7 +108,7 @@ fn keys_unread(merged: &Merged) -> Option<VerdictReason> {
     let message = format!(
         "{} of the keys that were written could not be read within a minute of the load's end: what was lost of them is not \
          known",
-        people::count(found.unread_keys)
+        human::count(found.unread_keys)
     );
     Some(reason(ReasonKind::KeysUnread, VerdictValue::Valid, &message))
 }
@@ -191,11 +191,11 @@ fn errors(merged: &Merged) -> Option<VerdictReason> {
     };
     let first = merged.errors.first().map(|error| format!(", most often {}: {}", error.kind, error.first_message));
     let failed = (tally.errors > 0)
-        .then(|| format!("{} failed{}", people::share(tally.errors, tally.scheduled), first.unwrap_or_default()));
+        .then(|| format!("{} failed{}", human::share(tally.errors, tally.scheduled), first.unwrap_or_default()));
     let unsent = (tally.unsent > 0)
-        .then(|| format!("{} were not sent: {}", people::share(tally.unsent, tally.scheduled), waited_for(tally)));
+        .then(|| format!("{} were not sent: {}", human::share(tally.unsent, tally.scheduled), waited_for(tally)));
     let both: Vec<String> = failed.into_iter().chain(unsent).collect();
-    let message = format!("of {} requests {}", people::count(tally.scheduled), both.join("; "));
+    let message = format!("of {} requests {}", human::count(tally.scheduled), both.join("; "));
     Some(reason(ReasonKind::Errors, severity, &message))
 }
 
@@ -212,7 +212,7 @@ fn waited_for(tally: &Tally) -> String {
     let parts: Vec<String> = parts
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, why)| format!("{} {why}", people::count(count)))
+        .map(|(count, why)| format!("{} {why}", human::count(count)))
         .collect();
     parts.join(", ")
 }
@@ -229,11 +229,11 @@ fn unavailable(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     };
     let loading = match merged.total.tally.loading_hops {
         0 => String::new(),
-        answers => format!("; {} answers were LOADING: it was reading its keys", people::count(answers)),
+        answers => format!("; {} answers were LOADING: it was reading its keys", human::count(answers)),
     };
     let message = format!(
         "{slots} got no answers for {}, from {}: {}.{:02} % of the time of all slots{}{loading}; see status.topology",
-        people::latency(longest.nanoseconds()),
+        human::latency(longest.nanoseconds()),
         longest.node,
         share / 100,
         share % 100,
@@ -250,8 +250,8 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
     }
     let message = format!(
         "{} requests took longer than a histogram holds, the longest {}: set a shorter load.timeouts.request",
-        people::count(tally.overflow),
-        people::latency(tally.overflow_max_nanoseconds)
+        human::count(tally.overflow),
+        human::latency(tally.overflow_max_nanoseconds)
     );
     Some(reason(ReasonKind::Overflow, VerdictValue::Degraded, &message))
 }
@@ -262,7 +262,7 @@ fn shards(count: usize, outcome: &Outcome) -> String {
 }
 
 fn time(duration: Duration) -> String {
-    people::latency(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    human::latency(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

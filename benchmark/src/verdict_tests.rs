@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::status::LimitedBy;
-use crate::merge::merge;
+use crate::measurement::merge::merge;
 use crate::plan::plans;
 use crate::sample::{lose, open_loop, outcome, snapshot, with_timeouts};
 

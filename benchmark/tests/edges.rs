@@ -55,6 +55,10 @@ const RESERVED: [(&str, &[&str]); 5] = [
     ("redis", &["redisbench-loadgen", "kubectl-redisbench", "redisbench-soak"]),
 ];
 
+/// The layers of `benchmark`, each a module of its library. A layer imports only from those before it.
+const LAYERS: [&str; 10] =
+    ["quantile", "human", "credential", "api", "plan", "measurement", "verdict", "evidence", "conductor", "report"];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -71,6 +75,53 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
     let packages = metadata["packages"].as_array().unwrap();
     packages.iter().map(|p| (name(p), p["dependencies"].as_array().unwrap().iter().map(name).collect())).collect()
+}
+
+/// Rust sources below `folder`, without those of tests.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let of_tests = |path: &PathBuf| path.file_stem().unwrap().to_str().unwrap().ends_with("tests");
+    let entries = entries.filter(|path| !of_tests(path));
+    entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+}
+
+/// What follows each `crate::` in the code before its tests: one name, or those of a group.
+fn imported(code: &str) -> BTreeSet<String> {
+    let code = code.split("#[cfg(test)]").next().unwrap();
+    let lines: Vec<&str> = code.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect();
+    let code = lines.join(" ");
+    let mut names = BTreeSet::new();
+    for after in code.split("crate::").skip(1) {
+        let group = after.strip_prefix('{').and_then(|group| group.split('}').next());
+        let parts: Vec<&str> =
+            group.map_or_else(|| vec![after], |group| group.trim_end_matches([',', ' ']).split(',').collect());
+        let name = |part: &str| -> String {
+            part.trim().chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
+        };
+        names.extend(parts.into_iter().map(name));
+    }
+    names
+}
+
+#[test]
+fn a_layer_imports_only_from_those_before_it() {
+    let source = root().join("benchmark/src");
+    for (place, layer) in LAYERS.iter().enumerate() {
+        let (file, folder) = (source.join(layer).with_extension("rs"), source.join(layer));
+        let mut files = if folder.exists() { sources(&folder) } else { Vec::new() };
+        files.extend(file.exists().then_some(file));
+        assert!(!files.is_empty(), "{layer} is no module");
+        for file in files {
+            let imported = imported(&std::fs::read_to_string(&file).unwrap());
+            let above: Vec<&str> =
+                LAYERS[place + 1..].iter().copied().filter(|layer| imported.contains(*layer)).collect();
+            assert!(above.is_empty(), "{} is of the layer {layer} and imports {above:?}", file.display());
+        }
+    }
+    assert_eq!(imported("use crate::{\n    api,\n    plan::Plan,\n};"), ["api", "plan"].map(str::to_owned).into());
+    let modules = std::fs::read_to_string(source.join("lib.rs")).unwrap();
+    let declared = modules.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    assert_eq!(declared.collect::<BTreeSet<_>>(), LAYERS.into_iter().collect(), "every module is a layer");
 }
 
 #[test]

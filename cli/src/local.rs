@@ -18,11 +18,11 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    ConductorConfig, Control, Ending, Journal, JournalError, Outcome, Progress, ShardPresence, StartRecord, WallClock,
-    conduct, release,
+    ConductorConfig, Control, Journal, JournalError, Progress, ShardPresence, StartRecord, WallClock, conduct, release,
 };
 use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::evidence::Evidence;
+use redisbench_benchmark::measurement::{Ending, Outcome};
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::{Finished, Subject};
 use tokio::sync::watch;
@@ -205,7 +205,7 @@ async fn measure(
             output.save_trial(&finished);
         }
         let lines = benchmark.status.as_ref().map_or(&[][..], |status| &status.trials);
-        next = order.plan.following(lines, &finished);
+        next = finished.next_trial(&order.plan, lines);
         let Some(following) = next.as_ref().filter(|_| !aborted && outcome.ending == Ending::Completed) else {
             break (outcome, finished, aborted && next.is_some());
         };

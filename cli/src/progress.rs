@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use redisbench_benchmark::api::spec::WarmupEnds;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus};
-use redisbench_benchmark::people;
+use redisbench_benchmark::human;
 use redisbench_benchmark::report::conditions::{condition, find};
 
 /// Between two lines where there is no terminal.
@@ -89,16 +89,16 @@ fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     let mut parts = vec![format!("{:?}", status.phase)];
     let several = status.trial.as_ref().filter(|trial| trial.of > 1 && !status.phase.is_terminal());
     parts.extend(several.map(|trial| {
-        let place = people::place(trial.index, spec.search.is_none().then_some(trial.of));
-        let setting = trial.setting.iter().map(|setting| people::shorten(setting, SETTING_BYTES));
+        let place = human::place(trial.index, spec.search.is_none().then_some(trial.of));
+        let setting = trial.setting.iter().map(|setting| human::shorten(setting, SETTING_BYTES));
         std::iter::once(Cow::from(place)).chain(setting).collect::<Vec<_>>().join(": ")
     }));
     let progress = status.progress.unwrap_or_default();
     match status.phase {
         Phase::Running => {
             parts.push(time(spec, status, now).unwrap_or_else(|| format!("{} %", progress.percent)));
-            parts.push(people::rate(progress.achieved_per_second));
-            parts.extend(progress.p99_nanoseconds.map(|p99| format!("p99 {}", people::latency(p99))));
+            parts.push(human::rate(progress.achieved_per_second));
+            parts.extend(progress.p99_nanoseconds.map(|p99| format!("p99 {}", human::latency(p99))));
             let errors = status.summary.as_ref().and_then(|summary| summary.errors.as_ref());
             parts.extend(errors.map(|errors| format!("errors {errors}")));
         }
@@ -127,7 +127,7 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     let warmup = spec.load.warmup.parse().unwrap_or_default();
     let load = &spec.load;
     let planned = load.duration.as_ref().and_then(|duration| duration.parse().ok()).map(|length| length + warmup);
-    let elapsed_text = people::seconds(elapsed);
+    let elapsed_text = human::seconds(elapsed);
     // Nobody knows when it ends.
     if load.warmup_ends == WarmupEnds::WhenSettled {
         let measuring = status.progress.is_some_and(|progress| progress.measuring);
@@ -139,7 +139,7 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     match planned {
         // How long a step takes depends on its rate.
         _ if spec.search.is_some() => None,
-        Some(planned) => Some(format!("{elapsed_text} of {}", people::seconds(planned))),
+        Some(planned) => Some(format!("{elapsed_text} of {}", human::seconds(planned))),
         None if load.requests_in_all().is_none() && load.stages.is_empty() => {
             Some(format!("{elapsed_text}, until aborted"))
         }

@@ -19,9 +19,10 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    ConductorConfig, Control, Ending, Outcome, Progress, ShardCalls, ShardPresence, conduct, release,
+    ConductorConfig, Control, Progress, ShardCalls, ShardPresence, conduct, release,
 };
 use redisbench_benchmark::credential::{CredentialError, RunCredential};
+use redisbench_benchmark::measurement::{Ending, Outcome};
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::rate::CumulativeRate;
 use tokio::sync::watch;

@@ -10,6 +10,7 @@ pub mod experiment;
 mod fill;
 pub mod keys;
 mod labels;
+mod limit;
 mod load;
 mod measurement;
 mod placeholder;
@@ -35,6 +36,7 @@ pub mod workload;
 
 pub use crd::{chart_crd_template, crd_yaml, custom_resource_definition};
 pub use duration::{DurationError, GoDuration};
+pub use limit::{Limit, Scope, Threshold, watches_nodes};
 pub(crate) use load::preload_rate;
 pub use problem::Problem;
 pub use rules::NAME_LENGTH;

@@ -6,11 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
+use super::limit::{Limit, Scope, Threshold};
 use super::problem::Problem;
 use super::spec::{BreakdownKind, LoadType, NAME_PATTERN, RedisBenchmarkSpec};
 use super::validate::{Durations, HOUR, SECOND};
 use super::validated::Bound;
-use crate::threshold::{Limit, Quantile, Scope, Threshold};
+use crate::quantile::Quantile;
 
 /// A quantile, as [`Quantile::parse`] reads it.
 pub const QUANTILE_PATTERN: &str = r"^(0\.[0-9]{1,6}|1)$";

@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use redisbench_wire::plan;
 
+use super::limit::Threshold;
 use super::spec::{OnLost, Placement};
 use super::target::TargetSecrets;
 use super::template::ShardTemplate;
 use crate::quantile::Quantile;
-use crate::threshold::Threshold;
 
 /// A spec that was checked: whatever is built from it, building cannot fail. Only [`super::validate`] makes one.
 #[derive(Clone, Debug, PartialEq)]

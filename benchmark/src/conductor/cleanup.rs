@@ -10,8 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::drive::{CALLS_IN_FLIGHT, Conductor};
 use super::shards::{Shard, Standing};
-use super::{CallError, Endpoint, Journal, ShardCalls};
-use crate::people;
+use super::{CallError, Cleanup, Endpoint, Journal, ShardCalls};
 
 /// For all shards together. The status waits for it.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -21,30 +20,6 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// A shard that does not answer so often in a row is given up.
 const SILENCES: u32 = 3;
-
-/// What became of the keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cleanup {
-    /// Keys that were there and are deleted.
-    pub removed_keys: u64,
-    /// Shards whose part may be left, and why.
-    pub left: Vec<(u32, String)>,
-}
-
-impl Cleanup {
-    /// For people: how many are deleted, and what may be left.
-    pub fn summary(&self) -> String {
-        let removed = format!("{} keys deleted", people::count(self.removed_keys));
-        match self.left.first() {
-            None => removed,
-            Some((shard, why)) => format!(
-                "{removed}, and those of {} shards may be left: delete them by hand, or run it again; shard {shard}: {}",
-                self.left.len(),
-                people::cut(why, 256)
-            ),
-        }
-    }
-}
 
 /// A shard's part of the keys.
 struct Part {

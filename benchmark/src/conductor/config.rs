@@ -8,8 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use redisbench_wire::plan::ShardPlan;
 
 use super::Endpoint;
+use crate::api::Threshold;
 use crate::api::Validated;
-use crate::threshold::{Standing, Threshold};
+use crate::measurement::threshold::Standing;
 
 /// What to conduct, and how. One conductor conducts one trial.
 #[derive(Clone, Debug)]

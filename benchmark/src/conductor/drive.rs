@@ -20,7 +20,7 @@ use super::{
     ConductStage, ConductorConfig, Control, Ending, Failure, Journal, Outcome, Progress, ShardCalls, ShardOutcome,
     ShardPresence, reason,
 };
-use crate::threshold::{Watch, watched_seconds};
+use crate::measurement::threshold::{Watch, watched_seconds};
 
 /// Calls that may be in flight at once.
 pub const CALLS_IN_FLIGHT: usize = 64;

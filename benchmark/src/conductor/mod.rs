@@ -14,7 +14,6 @@ mod drain;
 mod drive;
 mod idle;
 mod measure;
-mod outcome;
 mod picture;
 mod prepare;
 mod probe;
@@ -35,12 +34,12 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::measurement::{Cleanup, Ending, Failure, Outcome, ShardClock, ShardOutcome, reason};
+
 pub use calls::{CallError, Endpoint, ShardCalls, Unreachable};
-pub use cleanup::Cleanup;
 pub use config::{
     ConductorConfig, ConductorLimits, Control, Journal, JournalError, OnLost, ShardPresence, StartRecord, WallClock,
 };
-pub use outcome::{Ending, Failure, Outcome, ShardClock, ShardOutcome, reason};
 pub use progress::{ConductStage, LivePicture, PreparationProgress, Progress, RecentLatency, ShardCounts};
 pub use release::release;
 

@@ -13,9 +13,9 @@ use super::clock::{duration, nanoseconds};
 use super::seconds;
 use super::shards::{Shard, Standing};
 use super::{LivePicture, PreparationProgress, RecentLatency};
-use crate::merge;
-use crate::seconds::measured as of_parts;
-use crate::topology::{self, MergedTopology};
+use crate::measurement::merge;
+use crate::measurement::seconds::measured as of_parts;
+use crate::measurement::topology::{self, MergedTopology};
 
 /// Rate and latency are those of this many whole seconds, the last that all shards have completed.
 const RECENT_SECONDS: u32 = 5;

@@ -12,7 +12,7 @@ use super::clock::nanoseconds;
 use super::drive::{Conductor, Stop};
 use super::shards::Standing;
 use super::{Ending, Journal, ShardCalls};
-use crate::merge::merge;
+use crate::measurement::merge::merge;
 use crate::verdict;
 
 /// For the last requests' end, and for the shards to add it up.

@@ -8,8 +8,8 @@ use redisbench_wire::snapshot::{Tally, Verification};
 
 use super::drive::planned_length;
 use super::{ConductorConfig, StartRecord};
-use crate::threshold::Judged;
-use crate::topology::MergedTopology;
+use crate::measurement::threshold::Judged;
+use crate::measurement::topology::MergedTopology;
 
 /// The state of a trial, replaced whole with every change.
 #[derive(Clone, Debug, Default, PartialEq)]

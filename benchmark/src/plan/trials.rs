@@ -11,8 +11,7 @@ use super::search::{SearchPlan, SearchTrial};
 use super::{plans_of, preset, shard_plan};
 use crate::api::status::TrialLine;
 use crate::api::{Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, validate};
-use crate::people;
-use crate::report::Finished;
+use crate::human;
 
 /// The most trials of a benchmark. Its status has a line for each, and must fit into what the API server keeps.
 pub const MOST_TRIALS: u64 = 250;
@@ -223,15 +222,6 @@ impl Plan {
         present.setting = trial.map(|trial| trial.setting()).filter(|setting| !setting.is_empty());
     }
 
-    /// The trial that comes after `finished`, which is over as planned, and after those of `lines`; none if it was the last.
-    pub fn following(&self, lines: &[TrialLine], finished: &Finished) -> Option<Trial> {
-        let index =
-            finished.line.as_ref().map(|line| line.index).or(finished.trial.as_ref().map(|trial| trial.index))?;
-        let mut lines: Vec<_> = lines.iter().filter(|line| line.index < index).cloned().collect();
-        lines.extend(finished.line.clone());
-        self.trial(index.checked_add(1)?, &lines)
-    }
-
     /// How many there are; of a search, at most.
     pub fn count(&self) -> u32 {
         self.trials.first().map_or(0, |trial| trial.of)
@@ -270,9 +260,9 @@ impl Trial {
 
     /// What sets it apart from the others, for people, such as `get, load.connections=8, repeat 2`.
     fn setting(&self) -> String {
-        let rate = self.search.as_ref().map(|search| people::exact_rate(search.rate));
+        let rate = self.search.as_ref().map(|search| human::exact_rate(search.rate));
         let setting = rate.into_iter().chain(self.kind.parts()).collect::<Vec<_>>().join(", ");
-        people::shorten(&setting, SETTING_BYTES).into_owned()
+        human::shorten(&setting, SETTING_BYTES).into_owned()
     }
 
     /// What it is, for people, such as `trial 2 of 10, get`; empty for an only one.
@@ -281,8 +271,8 @@ impl Trial {
             return String::new();
         }
         let place = match &self.search {
-            Some(search) => format!("{} at {}", people::place(self.index, None), people::exact_rate(search.rate)),
-            None => people::place(self.index, Some(self.of)),
+            Some(search) => format!("{} at {}", human::place(self.index, None), human::exact_rate(search.rate)),
+            None => human::place(self.index, Some(self.of)),
         };
         std::iter::once(place).chain(self.kind.parts()).collect::<Vec<_>>().join(", ")
     }

@@ -9,7 +9,7 @@ use crate::api::status::{
     ComparisonOutcome, ComparisonResult, LimitedBy, MetricComparison, TrialLine, TrialOutcome, VerdictValue,
 };
 use crate::api::{RedisBenchmarkSpec, RedisBenchmarkStatus};
-use crate::people;
+use crate::human;
 
 const MILLION: f64 = 1_000_000.0;
 const BASIS_POINTS: f64 = 10_000.0;
@@ -82,7 +82,7 @@ pub fn sentence(results: &[ComparisonResult]) -> Option<String> {
         let parameters = result.parameters.iter().map(|(field, value)| format!("{field}={value}"));
         let setting: String = result.preset.iter().cloned().chain(parameters).map(|part| format!(", {part}")).collect();
         let change =
-            result.metrics.first().and_then(|first| Some((first.metric, people::change(first.ratio_millionths?))));
+            result.metrics.first().and_then(|first| Some((first.metric, human::change(first.ratio_millionths?))));
         let change = change.map(|(metric, change)| format!(" ({metric:?} {change})")).unwrap_or_default();
         format!("{} against {}{setting}: {:?}{change}", result.target, result.baseline, result.outcome)
     };

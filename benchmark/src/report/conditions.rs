@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::RedisBenchmarkStatus;
-use crate::people;
+use crate::human;
 
 /// The condition types.
 pub mod condition {
@@ -154,7 +154,7 @@ impl<'a> Conditions<'a> {
 
 /// `message` as a condition has it: no longer than the API takes.
 pub fn cut(message: &str) -> String {
-    people::shorten(message, MESSAGE_BYTES).into_owned()
+    human::shorten(message, MESSAGE_BYTES).into_owned()
 }
 
 /// The condition `kind` of `status`.

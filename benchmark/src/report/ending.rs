@@ -7,8 +7,8 @@ use super::trials::{add_line, turning_point, worst};
 use super::{Finished, Subject, search, thresholds, verification};
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{Phase, Summary, Verdict, VerdictValue};
-use crate::conductor::Ending;
-use crate::people;
+use crate::human;
+use crate::measurement::Ending;
 
 /// The most bytes of a message that stands beside a result.
 const BESIDE_RESULT_BYTES: usize = 1024;
@@ -65,7 +65,7 @@ impl Subject<'_> {
         };
         // Beside a result there is room for so much.
         let message = match &finished.cleanup {
-            Some(cleanup) => format!("{}; {}", people::shorten(&message, BESIDE_RESULT_BYTES / 2), cleanup.summary()),
+            Some(cleanup) => format!("{}; {}", human::shorten(&message, BESIDE_RESULT_BYTES / 2), cleanup.summary()),
             None => message,
         };
         status.phase = phase;
@@ -98,7 +98,7 @@ impl Subject<'_> {
     /// reason in `CamelCase`, `message` is for people.
     pub fn ended(&self, status: &mut RedisBenchmarkStatus, why: &str, message: &str) {
         // Several conditions carry it, and a result needs the room.
-        let message = if status.result.is_some() { &people::shorten(message, BESIDE_RESULT_BYTES) } else { message };
+        let message = if status.result.is_some() { &human::shorten(message, BESIDE_RESULT_BYTES) } else { message };
         let finished = match status.phase {
             Phase::Failed => reason::FAILED,
             Phase::Aborted => reason::ABORTED,
@@ -112,7 +112,7 @@ impl Subject<'_> {
             Conditions::new(status, self.generation, self.now).set(condition::VERIFIED, truth, why, &message);
         }
         if let Some((truth, why, message)) = thresholds::condition(&status.thresholds) {
-            let message = people::shorten(&message, BESIDE_RESULT_BYTES);
+            let message = human::shorten(&message, BESIDE_RESULT_BYTES);
             Conditions::new(status, self.generation, self.now).set(condition::THRESHOLDS_MET, truth, why, &message);
         }
         let obstacle = if failed { why } else { reason::NO_OBSTACLE };

@@ -18,13 +18,13 @@ use crate::api::status::{
     Synchronization, ThresholdStatus, Throughput, TopologyStatus, TrialLine, TrialResult, TrialStatus, Truncated,
     Verdict, WorstSecond,
 };
-use crate::conductor::{self, Cleanup, Ending, Outcome};
-use crate::export::{self, FullResult};
-use crate::merge::{self, Measured, Merged, NodeMeasured, merge};
-use crate::plan::Trial;
+use crate::measurement::merge::{self, Measured, Merged, NodeMeasured, merge};
+use crate::measurement::{Cleanup, Ending, Outcome};
+use crate::plan::{Plan, Trial};
 use crate::quantile::Quantile;
+use crate::report::export::{self, FullResult};
 use crate::verdict::{self, verdict};
-use crate::{people, stats, topology};
+use crate::{human, measurement::latencies, measurement::topology};
 
 /// The most entries of a list in a status.
 const LISTED: usize = 32;
@@ -64,6 +64,16 @@ pub struct Finished {
     pub line: Option<TrialLine>,
     /// The full result: the pieces of a JSON document and their names. Empty if nothing was measured.
     pub pieces: Vec<(String, String)>,
+}
+
+impl Finished {
+    /// The trial of `plan` that comes after this one, which ended as planned, and after those of `lines`; none if it was the last.
+    pub fn next_trial(&self, plan: &Plan, lines: &[TrialLine]) -> Option<Trial> {
+        let index = self.line.as_ref().map(|line| line.index).or(self.trial.as_ref().map(|trial| trial.index))?;
+        let mut lines: Vec<_> = lines.iter().filter(|line| line.index < index).cloned().collect();
+        lines.extend(self.line.clone());
+        plan.trial(index.checked_add(1)?, &lines)
+    }
 }
 
 /// Why a trial that is over cannot be reported.
@@ -163,7 +173,7 @@ impl Finished {
             + serde_json::to_vec(&self.thresholds)?.len()
             + self.pieces.len().max(1) * ARTIFACT_BYTES;
         let result = shortened(whole, STATUS_BYTES.saturating_sub(beside))?;
-        summarize(&mut self.summary, &result, &stats::response_time_at(&merged.total, Quantile::P99), &verdict);
+        summarize(&mut self.summary, &result, &latencies::response_time_at(&merged.total, Quantile::P99), &verdict);
         self.result = Some(result);
         self.verdict = Some(verdict);
         self.synchronization = Some(synchronization);
@@ -174,9 +184,9 @@ impl Finished {
 
 fn summarize(summary: &mut Summary, result: &TrialResult, p99: &Percentile, verdict: &Verdict) {
     let requests = &result.requests;
-    summary.rate = Some(people::rate(result.throughput.achieved_per_second));
-    summary.p99 = people::percentile(p99);
-    summary.errors = Some(people::share(requests.errors + requests.unsent, requests.scheduled));
+    summary.rate = Some(human::rate(result.throughput.achieved_per_second));
+    summary.p99 = latencies::percentile(p99);
+    summary.errors = Some(human::share(requests.errors + requests.unsent, requests.scheduled));
     summary.verdict = Some(format!("{:?}", verdict.value));
 }
 
@@ -215,11 +225,11 @@ fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Result<TrialR
             max_per_second: merged.pace.fastest,
         },
         bandwidth: bandwidth(outcome),
-        response_time: stats::response_time(&merged.total, asked),
+        response_time: latencies::response_time(&merged.total, asked),
         response_time_of_succeeded: (tally.succeeded < tally.scheduled + merged.total.unknown)
-            .then(|| stats::response_time_of_succeeded(&merged.total, asked)),
-        service_time: merged.total.service.as_ref().map(|service| stats::plain(service, asked)),
-        send_lateness: merged.lateness.as_ref().map(|lateness| stats::plain(lateness, asked)),
+            .then(|| latencies::response_time_of_succeeded(&merged.total, asked)),
+        service_time: merged.total.service.as_ref().map(|service| latencies::plain(service, asked)),
+        send_lateness: merged.lateness.as_ref().map(|lateness| latencies::plain(lateness, asked)),
         generator_share: verdict::generator_shares(outcome, merged),
         histogram: Some(EncodedHistogramStatus {
             encoding: "HdrV2DeflateBase64".to_owned(),
@@ -358,8 +368,8 @@ fn operations(merged: &Merged, size: u64, asked: &[Quantile]) -> Vec<OperationRe
         requests: requests(&measured.tally, 0, size),
         hits: measured.tally.succeeded.saturating_sub(misses),
         misses,
-        response_time: stats::response_time(measured, asked),
-        service_time: measured.service.as_ref().map(|service| stats::plain(service, asked)),
+        response_time: latencies::response_time(measured, asked),
+        service_time: measured.service.as_ref().map(|service| latencies::plain(service, asked)),
     };
     merged.operations.iter().map(|part| result(&part.name, &part.measured, part.nil_replies)).collect()
 }
@@ -381,7 +391,7 @@ fn nodes(merged: &Merged, asked: &[Quantile]) -> Vec<NodeResult> {
             requests: node.requests,
             errors: node.errors,
             redirects: node.redirects,
-            service_time: stats::plain(&node.service, asked),
+            service_time: latencies::plain(&node.service, asked),
             imbalance_percent: imbalance(node.requests),
             server: merged.servers.as_ref().and_then(|servers| server(servers, &node.address)),
         })
@@ -453,14 +463,14 @@ fn shards(outcome: &Outcome, unknown: &[u64], size: u64) -> Result<Vec<ShardResu
 }
 
 /// The shard's first send after it was due.
-fn first_send(outcome: &conductor::ShardOutcome) -> Option<u64> {
+fn first_send(outcome: &crate::measurement::ShardOutcome) -> Option<u64> {
     let window = outcome.snapshot.as_ref()?.window;
     let sent = window.first_send_nanoseconds;
     (sent > 0).then(|| sent.saturating_sub(window.first_due_nanoseconds.max(window.start_nanoseconds)))
 }
 
 fn shard(
-    outcome: &conductor::ShardOutcome,
+    outcome: &crate::measurement::ShardOutcome,
     first: Option<u64>,
     unknown: u64,
     size: u64,
@@ -477,7 +487,7 @@ fn shard(
                 service: None,
                 error_replies: error_replies.map(|replies| replies.decode(Kind::Request)).transpose()?,
             };
-            stats::response_time(&measured, &[])
+            latencies::response_time(&measured, &[])
         }
         None => Latencies::default(),
     };
@@ -500,7 +510,7 @@ fn shard(
         stolen_percent: verdict::stolen_percent(&generator),
         worst_second,
         throttled_milliseconds: generator.throttled_nanoseconds / 1_000_000,
-        send_lateness_p99_nanoseconds: lateness.as_ref().and_then(|late| stats::quantile(late, 990_000)),
+        send_lateness_p99_nanoseconds: lateness.as_ref().and_then(|late| latencies::quantile(late, 990_000)),
         send_lateness_max_nanoseconds: lateness.as_ref().filter(|late| !late.is_empty()).map(Histogram::max),
         delayed_milliseconds: lateness.is_some().then_some(generator.delayed_nanoseconds / 1_000_000),
         receive_delay_p99_nanoseconds: waited(990_000),

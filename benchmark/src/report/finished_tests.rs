@@ -317,7 +317,8 @@ fn the_largest_benchmark_fits() {
         lose(&mut outcome, index);
         outcome.shards[index].lost = Some("\u{1}".repeat(1_024));
     }
-    outcome.ending = Ending::Failed(conductor::Failure { reason: "ShardLost".into(), message: "\u{2}".repeat(9_000) });
+    outcome.ending =
+        Ending::Failed(crate::measurement::Failure { reason: "ShardLost".into(), message: "\u{2}".repeat(9_000) });
     assert_fits(&outcome);
 }
 
@@ -340,7 +341,7 @@ proptest::proptest! {
             outcome.shards[index].lost = Some(text.repeat(100));
         }
         let message = text.repeat(500);
-        outcome.ending = Ending::Failed(conductor::Failure { reason: "ShardLost".into(), message });
+        outcome.ending = Ending::Failed(crate::measurement::Failure { reason: "ShardLost".into(), message });
         assert_fits(&outcome);
     }
 }

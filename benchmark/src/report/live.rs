@@ -8,7 +8,7 @@ use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{self, Phase, Summary, Synchronization};
 use crate::conductor::{ConductStage, LivePicture, Progress, ShardPresence};
 use crate::quantile::Quantile;
-use crate::{people, stats, topology};
+use crate::{human, measurement::latencies, measurement::topology};
 
 impl Subject<'_> {
     /// Before anything is known of the shards; `how` says what is being done.
@@ -107,9 +107,9 @@ impl Subject<'_> {
             return Summary { shards, ..Summary::default() };
         };
         Summary {
-            rate: Some(people::rate(live.achieved_per_second)),
-            p99: recent_p99(live).map(people::latency),
-            errors: Some(people::share(live.total.errors + live.total.unsent, live.total.scheduled)),
+            rate: Some(human::rate(live.achieved_per_second)),
+            p99: recent_p99(live).map(human::latency),
+            errors: Some(human::share(live.total.errors + live.total.unsent, live.total.scheduled)),
             shards,
             verdict: None,
         }
@@ -136,7 +136,7 @@ fn live_progress(progress: &Progress) -> Option<status::Progress> {
 
 /// None of too few requests in the last seconds, as in a result.
 fn recent_p99(live: &LivePicture) -> Option<u64> {
-    stats::known(&live.recent.as_ref()?.response, Quantile::P99)
+    latencies::known(&live.recent.as_ref()?.response, Quantile::P99)
 }
 
 fn synchronization(progress: &Progress) -> Option<Synchronization> {
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
     use crate::conductor::RecentLatency;
-    use crate::topology::MergedTopology;
+    use crate::measurement::topology::MergedTopology;
 
     /// What is shown while so many requests were measured in the last seconds.
     fn shown(requests: u64) -> status::Progress {

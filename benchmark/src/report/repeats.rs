@@ -12,10 +12,10 @@ use super::room::Room;
 use super::spread::Spread;
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{CellResult, ComparisonResult, Latencies, Requests, TrialLine, TrialOutcome};
-use crate::export;
-use crate::merge::Measured;
+use crate::measurement::latencies;
+use crate::measurement::merge::Measured;
 use crate::quantile::Quantile;
-use crate::stats;
+use crate::report::export;
 
 /// The format of the document about an experiment. A change that a reader must know of gets another number.
 pub const FORMAT: &str = "redisbench.dev/experiment/v1";
@@ -145,7 +145,7 @@ impl Together {
     /// Adds the trial whose full result is `document`.
     ///
     /// # Errors
-    /// When it is not what [`crate::export::FullResult`] writes.
+    /// When it is not what [`crate::report::export::FullResult`] writes.
     pub fn add(&mut self, document: &str) -> Result<(), TogetherError> {
         let Document { result, histograms } = serde_json::from_str(document)?;
         let beyond = || HistogramError::Malformed("counts beyond its bounds");
@@ -178,7 +178,7 @@ impl Together {
 
     /// Response time over all of them: those without an answer count as longer than any that had one.
     pub fn response_time(&self) -> Latencies {
-        stats::response_time(&self.measured, &self.percentiles)
+        latencies::response_time(&self.measured, &self.percentiles)
     }
 
     /// The distribution of response time of those that succeeded.

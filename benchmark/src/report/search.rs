@@ -12,12 +12,12 @@ use crate::api::status::{
     VerdictValue,
 };
 use crate::api::{GoDuration, RedisBenchmarkSpec, Validated};
-use crate::conductor::Outcome;
-use crate::merge::Merged;
-use crate::people;
+use crate::human;
+use crate::measurement::Outcome;
+use crate::measurement::latencies::{self, Censored};
+use crate::measurement::merge::Merged;
 use crate::plan::{self, GoodStep, SearchTrial, Standing, Why};
-use crate::stats::{self, Censored};
-use crate::threshold::Quantile;
+use crate::quantile::Quantile;
 use crate::verdict;
 
 /// The most bytes of what a step says about why.
@@ -40,7 +40,7 @@ pub(super) fn step(
         rate_per_second: trial.rate,
         confirmation: trial.confirmation,
         outcome,
-        why: why.map(|why| people::shorten(&why, WHY_BYTES).into_owned()),
+        why: why.map(|why| human::shorten(&why, WHY_BYTES).into_owned()),
         limited_by: None,
         component: None,
     };
@@ -90,7 +90,7 @@ fn near_its_end(
     if own || !is_about_time || verdict::server_is_full(merged) {
         return unknown;
     }
-    let mean = stats::response_time(&merged.total, &[]).mean_nanoseconds;
+    let mean = latencies::response_time(&merged.total, &[]).mean_nanoseconds;
     let queued = trial.good.zip(mean).is_some_and(|(good, mean)| has_queued(&good, trial.rate, mean));
     let server = verdict::near_its_end(spec, outcome, merged).filter(|_| queued);
     server.map_or(unknown, |server| (LimitedBy::Target, Some(server)))
@@ -113,7 +113,7 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
     let quantile = match trial.objective {
         Objective::Quantile { quantile, .. } => {
             let found = Quantile::of_millionths(millionths(quantile))
-                .and_then(|quantile| stats::response_time_quantile(&merged.total, quantile));
+                .and_then(|quantile| latencies::response_time_quantile(&merged.total, quantile));
             found.map(|found| match found {
                 Censored::Known(nanoseconds) => Observed::Nanoseconds(nanoseconds),
                 Censored::MoreThan(_) => Observed::Beyond,
@@ -162,7 +162,7 @@ fn wanted(objective: &Objective) -> String {
     let name = name(objective);
     match objective {
         Objective::Quantile { max_nanoseconds, .. } => {
-            format!("{name} of at most {}", people::latency(*max_nanoseconds))
+            format!("{name} of at most {}", human::latency(*max_nanoseconds))
         }
         Objective::ErrorRate { max } => format!("{name} of at most {}", percent(*max)),
         Objective::Achieved { min } => format!("{name} at {} or more", percent(*min)),
@@ -177,10 +177,10 @@ fn failed(objective: &Objective, failure: &Failure) -> String {
         Failure::Backlog { per_second } => format!("each second {per_second:.0} more requests were due than ended"),
         Failure::Latency { observed, max_nanoseconds } => {
             let observed = match observed {
-                Observed::Nanoseconds(nanoseconds) => people::latency(*nanoseconds),
+                Observed::Nanoseconds(nanoseconds) => human::latency(*nanoseconds),
                 Observed::Beyond => "longer than any that was answered".to_owned(),
             };
-            format!("{} was {observed}, {} is the most", name(objective), people::latency(*max_nanoseconds))
+            format!("{} was {observed}, {} is the most", name(objective), human::latency(*max_nanoseconds))
         }
         Failure::Errors { share, max } => format!("{} of the requests failed, {} may", percent(*share), percent(*max)),
     }
@@ -215,7 +215,7 @@ fn result(standing: &Standing, steps: usize) -> SearchResult {
     };
     SearchResult {
         ending,
-        message: people::shorten(&message, MESSAGE_BYTES).into_owned(),
+        message: human::shorten(&message, MESSAGE_BYTES).into_owned(),
         last_good_per_second: good,
         first_bad_per_second: bad.map(|bad| bad.rate),
         why: bad.map(|bad| bad.why.message.clone()),
@@ -226,7 +226,7 @@ fn result(standing: &Standing, steps: usize) -> SearchResult {
 }
 
 fn so_far(wanted: &str, good: Option<u64>, bad: Option<&Bad<Why>>) -> String {
-    let [good, bad] = [good, bad.map(|bad| bad.rate)].map(|rate| rate.map(people::exact_rate));
+    let [good, bad] = [good, bad.map(|bad| bad.rate)].map(|rate| rate.map(human::exact_rate));
     match (good, bad) {
         (Some(good), Some(bad)) => format!("so far {wanted} holds at {good} and not at {bad}"),
         (Some(good), None) => format!("so far {wanted} holds at {good}"),
@@ -242,16 +242,16 @@ fn ended(
     bad: Option<&Bad<Why>>,
     steps: usize,
 ) -> (SearchEnding, String) {
-    let good = good.map(people::exact_rate).unwrap_or_default();
+    let good = good.map(human::exact_rate).unwrap_or_default();
     let not =
-        bad.map_or_else(String::new, |bad| format!("; not at {}: {}", people::exact_rate(bad.rate), because(&bad.why)));
+        bad.map_or_else(String::new, |bad| format!("; not at {}: {}", human::exact_rate(bad.rate), because(&bad.why)));
     let ours = bad.and_then(|bad| Some((bad, way_out(bad.why.limited_by?)?)));
     match (ending, ours) {
         (Ending::Found, Some((bad, way_out))) => {
             let message = format!(
                 "{wanted} holds at {good}, and the target may hold more: at {} it was the load generator that was at its end: {}; \
                  {way_out}",
-                people::exact_rate(bad.rate),
+                human::exact_rate(bad.rate),
                 because(&bad.why)
             );
             (SearchEnding::GeneratorLimited, message)
@@ -259,7 +259,7 @@ fn ended(
         (Ending::MinFailed, Some((bad, way_out))) => {
             let message = format!(
                 "nothing is known of the target: the load generator was at its end at the lowest rate of the search, {}: {}; {way_out}",
-                people::exact_rate(bad.rate),
+                human::exact_rate(bad.rate),
                 because(&bad.why)
             );
             (SearchEnding::Inconclusive, message)
@@ -328,11 +328,11 @@ fn way_out(limit: LimitedBy) -> Option<&'static str> {
 
 /// What a search that is over found, for a column: a bound where that is all that is known, and nothing where nothing is.
 pub(super) fn column(found: &SearchResult) -> Option<String> {
-    let good = found.last_good_per_second.map(people::rate);
+    let good = found.last_good_per_second.map(human::rate);
     match found.ending {
         Some(SearchEnding::Found) => good,
         Some(SearchEnding::GeneratorLimited | SearchEnding::MaxPassed) | None => good.map(|good| format!(">= {good}")),
-        Some(SearchEnding::MinFailed) => found.first_bad_per_second.map(|bad| format!("< {}", people::rate(bad))),
+        Some(SearchEnding::MinFailed) => found.first_bad_per_second.map(|bad| format!("< {}", human::rate(bad))),
         Some(SearchEnding::Inconclusive) => None,
     }
 }
@@ -350,7 +350,7 @@ pub(super) fn conclude(found: &SearchResult, verdict: &mut Verdict) {
     }
     if found.ending == Some(SearchEnding::GeneratorLimited) {
         let held =
-            found.last_good_per_second.map_or_else(String::new, |good| format!(" than {}", people::exact_rate(good)));
+            found.last_good_per_second.map_or_else(String::new, |good| format!(" than {}", human::exact_rate(good)));
         let way_out = found.limited_by.and_then(way_out).unwrap_or_default();
         let reason = VerdictReason {
             reason: ReasonKind::GeneratorLimited,
@@ -377,7 +377,7 @@ fn limit(limited_by: Option<LimitedBy>, component: Option<&str>) -> Option<Strin
 
 /// A step in a line for people, behind its number.
 pub(super) fn describe(step: &SearchStep) -> String {
-    let rate = people::exact_rate(step.rate_per_second);
+    let rate = human::exact_rate(step.rate_per_second);
     let nth = step.confirmation.map_or_else(String::new, |nth| format!(", {nth} of {CONFIRMATIONS} times"));
     let why = Why {
         message: step.why.clone().unwrap_or_default(),

@@ -2,8 +2,8 @@ use redisbench_wire::snapshot::{Interface, ServerCpu, ServerNode, ServerStats, S
 use serde_json::json;
 
 use super::*;
-use crate::conductor::Outcome;
-use crate::merge::merge;
+use crate::measurement::Outcome;
+use crate::measurement::merge::merge;
 use crate::plan::plans;
 use crate::sample::{lose, outcome, snapshot, spec, with_timeouts};
 

@@ -7,8 +7,8 @@ use redisbench_wire::timeline;
 use crate::api::Validated;
 use crate::api::spec::RampSpec;
 use crate::api::status::{Latencies, StageResult, TrialRequests};
-use crate::conductor::Outcome;
-use crate::{merge, seconds, stats};
+use crate::measurement::Outcome;
+use crate::{measurement::latencies, measurement::merge, measurement::seconds};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -59,8 +59,8 @@ pub(super) fn results(spec: &Validated, outcome: &Outcome) -> Vec<StageResult> {
                 in_flight: 0,
                 unknown: 0,
             },
-            response_time: lowered(stats::response_time(&all, asked)),
-            service_time: all.service.as_ref().map(|service| lowered(stats::plain(service, asked))),
+            response_time: lowered(latencies::response_time(&all, asked)),
+            service_time: all.service.as_ref().map(|service| lowered(latencies::plain(service, asked))),
         });
     }
     results

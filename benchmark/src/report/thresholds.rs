@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::conditions::{Truth, reason};
 use crate::api::status::{ThresholdOutcome, ThresholdStatus};
-use crate::merge::Merged;
-use crate::people;
-use crate::stats::Censored;
-use crate::threshold::{Judged, Observed, Sight, Standing, Worst};
+use crate::human;
+use crate::measurement::latencies::Censored;
+use crate::measurement::merge::Merged;
+use crate::measurement::threshold::{Judged, Observed, Sight, Standing, Worst};
 
 /// The most bytes of a message.
 const MESSAGE_BYTES: usize = 512;
@@ -118,7 +118,7 @@ fn status(judged: &Judged, outcome: ThresholdOutcome, trial: Option<u32>) -> Thr
         windows: standing.windows,
         failed_windows: standing.failed_windows,
         trial,
-        message: people::shorten(&message, MESSAGE_BYTES).into_owned(),
+        message: human::shorten(&message, MESSAGE_BYTES).into_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
+use crate::api::{Limit, Scope, Threshold};
 use crate::api::{RedisBenchmarkStatus, status, status_problems};
-use crate::threshold::{Limit, Quantile, Scope, Threshold};
+use crate::quantile::Quantile;
 
 fn threshold() -> Threshold {
     let quantile = Quantile::parse("0.99").unwrap();

@@ -8,8 +8,8 @@ use crate::api::status::{
     LimitedBy, Phase, ReasonKind, SearchResult, ShardCounts, Summary, ThresholdOutcome, TrialLine, TrialOutcome,
     TrialRequests, Verdict, VerdictReason, VerdictValue,
 };
-use crate::conductor::Ending;
-use crate::people;
+use crate::human;
+use crate::measurement::Ending;
 use crate::plan::Kind;
 
 /// The most bytes of what a line says about why, and of one of many. A trial's artifact has all of it.
@@ -66,7 +66,7 @@ impl Finished {
             limited_by: self.verdict.as_ref().map(|verdict| verdict.limited_by),
             why: failure
                 .or(reason.map(|reason| reason.message.as_str()))
-                .map(|why| people::shorten(why, why_bytes).into_owned()),
+                .map(|why| human::shorten(why, why_bytes).into_owned()),
         })
     }
 
@@ -101,7 +101,7 @@ impl Subject<'_> {
 
     /// Which trial it is, for people.
     pub(super) fn place(&self, index: u32, of: u32) -> String {
-        people::place(index, self.spec.search.is_none().then_some(of))
+        human::place(index, self.spec.search.is_none().then_some(of))
     }
 }
 
@@ -127,8 +127,8 @@ fn describe(line: &TrialLine) -> String {
     }
     let mut parts = vec![String::new()];
     parts.extend(names(line));
-    parts.extend(line.achieved_per_second.map(people::rate));
-    parts.extend(line.p99_nanoseconds.map(|p99| format!("p99 {}", people::latency(p99))));
+    parts.extend(line.achieved_per_second.map(human::rate));
+    parts.extend(line.p99_nanoseconds.map(|p99| format!("p99 {}", human::latency(p99))));
     parts.extend(line.verdict.map(|verdict| format!("verdict {verdict:?}")));
     parts.join(", ")
 }
@@ -156,7 +156,7 @@ pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
         severity,
         message: format!(
             "{}{}: {}",
-            people::place(line.index, line.search.is_none().then_some(of)),
+            human::place(line.index, line.search.is_none().then_some(of)),
             names(line).into_iter().map(|name| format!(", {name}")).collect::<String>(),
             line.why.as_deref().unwrap_or("no reason is known")
         ),
@@ -190,7 +190,7 @@ pub(super) fn turning_point(trials: &[TrialLine]) -> Option<String> {
 /// How many trials were measured whose full result is in no artifact.
 pub fn without_artifacts(status: &RedisBenchmarkStatus) -> usize {
     let kept = |line: &TrialLine| {
-        let name = crate::export::trial_prefix(line.index);
+        let name = crate::report::export::trial_prefix(line.index);
         status.artifacts.iter().any(|artifact| artifact.name.starts_with(&name))
     };
     status.trials.iter().filter(|line| line.requests.is_some() && !kept(line)).count()

@@ -7,9 +7,9 @@ use super::conditions::{Truth, reason};
 use crate::api::Validated;
 use crate::api::status::{FindingKind, FindingResult, VerificationResult};
 use crate::api::verify::VerifyMode;
-use crate::conductor::Outcome;
-use crate::merge::Merged;
-use crate::people;
+use crate::human;
+use crate::measurement::Outcome;
+use crate::measurement::merge::Merged;
 
 /// The most findings of a full result.
 const FINDINGS: usize = 256;
@@ -76,8 +76,8 @@ pub(super) fn condition(found: &VerificationResult) -> (Truth, &'static str, Str
         (found.indeterminate, "indeterminate replies"),
     ];
     let told = counts.into_iter().filter(|(number, _)| *number > 0);
-    let told: Vec<String> = told.map(|(number, name)| format!("{} {name}", people::count(number))).collect();
-    let checked = people::count(found.checked);
+    let told: Vec<String> = told.map(|(number, name)| format!("{} {name}", human::count(number))).collect();
+    let checked = human::count(found.checked);
     let message = match told.as_slice() {
         [] => format!("{checked} replies were checked, and nothing is wrong"),
         told => format!("{checked} replies were checked: {}", told.join(", ")),
@@ -93,7 +93,7 @@ pub(super) fn condition(found: &VerificationResult) -> (Truth, &'static str, Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::merge::merge;
+    use crate::measurement::merge::merge;
     use crate::plan::plans;
     use crate::sample::{SECOND, outcome, snapshot, spec};
 

@@ -8,9 +8,9 @@ use super::strain::{self, LACKS, Seconds, Waits};
 use super::thresholds::{BUSY, HELD, LATE, SECONDS_DOUBTFUL, SECONDS_TOLD, USED_UP};
 use super::{reason, shards};
 use crate::api::status::{Lack, ReasonKind, VerdictReason, VerdictValue, WorstSecond};
-use crate::conductor::{Outcome, ShardOutcome};
-use crate::merge::Merged;
-use crate::{people, stats};
+use crate::measurement::merge::Merged;
+use crate::measurement::{Outcome, ShardOutcome};
+use crate::{human, measurement::latencies};
 
 /// In millionths.
 const P99: u32 = 990_000;
@@ -134,17 +134,17 @@ impl Processor {
                     Lack::RunQueue => (share >= MILLION / 100)
                         .then(|| format!("a worker waited for a processor for {} of the {when}", percent(share))),
                     Lack::Throttled => (generator.throttled_nanoseconds > 0).then(|| {
-                        let held = people::latency(generator.throttled_nanoseconds);
+                        let held = human::latency(generator.throttled_nanoseconds);
                         format!(
                             "its CPU limit held it back for {held} in {}",
-                            people::latency(generator.load_nanoseconds)
+                            human::latency(generator.load_nanoseconds)
                         )
                     }),
                     Lack::Stolen => (share >= MILLION / 100)
                         .then(|| format!("the hypervisor gave {} of its machine to others", percent(share))),
                     Lack::Machine => (severity >= 100 || decided[index] > 0).then(|| {
                         let of = f64::from(u32::try_from(share).unwrap_or(u32::MAX)) / 1e6;
-                        let host = people::cut(&generator.host, 128);
+                        let host = human::cut(&generator.host, 128);
                         format!("on {host} {of:.2} workers waited for each processor on the mean")
                     }),
                 };
@@ -164,7 +164,7 @@ impl Processor {
         format!(
             " ({} of the worst second, {} after the measurement began; {} or more for {} of the time)",
             percent(seconds.worst),
-            people::latency(seconds.worst_at),
+            human::latency(seconds.worst_at),
             LACKS.get(index).map_or_else(String::new, |lack| percent(strain::bound(*lack))),
             tenths(seconds.beyond),
         )
@@ -239,7 +239,7 @@ fn delayed(snapshot: &Snapshot, merged: &Merged, least: u64) -> u64 {
         None if merged.pace.target.is_some() && least > 0 => late,
         None => return MILLION,
     };
-    stats::round(known.min(1.0) * MILLION as f64)
+    latencies::round(known.min(1.0) * MILLION as f64)
 }
 
 /// Shards that lacked processor time: all along, or in seconds that decide the highest percentiles.
@@ -294,8 +294,8 @@ fn requests(snapshot: &Snapshot) -> u64 {
 /// not answer, is the target's doing and is not told here: the shards' own delays must explain that one request in a hundred was so
 /// late, of all shards together.
 pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
-    let late = stats::quantile(merged.lateness.as_ref()?, P99)?;
-    let response = stats::response_time(&merged.total, &[]).p99_nanoseconds?;
+    let late = latencies::quantile(merged.lateness.as_ref()?, P99)?;
+    let response = latencies::response_time(&merged.total, &[]).p99_nanoseconds?;
     let least = LATE.max(response.div_ceil(2));
     if late < least {
         return None;
@@ -312,9 +312,9 @@ pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> 
         "1 % of the response times are {} or more, and shards turned to {:.1} % of the requests half as late or later by their own \
          doing, shard {shard} by up to {}; give shards a processor each (spec.shards.template.resources), or ask fewer requests of \
          each (spec.shards.count)",
-        people::latency(response),
+        human::latency(response),
         (100.0 * own / all as f64).min(100.0),
-        people::latency(longest(worst)),
+        human::latency(longest(worst)),
     );
     Some(reason(ReasonKind::SendLate, VerdictValue::Degraded, &message))
 }
@@ -332,7 +332,7 @@ fn held(snapshot: &Snapshot, machines: &Machines<'_>, longest_turn: u64) -> Opti
 /// Shards that stood still, the worst first.
 fn standing<'a>(outcome: &'a Outcome, merged: &Merged) -> Vec<(u64, &'a ShardOutcome)> {
     // Between two replies of a connection all others have their turn, and a request takes as long, on the mean.
-    let longest_turn = stats::round(2.0 * merged.total.response.mean());
+    let longest_turn = latencies::round(2.0 * merged.total.response.mean());
     let machines = Machines::of(outcome);
     let held = |shard: &ShardOutcome| held(shard.snapshot.as_ref()?, &machines, longest_turn);
     let mut standing: Vec<_> = outcome.shards.iter().filter_map(|shard| Some((held(shard)?, shard))).collect();
@@ -357,7 +357,7 @@ pub(super) fn unread(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason
         shards(standing.len(), outcome),
         shard.shard,
         part / 10_000,
-        people::latency(delay.quantile_nanoseconds(1_000_000).unwrap_or_default()),
+        human::latency(delay.quantile_nanoseconds(1_000_000).unwrap_or_default()),
     );
     Some(reason(ReasonKind::ReceiveLate, VerdictValue::Degraded, &message))
 }

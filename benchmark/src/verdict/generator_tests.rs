@@ -3,7 +3,7 @@ use redisbench_wire::snapshot::ReceiveDelay;
 
 use super::*;
 use crate::api::status::{LimitedBy, Verdict};
-use crate::merge::merge;
+use crate::measurement::merge::merge;
 use crate::plan::plans;
 use crate::sample::{SECOND, histogram, open_loop, outcome, snapshot, spec};
 use crate::verdict::verdict;

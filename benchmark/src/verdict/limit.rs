@@ -4,8 +4,8 @@ use super::thresholds::{ERRORS_INVALID, MAIN_THREAD_NEAR, RATE_MET};
 use super::{WHOLE, generator, network, probe, rate, servers, steadiness};
 use crate::api::Validated;
 use crate::api::status::LimitedBy;
-use crate::conductor::Outcome;
-use crate::merge::Merged;
+use crate::measurement::Outcome;
+use crate::measurement::merge::Merged;
 
 const SECOND: u128 = 1_000_000_000;
 

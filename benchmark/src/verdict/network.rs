@@ -6,7 +6,7 @@ use redisbench_wire::snapshot::{Interface, Snapshot};
 
 use super::thresholds::{LINK_FULL, LINK_ROOM};
 use crate::api::Validated;
-use crate::conductor::Outcome;
+use crate::measurement::Outcome;
 
 /// The direction that was full on the machines of half of the shards or more, the fuller one if both were. None without a
 /// stated capacity: nothing else tells a link from a target that answers slowly.

@@ -6,8 +6,8 @@ use super::reason;
 use super::thresholds::{MISSES, UNDER_REPLICATED};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
-use crate::merge::Merged;
-use crate::people;
+use crate::human;
+use crate::measurement::merge::Merged;
 
 /// WAIT that times out is a success, and its timeout the response time.
 pub(super) fn under_replicated(merged: &Merged) -> Option<VerdictReason> {
@@ -18,8 +18,8 @@ pub(super) fn under_replicated(merged: &Merged) -> Option<VerdictReason> {
     let message = format!(
         "{} of {} requests ended WAIT before as many replicas had the write as workload.wait asks for: they took as long as \
          workload.wait.timeout allows; connect more replicas, or ask for fewer",
-        people::share(tally.under_replicated, tally.succeeded),
-        people::count(tally.succeeded)
+        human::share(tally.under_replicated, tally.succeeded),
+        human::count(tally.succeeded)
     );
     Some(reason(ReasonKind::UnderReplicated, VerdictValue::Valid, &message))
 }
@@ -43,8 +43,8 @@ pub(super) fn misses(spec: &Validated, merged: &Merged) -> Option<VerdictReason>
     let message = format!(
         "{} of {} replies to operation {} were empty, and nothing had been preloaded: a server answers misses faster than hits; \
          set preload.mode, or name keys that exist (workload.keys)",
-        people::share(worst.nil_replies, succeeded),
-        people::count(succeeded),
+        human::share(worst.nil_replies, succeeded),
+        human::count(succeeded),
         worst.name
     );
     Some(reason(ReasonKind::Misses, VerdictValue::Valid, &message))

@@ -1,7 +1,7 @@
 use redisbench_wire::snapshot::Snapshot;
 
 use super::*;
-use crate::merge::merge;
+use crate::measurement::merge::merge;
 use crate::plan::plans;
 use crate::sample::{open_loop, outcome, snapshot};
 

@@ -8,10 +8,10 @@ use redisbench_wire::snapshot::ReceiveDelay;
 use super::thresholds::{BUSY, BUSY_FOR_LATENCIES, OWN_SHARE};
 use super::{generator, reason};
 use crate::api::status::{GeneratorShare, ReasonKind, VerdictReason, VerdictValue};
-use crate::conductor::Outcome;
-use crate::merge::Merged;
+use crate::measurement::Outcome;
+use crate::measurement::merge::Merged;
 use crate::quantile::Quantile;
-use crate::{people, stats};
+use crate::{human, measurement::latencies};
 
 const WHOLE: u64 = 1_000_000;
 const BASIS_POINTS: u64 = 10_000;
@@ -25,14 +25,14 @@ pub fn shares(outcome: &Outcome, merged: &Merged) -> Vec<GeneratorShare> {
 }
 
 fn share(merged: &Merged, unread: &ReceiveDelay, not_own: u64, quantile: Quantile) -> Option<GeneratorShare> {
-    let response = stats::known(&merged.total.response, quantile)?;
+    let response = latencies::known(&merged.total.response, quantile)?;
     // Without the generator's lateness, requests that waited for the target too would have taken longer than their service time:
     // at worst all of them beyond the quantile. So the quantile without it is at most that of service time, as much higher.
     let without = match &merged.total.service {
         Some(service) => quantile
             .millionths()
             .checked_add(u32::try_from(not_own).ok()?)
-            .and_then(|higher| (u64::from(higher) < WHOLE).then(|| stats::quantile(service, higher)).flatten()),
+            .and_then(|higher| (u64::from(higher) < WHOLE).then(|| latencies::quantile(service, higher)).flatten()),
         None => None,
     };
     let sending = without.map_or(0, |without| response.saturating_sub(without));
@@ -87,9 +87,9 @@ pub(super) fn too_much(outcome: &Outcome, merged: &Merged) -> Option<VerdictReas
          them on machines that do nothing else",
         worst.basis_points / 100,
         worst.percentile,
-        people::latency(worst.of_nanoseconds),
-        people::latency(worst.sending_nanoseconds),
-        people::latency(worst.reading_nanoseconds),
+        human::latency(worst.of_nanoseconds),
+        human::latency(worst.sending_nanoseconds),
+        human::latency(worst.reading_nanoseconds),
     );
     Some(reason(ReasonKind::GeneratorDelay, VerdictValue::Degraded, &message))
 }

@@ -3,7 +3,7 @@ use redisbench_wire::snapshot::{Generator, Snapshot};
 
 use super::*;
 use crate::api::status::Verdict;
-use crate::merge::merge;
+use crate::measurement::merge::merge;
 use crate::plan::plans;
 use crate::sample::{encoded, open_loop, outcome, snapshot, spec};
 use crate::verdict::verdict;

@@ -9,9 +9,9 @@ use redisbench_wire::snapshot::ServerNode;
 use super::WHOLE;
 use super::thresholds::{FALLEN, IDLE, MAIN_THREAD, PROBE_LEAST, RATE_MET, SAME, SHORTER};
 use crate::api::status::LimitedBy;
-use crate::conductor::Outcome;
-use crate::merge::{Merged, per_second};
-use crate::{people, stats};
+use crate::measurement::Outcome;
+use crate::measurement::merge::{Merged, per_second};
+use crate::{human, measurement::latencies};
 
 /// The component that is no server.
 pub(super) const PATH: &str = "Path";
@@ -37,7 +37,7 @@ pub(super) fn judged(outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, O
     }
     // Requests of an open loop also wait for a connection; these times are from the send.
     let before = merged.total.service.as_ref().unwrap_or(&merged.total.response);
-    let before = u128::from(stats::round(before.mean()));
+    let before = u128::from(latencies::round(before.mean()));
     let throughput = rate * 100 / u128::from(merged.pace.mean.max(1));
     let latency = latency * 100 / before.max(1);
     if throughput <= FALLEN && latency > SHORTER {
@@ -54,7 +54,7 @@ fn component(merged: &Merged) -> Option<String> {
     let event_loop = |node: &ServerNode| node.cpu?.event_loop_basis_points;
     let held = nodes.iter().max_by_key(|node| event_loop(node)).filter(|node| event_loop(node) >= Some(MAIN_THREAD));
     if let Some(node) = held {
-        return Some(people::cut(&node.id, 256).to_owned());
+        return Some(human::cut(&node.id, 256).to_owned());
     }
     let idle = |node: &ServerNode| {
         let (Some(cpu), Some(commands), Some(before), Some(after)) = (node.cpu, node.commands, node.before, node.after)

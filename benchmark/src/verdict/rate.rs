@@ -9,9 +9,9 @@ use super::thresholds::RATE_MET;
 use super::{WHOLE, reason};
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::api::{Bound, Validated};
-use crate::conductor::Outcome;
-use crate::merge::{Merged, completions};
-use crate::people;
+use crate::human;
+use crate::measurement::Outcome;
+use crate::measurement::merge::{Merged, completions};
 
 /// Whether nearly all requests that were due succeeded, and did so as fast as they were due. Neither alone would do: requests
 /// that wait in the connections when the load ends succeed in the end, and what fails may fail fast.
@@ -45,8 +45,8 @@ pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     });
     let message = format!(
         "{} of the {} asked for were achieved{growth}; ask for less, or find what limits the target or the shards",
-        people::rate(merged.pace.mean),
-        people::rate(target)
+        human::rate(merged.pace.mean),
+        human::rate(target)
     );
     Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))
 }

@@ -2,7 +2,7 @@ use redisbench_wire::snapshot::Snapshot;
 
 use super::*;
 use crate::api::status::{LimitedBy, Verdict};
-use crate::merge::merge;
+use crate::measurement::merge::merge;
 use crate::plan::plans;
 use crate::sample::{outcome, snapshot, spec};
 use crate::verdict::verdict;

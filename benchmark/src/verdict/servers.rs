@@ -8,9 +8,9 @@ use super::reason;
 use super::thresholds::{MAIN_THREAD, SHORTEST_CPU, UNEXPLAINED, UNEXPLAINED_LEAST};
 use crate::api::Validated;
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
-use crate::conductor::{Ending, Outcome};
-use crate::merge::Merged;
-use crate::people;
+use crate::human;
+use crate::measurement::merge::Merged;
+use crate::measurement::{Ending, Outcome};
 
 /// Commands that were sent, as far as it is known whether servers executed them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn unexplained(sent: Sent, executed: u64, foreign: u64) -> Option<String> {
     if all <= UNEXPLAINED_LEAST || u128::from(all) * u128::from(UNEXPLAINED) <= u128::from(whole) {
         return None;
     }
-    let count = people::count;
+    let count = human::count;
     let (sent, why) = if fewer > 0 {
         (
             sent.least,
@@ -109,7 +109,7 @@ fn unexplained(sent: Sent, executed: u64, foreign: u64) -> Option<String> {
         "the servers counted {} commands of the mix where this benchmark sent {}{others}: {} are unexplained, more than 0.1 %; {why}",
         count(executed),
         count(sent),
-        people::share(all, whole),
+        human::share(all, whole),
     ))
 }
 
@@ -123,8 +123,8 @@ pub(super) fn evictions(merged: &Merged) -> Option<VerdictReason> {
     let message = format!(
         "the target removed {} keys for want of memory while the load ran, {} of them on {}: it did more work than was asked of it, \
          and reads miss; raise its maxmemory, or write less (workload.keys.count, workload.values.size)",
-        people::count(all),
-        people::count(*most),
+        human::count(all),
+        human::count(*most),
         node.address
     );
     Some(reason(ReasonKind::Evictions, VerdictValue::Degraded, &message))
@@ -143,8 +143,8 @@ pub(super) fn preload_evicted(merged: &Merged) -> Option<VerdictReason> {
     let message = format!(
         "the preload wrote {} keys, and {} were there when the load began: the target removes keys for want of memory, so reads \
          miss; raise its maxmemory, or write less (workload.keys.count, workload.values.size)",
-        people::count(merged.preloaded_keys),
-        people::count(keys)
+        human::count(merged.preloaded_keys),
+        human::count(keys)
     );
     Some(reason(ReasonKind::Evictions, VerdictValue::Valid, &message))
 }
@@ -158,8 +158,8 @@ pub(super) fn forked(merged: &Merged) -> Option<VerdictReason> {
         (0, _) => "had a child at work".to_owned(),
         (forks, microseconds) => format!(
             "forked {}, which stopped it for {} at a time",
-            if forks == 1 { "once".to_owned() } else { format!("{} times", people::count(forks)) },
-            people::latency(microseconds.saturating_mul(1_000))
+            if forks == 1 { "once".to_owned() } else { format!("{} times", human::count(forks)) },
+            human::latency(microseconds.saturating_mul(1_000))
         ),
     };
     let others = match forked.len() - 1 {
@@ -188,7 +188,7 @@ pub(super) fn topology_changed(merged: &Merged) -> Option<VerdictReason> {
         "the target changed in {} places while it was measured: first {} {what}, {} after the measurement began; see status.topology",
         changes.count(),
         first.node,
-        people::latency(first.at_nanoseconds.saturating_sub(topology.measured_from))
+        human::latency(first.at_nanoseconds.saturating_sub(topology.measured_from))
     );
     Some(reason(ReasonKind::TopologyChanged, VerdictValue::Degraded, &message))
 }
@@ -211,7 +211,7 @@ pub(super) fn busiest(merged: &Merged, least: u32) -> Option<(String, u32)> {
     };
     let (share, node) = nodes.filter_map(|node| Some((busy(&node)?, node))).max_by_key(|(busy, _)| *busy)?;
     let main_thread = node.cpu.is_some_and(|cpu| cpu.main_thread);
-    let id = people::cut(&node.id, 256);
+    let id = human::cut(&node.id, 256);
     Some((if main_thread { format!("{id}/MainThread") } else { id.to_owned() }, share))
 }
 

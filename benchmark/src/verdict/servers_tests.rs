@@ -7,8 +7,8 @@ use redisbench_wire::topology::{Outage, SlotRange};
 
 use crate::api::Validated;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
-use crate::conductor::Outcome;
-use crate::merge::merge;
+use crate::measurement::Outcome;
+use crate::measurement::merge::merge;
 use crate::plan::plans;
 use crate::sample::{SECOND, encoded, outcome, snapshot, spec};
 use crate::verdict::{needs_probe, verdict};

@@ -12,10 +12,10 @@ use super::thresholds::{
 use super::{rate, reason};
 use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::api::{GoDuration, Validated};
-use crate::conductor::Outcome;
-use crate::merge::{Merged, common_seconds, completions};
+use crate::measurement::Outcome;
+use crate::measurement::merge::{Merged, common_seconds, completions};
 use crate::quantile::Quantile;
-use crate::{people, seconds};
+use crate::{human, measurement::seconds};
 
 /// What was measured may not be what it would have come to: the longest warm-up was over before.
 pub(super) fn not_settled(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
@@ -79,7 +79,8 @@ fn latency_over(outcome: &Outcome, quantile: Quantile, rule: &Rule) -> Option<St
     if (shift.last - shift.first).abs() < STEADY_LATENCY_LEAST {
         return None;
     }
-    let [first, last] = [shift.first, shift.last].map(|nanoseconds| people::latency(crate::stats::round(nanoseconds)));
+    let [first, last] =
+        [shift.first, shift.last].map(|nanoseconds| human::latency(crate::measurement::latencies::round(nanoseconds)));
     Some(format!(
         "{} of response time {} from {first} in the first tenth of the measurement to {last} in the last, though the load was the \
          same: data that grows, a cache that fills, a server that slows down or warms up; measure for longer, after a longer \
@@ -111,8 +112,8 @@ fn standstill(interval: Duration, points: &[u64]) -> Option<String> {
     Some(format!(
         "next to nothing was answered for {}, {} after the measurement began: a closed loop sends nothing while the target \
          pauses, so few of its latencies show it; measure with an open loop (load.type), or find what stops the target",
-        people::latency(nanoseconds(stood)),
-        people::latency(nanoseconds(interval * at))
+        human::latency(nanoseconds(stood)),
+        human::latency(nanoseconds(interval * at))
     ))
 }
 
@@ -127,8 +128,8 @@ fn drift(parts: &[u64]) -> Option<String> {
     Some(format!(
         "the throughput went from {} in the first tenth of the measurement to {} in the last, and did not settle: a cache that \
          fills, a server that slows down; measure for longer, after a longer load.warmup",
-        people::rate(*first),
-        people::rate(*last)
+        human::rate(*first),
+        human::rate(*last)
     ))
 }
 
@@ -143,9 +144,9 @@ fn pause(parts: &[u64]) -> Option<String> {
     Some(format!(
         "the throughput was {} in tenth {} of the measurement, where half of the tenths had {} or more: a closed loop makes \
          fewer requests while the target pauses, and its latencies do not show it",
-        people::rate(*least),
+        human::rate(*least),
         at + 1,
-        people::rate(middle)
+        human::rate(middle)
     ))
 }
 
@@ -154,7 +155,7 @@ mod tests {
     use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part, Span};
 
     use super::*;
-    use crate::merge::merge;
+    use crate::measurement::merge::merge;
     use crate::plan::plans;
     use crate::sample::{self, SECOND, snapshot};
     use crate::verdict::verdict;

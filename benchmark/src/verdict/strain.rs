@@ -9,7 +9,7 @@ use redisbench_wire::strain::{Point, Shares, Strain};
 
 use super::thresholds::{BUSY, STOLEN, THROTTLED, WAITING};
 use crate::api::status::{Lack, WorstSecond};
-use crate::merge::{measured_until, since_start};
+use crate::measurement::merge::{measured_until, since_start};
 
 const SECOND: u64 = 1_000_000_000;
 /// Of hundredths of a per cent.

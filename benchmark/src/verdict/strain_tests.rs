@@ -2,8 +2,8 @@ use redisbench_wire::snapshot::{Generator, ReceiveDelay, Snapshot};
 
 use super::*;
 use crate::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
-use crate::conductor::Outcome;
-use crate::merge::merge;
+use crate::measurement::Outcome;
+use crate::measurement::merge::merge;
 use crate::plan::plans;
 use crate::sample::{outcome, snapshot, spec};
 use crate::verdict::{verdict, worst_seconds};

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
-use redisbench_benchmark::merge::{Merged, merge};
-use redisbench_benchmark::stats;
+use redisbench_benchmark::measurement::latencies;
+use redisbench_benchmark::measurement::merge::{Merged, merge};
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::Series;
 use serde_json::json;
@@ -30,8 +30,8 @@ proptest! {
         let merged = merged(&parts);
         for millionths in [100, 500_000, 900_000, 990_000, 999_000, 999_900, 1_000_000] {
             prop_assert_eq!(
-                stats::quantile(&merged.total.response, millionths),
-                stats::quantile(&one, millionths)
+                latencies::quantile(&merged.total.response, millionths),
+                latencies::quantile(&one, millionths)
             );
         }
         prop_assert_eq!(&merged.total.response, &one);

@@ -1,7 +1,7 @@
 use redisbench_benchmark::api::status::Latencies;
-use redisbench_benchmark::merge::merge;
+use redisbench_benchmark::measurement::latencies;
+use redisbench_benchmark::measurement::merge::merge;
 use redisbench_benchmark::quantile::Quantile;
-use redisbench_benchmark::stats;
 use serde_json::json;
 
 use super::shards::{Requests, outcome, plan, snapshot, spec};
@@ -11,7 +11,7 @@ const MILLISECOND: u64 = 1_000_000;
 fn of(requests: &Requests) -> (Latencies, Latencies) {
     let merged = merge(&plan(&spec(&json!({}))), &outcome([snapshot(0, requests)])).unwrap().unwrap();
     let asked = &Quantile::USUAL;
-    (stats::response_time(&merged.total, asked), stats::response_time_of_succeeded(&merged.total, asked))
+    (latencies::response_time(&merged.total, asked), latencies::response_time_of_succeeded(&merged.total, asked))
 }
 
 /// Percentiles of which only a bound is known, and that bound.

@@ -1,7 +1,7 @@
 //! Made-up shards.
 
 use redisbench_benchmark::api::{RedisBenchmarkSpec, Validated, validate};
-use redisbench_benchmark::conductor::{Ending, Outcome, ShardOutcome};
+use redisbench_benchmark::measurement::{Ending, Outcome, ShardOutcome};
 use redisbench_benchmark::plan::plans;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::ShardPlan;

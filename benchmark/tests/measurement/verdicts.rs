@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use redisbench_benchmark::api::status::{LimitedBy, ReasonKind, Verdict, VerdictValue};
-use redisbench_benchmark::conductor::Outcome;
-use redisbench_benchmark::merge::merge;
+use redisbench_benchmark::measurement::Outcome;
+use redisbench_benchmark::measurement::merge::merge;
 use redisbench_benchmark::verdict::verdict;
 use redisbench_wire::plan::{Tls, TlsVersion, Trust};
 use redisbench_wire::snapshot::ErrorTally;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
-use redisbench_benchmark::conductor::Ending;
+use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::report::Finished;
 use redisbench_benchmark::report::repeats::{Experiment, Together, cells};
 

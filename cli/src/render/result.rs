@@ -9,7 +9,8 @@ use redisbench_benchmark::api::target::TargetType;
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 use super::verification;
-use redisbench_benchmark::people::{self, bandwidth, bytes, count, latency, rate};
+use redisbench_benchmark::human::{bandwidth, bytes, count, latency, rate};
+use redisbench_benchmark::measurement::latencies;
 
 /// Below this the busiest worker leaves its processor idle now and then; above it, it is likely the limit.
 const BUSY_PERCENT: u32 = 90;
@@ -109,7 +110,7 @@ fn quantile(latencies: &Latencies, percentile: &str) -> Cell {
     match latencies.percentiles.iter().find(|one| one.percentile == percentile) {
         Some(found) => {
             let style = if found.more_than_nanoseconds.is_some() { Style::Bad } else { Style::Plain };
-            people::percentile(found).map_or_else(|| known(None), |text| Cell::styled(text, style))
+            latencies::percentile(found).map_or_else(|| known(None), |text| Cell::styled(text, style))
         }
         // A long status has no more of its parts.
         None => known(match percentile {

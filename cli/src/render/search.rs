@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use redisbench_benchmark::api::search::{ObjectiveMetric, SearchSpec};
 use redisbench_benchmark::api::status::{LimitedBy, SearchEnding, SearchResult, SearchStep, StepOutcome, TrialLine};
-use redisbench_benchmark::people::{count, exact_rate, latency};
-use redisbench_benchmark::threshold::Quantile;
+use redisbench_benchmark::human::{count, exact_rate, latency};
+use redisbench_benchmark::quantile::Quantile;
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};

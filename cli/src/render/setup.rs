@@ -11,7 +11,7 @@ use redisbench_benchmark::api::status::{LimitedBy, Phase, VerdictValue};
 
 use super::paint::{Paint, Style};
 use super::search;
-use redisbench_benchmark::people::{count, latency, rate};
+use redisbench_benchmark::human::{count, latency, rate};
 
 /// The most ConfigMaps that are named.
 const LISTED_MAPS: usize = 16;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use redisbench_benchmark::api::status::{TopologyChange, TopologyStatus, Unavailability};
-use redisbench_benchmark::people::{count, latency};
+use redisbench_benchmark::human::{count, latency};
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};

@@ -7,7 +7,7 @@ use redisbench_benchmark::api::preset::PRESETS;
 use redisbench_benchmark::api::status::{
     CellResult, ComparisonOutcome, ComparisonResult, MetricComparison, TrialLine, TrialOutcome, VerdictValue,
 };
-use redisbench_benchmark::people::{change, count, latency, rate, share};
+use redisbench_benchmark::human::{change, count, latency, rate, share};
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};

@@ -1,7 +1,7 @@
 //! What was found of the target's answers.
 
 use redisbench_benchmark::api::status::VerificationResult;
-use redisbench_benchmark::people::{count, latency};
+use redisbench_benchmark::human::{count, latency};
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};

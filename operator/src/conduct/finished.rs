@@ -1,5 +1,5 @@
 use redisbench_benchmark::api::status::{Artifact, ShardCounts, Summary};
-use redisbench_benchmark::conductor::{Ending, Failure, Outcome};
+use redisbench_benchmark::measurement::{Ending, Failure, Outcome};
 use redisbench_benchmark::plan::Trial;
 use redisbench_benchmark::report;
 use redisbench_wire::plan::ShardPlan;

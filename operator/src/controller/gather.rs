@@ -4,9 +4,9 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use redisbench_benchmark::api::Problem;
 use redisbench_benchmark::api::status::{Artifact, CellResult, ComparisonResult, TrialLine};
-use redisbench_benchmark::export::trial_prefix;
 use redisbench_benchmark::report::apart;
 use redisbench_benchmark::report::comparison::comparisons;
+use redisbench_benchmark::report::export::trial_prefix;
 use redisbench_benchmark::report::repeats::{self, Experiment, Together, TogetherError};
 use redisbench_wire::histogram::HistogramError;
 

@@ -10,10 +10,10 @@ use redisbench_benchmark::api::status::{TrialLine, TrialStatus};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus, spec};
 use redisbench_benchmark::conductor::{ConductorConfig, ConductorLimits, OnLost, StartRecord};
 use redisbench_benchmark::credential::RunCredential;
+use redisbench_benchmark::measurement::threshold::Standing;
 use redisbench_benchmark::plan::{Plan, Trial};
 use redisbench_benchmark::report::conditions::reason;
 use redisbench_benchmark::report::thresholds;
-use redisbench_benchmark::threshold::Standing;
 
 use super::apply::{self, Applier, ApplyError};
 use super::build::{self, JobInput, Run};

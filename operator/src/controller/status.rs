@@ -2,7 +2,7 @@
 
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::Truncated;
-use redisbench_benchmark::people;
+use redisbench_benchmark::human;
 use redisbench_benchmark::report::conditions::condition;
 use serde_json::{Map, Value};
 
@@ -68,11 +68,11 @@ pub fn shortened(status: &RedisBenchmarkStatus, without: Without, why: &str) -> 
     if !shorter.artifacts.is_empty() {
         kept = ", which the artifacts hold";
     }
-    let why = people::cut(why, REFUSAL_BYTES);
+    let why = human::cut(why, REFUSAL_BYTES);
     let message = format!("the API server refused the whole status, so it is without {what}{kept}: {why}");
     let complete = shorter.conditions.iter_mut().find(|condition| condition.type_ == condition::COMPLETE);
     if let Some(complete) = complete {
-        complete.message = format!("{}; {message}", people::cut(&complete.message, REFUSAL_BYTES));
+        complete.message = format!("{}; {message}", human::cut(&complete.message, REFUSAL_BYTES));
     }
     (shorter, message)
 }

@@ -10,8 +10,8 @@ use kube::runtime::reflector::Store;
 use redisbench_benchmark::api::status::{Latencies, Percentile, TrialResult};
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
 use redisbench_benchmark::conductor::{ConductStage, LivePicture, Progress};
+use redisbench_benchmark::measurement::latencies;
 use redisbench_benchmark::quantile::Quantile;
-use redisbench_benchmark::stats;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 
 use super::benchmark::{Buckets, Sample};
@@ -154,7 +154,7 @@ fn picture_of(sample: &mut Sample, picture: &LivePicture, asked: &[Quantile]) {
     }
     sample.response = Some(Arc::new(Buckets::of(&picture.response, total.overflow)));
     let quantiles = |histogram: &Histogram<u64>| -> Vec<(String, u64)> {
-        asked.iter().filter_map(|quantile| Some((quantile.share(), stats::known(histogram, *quantile)?))).collect()
+        asked.iter().filter_map(|quantile| Some((quantile.share(), latencies::known(histogram, *quantile)?))).collect()
     };
     if let Some(recent) = &picture.recent {
         sample.response_quantiles = quantiles(&recent.response);

@@ -28,9 +28,10 @@ use crate::conductor::client::ShardClient;
 use crate::conductor::seconds::Course;
 use crate::conductor::shards::{Shard, Standing};
 use crate::conductor::snapshots::replaces;
-use crate::conductor::{CallError, Ending, Endpoint, ShardCalls, conduct, picture};
-use crate::export::{PIECE_BYTES, PIECES};
+use crate::conductor::{CallError, Endpoint, ShardCalls, conduct, picture};
+use crate::measurement::Ending;
 use crate::plan::plans;
+use crate::report::export::{PIECE_BYTES, PIECES};
 use crate::report::{Finished, STATUS_BYTES, Subject};
 use crate::sample::{self, open_loop, outcome};
 

@@ -6,7 +6,8 @@ use tokio::time::sleep; // virtual time: it passes at once, and says when a faul
 
 use super::super::{Ending, ShardPresence, reason};
 use super::{MEASURED, Rig, failure, succeeded};
-use crate::threshold::{Limit, Quantile, Scope, Threshold};
+use crate::api::{Limit, Scope, Threshold};
+use crate::quantile::Quantile;
 
 fn p99(milliseconds: u64) -> Threshold {
     let limit =

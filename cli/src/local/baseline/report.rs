@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
-use redisbench_benchmark::people::{latency, rate};
+use redisbench_benchmark::human::{latency, rate};
 use serde::Serialize;
 
 use crate::arguments::Output;

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::{Artifact, Phase, Verdict, VerdictValue};
-use redisbench_benchmark::conductor::Ending;
-use redisbench_benchmark::people;
+use redisbench_benchmark::human;
+use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 use redisbench_benchmark::report::{comparison, repeats, without_artifacts, worst};
 
@@ -66,7 +66,7 @@ pub(super) fn over(
     };
     let report = &finished.report;
     let index = subject.status.trial.as_ref().map_or(0, |trial| trial.index);
-    let follows = subject.plan.is_none_or(|plan| plan.following(&subject.status.trials, report).is_some());
+    let follows = subject.plan.is_none_or(|plan| report.next_trial(plan, &subject.status.trials).is_some());
     let next =
         Some(index.saturating_add(1)).filter(|next| *next < report.of && report.ending == Ending::Completed && follows);
     // Nothing that comes late changes how a trial ended, but the run ends with it.
@@ -79,7 +79,7 @@ pub(super) fn over(
     let Some((why, message)) = told else { return };
     match artifacts_failure {
         Some(failure) => {
-            let failure = people::shorten(failure, 512);
+            let failure = human::shorten(failure, 512);
             let message = format!("the full result could not be kept: {failure}; the status holds its summary");
             if report.of == 1 {
                 add_to_complete(decision, &message);
@@ -158,7 +158,7 @@ fn gathered(observed: &Observed, decision: &mut Decision) -> bool {
     decision.status.artifacts.retain(|known| !known.name.starts_with(repeats::DOCUMENT));
     decision.status.artifacts.extend(gathered.artifacts.iter().cloned());
     if let Some(failure) = &gathered.failure {
-        let message = format!("the trials could not be put together: {}", people::shorten(failure, 512));
+        let message = format!("the trials could not be put together: {}", human::shorten(failure, 512));
         add_to_complete(decision, &message);
         decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
     }
@@ -168,7 +168,7 @@ fn gathered(observed: &Observed, decision: &mut Decision) -> bool {
 fn add_to_complete(decision: &mut Decision, what: &str) {
     let complete = |condition: &&mut Condition| condition.type_ == condition::COMPLETE;
     if let Some(complete) = decision.status.conditions.iter_mut().find(complete) {
-        complete.message = format!("{}; {what}", people::cut(&complete.message, 512));
+        complete.message = format!("{}; {what}", human::cut(&complete.message, 512));
     }
 }
 

@@ -2,14 +2,15 @@
 
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::Phase;
-use redisbench_benchmark::conductor::{self, ShardPresence};
-use redisbench_benchmark::people;
+use redisbench_benchmark::conductor::ShardPresence;
+use redisbench_benchmark::human;
+use redisbench_benchmark::measurement::reason;
 use redisbench_benchmark::plan::Trial;
 
 use super::{Decision, Notice, Observed, Subject};
 
 /// The reason of a loss, also of one that ends the run.
-pub(super) const SHARD_LOST: &str = conductor::reason::SHARD_LOST;
+pub(super) const SHARD_LOST: &str = reason::SHARD_LOST;
 
 /// The start, an attempt that is given up, and shards that were lost since the status was written.
 pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut Decision) {
@@ -41,7 +42,7 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
 fn of_trial(subject: &Subject<'_>, status: &RedisBenchmarkStatus) -> String {
     let Some(trial) = status.trial.as_ref().filter(|trial| trial.of > 1) else { return String::new() };
     let planned = subject.plan.and_then(|plan| plan.trial(trial.index, &status.trials));
-    let title = planned.as_ref().map_or_else(|| people::place(trial.index, Some(trial.of)), Trial::title);
+    let title = planned.as_ref().map_or_else(|| human::place(trial.index, Some(trial.of)), Trial::title);
     format!("{title}, ")
 }
 

@@ -2,7 +2,8 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{
     Artifact, LimitedBy, ReasonKind, ShardCounts, Summary, TrialResult, Verdict, VerdictReason, VerdictValue,
 };
-use redisbench_benchmark::conductor::{self, ConductStage, Ending, Failure};
+use redisbench_benchmark::conductor::{self, ConductStage};
+use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
 use serde_json::{Value, json};
 

@@ -7,7 +7,8 @@ use redisbench_benchmark::api::status::{
     Artifact, LimitedBy, ShardCounts, Summary, TrialLine, TrialOutcome, TrialRequests, TrialResult, Verdict,
     VerdictValue,
 };
-use redisbench_benchmark::conductor::{ConductStage, Ending, Failure};
+use redisbench_benchmark::conductor::ConductStage;
+use redisbench_benchmark::measurement::{Ending, Failure};
 use redisbench_benchmark::plan::compile;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 use redisbench_benchmark::api::status::{
     Artifact, EncodedHistogramStatus, LimitedBy, ShardCounts, Summary, TrialResult, Verdict, VerdictValue,
 };
-use redisbench_benchmark::conductor::Ending;
+use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::report;
 
 use super::*;
@@ -334,7 +334,7 @@ async fn a_run_is_written_about_once_in_five_seconds() {
         let (mut writes, mut notices, mut written) = (0, 0, None::<u64>);
         for tick in 0..seconds * 4 {
             let live = LivePicture {
-                topology: redisbench_benchmark::topology::MergedTopology::default(),
+                topology: redisbench_benchmark::measurement::topology::MergedTopology::default(),
                 percent: u8::try_from(tick * 100 / (seconds * 4)).unwrap(),
                 total: Tally { scheduled: tick, succeeded: tick, ..Tally::default() },
                 warmup: Tally::default(),

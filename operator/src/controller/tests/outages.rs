@@ -1,7 +1,8 @@
 //! The API server away, slow or in trouble, in every phase: what is conducted goes on as the same task, nothing is begun
 //! anew, and the status catches up.
 
-use redisbench_benchmark::conductor::{ConductStage, Ending, Progress, ShardCounts};
+use redisbench_benchmark::conductor::{ConductStage, Progress, ShardCounts};
+use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::report;
 use tokio::time::advance;
 

@@ -1,7 +1,8 @@
 //! A search: each step follows from those that are over, whichever operator made them.
 
 use redisbench_benchmark::api::status::{Summary, TrialLine};
-use redisbench_benchmark::conductor::{ConductStage, Ending, Progress};
+use redisbench_benchmark::conductor::{ConductStage, Progress};
+use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::plan::{Plan, compile};
 use redisbench_benchmark::report;
 

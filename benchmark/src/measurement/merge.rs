@@ -14,8 +14,8 @@ use redisbench_wire::rate::CumulativeRate;
 use redisbench_wire::snapshot::{ErrorTally, Latency, ServerStats, Snapshot, Tally, Verification};
 use redisbench_wire::timeline::Span;
 
-use crate::conductor::Outcome;
-use crate::topology::{self, MergedTopology};
+use crate::measurement::Outcome;
+use crate::measurement::topology::{self, MergedTopology};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -147,7 +147,7 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
     let mut total = measured(snapshots.iter().map(|snapshot| (&snapshot.total, &snapshot.latency)))?;
     let unknown: Vec<u64> = outcome.shards.iter().zip(plans).map(unknown).collect();
     total.unknown = sum(unknown.iter().copied());
-    let response = crate::stats::round(total.response.mean());
+    let response = crate::measurement::latencies::round(total.response.mean());
     let (pace, tenths) = pace(&snapshots, plans.first().and_then(CumulativeRate::of).as_ref(), response);
     Ok(Some(Merged {
         total,
@@ -275,7 +275,7 @@ fn errors(snapshots: &[&Snapshot]) -> Vec<ErrorTally> {
 }
 
 /// What a lost shard would have sent after it was last heard. Unknowable in a closed loop that ends by time.
-fn unknown((shard, plan): (&crate::conductor::ShardOutcome, &ShardPlan)) -> u64 {
+fn unknown((shard, plan): (&crate::measurement::ShardOutcome, &ShardPlan)) -> u64 {
     if shard.lost.is_none() {
         return 0;
     }

@@ -4,8 +4,9 @@ use hdrhistogram::Histogram;
 use redisbench_statistics::ranks;
 use redisbench_wire::histogram::HIGHEST_NANOSECONDS;
 
+use super::merge::Measured;
 use crate::api::status::{Latencies, Percentile};
-use crate::merge::Measured;
+use crate::human;
 use crate::quantile::Quantile;
 
 const WHOLE: u32 = 1_000_000;
@@ -194,6 +195,12 @@ pub(crate) fn round(mean: f64) -> u64 {
     mean.round() as u64
 }
 
+/// A percentile of latencies, such as `1.45 ms`, or `> 1.00 s` where that is all that is known; none of too few requests.
+pub fn percentile(found: &Percentile) -> Option<String> {
+    let beyond = |nanoseconds| format!("> {}", human::latency(nanoseconds));
+    found.nanoseconds.map(human::latency).or(found.more_than_nanoseconds.map(beyond))
+}
+
 #[cfg(test)]
-#[path = "stats_tests.rs"]
+#[path = "latencies_tests.rs"]
 mod tests;

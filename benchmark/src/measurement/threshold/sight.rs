@@ -5,9 +5,9 @@ use redisbench_wire::snapshot::Tally;
 use redisbench_wire::timeline::{NodePart, Span};
 
 use super::{Limit, Observed, Scope};
-use crate::merge::{self, Measured, Merged};
-use crate::seconds;
-use crate::stats::{self, Censored};
+use crate::measurement::latencies::{self, Censored};
+use crate::measurement::merge::{self, Measured, Merged};
+use crate::measurement::seconds;
 
 /// Requests of all shards together, as far as thresholds ask for them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,12 +128,12 @@ impl Part {
         let measured = &self.measured;
         match limit {
             Limit::ResponseTime { quantile, .. } => {
-                stats::response_time_quantile(measured, *quantile).map(Observed::Latency)
+                latencies::response_time_quantile(measured, *quantile).map(Observed::Latency)
             }
             Limit::ServiceTime { quantile, .. } => {
                 // In a closed loop it is the response time.
                 let service = measured.service.as_ref().unwrap_or(&measured.response);
-                stats::known(service, *quantile).map(Censored::Known).map(Observed::Latency)
+                latencies::known(service, *quantile).map(Censored::Known).map(Observed::Latency)
             }
             Limit::ErrorRate { .. } => {
                 let tally = &measured.tally;

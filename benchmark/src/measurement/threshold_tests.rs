@@ -3,8 +3,10 @@ use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::timeline::{Coarse, History, NodePart, Outcomes, Part, Span};
 
 use super::*;
-use crate::merge::merge;
+use crate::api::watches_nodes;
+use crate::measurement::merge::merge;
 use crate::plan::plans;
+use crate::quantile::Quantile;
 use crate::sample::{self, open_loop, outcome, with_timeouts};
 
 const MILLISECOND: u64 = 1_000_000;

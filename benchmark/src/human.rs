@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::api::status::Percentile;
-
 /// `1234567` as `1,234,567`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -42,12 +40,6 @@ pub fn latency(nanoseconds: u64) -> String {
         return "0".to_owned();
     }
     scaled(nanoseconds, &[(1, " ns"), (1_000, " µs"), (1_000_000, " ms"), (1_000_000_000, " s")])
-}
-
-/// A percentile of latencies, such as `1.45 ms`, or `> 1.00 s` where that is all that is known; none of too few requests.
-pub fn percentile(found: &Percentile) -> Option<String> {
-    let beyond = |nanoseconds| format!("> {}", latency(nanoseconds));
-    found.nanoseconds.map(latency).or(found.more_than_nanoseconds.map(beyond))
 }
 
 /// Bytes, such as `1.05 MB`.

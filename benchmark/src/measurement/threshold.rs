@@ -13,27 +13,12 @@ use std::time::Duration;
 pub use sight::Sight;
 pub use watch::{Watch, watched_seconds};
 
-use crate::people;
-pub use crate::quantile::Quantile;
-use crate::stats::Censored;
+use crate::api::{Limit, Scope, Threshold};
+use crate::human;
+use crate::measurement::latencies::Censored;
 
 /// So many requests must have failed at the bound, on average, before an error rate is judged while requests still come.
 const FAILED: u64 = 10;
-
-/// One thing that the measurement must keep to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Threshold {
-    /// What it is called.
-    pub name: String,
-    /// What it allows.
-    pub limit: Limit,
-    /// What it is about.
-    pub scope: Scope,
-    /// Every stretch of so long is judged; none for the whole measurement.
-    pub window: Option<Duration>,
-    /// The load stops as soon as it does not hold.
-    pub abort_on_fail: bool,
-}
 
 /// A threshold, and how it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,46 +27,6 @@ pub struct Judged {
     pub threshold: Threshold,
     /// Whether it is.
     pub standing: Standing,
-}
-
-/// What a threshold allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// From the due time until the answer.
-    ResponseTime {
-        /// At this quantile.
-        quantile: Quantile,
-        /// At most.
-        max: Duration,
-    },
-    /// From the send until the answer.
-    ServiceTime {
-        /// At this quantile.
-        quantile: Quantile,
-        /// At most.
-        max: Duration,
-    },
-    /// Requests that failed or were not sent, of all.
-    ErrorRate {
-        /// At most, in hundredths of a per cent.
-        max_basis_points: u32,
-    },
-    /// Successful requests per second.
-    Throughput {
-        /// At least.
-        min_per_second: u64,
-    },
-}
-
-/// What a threshold is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// All requests.
-    Total,
-    /// Those of one operation.
-    Operation(String),
-    /// Those of each Redis node by itself.
-    EachNode,
 }
 
 /// What was found of a threshold.
@@ -162,7 +107,7 @@ impl Limit {
     fn too_few(&self) -> String {
         match self {
             Self::ResponseTime { quantile, .. } | Self::ServiceTime { quantile, .. } => {
-                format!("fewer than the {} requests that it takes", people::count(quantile.needs()))
+                format!("fewer than the {} requests that it takes", human::count(quantile.needs()))
             }
             Self::ErrorRate { .. } | Self::Throughput { .. } => "too few requests".to_owned(),
         }
@@ -189,11 +134,6 @@ impl Observed {
 }
 
 impl Threshold {
-    /// Whether it is judged while the load runs.
-    fn is_watched(&self) -> bool {
-        self.abort_on_fail || self.window.is_some()
-    }
-
     /// Judges the whole measurement. None of a threshold on windows, which [`Watch`] has judged.
     pub fn judge(&self, sight: &Sight) -> Option<Standing> {
         if self.window.is_some() {
@@ -215,53 +155,24 @@ impl Threshold {
         worst
     }
 
-    /// What it compares, for people, such as `p99 of response time of get`.
-    pub fn subject(&self) -> String {
-        let what = match &self.limit {
-            Limit::ResponseTime { quantile, .. } => format!("{} of response time", quantile.name()),
-            Limit::ServiceTime { quantile, .. } => format!("{} of service time", quantile.name()),
-            Limit::ErrorRate { .. } => "the error rate".to_owned(),
-            Limit::Throughput { .. } => "the throughput".to_owned(),
-        };
-        match &self.scope {
-            Scope::Total => what,
-            Scope::Operation(name) => format!("{what} of {name}"),
-            Scope::EachNode => format!("{what} of each node"),
-        }
-    }
-
-    /// What it allows, for people, such as `at most 2.00 ms`.
-    pub fn allowed(&self) -> String {
-        match &self.limit {
-            Limit::ResponseTime { max, .. } | Limit::ServiceTime { max, .. } => {
-                format!("at most {}", people::latency(nanoseconds(*max)))
-            }
-            Limit::ErrorRate { max_basis_points } => {
-                format!("at most {}.{:02} %", max_basis_points / 100, max_basis_points % 100)
-            }
-            Limit::Throughput { min_per_second } => format!("at least {}", people::rate(*min_per_second)),
-        }
-    }
-
     /// What was observed beside what is allowed, for people.
     pub fn describe(&self, standing: &Standing) -> String {
         let (subject, allowed) = (self.subject(), self.allowed());
-        let window = self.window.map(|window| format!(" over {}", people::seconds(window))).unwrap_or_default();
+        let window = self.window.map(|window| format!(" over {}", human::seconds(window))).unwrap_or_default();
         let Some(worst) = &standing.worst else {
             let why = self.limit.too_few();
             return format!("{subject}{window} could not be judged: {why}; {allowed} is wanted");
         };
         let observed = match worst.observed {
-            Observed::Latency(Censored::Known(nanoseconds)) => people::latency(nanoseconds),
+            Observed::Latency(Censored::Known(nanoseconds)) => human::latency(nanoseconds),
             Observed::Latency(Censored::MoreThan(nanoseconds)) => {
-                format!("unknown, more than {}, as too many requests had no answer", people::latency(nanoseconds))
+                format!("unknown, more than {}, as too many requests had no answer", human::latency(nanoseconds))
             }
-            Observed::Errors { failed, of } => people::share(failed, of),
-            Observed::PerSecond(per_second) => people::rate(per_second),
+            Observed::Errors { failed, of } => human::share(failed, of),
+            Observed::PerSecond(per_second) => human::rate(per_second),
         };
         let node = worst.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
-        let at =
-            worst.at.map(|at| format!(", {} after the measurement began", people::seconds(at))).unwrap_or_default();
+        let at = worst.at.map(|at| format!(", {} after the measurement began", human::seconds(at))).unwrap_or_default();
         let windows = match (standing.windows, standing.failed_windows) {
             (0, _) => String::new(),
             (windows, failed) => format!(" ({failed} of {windows} windows failed)"),
@@ -276,15 +187,6 @@ impl Worst {
     pub fn is_worse_than(&self, other: &Self) -> bool {
         (other.holds && !self.holds) || (other.holds == self.holds && self.observed.is_worse_than(other.observed))
     }
-}
-
-/// Whether nodes must be counted by the second, so that `thresholds` can be judged while the load runs.
-pub fn watches_nodes(thresholds: &[Threshold]) -> bool {
-    thresholds.iter().any(|threshold| threshold.scope == Scope::EachNode && threshold.is_watched())
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use redisbench_wire::Probe;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::timeline::Span;
 
-use super::Cleanup;
-use crate::threshold::Judged;
+use super::threshold::Judged;
+use crate::human;
 
 /// What a trial came to, and everything that the shards measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub struct Outcome {
 }
 
 impl Failure {
-    pub(super) fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self { reason: reason.into(), message: message.into() }
     }
 }
@@ -129,4 +129,28 @@ pub struct ShardClock {
     pub offset_nanoseconds: i64,
     /// How far it may be off.
     pub uncertainty: Duration,
+}
+
+/// What became of the keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleanup {
+    /// Keys that were there and are deleted.
+    pub removed_keys: u64,
+    /// Shards whose part may be left, and why.
+    pub left: Vec<(u32, String)>,
+}
+
+impl Cleanup {
+    /// For people: how many are deleted, and what may be left.
+    pub fn summary(&self) -> String {
+        let removed = format!("{} keys deleted", human::count(self.removed_keys));
+        match self.left.first() {
+            None => removed,
+            Some((shard, why)) => format!(
+                "{removed}, and those of {} shards may be left: delete them by hand, or run it again; shard {shard}: {}",
+                self.left.len(),
+                human::cut(why, 256)
+            ),
+        }
+    }
 }

@@ -8,7 +8,7 @@ use redisbench_wire::topology::{Change, ChangeKind, Outage, SlotRange};
 
 use super::MergedTopology;
 use crate::api::status::{self, TopologyChange, TopologyStatus, Unavailability};
-use crate::people;
+use crate::human;
 
 /// The most entries of a list.
 const LISTED: usize = 32;
@@ -34,8 +34,8 @@ impl MergedTopology {
             at: at(change.at_nanoseconds),
             milliseconds: milliseconds(change.at_nanoseconds),
             what: kind(change.what),
-            node: people::cut(&change.node, ADDRESS).to_owned(),
-            from: change.from.as_deref().map(|from| people::cut(from, ADDRESS).to_owned()),
+            node: human::cut(&change.node, ADDRESS).to_owned(),
+            from: change.from.as_deref().map(|from| human::cut(from, ADDRESS).to_owned()),
             slots: self.slotted.then(|| count(&change.slots)),
             ranges: texts(&change.slots),
         };
@@ -45,7 +45,7 @@ impl MergedTopology {
             length_milliseconds: outage.nanoseconds() / 1_000_000,
             slots: self.slotted.then(|| count(&slots)),
             ranges: if self.slotted { texts(&slots) } else { Vec::new() },
-            node: people::cut(&outage.node, ADDRESS).to_owned(),
+            node: human::cut(&outage.node, ADDRESS).to_owned(),
             reads_only: outage.reads,
             lasting: outage.lasting,
         };

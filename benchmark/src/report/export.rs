@@ -11,8 +11,8 @@ use redisbench_wire::{Probe, limits};
 use serde::Serialize;
 
 use crate::api::status::{Synchronization, ThresholdStatus, TopologyStatus, TrialResult, TrialStatus, Verdict};
-use crate::conductor::{Outcome, ShardOutcome};
-use crate::merge::{Measured, Merged};
+use crate::measurement::merge::{Measured, Merged};
+use crate::measurement::{Outcome, ShardOutcome};
 
 pub use seconds::{NamedPart, Second, seconds};
 
