@@ -2,7 +2,8 @@
 
 mod throttling;
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -10,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use redisbench_wire::snapshot::{Environment, Interface};
 use redisbench_wire::strain::Strain;
+
+use throttling::Throttling;
 
 use super::environment;
 use super::interface::Interfaces;
@@ -41,13 +44,39 @@ struct Counters {
     stolen_nanoseconds: u64,
 }
 
-impl Counters {
-    fn read() -> Self {
-        let (processors, stolen_nanoseconds) =
-            fs::read_to_string("/proc/stat").ok().map_or((0, 0), |text| processors(&text));
-        Self { throttled_nanoseconds: throttling::nanoseconds(), processors, stolen_nanoseconds }
+/// Where they are read. Files stay open, so that a reading costs little and allocates nothing.
+#[derive(Debug, Default)]
+struct Kernel {
+    statistics: Option<File>,
+    processors: u32,
+    throttling: Throttling,
+}
+
+impl Kernel {
+    fn of_this_machine() -> Self {
+        let processors = fs::read_to_string("/proc/stat").map_or(0, |text| processors(&text));
+        Self { statistics: File::open("/proc/stat").ok(), processors, throttling: Throttling::default() }
     }
 
+    fn counters(&mut self) -> Counters {
+        Counters {
+            throttled_nanoseconds: self.throttling.nanoseconds(),
+            processors: self.processors,
+            stolen_nanoseconds: self.statistics.as_ref().and_then(|file| read_start(file, stolen)).unwrap_or_default(),
+        }
+    }
+}
+
+/// What `of` makes of the first bytes of a file of the kernel's: as many as there are, or a kilobyte.
+fn read_start<T>(file: &File, of: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+    let mut text = [0; 1024];
+    let length = file.read_at(&mut text, 0).ok()?;
+    // A character of a path may have been cut.
+    let text = &text[..length];
+    of(std::str::from_utf8(text).or_else(|error| std::str::from_utf8(&text[..error.valid_up_to()])).ok()?)
+}
+
+impl Counters {
     /// With the workers' times; none where the kernel does not count them.
     fn sample(self, threads: &Threads) -> Option<Sample> {
         let Self { throttled_nanoseconds: throttled, processors, stolen_nanoseconds: stolen } = self;
@@ -88,6 +117,7 @@ pub(crate) struct Seen {
 
 #[derive(Debug, Default)]
 struct Watch {
+    kernel: Kernel,
     before: Counters,
     environment: Option<Environment>,
     interfaces: Interfaces,
@@ -128,7 +158,8 @@ impl Watch {
         if over {
             self.look(true);
         } else if self.seconds.as_ref().is_some_and(|seconds| monotonic_nanoseconds() >= seconds.border()) {
-            self.take(Counters::read(), false);
+            let counters = self.kernel.counters();
+            self.take(counters, false);
         }
     }
 
@@ -145,7 +176,7 @@ impl Watch {
 
     fn look(&mut self, over: bool) -> Seen {
         if !self.over {
-            let counters = Counters::read();
+            let counters = self.kernel.counters();
             self.evidence = counters.since(self.before);
             self.over = over;
             if over {
@@ -160,8 +191,10 @@ impl Observer {
     /// A load of `threads` begins at `start` nanoseconds of the monotonic clock. Until `is_over` says so, a thread looks at the
     /// interfaces ten times a second, and at the processors at the end of every second.
     pub(crate) fn begin(&self, start: u64, threads: &Arc<Threads>, is_over: impl Fn() -> bool + Send + 'static) {
-        let before = Counters::read();
+        let mut kernel = Kernel::of_this_machine();
+        let before = kernel.counters();
         let watch = Arc::new(Mutex::new(Watch {
+            kernel,
             before,
             environment: Some(environment::read()),
             interfaces: Interfaces::begin(),
@@ -211,12 +244,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The kernel's ticks are hundredths of a second towards programs, on every architecture that this runs on.
 const TICK_NANOSECONDS: u64 = 10_000_000;
 
-/// The processors and their stolen time, from the lines of /proc/stat: the eighth number of the first, which sums up all.
-fn processors(statistics: &str) -> (u32, u64) {
+/// How many /proc/stat has lines of, after the first, which sums up all.
+fn processors(statistics: &str) -> u32 {
     let lines = statistics.lines().take_while(|line| line.starts_with("cpu"));
-    let stolen = statistics.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok());
-    let count = u32::try_from(lines.count().saturating_sub(1)).unwrap_or(u32::MAX);
-    (count, stolen.unwrap_or_default().saturating_mul(TICK_NANOSECONDS))
+    u32::try_from(lines.count().saturating_sub(1)).unwrap_or(u32::MAX)
+}
+
+/// Their stolen time in nanoseconds: the eighth number of the first line.
+fn stolen(statistics: &str) -> Option<u64> {
+    let ticks: u64 = statistics.lines().next()?.split_whitespace().nth(8)?.parse().ok()?;
+    Some(ticks.saturating_mul(TICK_NANOSECONDS))
 }
 
 #[cfg(test)]
@@ -226,9 +263,9 @@ mod tests {
     #[test]
     fn stolen_time_is_the_eighth_number() {
         let text = "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3\nintr 5 6\n";
-        assert_eq!(processors(text), (2, 800_000_000));
-        assert_eq!(processors("cpu 1 2\n"), (0, 0));
-        assert_eq!(processors(""), (0, 0));
+        assert_eq!((processors(text), stolen(text)), (2, Some(800_000_000)));
+        assert_eq!((processors("cpu 1 2\n"), stolen("cpu 1 2\n")), (0, None));
+        assert_eq!((processors(""), stolen("")), (0, None));
     }
 
     #[test]
@@ -241,7 +278,8 @@ mod tests {
 
     #[test]
     fn what_comes_after_the_load_is_not_its() {
-        let mut watch = Watch { before: Counters::read(), interfaces: Interfaces::begin(), ..Watch::default() };
+        let mut watch =
+            Watch { kernel: Kernel::of_this_machine(), interfaces: Interfaces::begin(), ..Watch::default() };
         let last = watch.look(true);
         watch.before = Counters::default();
         watch.interval(true);

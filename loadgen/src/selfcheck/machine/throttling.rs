@@ -1,18 +1,41 @@
 //! What a CPU quota allows this process's cgroup, and for how long it held it back.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+
+use super::read_start;
 
 /// Where version 2, alone or beside version 1, and version 1 are mounted.
 const MOUNTS: [&str; 4] =
     ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
 
-/// So far, in nanoseconds, over all threads of the group; 0 where there is no quota. A quota may be set on any ancestor,
-/// so the group that was held back the longest counts.
-pub(super) fn nanoseconds() -> u64 {
-    let read = |path: &PathBuf| throttled(&fs::read_to_string(path.join("cpu.stat")).ok()?);
-    groups().iter().filter_map(read).max().unwrap_or_default()
+/// The statistics of this process's groups. They stay open for as long as it stays in these groups.
+#[derive(Debug, Default)]
+pub(super) struct Throttling {
+    membership: Option<File>,
+    groups: String,
+    statistics: Vec<File>,
 }
+
+impl Throttling {
+    /// So far, in nanoseconds, over all threads of the group; 0 where there is no quota. A quota may be set on any ancestor,
+    /// so the group that was held back the longest counts.
+    pub(super) fn nanoseconds(&mut self) -> u64 {
+        if self.membership.is_none() {
+            self.membership = File::open(MEMBERSHIP).ok();
+        }
+        let moved = |groups: &str| groups != self.groups;
+        if let Some(now) =
+            self.membership.as_ref().and_then(|file| read_start(file, |text| moved(text).then(|| text.to_owned())))
+        {
+            self.statistics = groups(&now).iter().filter_map(|path| File::open(path.join("cpu.stat")).ok()).collect();
+            self.groups = now;
+        }
+        self.statistics.iter().filter_map(|file| read_start(file, throttled)).max().unwrap_or_default()
+    }
+}
+
+const MEMBERSHIP: &str = "/proc/self/cgroup";
 
 /// The processors that the quotas allow, in millionths of one; none without a quota. The smallest of the ancestors' counts.
 pub fn quota_millionths() -> Option<u64> {
@@ -21,14 +44,13 @@ pub fn quota_millionths() -> Option<u64> {
         Some(both) => both.split_once(' ').and_then(|(quota, period)| allowed(quota, period)),
         None => allowed(&read(path, "cpu.cfs_quota_us")?, &read(path, "cpu.cfs_period_us")?),
     };
-    groups().iter().filter_map(of).min()
+    groups(&fs::read_to_string(MEMBERSHIP).unwrap_or_default()).iter().filter_map(of).min()
 }
 
-/// Where the groups are that may have a quota for this process: its own, and their ancestors.
-fn groups() -> Vec<PathBuf> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+/// Where the groups are that may have a quota for the process of these groups: its own, and their ancestors.
+fn groups(groups: &str) -> Vec<PathBuf> {
     // In a container the path may be that of the host, and the mount our own group's: the last ancestor is the mount.
-    let ancestors = own(&groups).into_iter().chain(["/"]).flat_map(|group| Path::new(group).ancestors());
+    let ancestors = own(groups).into_iter().chain(["/"]).flat_map(|group| Path::new(group).ancestors());
     let relative = ancestors.filter_map(|group| group.strip_prefix("/").ok());
     relative.flat_map(|group| MOUNTS.map(|mount| Path::new(mount).join(group))).collect()
 }
