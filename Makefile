@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-WRITE ?= $(if $(ONLY),,docs/benchmarks.md)
+WRITE ?= $(if $(ONLY),,docs/evidence/benchmarks.md)
 
 # Where rustup puts cargo, for shells that do not know.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -54,29 +54,29 @@ fuzz: packages ## hostile input for MINUTES (10) to everything that decodes; FUZ
 	  hostile_input --nocapture --test-threads 1
 
 # A real measurement wants a quiet machine, and takes less than half an hour. LENGTH=0.02 PAIRS=1 shows whether it works;
-# WRITE= keeps docs/benchmarks.md as it is, and ONLY=text measures some rows.
-bench: packages ## the load generator's cost against its gates, in PAIRS (5) of runs; writes docs/benchmarks.md
+# WRITE= keeps docs/evidence/benchmarks.md as it is, and ONLY=text measures some rows.
+bench: packages ## the load generator's cost against its gates, in PAIRS (5) of runs; writes docs/evidence/benchmarks.md
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux openssl:openssl
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-bench --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --only "$(ONLY)" \
 	  $(addprefix --write ,$(WRITE))
 
 # The flame graph is of ours at P=16, GET; inferno is no dependency of the workspace.
-profile: packages ## where the load generator's processor time goes, beside the bare system calls; writes docs/profile.md and docs/flame.svg
+profile: packages ## where the load generator's processor time goes, beside the bare system calls; writes docs/evidence/profile.md and docs/evidence/flame.svg
 	@$(E2E)/install.sh perf:linux-perf addr2line:binutils taskset:util-linux
 	[ -x $(TOOLS)/bin/inferno-flamegraph ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features cli,nameattr inferno@$(INFERNO)
 	cargo build --profile profiling $(MEASURED)
-	$(TARGET)/profiling/redisbench-bench profile --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --stacks $(TOOLS)/stacks.txt --write docs/profile.md
+	$(TARGET)/profiling/redisbench-bench profile --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --stacks $(TOOLS)/stacks.txt --write docs/evidence/profile.md
 	$(TOOLS)/bin/inferno-flamegraph --deterministic --colors rust --minwidth 0.5 --title 'One worker, 50 connections, P=16, GET, null server' \
-	  --countname samples $(TOOLS)/stacks.txt >docs/flame.svg
+	  --countname samples $(TOOLS)/stacks.txt >docs/evidence/flame.svg
 
-bench-stall: packages ## what load generators report of a server that stops for half a second; writes docs/stall.md
+bench-stall: packages ## what load generators report of a server that stops for half a second; writes docs/evidence/stall.md
 	@$(E2E)/install.sh taskset:util-linux python3:python3
 	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
 	[ -x $(TOOLS)/venv/bin/resp-benchmark ] || \
 	  { python3 -m venv $(TOOLS)/venv && $(TOOLS)/venv/bin/pip install --quiet resp-benchmark==$(RESP_BENCHMARK); }
 	cargo build --release $(MEASURED)
-	$(TARGET)/release/redisbench-bench stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/stall.md
+	$(TARGET)/release/redisbench-bench stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/evidence/stall.md
 
 # The closing line adds up what the runners of all steps said; a step that broke before its tests is one failure.
 test: ## every test there is, the last of them on a Kubernetes of three nodes that it builds and starts

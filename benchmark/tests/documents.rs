@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-use std::fs;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, iter};
 
 use redisbench_benchmark::api::{chart_crd_template, crd_yaml};
 
@@ -24,24 +25,41 @@ fn readme_shows_the_quickstart_as_it_is() {
     assert!(read("README.md").contains(&shown), "README.md must show examples/quickstart.yaml:\n{shown}");
 }
 
+/// All pages for people, by their paths below the root.
+fn pages() -> Vec<String> {
+    let below = |folder: &str| {
+        let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = files.map(|name| name.into_string().unwrap()).filter(|name| name.ends_with(".md"));
+        names.map(|name| format!("{folder}/{name}")).collect::<Vec<_>>()
+    };
+    let folders = ["docs", "docs/evidence", "e2e", "operator"].map(below).into_iter().flatten();
+    iter::once("README.md".to_owned()).chain(folders).collect()
+}
+
+/// The anchors of a page's headings, as GitHub makes them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let anchor = |heading: &str| {
+        let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+        kept.collect::<String>().to_lowercase().replace(' ', "-")
+    };
+    headings.map(anchor).collect()
+}
+
 #[test]
 fn links_lead_somewhere() {
-    for document in [
-        "README.md",
-        "docs/architecture.md",
-        "docs/coming-from.md",
-        "docs/measurement.md",
-        "docs/security.md",
-        "docs/statistics.md",
-        "docs/testing.md",
-        "operator/README.md",
-    ] {
-        let text = read(document);
-        let folder = root().join(document).parent().unwrap().to_owned();
+    for page in pages() {
+        let text = read(&page);
+        let folder = root().join(&page).parent().unwrap().to_owned();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let path = link.split('#').next().unwrap_or_default();
-            let local = !path.is_empty() && !link.contains("://");
-            assert!(!local || folder.join(path).exists(), "{document} links to {link}");
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if link.contains("://") {
+                continue;
+            }
+            let target = if path.is_empty() { root().join(&page) } else { folder.join(path) };
+            assert!(target.exists(), "{page} links to {link}");
+            let known = anchor.is_empty() || anchors(&fs::read_to_string(&target).unwrap()).contains(anchor);
+            assert!(known, "{page} links to {link}, which has no such heading");
         }
     }
 }
@@ -49,8 +67,8 @@ fn links_lead_somewhere() {
 #[test]
 fn make_targets_that_documents_name_exist() {
     let rules = read("Makefile") + &read("e2e/cluster/cluster.mk");
-    for document in ["README.md", "docs/testing.md", "e2e/README.md"] {
-        let text = read(document);
+    for document in pages() {
+        let text = read(&document);
         for rest in text.split("`make ").skip(1) {
             let target = rest.split(|c: char| c == '`' || c.is_whitespace()).next().unwrap_or_default();
             assert!(rules.contains(&format!("\n{target}:")), "{document} names make {target}");

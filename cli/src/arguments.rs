@@ -18,7 +18,9 @@ pub struct Arguments {
 pub enum Command {
     /// Run a manifest on this machine, without a cluster: shards are child processes
     ///
-    /// Exit code 0: complete, and the verdict is not Invalid. 1: Invalid, Failed or Aborted. 2: bad manifest or usage.
+    /// Exit code 0: complete, and the verdict is not Invalid. 1: Invalid, Failed or Aborted. 2: bad manifest or usage. 3: `verify` found lost
+    /// data or wrong answers. 4: a threshold failed, or a search missed its objective. 5: a threshold was not judged.
+    ///
     /// Ctrl-C aborts the benchmark and prints what was measured; a second one stops at once.
     Local(LocalArguments),
     /// Apply a manifest to the cluster, follow it to its end and print the result

@@ -1,5 +1,5 @@
 //! What is checked of the target's answers: their types, and whether values are what was written. Without input or
-//! output; `docs/measurement.md` defines what counts as what.
+//! output; `docs/load.md` defines what counts as what.
 //!
 //! Nothing here runs unless the plan asks for it.
 #![forbid(unsafe_code)]

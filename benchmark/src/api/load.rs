@@ -149,7 +149,7 @@ pub(super) fn check_callers(spec: &RedisBenchmarkSpec, problems: &mut Vec<Proble
         let reason = if open {
             "type ClosedLoop only: in an open loop requests go out when they are due"
         } else if spec.targets.iter().any(|target| target.kind == TargetType::Cluster) {
-            "type Standalone only: in a Cluster its key decides over which connection a request goes"
+            "type Standalone or Sentinel only: in a Cluster the key decides which connection a request takes"
         } else if load.concurrency().is_some() {
             "connections that are filled, not with closedLoop.concurrency: remove that"
         } else {

@@ -579,8 +579,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec",
         condition: "self.load.pipelineMode != 'Batch' || self.targets.all(target, target.type != 'Cluster')",
-        message: "load.pipelineMode Batch goes with type Standalone only: in a Cluster its key decides over which \
-                  connection a request goes; set Window",
+        message: "load.pipelineMode Batch goes with type Standalone or Sentinel only: in a Cluster the key decides which \
+                  connection a request takes; set Window",
         expression: None,
         field: Some(".load"),
     },

@@ -138,7 +138,8 @@ pub enum CleanupKeys {
     DeletePrefix,
 }
 
-/// How fast, over how many connections and for how long. Exactly one of `duration`, `requests` and `stages` is set.
+/// How fast, over how many connections and for how long. At most one of `duration`, `requests`, `requestsPerConnection` and `stages` is
+/// set; without any, the load runs until it is aborted, for 48 h at most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadSpec {

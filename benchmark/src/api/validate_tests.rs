@@ -366,8 +366,8 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
                 "load": {"type": "ClosedLoop", "openLoop": null, "pipelineMode": "Batch"},
                 "targets": [{"name": "r", "type": "Cluster", "endpoints": ["r:1"]}],
             }),
-            "spec.load.pipelineMode: Batch: goes with type Standalone only: in a Cluster its key decides over which \
-             connection a request goes; or set Window",
+            "spec.load.pipelineMode: Batch: goes with type Standalone or Sentinel only: in a Cluster the key decides which \
+             connection a request takes; or set Window",
         ),
         (
             json!({"load": {"type": "ClosedLoop", "openLoop": null, "pipelineMode": "Batch", "closedLoop": {"concurrency": 9}}}),

@@ -1,4 +1,4 @@
-//! Every threshold of the verdict, and why it is what it is. `docs/verdict.md` says the same for people.
+//! Every threshold of the verdict, and why it is what it is. `docs/results.md` says the same for people.
 
 use std::time::Duration;
 

@@ -61,6 +61,8 @@ fn every_situation() {
     let situations: Vec<_> = SITUATIONS.iter().filter(|situation| situation.key.contains(&only)).collect();
     assert!(!situations.is_empty(), "ONLY={only}: no situation has that in its key");
     let recordings = setting("RECORD").map(Recordings::of);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let written = setting("WRITE").map(|path| root.join(path));
     let mut matrix = Matrix::default();
     // By turns, so that what the machine does meanwhile is spread over all of them.
     for turn in 1..=runs {
@@ -69,14 +71,13 @@ fn every_situation() {
             println!("{turn}/{runs} | {} | {run}", situation.key);
             matrix.add(situation, run);
         }
+        // After every turn, so that a run that is cut short leaves what it found.
+        if let Some(path) = &written {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, matrix.to_string()).unwrap();
+        }
     }
     println!("{matrix}");
-    if let Some(path) = setting("WRITE") {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, matrix.to_string()).unwrap();
-    }
     matrix.assert_good();
 }
 

@@ -138,7 +138,7 @@ impl fmt::Display for Matrix {
         )?;
         writeln!(
             f,
-            "[verdict.md](../verdict.md) says how the verdict decides. No run is made again. Intervals are Wilson's, 95 %.\n"
+            "[results.md](../results.md#bounds) says how the verdict decides. No run is made again. Intervals are Wilson's, 95 %.\n"
         )?;
         writeln!(f, "| of all runs | |\n| --- | --- |")?;
         writeln!(f, "| not made | {} |", share(of(Kind::Unmade), self.runs().count()))?;

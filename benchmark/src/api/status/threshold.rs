@@ -36,8 +36,7 @@ pub struct ThresholdStatus {
     /// The end of the window that it was observed in, since the measurement began. Not set of the whole measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_milliseconds: Option<u64>,
-    /// How many windows were compared. Each looks back over its length when the shards' counts come in, about once a
-    /// second; what an operator that starts again has not seen is in none.
+    /// How many windows were compared. Each consists of whole seconds since the start, and a new one ends every second.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub windows: u64,
     /// In how many of them it did not hold.
