@@ -1,5 +1,5 @@
-//! The cold side of a shard: the HTTPS calls, the state machine of a trial with its limits, and the driver between
-//! them, the target and the engine.
+//! The cold side of a shard: the HTTPS API, the state machine of a trial with its limits, and the driver that connects them to the target
+//! and the engine.
 
 mod api;
 mod clock;
@@ -26,10 +26,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::exit::Exit;
 
-/// Calls waiting for the driver, which answers each in microseconds.
+/// Calls queued for the driver, which answers each in microseconds.
 const CALLS: usize = 64;
 
-/// Serves the calls and runs the shard until it has to end. `terminated` resolves when the process is asked to.
+/// Serves the API and runs the shard until it ends. `terminated` resolves on a signal to terminate.
 pub async fn run(
     settings: Settings,
     credential: Credential,
@@ -42,7 +42,7 @@ pub async fn run(
     let server = tokio::spawn(server::serve(listener, credential.tls, router, stop.clone()));
     let exit = shard::Shard::new(settings).run(calls, terminated).await;
     stop.cancel();
-    // It only ends early by a panic, which is on stderr already.
+    // The server ends early only by a panic, which is already on stderr.
     let _ = server.await;
     exit
 }

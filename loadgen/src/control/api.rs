@@ -1,5 +1,4 @@
-//! The HTTPS calls: who may ask, what is read of a body, and how answers look. What an answer says is decided by the
-//! driver in [`super::shard`].
+//! The HTTPS API: authorization, limits on bodies, and the form of answers. The driver in [`super::shard`] decides the content.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,19 +26,17 @@ use super::shard::{Answered, Call, Reply, Sources};
 use super::trial::refusal;
 use crate::engine::monotonic_nanoseconds;
 
-/// From the last header to the last byte of a body.
+/// Timeout from the last header to the last byte of a body.
 const BODY: Duration = Duration::from_secs(10);
-/// For the driver to answer, and for the engine to encode a snapshot of every operation and node.
+/// Timeout for the driver to answer and the engine to encode a snapshot of all operations and nodes.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// What every call needs.
 #[derive(Debug)]
 pub struct Api {
-    /// Who answers.
     pub identity: Identity,
-    /// What a caller must present.
+    /// The credential that a caller must present.
     pub token: RunToken,
-    /// To the driver.
+    /// The driver's queue.
     pub calls: mpsc::Sender<Call>,
 }
 
@@ -69,7 +66,7 @@ pub fn router(api: Api) -> Router {
         .with_state(api)
 }
 
-/// Before anything else. Tells a stranger nothing, not even which run this is, and hangs up.
+/// Runs before everything else. A request without the credential gets no information, not even the run's name, and is disconnected.
 async fn authorize(State(api): Shared, request: Request, next: Next) -> Response {
     let authorized = request
         .headers()
@@ -85,7 +82,7 @@ async fn authorize(State(api): Shared, request: Request, next: Next) -> Response
     response
 }
 
-/// Answered here, because every microsecond spent in a queue would be uncertainty of the start instant.
+/// Answered here, not by the driver: time in a queue would add to the uncertainty of the start instant.
 async fn clock(State(api): Shared) -> Response {
     api.answer(None, &ClockReading { monotonic_nanoseconds: monotonic_nanoseconds() })
 }
@@ -138,7 +135,7 @@ async fn release(State(api): Shared, request: Request) -> Response {
 #[derive(serde::Deserialize)]
 struct SnapshotQuery {
     detail: Detail,
-    /// The first second that is asked for.
+    /// The first second to return.
     #[serde(default)]
     from: u32,
 }
@@ -160,9 +157,9 @@ async fn snapshot(
         Ok(Answered { body, .. }) => body,
         Err((trial, refused)) => return api.refused(trial, &refused),
     };
-    // The conductor asks shard 0 for everything when the load of all is over: what the servers have counted now is all of it.
+    // The conductor asks shard 0 for the full snapshot after all load has ended, so the servers' counters are now final.
     if let (Some(servers), Detail::Full, true) = (&servers, detail, load_was_last) {
-        // Without it there is less to say of the servers.
+        // On a timeout the report on the servers is less complete.
         let _ = timeout(ANSWER / 2, servers.look()).await;
     }
     match timeout(ANSWER / 2, engine.snapshot_since(detail, from)).await {
@@ -179,7 +176,7 @@ async fn snapshot(
 }
 
 impl Api {
-    /// Reads a `PUT` of a trial and has the driver answer it.
+    /// Reads a `PUT` of a trial and passes it to the driver.
     async fn put<B: DeserializeOwned, T: Serialize>(
         &self,
         trial: &str,
@@ -243,13 +240,13 @@ async fn body<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
         Ok(Err(_)) => return Err(refusal(RefusalCode::Malformed, "the body broke off")),
         Err(_) => return Err(refusal(RefusalCode::Malformed, "the body did not arrive in time")),
     };
-    // The message names the field; plans hold no credential.
+    // The message names the field. Plans hold no credential, so it can be returned.
     serde_json::from_slice(&bytes).map_err(|error| {
         refusal(RefusalCode::Malformed, limits::message(&format!("the body is not what this call takes: {error}")))
     })
 }
 
-/// The whole body; none if it is too large. Somewhat more is then read and dropped: a caller that is still writing
+/// Returns the whole body, or `None` if it is too large. Reads and drops up to 4 times the limit, because a caller that is still writing
 /// when the connection closes never sees the answer.
 async fn read_bounded(mut body: Body) -> Result<Option<Vec<u8>>, axum::Error> {
     let mut kept = Vec::new();

@@ -1,14 +1,14 @@
-//! The process's limit of open files against the connections of a plan.
+//! The process's limit of open files, raised for the connections of a plan.
 
 use std::io;
 
-/// Listener, conductors' connections, epoll and event descriptors, log, and what the runtime keeps for itself.
+/// Descriptors beside the plan's connections: listener, conductors' connections, epoll, eventfds, log, and the runtime's own.
 const BESIDES: u64 = 256;
 
-/// Raises the soft limit as far as `connections` need.
+/// Raises the soft limit to fit `connections`.
 ///
 /// # Errors
-/// When the hard limit is lower; says by how much.
+/// Fails if the hard limit is too low. The message contains both numbers.
 pub fn raise_limit(connections: u32) -> Result<(), String> {
     let needed = u64::from(connections) + BESIDES;
     let mut limit = limit().map_err(|error| format!("failed to read the limit of open files: {error}"))?;
@@ -26,10 +26,10 @@ pub fn raise_limit(connections: u32) -> Result<(), String> {
     set_limit(limit).map_err(|error| format!("failed to raise the limit of open files to {needed}: {error}"))
 }
 
-/// Raises the soft limit as far as it goes, for who cannot know how many clients come.
+/// Raises the soft limit to the hard limit, for a server with an unknown number of clients.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// Fails if the kernel refuses.
 pub fn raise_open_files() -> io::Result<()> {
     let limit = limit()?;
     set_limit(libc::rlimit { rlim_cur: limit.rlim_max, ..limit })

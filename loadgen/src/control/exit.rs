@@ -1,31 +1,28 @@
-//! How a shard ends, and the exit codes that the Job's failure policy knows.
+//! How a shard ends, and the exit codes that the Job's failure policy matches.
 
 use redisbench_wire::FailureReason;
 
-/// The result is safe with the conductor, or nobody wants it.
+/// The conductor has the result or does not need it.
 pub const RELEASED: u8 = 0;
-/// Bad plan, credential or target: trying again without a change would fail again.
+/// Bad plan, credential or target: a retry without a change would fail again.
 pub const REFUSED: u8 = 64;
 /// A fault of the load generator itself.
 pub const INTERNAL: u8 = 70;
-/// Stopped before the result was collected: by a limit of the plan or by a signal. Another try may work.
+/// Stopped by a limit of the plan or a signal before the result was collected. A retry may succeed.
 pub const STOPPED: u8 = 75;
 
-/// Why the process ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// The conductor released this shard.
     Released,
-    /// The shard had failed; the conductor has read it, or had the time to.
+    /// The trial failed, and the conductor has read the failure or had time to.
     Failed(FailureReason),
-    /// A limit was passed; the text says which.
+    /// A limit was exceeded; the text names it.
     LimitPassed(&'static str),
-    /// The process was asked to end by a signal.
+    /// A signal ended the process.
     Terminated,
 }
 
 impl Exit {
-    /// The process's exit code.
     pub fn code(&self) -> u8 {
         match self {
             Self::Released => RELEASED,
@@ -35,7 +32,7 @@ impl Exit {
         }
     }
 
-    /// Whether nobody has the counters but this process, so that they belong into the log.
+    /// True if only this process has the counters, so that they must be logged.
     pub fn loses_counters(&self) -> bool {
         !matches!(self, Self::Released)
     }

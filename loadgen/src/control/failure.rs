@@ -7,12 +7,11 @@ use redisbench_wire::{FailureReason, ShardFailure, limits};
 use crate::engine::{ConnectFailure, EngineError};
 use crate::target;
 
-/// A failure with a message of bounded length.
+/// A failure whose message is cut to the limit of the protocol.
 pub fn of(reason: FailureReason, message: &str) -> ShardFailure {
     ShardFailure { reason, message: limits::message(message) }
 }
 
-/// The engine could not do what it was asked.
 pub fn of_engine(error: &EngineError) -> ShardFailure {
     let reason = match error {
         EngineError::BadPlan(_) => FailureReason::BadPlan,
@@ -22,12 +21,12 @@ pub fn of_engine(error: &EngineError) -> ShardFailure {
     of(reason, &describe(error))
 }
 
-/// What a connection that cannot be made becomes if that lasts.
+/// The failure that a lasting connect error becomes.
 pub fn of_connecting(reason: ConnectFailure, message: &str, target: &str) -> ShardFailure {
     let reason = match reason {
         ConnectFailure::HandshakeRefused => return target::refused_handshake(target, message),
         ConnectFailure::NotSecure => {
-            // The advice must survive the cut of the whole message.
+            // Cut the cause, so that the advice after it survives the limit on the whole message.
             let said: String = message.chars().take(180).collect();
             return of(FailureReason::TlsFailed, &format!("target {target}: {said}: check spec.targets[0].tls"));
         }
@@ -37,7 +36,6 @@ pub fn of_connecting(reason: ConnectFailure, message: &str, target: &str) -> Sha
     of(reason, &format!("target {target}: {message}"))
 }
 
-/// The error and its sources in one line.
 fn describe(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! Who this shard is, and the files of the run's Secret that prove it.
+//! The shard's identity, and its credential from the run's Secret.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,53 +10,40 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 
-/// Names that every answer carries.
+/// The names in every answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The run.
     pub run: String,
-    /// This shard's index, from 0.
     pub index: u32,
-    /// The identity of this process.
     pub incarnation: String,
-    /// The machine's name.
     pub host: String,
 }
 
-/// The run's credential, as mounted from its Secret.
 #[derive(Debug)]
 pub struct Credential {
-    /// What a conductor must present.
+    /// The token that a conductor must present.
     pub token: RunToken,
-    /// What this shard presents.
+    /// The server's certificate and TLS settings.
     pub tls: Arc<ServerConfig>,
 }
 
-/// Why the identity directory cannot be used.
+/// Why the identity directory is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// A file is missing or unreadable.
     #[error("failed to read {}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// The system's word.
         #[source]
         source: io::Error,
     },
-    /// The token's file has nothing in it.
     #[error("failed to use {}: it is empty", .0.display())]
     EmptyToken(PathBuf),
-    /// A certificate or key is not PEM.
     #[error("failed to read PEM from {}", path.display())]
     Pem {
-        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
         #[source]
         source: pem::Error,
     },
-    /// Certificate and key do not make a server.
     #[error("failed to set up TLS with tls.crt and tls.key")]
     Tls(#[source] rustls::Error),
 }
@@ -65,7 +52,7 @@ impl Credential {
     /// Reads `token`, `tls.crt` and `tls.key` from `directory`.
     ///
     /// # Errors
-    /// When a file is missing, empty or malformed.
+    /// Fails if a file is missing, empty or malformed.
     pub fn read(directory: &Path) -> Result<Self, CredentialError> {
         let token_path = directory.join("token");
         let token = RunToken::new(&String::from_utf8_lossy(&read(&token_path)?));
@@ -79,7 +66,7 @@ impl Credential {
         let path = directory.join("tls.key");
         let key =
             PrivateKeyDer::from_pem_slice(&read(&path)?).map_err(|source| CredentialError::Pem { path, source })?;
-        // Named, because a process with two providers in its dependency tree has no default.
+        // Explicit, because a process with two providers in its dependency tree has no default.
         let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
@@ -100,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// As a conductor derives it: Ed25519 from a seed, in PKCS#8 version 1, which has no public key.
+    /// A credential as the conductor derives it: Ed25519 from a seed, in PKCS#8 version 1, which has no public key.
     fn directory() -> TempDir {
         let mut key =
             vec![0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];

@@ -1,5 +1,4 @@
-//! The last check of a plan before it is run. `benchmark` makes only good plans; this keeps a faulty conductor from
-//! crashing the shard.
+//! The last check of a plan before it runs. `benchmark` makes only valid plans; this keeps a faulty conductor from crashing the shard.
 
 use redisbench_wire::limits;
 use redisbench_wire::plan::{
@@ -8,16 +7,16 @@ use redisbench_wire::plan::{
 
 use crate::workload;
 
-/// The largest value that Redis takes.
+/// The largest value that Redis accepts.
 const VALUE_BYTES: u32 = 512 << 20;
 
-/// The most commands of a transaction.
+/// The most commands in a transaction.
 const TRANSACTION: u32 = 1000;
 
-/// The most lengths of values with weights.
+/// The most entries in a weighted list of value sizes.
 const SIZES: usize = 64;
 
-/// Says what is wrong with `plan`, naming the field.
+/// Fails with a message that names the field.
 pub fn check(plan: &ShardPlan) -> Result<(), String> {
     let target = &plan.target;
     require(plan.shard < plan.shards, || format!("shard {} of {} shards", plan.shard, plan.shards))?;
@@ -69,7 +68,7 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
     require(timeouts.connect_nanoseconds > 0 && timeouts.request_nanoseconds > 0, || "a timeout is 0".into())
 }
 
-/// What is remembered of keys has its bound, and a stamp needs its room.
+/// Bounds the memory for followed keys, and checks that a value has room for a stamp.
 fn check_verify(plan: &ShardPlan) -> Result<(), String> {
     let options = &plan.workload.options;
     let single =
@@ -93,7 +92,7 @@ fn check_verify(plan: &ShardPlan) -> Result<(), String> {
     })
 }
 
-/// Beyond these bounds the schedule's arithmetic would be wrong.
+/// Beyond these bounds the schedule's arithmetic would overflow.
 fn check_load(plan: &ShardPlan, longest: u64) -> Result<(), String> {
     let Load::OpenLoop { rate_per_second, stages, .. } = &plan.load else { return Ok(()) };
     let rate = |field: &str, rate: u64| {
@@ -127,7 +126,7 @@ fn check_operation(operation: &Operation) -> Result<(), String> {
     keys.iter().try_for_each(|keys| check_keys(&format!("operation {name}"), keys))
 }
 
-/// What is more than that has no place in a plan of ours.
+/// Rejects options and combinations that `benchmark` never makes.
 fn check_options(plan: &ShardPlan) -> Result<(), String> {
     let options = &plan.workload.options;
     let size = options.transaction.map_or(1, |transaction| transaction.size);
@@ -156,7 +155,7 @@ fn check_values(values: &Values) -> Result<(), String> {
     })
 }
 
-/// What a pattern asks for is checked where it is made.
+/// The key pattern's own parameters are checked where the pattern is built.
 fn check_keys(of: &str, keys: &Keys) -> Result<(), String> {
     require(keys.count > 0, || format!("{of}.keys.count is 0"))?;
     require(keys.start.checked_add(keys.count).is_some(), || {

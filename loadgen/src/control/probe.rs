@@ -1,6 +1,6 @@
-//! A short second load with half of the connections, after a trial whose limiting factor is unclear, on all shards at one
-//! instant. It is of the trial's kind, at no higher rate, and begins to connect once the trial's connections are closed: so the
-//! target never sees more than was asked for. Nothing of it is in the trial's numbers; if it fails, only its evidence is lost.
+//! A short second load with half of the connections, after a trial whose limiting factor is unclear. All shards run it at one instant. It
+//! has the trial's kind of load, at no higher rate, and connects after the trial's connections have closed, so the target never sees more
+//! connections than the spec allows. The trial's numbers do not include it. If it fails, only its evidence is missing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use tracing::info;
 use super::clock::timer_at;
 use crate::engine::{Engine, EngineConfig, EngineEvent, monotonic_nanoseconds};
 
-/// As for a trial.
+/// Same size as for a trial.
 const EVENTS: usize = 256 + limits::WORKERS;
-/// For what is in flight at the end, beside the request's own timeout.
+/// Time for requests in flight at the end, on top of the request timeout.
 const LAST: Duration = Duration::from_secs(2);
 
-/// The plan of the probe: half of the connections, and of the callers. An open loop keeps its rate: beyond its limit its backlog
-/// keeps all connections full, as a closed loop does.
+/// The plan of the probe: half of the connections and of the concurrency. An open loop keeps its rate: above the limit its backlog keeps
+/// all connections full, like a closed loop.
 fn halved(plan: &ShardPlan) -> ShardPlan {
     let mut halved = plan.clone();
     halved.connections = (plan.connections / 2).max(1);
@@ -38,17 +38,17 @@ fn halved(plan: &ShardPlan) -> ShardPlan {
     halved
 }
 
-/// What so many connections hold: requests in flight.
+/// The most requests in flight over this many connections.
 fn room(plan: &ShardPlan, connections: u32) -> u64 {
     plan.concurrency.map_or_else(|| u64::from(connections) * u64::from(plan.pipeline), u64::from)
 }
 
-/// Runs the probe at `instant` as `config` says for the trial, which `engine` has run. Closes that one's connections first. None
-/// if it could not be run as it should.
+/// Closes the trial's connections and runs the probe at `instant` with the trial's `config`. Returns `None` if the probe failed or was
+/// late.
 pub async fn run(trial: Arc<Engine>, config: EngineConfig, instant: u64) -> Option<Probe> {
     let connections = trial.connections();
     trial.disconnect().await.ok()?;
-    // Its last owner joins its threads, which must not be this one.
+    // The last owner joins the engine's threads, which must not happen on this thread.
     drop(trial);
     let plan = Arc::clone(&config.plan);
     let halved = Arc::new(halved(&plan));
@@ -72,7 +72,7 @@ pub async fn run(trial: Arc<Engine>, config: EngineConfig, instant: u64) -> Opti
     };
     let snapshot = measured.await;
     let of = (room(&plan, connections), room(&halved, engine.connections()));
-    // Joining the engine's threads takes some milliseconds. It cannot fail but by a panic, which is on stderr.
+    // Joining the engine's threads takes some milliseconds. It fails only by a panic, which is on stderr.
     let _ = tokio::task::spawn_blocking(move || drop(engine)).await;
     let probe = told(&snapshot?, of)?;
     info!(succeeded = probe.succeeded, room = probe.room, "the probe is over");

@@ -1,4 +1,4 @@
-//! The counters of a trial for the log, when nobody collected its result.
+//! Logs the counters of a trial whose result was never collected.
 
 use redisbench_wire::snapshot::{ErrorTally, Snapshot, Stage, Tally, Window};
 use serde::Serialize;
@@ -16,7 +16,7 @@ struct Counters<'a> {
     errors: &'a [ErrorTally],
 }
 
-/// One line of JSON: everything of the snapshot that is a number.
+/// Formats the snapshot's counters as one line of JSON.
 pub fn counters(snapshot: &Snapshot) -> String {
     let counters = Counters {
         shard: snapshot.shard,
@@ -28,6 +28,6 @@ pub fn counters(snapshot: &Snapshot) -> String {
         preloaded_keys: snapshot.preloaded_keys,
         errors: &snapshot.errors,
     };
-    // Plain numbers and texts: serialising them into memory cannot fail.
+    // Serialising numbers and strings into memory cannot fail.
     serde_json::to_string(&counters).unwrap_or_default()
 }

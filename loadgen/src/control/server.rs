@@ -1,4 +1,4 @@
-//! Accepts TLS connections and serves HTTP/1 on them, bounded in number and in every wait.
+//! Accepts TLS connections and serves HTTP/1. The number of connections is bounded, and every wait has a timeout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use tracing::{debug, warn};
 
-/// A conductor needs one connection; the rest leaves room for its successor and for strays.
+/// A conductor needs one connection; the rest is for its successor and stray clients.
 const CONNECTIONS: usize = 64;
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// Also how long a connection may be idle between two calls: longer than a conductor keeps one.
+/// Also the idle timeout between two calls: longer than a conductor keeps a connection.
 const HEADER: Duration = Duration::from_secs(75);
-/// How long answers under way may take once the shard ends.
+/// Grace period for answers in progress when the shard ends.
 const GOODBYE: Duration = Duration::from_secs(2);
-/// A pause after a failed accept, which fails again at once when descriptors have run out.
+/// Pause after a failed accept. Without descriptors, the next accept would fail at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until `stop`, then finishes the answers under way.
+/// Serves until `stop`, then finishes the answers in progress.
 pub async fn serve(listener: TcpListener, tls: Arc<ServerConfig>, router: Router, stop: CancellationToken) {
     let acceptor = TlsAcceptor::from(tls);
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
@@ -53,7 +53,7 @@ pub async fn serve(listener: TcpListener, tls: Arc<ServerConfig>, router: Router
     }
 }
 
-/// Takes a slot first, so that connections beyond the bound wait in the kernel's queue and cost nothing here.
+/// Takes a slot first, so that connections beyond the limit wait in the kernel's backlog.
 async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let slot = slots.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
@@ -66,7 +66,7 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<(TcpSt
 }
 
 async fn serve_connection(stream: TcpStream, acceptor: TlsAcceptor, router: Router, stop: CancellationToken) {
-    // Clock exchanges are single small packets: waiting for more would be measured as a round trip.
+    // Clock exchanges are single small packets. Nagle's delay would count as round trip.
     if let Err(error) = stream.set_nodelay(true) {
         debug!(error = %error, "failed to set TCP_NODELAY");
     }

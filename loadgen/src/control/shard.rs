@@ -1,5 +1,5 @@
-//! The driver: hears calls, the target, the engine and the clock, asks the state machine what follows, and does it.
-//! Decides nothing itself.
+//! The driver: receives calls and events from target, engine and clock, passes them to the state machine, and performs the resulting
+//! actions. It makes no decisions of its own.
 
 mod background;
 mod calls;
@@ -26,82 +26,75 @@ use crate::cluster::Topology;
 use crate::engine::{Access, Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
 use crate::target::{self, Again, Finding, Found, Lookout, Mounts, ServerWatch};
 
-/// Progress of a handful of workers, of which the engine drops what is more, and the last word of each.
+/// Progress events of a handful of workers plus the last event of each. The engine drops progress beyond this.
 const EVENTS: usize = 256 + limits::WORKERS;
-/// Looks at a cluster that show the same map before it is at rest: slots move with pauses in between.
+/// Equal maps in a row before a cluster counts as settled. Slots move with pauses in between.
 const SETTLED: u32 = 5;
-/// For the last counters to come in before the process ends.
+/// Timeout for the last counters before the process exits.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
-/// Between two reads of the Secrets, whatever breaks.
+/// Shortest time between two reads of the Secrets.
 const RENEWAL: Duration = Duration::from_secs(1);
 
-/// Between two looks whether an engine is still asked for a snapshot.
+/// Interval of checks whether a snapshot still uses an engine that ends.
 const SHARED_ENGINE: Duration = Duration::from_millis(5);
 
-/// What the driver is given.
 #[derive(Debug)]
 pub struct Settings {
-    /// Who this shard is.
     pub identity: Identity,
-    /// Where the target's secrets are mounted.
+    /// Directories of the target's secrets.
     pub mounts: Mounts,
     /// The most worker threads.
     pub workers: usize,
 }
 
-/// The driver's state.
 #[derive(Debug)]
 pub struct Shard {
     settings: Settings,
     trial: Trial,
     engine: Option<Arc<Engine>>,
-    /// Engines that are dropped and have not closed their connections yet, and who asks the servers.
+    /// Dropped engines with connections still open, and the task that queries the servers.
     engines: TaskTracker,
     engine_events: Option<mpsc::Receiver<EngineEvent>>,
-    /// How the engine was started.
     config: Option<EngineConfig>,
-    /// The same load with half of the connections, after the trial.
     probing: Option<Background<Option<Probe>>>,
-    /// Looks at the target until it is found to be what the plan says, or again when its map is stale.
+    /// The look at the target: the first one, or another because the map is stale.
     search: Option<Search>,
-    /// So many looks in a row must show the same map, before it is taken for the last one.
+    /// Number of looks in a row that must still show the same map before it counts as settled.
     unsettled: u32,
-    /// Where it is looked at again.
+    /// Where to look at the target again.
     lookout: Arc<Mutex<Lookout>>,
-    /// The deletion of keys.
     cleanup: Option<Background<CleanupState>>,
-    /// Hears of a failover that breaks no connection.
+    /// Reports a failover that breaks no connection.
     sentinels: Option<Background<()>>,
-    /// Reads the Secrets again, since when a connection broke or could not be made.
+    /// The last re-read of the Secrets after a connection broke or failed, and when it began.
     renewal: Option<(Instant, Background<Access>)>,
     /// True if connections set a client name.
     named: bool,
     topology: Option<Arc<Topology>>,
-    /// Of each operation, whether it only reads.
+    /// For each operation, whether it only reads.
     reads: Vec<bool>,
-    /// Asks the servers of themselves while a load runs.
+    /// Queries the servers' statistics while a load runs.
     servers: Option<ServerWatch>,
-    /// The phase that the log told last.
+    /// The last phase in the log.
     logged: ShardPhase,
     exit: Option<Exit>,
 }
 
-/// A look at the target under way.
+/// A running look at the target.
 #[derive(Debug)]
 struct Search {
     plan: Arc<ShardPlan>,
-    /// None: it is the first one.
+    /// `None` for the first look.
     why: Option<Again>,
     findings: Background<Finding>,
 }
 
 impl Shard {
-    /// A shard without a plan.
     pub fn new(settings: Settings) -> Self {
         let trial = Trial::new(&settings.identity.run, settings.identity.index, monotonic_nanoseconds());
         let engines = TaskTracker::new();
-        // Closed, it can be waited for; engines are added all the same.
+        // A closed tracker can be waited for, and still accepts new tasks.
         engines.close();
         Self {
             settings,
@@ -126,7 +119,7 @@ impl Shard {
         }
     }
 
-    /// Runs until the shard has to end. `terminated` resolves when the process is asked to.
+    /// Runs until the shard ends. `terminated` resolves on a signal to terminate.
     pub async fn run(mut self, mut calls: mpsc::Receiver<Call>, terminated: impl Future<Output = ()>) -> Exit {
         let mut terminated = std::pin::pin!(terminated);
         loop {
@@ -167,14 +160,14 @@ impl Shard {
             EngineEvent::Connected { ready, wanted } => Event::Connected { ready, wanted },
             EngineEvent::ConnectFailed { reason, message } => {
                 self.renew();
-                // A replica may have taken over from a node that is gone, and nobody else would tell.
+                // A replica may have replaced the failed node. No other event reports that.
                 self.search_again(Again::NodeGone);
                 Event::Obstacle(failure::of_connecting(reason, &message, &self.target_name()))
             }
             EngineEvent::ConnectionLost { message } => {
                 info!(message, "a connection broke");
                 self.renew();
-                // A primary that becomes a replica closes them all, and would serve reads as if nothing were.
+                // A primary that becomes a replica closes all its connections, but continues to serve reads.
                 if self.trial.plan_in_use().is_some_and(|plan| plan.target.topology == Kind::Sentinel) {
                     self.search_again(Again::Moved);
                 }
@@ -217,7 +210,7 @@ impl Shard {
         }
     }
 
-    /// The target is what the plan says: connect to it, or hand the new map to the engine that is connected already.
+    /// The target matches the plan: connects to it, or passes the new map to an engine that is already connected.
     fn found(&mut self, found: Found) {
         let Some((plan, why)) = self.search.take().map(|search| (search.plan.clone(), search.why)) else { return };
         if self.engine.is_some() {
@@ -258,14 +251,14 @@ impl Shard {
         }
     }
 
-    /// Nodes that do not serve may come back, and nobody would tell.
+    /// Polls while a node is down, because no event reports its return.
     fn await_members(&mut self, topology: &Topology) {
         if topology.members.iter().any(|member| !member.healthy) {
             self.search_again(Again::NodeGone);
         }
     }
 
-    /// Hands the target's map to the engine, which is connected already.
+    /// Passes the new map to the engine, which is already connected.
     fn moved(&mut self, topology: Topology, why: Option<Again>) {
         let topology = Arc::new(topology);
         let before = self.topology.replace(topology.clone());
@@ -280,7 +273,7 @@ impl Shard {
         } else if why == Some(Again::Settling) {
             self.unsettled = self.unsettled.saturating_sub(1);
         }
-        // Slots move one by one, and of those that no request meets any more nobody tells.
+        // Slots move one by one, and a slot without requests causes no redirect.
         if self.unsettled > 0 {
             self.search_again(Again::Settling);
         } else {
@@ -335,7 +328,7 @@ impl Shard {
                 }
                 Action::Rearm => {
                     self.probing = None;
-                    // A probe has closed the connections.
+                    // A probe closes the trial's connections.
                     self.with_engine(|engine| engine.rearm().and_then(|()| engine.connect()))
                 }
                 Action::Cleanup(plan) => {
@@ -368,14 +361,14 @@ impl Shard {
         let config = EngineConfig { topology, ..config.clone() };
         let engine = Arc::clone(engine);
         let probing = |sender: mpsc::Sender<Option<Probe>>| async move {
-            // Nobody waits any more if another trial begins.
+            // Sending fails if another trial has begun, which needs no probe.
             let _ = sender.send(probe::run(engine, config, instant).await).await;
         };
-        // Whoever drains waits for its connections too.
+        // Tracked, so that a drain also waits for the probe's connections.
         self.probing = Some(Background::begin(|work| self.engines.spawn(work), probing));
     }
 
-    /// All shards are armed and none has begun: what the servers have counted until now is not the load's.
+    /// All shards are armed and none has started, so counts up to now do not belong to the load.
     fn watch_servers(&mut self, start: u64) {
         self.servers = None;
         if let (Some(plan), Some(topology)) = (self.trial.plan_in_use(), self.topology.clone())
@@ -385,7 +378,7 @@ impl Shard {
             let mounts = self.settings.mounts.clone();
             let (watch, task) = ServerWatch::begin(plan, mounts, topology, &self.reads, start);
             self.servers = Some(watch);
-            // Whoever drains waits for its connections too.
+            // Tracked, so that a drain also waits for these connections.
             self.engines.spawn(task);
         }
     }
@@ -404,8 +397,7 @@ impl Shard {
         self.search = Some(Search { plan: plan.clone(), why: None, findings });
     }
 
-    /// One look at a time: a stale map that is being replaced already is not looked at again, unless that is more urgent
-    /// now.
+    /// One look at a time: a running look is replaced only by a more urgent one.
     fn search_again(&mut self, why: Again) {
         let under_way = self.search.as_ref().is_some_and(|search| search.why.is_none_or(|other| other >= why));
         if under_way || !self.trial.wants_target() {
@@ -420,8 +412,7 @@ impl Shard {
         }
     }
 
-    /// Connections that are made anew shall be let in by the Secrets as they are now. A connection that cannot be made is
-    /// tried again, and asks for this again.
+    /// Re-reads the Secrets, so that new connections use the current credentials. A failed connection is retried and triggers this again.
     fn renew(&mut self) {
         let recent = self.renewal.as_ref().is_some_and(|(since, _)| since.elapsed() < RENEWAL);
         if let (Some(plan), Some(_), false) = (self.trial.plan_in_use(), &self.engine, recent) {
@@ -457,7 +448,7 @@ impl Shard {
         }
     }
 
-    /// Ends the load and writes the counters that nobody collected to the log.
+    /// Ends the load, and logs the counters that were not collected.
     async fn last_word(&mut self, exit: &Exit) {
         info!(reason = ?exit, code = exit.code(), "the shard ends");
         if let Some(engine) = &self.engine
@@ -476,13 +467,13 @@ impl Shard {
     }
 }
 
-/// Joining the engine's threads takes some milliseconds, so it happens elsewhere. Whoever encodes a snapshot of it is
-/// waited for, so that its connections are closed when this is over.
+/// Joins the engine's threads, which takes some milliseconds, on a blocking thread. Waits until no snapshot uses the engine, so that its
+/// connections are closed when this returns.
 async fn end(mut engine: Arc<Engine>) {
     loop {
         match Arc::try_unwrap(engine) {
             Ok(last) => {
-                // It cannot fail but by a panic, which the log tells.
+                // Fails only by a panic, which the log shows.
                 let _ = tokio::task::spawn_blocking(move || drop(last)).await;
                 return;
             }

@@ -1,7 +1,7 @@
-//! The shard's state machine: which call is allowed when, and what follows from it.
+//! The shard's state machine: which call is allowed when, and which actions follow.
 //!
-//! Pure: `now` is a parameter and effects are returned as [`Action`]s, so that every path is tested without a clock, a
-//! listener or a target. Times are nanoseconds of the shard's monotonic clock.
+//! Pure: `now` is a parameter and effects are returned as [`Action`]s, so tests cover every path without a clock, a listener or a target.
+//! Times are nanoseconds of the shard's monotonic clock.
 
 use std::sync::Arc;
 
@@ -21,61 +21,57 @@ mod progress;
 #[cfg(test)]
 mod tests;
 
-/// What happened outside.
+/// Events from target, engine and process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The target is there but not ready, and will be by itself: waited for without end.
+    /// The target is up but not ready, and will become ready by itself. Waiting has no limit.
     Waiting(String),
-    /// Something that may pass by itself keeps the shard from being ready. Becomes this failure if it lasts.
+    /// A possibly temporary problem keeps the shard from being ready. Becomes this failure if it lasts.
     Obstacle(ShardFailure),
-    /// The target is what the plan says; connections are being made.
+    /// The target matches the plan; connecting has begun.
     TargetReady,
-    /// Connections made so far.
+    /// Progress of connecting.
     Connected {
-        /// Ready ones.
         ready: u32,
-        /// All.
         wanted: u32,
     },
-    /// Keys preloaded so far.
+    /// Progress of the preload.
     Preloading {
-        /// Written or found.
+        /// Keys written or found.
         keys: u64,
     },
-    /// All keys are there.
+    /// The preload is complete.
     Preloaded,
-    /// An attempt's load is over: done, or stopped by [`Action::Stop`].
+    /// An attempt's load has finished or was stopped by [`Action::Stop`].
     LoadEnded {
-        /// Which.
         attempt: u32,
     },
-    /// How far the deletion of the keys has come.
+    /// Progress of deleting the keys.
     Cleanup(CleanupState),
-    /// The probe is over.
+    /// The probe has finished.
     Probed(Option<Probe>),
-    /// The trial cannot go on.
+    /// The trial cannot continue.
     Failed(ShardFailure),
-    /// The process was asked to end.
+    /// A signal asked the process to terminate.
     Terminate,
 }
 
-/// What the driver has to do. Actions are carried out in order.
+/// Work for the driver. Actions are performed in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Drop what there is, look at the target and connect.
+    /// Drop the previous trial, look at the target and connect.
     Prepare(Arc<ShardPlan>),
     /// Write the keys.
     Preload,
-    /// Begin the load at this instant.
+    /// Start the load at this instant.
     Start(AcceptedStart),
-    /// End its warm-up at this instant.
+    /// End the warm-up at this instant.
     Measure(u64),
-    /// End the load now. [`Event::LoadEnded`] follows.
+    /// Stop the load now. [`Event::LoadEnded`] follows.
     Stop,
-    /// The same load with half of the connections, from this instant on. [`Event::Probed`] follows. Every other action
-    /// ends it.
+    /// Run the same load with half of the connections from this instant on. [`Event::Probed`] follows. Every other action ends it.
     Probe(u64),
-    /// End the load if there is any and drop what was measured; keep the connections.
+    /// Stop any load and drop its measurement; keep the connections.
     Rearm,
     /// Delete this shard's part of the keys. [`Event::Cleanup`] follows. [`Action::Prepare`] ends it.
     Cleanup(Arc<ShardPlan>),
@@ -85,7 +81,7 @@ pub enum Action {
     Exit(Exit),
 }
 
-/// What follows from an accepted call.
+/// The result of a call: its actions, or a refusal.
 pub type Accepted = Result<Vec<Action>, Refusal>;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +92,7 @@ enum Phase {
     Running {
         stopping: bool,
     },
-    /// Without a measurement if it was aborted before its start.
+    /// `measured` is false if the trial was aborted before its start.
     Finished {
         measured: bool,
     },
@@ -107,13 +103,12 @@ enum Phase {
 enum Step {
     /// Resolving and checking the target.
     Target,
-    /// Making connections, or mending them.
+    /// Connecting or reconnecting.
     Connect,
-    /// Writing keys.
     Preload,
 }
 
-/// What keeps the shard from being ready.
+/// A problem that keeps the shard from being ready.
 #[derive(Clone, Debug)]
 struct Obstacle {
     since: u64,
@@ -130,25 +125,24 @@ pub struct Trial {
     phase: Phase,
     plan: Option<(Arc<ShardPlan>, String)>,
     accepted: Option<AcceptedStart>,
-    /// How long after that the measurement begins, where it begins before its time.
+    /// Time from the start to the early end of the warm-up, if ordered.
     measure_after: Option<u64>,
-    /// The highest attempt closed by an abort: its start may still be under way and must not be accepted.
+    /// The highest attempt that an abort closed. A late start of it must be refused.
     closed_attempt: u32,
     preloaded: bool,
-    /// It has sent something that may have made keys.
+    /// True if the shard has sent commands that may have created keys.
     wrote: bool,
     cleanup: Option<CleanupState>,
     probe: Option<ProbeState>,
     preparation: Preparation,
     obstacle: Option<Obstacle>,
     last_contact: u64,
-    /// Since when the shard could have been started. Kept while connections are mended, so that a flapping
-    /// connection does not extend the limit.
+    /// When the shard first became ready to start. Kept while connections are re-established, so that a flapping connection does not extend
+    /// the limit.
     armed_since: Option<u64>,
 }
 
 impl Trial {
-    /// A shard without a plan.
     pub fn new(run: impl Into<String>, index: u32, now: u64) -> Self {
         Self {
             run: run.into(),
@@ -170,7 +164,7 @@ impl Trial {
         }
     }
 
-    /// What the conductor is told.
+    /// The state that the conductor reads.
     pub fn state(&self) -> ShardState {
         ShardState {
             phase: match self.phase {
@@ -192,27 +186,25 @@ impl Trial {
         }
     }
 
-    /// The present trial.
     pub fn index(&self) -> Option<u32> {
         self.plan.as_ref().map(|(plan, _)| plan.trial)
     }
 
-    /// The present plan.
     pub fn plan_in_use(&self) -> Option<Arc<ShardPlan>> {
         self.plan.as_ref().map(|(plan, _)| plan.clone())
     }
 
-    /// Whether the target matters still: a changed topology is looked at again.
+    /// True while a change of the target's topology matters.
     pub fn wants_target(&self) -> bool {
         matches!(self.phase, Phase::Preparing(_) | Phase::Armed | Phase::Running { .. })
     }
 
-    /// Whether nothing was sent since the load: what the servers have counted is all the load's.
+    /// True if nothing was sent since the load, so that the servers' counters belong to the load.
     pub fn load_was_last(&self) -> bool {
         self.probe.is_none() && self.cleanup.is_none()
     }
 
-    /// Notes that the conductor was heard. Calls that read do only this.
+    /// Records contact with the conductor. Calls that only read do nothing else.
     pub fn contact(&mut self, now: u64) {
         self.last_contact = self.last_contact.max(now);
     }
@@ -220,8 +212,8 @@ impl Trial {
     /// `PUT /v1/trials/{t}`.
     ///
     /// # Errors
-    /// Refuses a stale epoch, another plan for the present trial, a new trial before the present one is finished, and
-    /// a plan for another process.
+    /// Refuses a stale epoch, another plan for the present trial, a new trial before the present one has finished, and a plan for another
+    /// shard or run.
     pub fn plan(&mut self, now: u64, trial: u32, request: PlanRequest) -> Accepted {
         self.admit(now, request.epoch)?;
         let plan = request.plan;
@@ -256,11 +248,11 @@ impl Trial {
         Ok(self.prepare(plan))
     }
 
-    /// `PUT /v1/trials/{t}/start`. A repeat returns the instant that was accepted, even when it has passed.
+    /// `PUT /v1/trials/{t}/start`. A repeated call returns the accepted instant, even after it has passed.
     ///
     /// # Errors
-    /// Refuses a stale epoch, an attempt that was aborted, any phase but Armed, and an instant that has passed or is
-    /// further away than a shard may stay armed.
+    /// Refuses a stale epoch, an aborted attempt, any phase but Armed, and an instant that has passed or is further away than a shard may
+    /// stay armed.
     pub fn start(
         &mut self,
         now: u64,
@@ -286,7 +278,7 @@ impl Trial {
             let late = now - start_nanoseconds;
             return Err(refusal(RefusalCode::InstantPassed, format!("the start instant passed {late} ns ago")));
         }
-        // Also catches an instant on another machine's clock, which would keep the shard waiting.
+        // Also catches an instant on another machine's clock, for which the shard would wait too long.
         let ahead = start_nanoseconds - now;
         if ahead > plan.limits.armed_nanoseconds {
             let limit = plan.limits.armed_nanoseconds;
@@ -303,11 +295,11 @@ impl Trial {
         Ok((accepted, vec![Action::Start(accepted)]))
     }
 
-    /// `PUT /v1/trials/{t}/measure`. A repeat changes nothing, even when the instant has passed.
+    /// `PUT /v1/trials/{t}/measure`. A repeated call changes nothing, even after the instant has passed.
     ///
     /// # Errors
-    /// Refuses a stale epoch, another attempt than the one that runs, an instant that has passed, and one that is not before
-    /// the present end of the warm-up.
+    /// Refuses a stale epoch, an attempt that is not running, an instant that has passed, and one at or after the present end of the
+    /// warm-up.
     pub fn measure(&mut self, now: u64, trial: u32, request: MeasureRequest) -> Accepted {
         self.admit(now, request.epoch)?;
         self.present(trial)?;
@@ -336,11 +328,10 @@ impl Trial {
         self.measure_after.unwrap_or(planned)
     }
 
-    /// `PUT /v1/trials/{t}/abort`. An attempt that was named is closed: its start is refused from now on, should it
-    /// arrive late.
+    /// `PUT /v1/trials/{t}/abort`. Closes the named attempt: a late start of it is refused.
     ///
     /// # Errors
-    /// Refuses a stale epoch, a trial that is not the present one, and arming a failed shard again.
+    /// Refuses a stale epoch, a trial that is not the present one, and re-arming a failed shard.
     pub fn abort(&mut self, now: u64, trial: u32, request: AbortRequest) -> Accepted {
         self.admit(now, request.epoch)?;
         let plan = self.present(trial)?;
@@ -360,7 +351,7 @@ impl Trial {
                 self.phase = Phase::Finished { measured: false };
                 Ok(vec![Action::Discard])
             }
-            // The preload is gone, in part at least.
+            // The cleanup has deleted at least a part of the preloaded keys.
             (Phase::Finished { .. }, AbortThen::Rearm) if self.cleanup.is_some() => {
                 self.accepted = None;
                 Ok(self.prepare(plan))
@@ -380,11 +371,11 @@ impl Trial {
         }
     }
 
-    /// `PUT /v1/trials/{t}/probe`: the same load with half of the connections once, and what came of it.
+    /// `PUT /v1/trials/{t}/probe`: runs the same load once with half of the connections. A repeated call returns the outcome.
     ///
     /// # Errors
-    /// Refuses a stale epoch, a plan without a probe, any attempt but the one that was measured, keys that are being
-    /// deleted, and an instant that has passed or is further away than a shard may stay armed.
+    /// Refuses a stale epoch, a plan without a probe, any attempt but the measured one, a trial whose cleanup has begun, and an instant
+    /// that has passed or is further away than a shard may stay armed.
     pub fn probe(&mut self, now: u64, trial: u32, request: ProbeRequest) -> Result<(ProbeState, Vec<Action>), Refusal> {
         self.admit(now, request.epoch)?;
         let plan = self.present(trial)?;
@@ -416,14 +407,14 @@ impl Trial {
         Ok((state, vec![Action::Probe(instant)]))
     }
 
-    /// `PUT /v1/cleanup`: deletes this shard's part of the keys once, and tells how far that is.
+    /// `PUT /v1/cleanup`: deletes this shard's part of the keys once. A repeated call returns the progress.
     ///
     /// # Errors
-    /// Refuses a stale epoch, and a trial that is not over.
+    /// Refuses a stale epoch, and a trial that has not finished.
     pub fn cleanup(&mut self, now: u64, request: EpochRequest) -> Result<(CleanupState, Vec<Action>), Refusal> {
         self.admit(now, request.epoch)?;
         let done = CleanupState { done: true, ..CleanupState::default() };
-        // Who wrote nothing has nothing to delete, and need not reach a target that nobody could reach.
+        // A shard that wrote nothing has nothing to delete, and must not need to reach the target for that.
         let Some((plan, _)) = self.plan.as_ref().filter(|_| self.wrote) else { return Ok((done, Vec::new())) };
         if !matches!(self.phase, Phase::Finished { .. }) {
             return Err(self.wrong_phase("keys are deleted once the trial is over"));
@@ -436,11 +427,10 @@ impl Trial {
         Ok((self.cleanup.insert(CleanupState::default()).clone(), actions))
     }
 
-    /// `PUT /v1/drain`: another trial follows, and what this one measured is safe. Without a trial there is nothing to
-    /// close.
+    /// `PUT /v1/drain`: the conductor has this trial's result and another trial follows. Does nothing without a trial.
     ///
     /// # Errors
-    /// Refuses a stale epoch, and a trial that is not over.
+    /// Refuses a stale epoch, and a trial that has not finished.
     pub fn drain(&mut self, now: u64, request: EpochRequest) -> Accepted {
         self.admit(now, request.epoch)?;
         match self.phase {
@@ -453,7 +443,7 @@ impl Trial {
         }
     }
 
-    /// `PUT /v1/release`: nobody needs this shard any more, in whatever phase it is.
+    /// `PUT /v1/release`: the shard is no longer needed. Allowed in every phase.
     ///
     /// # Errors
     /// Refuses a stale epoch.
@@ -465,7 +455,7 @@ impl Trial {
         })])
     }
 
-    /// Whether `GET /v1/trials/{t}/snapshot` may be answered.
+    /// Checks whether `GET /v1/trials/{t}/snapshot` may be answered.
     ///
     /// # Errors
     /// Refuses a trial that is not the present one, a live snapshot before the start, and a full one before the end.
@@ -482,8 +472,8 @@ impl Trial {
         }
     }
 
-    /// Checks the epoch of a mutating call. A higher one is kept even if the call is then refused: there is another
-    /// conductor, whatever it asks.
+    /// Checks the epoch of a mutating call. A higher epoch is kept even if the call is refused afterwards, because it proves that a new
+    /// conductor took over.
     fn admit(&mut self, now: u64, epoch: u64) -> Result<(), Refusal> {
         if epoch < self.epoch {
             return Err(refusal(
@@ -526,12 +516,11 @@ impl Trial {
     }
 }
 
-/// A refusal of a call.
 pub fn refusal(code: RefusalCode, message: impl Into<String>) -> Refusal {
     Refusal { code, message: message.into() }
 }
 
-/// The commands of the preload that are this shard's: `count*i/N .. count*(i+1)/N`.
+/// The number of preload commands of this shard: those from `count*i/N` to `count*(i+1)/N`.
 fn share_of_keys(plan: &ShardPlan) -> u64 {
     let edge = |index: u32| {
         let keys = u128::from(plan.preload_commands()) * u128::from(index) / u128::from(plan.shards.max(1));

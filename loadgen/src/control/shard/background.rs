@@ -1,12 +1,12 @@
-//! What goes on beside the driver and tells it something.
+//! Tasks that run beside the driver and report results to it.
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// One look at a target is told before the next begins.
+/// Capacity of the results channel. A look at a target finishes before the next begins, so few results wait.
 const WAITING: usize = 4;
 
-/// Something under way that tells `T`. Dropping it ends it.
+/// A running task that reports `T`. Dropping this aborts it.
 #[derive(Debug)]
 pub struct Background<T> {
     results: mpsc::Receiver<T>,
@@ -14,7 +14,7 @@ pub struct Background<T> {
 }
 
 impl<T: Send + 'static> Background<T> {
-    /// Begins `work` with `spawn`. So many results may wait to be heard as one look at a target tells.
+    /// Starts `work` with `spawn`.
     pub fn begin<F>(spawn: impl FnOnce(F) -> JoinHandle<()>, work: impl FnOnce(mpsc::Sender<T>) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -23,7 +23,7 @@ impl<T: Send + 'static> Background<T> {
         Self { results, task: spawn(work(sender)) }
     }
 
-    /// The next result; none once it has ended.
+    /// The next result, or `None` once the task has ended.
     pub async fn next(&mut self) -> Option<T> {
         self.results.recv().await
     }

@@ -1,4 +1,4 @@
-//! The calls of a conductor, and who answers them.
+//! The conductor's calls and their answers.
 
 use std::sync::Arc;
 
@@ -14,30 +14,29 @@ use crate::control::trial::{Action, refusal};
 use crate::engine::{Engine, monotonic_nanoseconds};
 use crate::target::{ServerView, ServerWatch};
 
-/// An answer and the trial that it speaks of.
+/// An answer and the trial that it refers to.
 #[derive(Debug)]
 pub struct Answered<T> {
-    /// The trial that was asked for, else the present one.
+    /// The requested trial, else the present one.
     pub trial: Option<u32>,
-    /// The answer itself.
     pub body: T,
 }
 
-/// Where the answer to a call goes.
+/// Channel for the answer to a call.
 pub type Reply<T> = oneshot::Sender<Answered<Result<T, Refusal>>>;
 
-/// Who knows what a snapshot tells.
+/// Sources of a snapshot.
 #[derive(Debug)]
 pub struct Sources {
-    /// What was measured.
+    /// The measurement.
     pub engine: Arc<Engine>,
-    /// What the target's servers said, if they are asked.
+    /// The servers' statistics, if the plan asks for them.
     pub servers: Option<ServerView>,
-    /// Nothing but the load was sent until now, so that what servers have counted is the load's.
+    /// True if nothing but the load was sent until now, so that the servers' counters belong to the load.
     pub load_was_last: bool,
 }
 
-/// A call of a conductor that presented the credential.
+/// A call with a valid credential.
 #[derive(Debug)]
 pub enum Call {
     /// `GET /v1/state`.
@@ -52,7 +51,7 @@ pub enum Call {
     Probe(u32, ProbeRequest, Reply<ProbeState>),
     /// `PUT /v1/trials/{t}/abort`.
     Abort(u32, AbortRequest, Reply<ShardState>),
-    /// `GET /v1/trials/{t}/snapshot`: whom to ask, so that encoding holds up no other call.
+    /// `GET /v1/trials/{t}/snapshot`. Returns the sources, so that encoding blocks no other call.
     Snapshot(u32, Detail, Reply<Sources>),
     /// `PUT /v1/cleanup`.
     Cleanup(EpochRequest, Reply<CleanupState>),
@@ -120,7 +119,7 @@ impl Shard {
                     self.trial.state()
                 });
                 let (trial, engines) = (self.trial.index(), self.engines.clone());
-                // Asked again, it waits again, so that no answer comes while a connection is left.
+                // A repeated call waits again: no answer is sent while a connection is open.
                 tokio::spawn(async move {
                     engines.wait().await;
                     send(reply, trial, answer);
@@ -133,7 +132,7 @@ impl Shard {
         }
     }
 
-    /// Does what follows from a call before the state is told.
+    /// Performs the actions of a call before reading the state.
     fn reply_state(&mut self, reply: Reply<ShardState>, trial: Option<u32>, accepted: Result<Vec<Action>, Refusal>) {
         let answer = accepted.map(|actions| {
             self.perform(actions);
@@ -147,6 +146,6 @@ fn send<T>(reply: Reply<T>, trial: Option<u32>, body: Result<T, Refusal>) {
     if let Err(refused) = &body {
         info!(refusal = %refused, "refused a call");
     }
-    // A caller that hung up has no use for the answer.
+    // Sending fails if the caller has hung up, and then the answer is not needed.
     let _ = reply.send(Answered { trial, body });
 }

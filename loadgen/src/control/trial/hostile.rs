@@ -1,5 +1,4 @@
-//! Everything that a shard reads, against input from a liar: the conductor's requests and the server's replies. See
-//! `redisbench-fuzz`.
+//! Hostile input for everything that a shard reads: the conductor's requests and the servers' replies. See `redisbench-fuzz`.
 
 use redisbench_fuzz::{Meter, Target, drive};
 use redisbench_wire::{AbortRequest, AbortThen, Detail, EpochRequest, PlanRequest, ShardPhase, StartRequest};
@@ -15,11 +14,11 @@ use crate::workload::Workload;
 static METER: Meter = Meter;
 
 const TARGETS: [Target; 3] = [
-    // A plan's templates, and values of 1 MiB.
+    // Holds a plan's templates and values of 1 MiB.
     Target { name: "requests", run: requests, seeds: all_requests, words, memory: (16 << 20, 64), cases: 1_500 },
-    // A line is carried over, and an error's text kept; bodies are not.
+    // Keeps partial lines and error texts, but no bodies.
     Target { name: "replies", run: replies, seeds: all_replies, words, memory: (256 << 10, 0), cases: 3_000 },
-    // The other parser keeps everything.
+    // The reference parser keeps everything.
     Target {
         name: "parsers",
         run: assert_agreement,
@@ -35,7 +34,7 @@ fn hostile_input_is_refused_in_bounded_memory() {
     drive(env!("CARGO_MANIFEST_DIR"), &TARGETS);
 }
 
-/// Calls one after the other, each as whatever it can be read as.
+/// Calls in sequence, each decoded as every type that fits.
 fn requests(bytes: &[u8]) {
     let Ok(calls) = serde_json::from_slice::<Vec<Value>>(bytes) else { return };
     let mut trial = Trial::new("run", 1, 0);
@@ -54,7 +53,7 @@ fn requests(bytes: &[u8]) {
         let _ = trial.snapshot(now, 0, Detail::Full);
         trial.state();
     }
-    // What was accepted can be run, or is refused with a reason. A value may have 512 MiB, which is too much for a test.
+    // An accepted plan must build or be refused with a reason. Values of up to 512 MiB are too large for a test.
     if let Some(plan) = trial.plan_in_use()
         && trial.state().phase != ShardPhase::Failed
         && plan.workload.values.size.longest() <= 1 << 20
@@ -70,7 +69,7 @@ fn requests(bytes: &[u8]) {
     }
 }
 
-/// However the bytes are cut, the replies are the same, and a fault is found at the same place.
+/// The result must not depend on how the bytes are split: same replies, same error at the same place.
 fn replies(bytes: &[u8]) {
     let decode = |piece: usize| {
         let mut decoder = Decoder::default();

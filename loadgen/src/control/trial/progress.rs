@@ -1,4 +1,4 @@
-//! What follows from what happens by itself: progress of the target and the engine, and the passing of limits.
+//! Reactions to progress of the target and the engine, and to limits.
 
 use redisbench_wire::plan::Preload;
 use redisbench_wire::{ProbeState, ShardFailure};
@@ -6,18 +6,18 @@ use redisbench_wire::{ProbeState, ShardFailure};
 use super::{Action, Event, Obstacle, Phase, Step, Trial, share_of_keys};
 use crate::control::exit::Exit;
 
-/// How long an obstacle may last before the shard was ever armed. Long enough for a server that is just starting, and
-/// short enough for a mistake in the manifest to be told within a minute.
+/// How long an obstacle may last before the shard was first armed. Long enough for a server that is starting, short enough to report a
+/// mistake in the manifest within a minute.
 pub const PATIENCE_NANOSECONDS: u64 = 20 * 1_000_000_000;
 
-/// How long a shard without a plan waits for a word. The pods of a large Job may come up long before the last of them.
+/// How long a shard without a plan waits for contact. In a large Job, the first pods may start long before the last.
 pub const IDLE_LIMIT_NANOSECONDS: u64 = 3600 * 1_000_000_000;
 
-/// The name of the limit that makes a lasting obstacle a failure.
+/// The name of the limit that turns a lasting obstacle into a failure.
 const OBSTACLE: &str = "the same obstacle for too long";
 
 impl Trial {
-    /// Takes in what happened outside. Events that no longer matter in the present phase change nothing.
+    /// Applies an event. Events that do not matter in the present phase change nothing.
     pub fn observe(&mut self, now: u64, event: Event) -> Vec<Action> {
         match (event, &self.phase) {
             (Event::Terminate, Phase::Failed(failure)) => return vec![Action::Exit(Exit::Failed(failure.reason))],
@@ -52,7 +52,7 @@ impl Trial {
             (Event::LoadEnded { attempt }, Phase::Running { .. })
                 if self.accepted.is_some_and(|accepted| accepted.attempt == attempt) =>
             {
-                // The wait for the conductor begins now: it may have been away for most of a long load.
+                // The limit on missing contact counts from here, because the conductor may have been away for most of a long load.
                 self.contact(now);
                 self.phase = Phase::Finished { measured: true };
             }
@@ -64,7 +64,6 @@ impl Trial {
         Vec::new()
     }
 
-    /// Enforces the limits of the present phase.
     pub fn tick(&mut self, now: u64) -> Vec<Action> {
         let Some((deadline, limit)) = self.limit().filter(|(deadline, _)| *deadline <= now) else {
             return Vec::new();
@@ -81,19 +80,18 @@ impl Trial {
         })]
     }
 
-    /// Keeps the failure for the conductor. The wait for it begins now, however long ago its last call was.
+    /// Keeps the failure for the conductor. The limit on missing contact counts from here, whenever the last call was.
     fn fail(&mut self, now: u64, failure: ShardFailure) -> Vec<Action> {
         self.contact(now);
         self.phase = Phase::Failed(failure);
         vec![Action::Discard]
     }
 
-    /// When [`Self::tick`] has to be called at the latest.
+    /// The latest time for the next [`Self::tick`].
     pub fn deadline(&self) -> Option<u64> {
         self.limit().map(|(deadline, _)| deadline)
     }
 
-    /// The nearest limit and its name.
     fn limit(&self) -> Option<(u64, &'static str)> {
         let without_contact = |limit: u64| self.last_contact.saturating_add(limit);
         let Some((plan, _)) = &self.plan else {
@@ -108,7 +106,7 @@ impl Trial {
             Phase::Preparing(_) => {
                 let contact =
                     (without_contact(limits.armed_nanoseconds), "preparing without a word from the conductor");
-                // A target that could be reached before, and restarts, is given as long as an armed shard.
+                // A target that was reachable before and restarts gets as long as an armed shard.
                 let patience = armed.or_else(|| {
                     let obstacle = self.obstacle.as_ref()?;
                     Some((obstacle.since.saturating_add(PATIENCE_NANOSECONDS), OBSTACLE))
@@ -128,7 +126,6 @@ impl Trial {
         }
     }
 
-    /// Takes in how many connections are ready.
     fn connected(&mut self, now: u64, ready: u32, wanted: u32) -> Vec<Action> {
         let progress = ready > self.preparation.connected;
         (self.preparation.connected, self.preparation.connections) = (ready, wanted);
@@ -141,7 +138,7 @@ impl Trial {
         match self.phase {
             Phase::Preparing(Step::Connect) if ready >= wanted && !self.preloaded => {
                 self.phase = Phase::Preparing(Step::Preload);
-                // It was not ready to start after all, and the preload has a limit of its own.
+                // The shard was not ready to start, and the preload has a limit of its own.
                 self.armed_since = None;
                 self.wrote = true;
                 vec![Action::Preload]
@@ -154,7 +151,7 @@ impl Trial {
         }
     }
 
-    /// Every connection is gone: whoever answers next may be a server that restarted empty.
+    /// All connections are lost, so the server may have restarted without its data.
     fn doubt_keys(&mut self) {
         let Some((plan, _)) = self.plan.as_ref().filter(|(plan, _)| plan.preload != Preload::None) else { return };
         self.preparation.preload_keys = share_of_keys(plan);
@@ -162,7 +159,7 @@ impl Trial {
         self.preloaded = false;
     }
 
-    /// Armed if all connections are ready, else back to making them.
+    /// Arms the shard if all connections are ready, otherwise returns to connecting.
     pub(super) fn settle(&mut self, now: u64) {
         if self.preparation.connected < self.preparation.connections {
             self.phase = Phase::Preparing(Step::Connect);

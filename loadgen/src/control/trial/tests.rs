@@ -94,7 +94,7 @@ fn keys_are_deleted_once_and_only_after_the_end() {
     assert_eq!(code(trial.cleanup(0, order(1))), RefusalCode::StaleEpoch);
     assert_eq!(trial.observe(0, Event::Cleanup(done.clone())), []);
     assert_eq!(trial.cleanup(0, order(2)), Ok((done.clone(), vec![])));
-    // Armed again it must preload again, and what the deletion has to say no longer counts.
+    // A re-armed shard must preload again and ignores reports of the old deletion.
     let rearm = AbortRequest { epoch: 2, ..abort(None, AbortThen::Rearm) };
     assert_eq!(trial.abort(0, 0, rearm), Ok(vec![Action::Prepare(Arc::new(plan_of(0)))]));
     assert_eq!(trial.observe(0, Event::Cleanup(done)), []);
@@ -205,7 +205,7 @@ fn a_trial_that_is_over_closes_its_connections_when_told() {
     let mut trial = finished();
     assert_eq!(drain(&mut trial), Ok(vec![Action::Discard]));
     assert_eq!(phase(&trial), ShardPhase::Finished);
-    // What it measured went with them.
+    // The measurement is dropped with the connections.
     assert_eq!(code(trial.snapshot(0, 0, Detail::Full)), RefusalCode::WrongPhase);
     assert_eq!(drain(&mut trial), Ok(Vec::new()));
     assert_eq!(
@@ -252,14 +252,14 @@ fn rearming_drops_an_attempt_and_closes_it() {
     for mut trial in [running(), finished()] {
         assert_eq!(trial.abort(0, 0, abort(Some(1), AbortThen::Rearm)), Ok(vec![Action::Rearm]));
         assert_eq!((phase(&trial), trial.state().accepted), (ShardPhase::Armed, None));
-        // The aborted load's end is told late.
+        // The aborted load reports its end late.
         assert_eq!(trial.observe(0, Event::LoadEnded { attempt: 1 }), []);
         assert_eq!(code(trial.start(0, 0, start(1, SECOND))), RefusalCode::WrongPhase);
         let (accepted, actions) = trial.start(0, 0, start(2, SECOND)).unwrap();
         assert_eq!(actions, [Action::Start(accepted)]);
         assert_eq!(trial.observe(0, Event::LoadEnded { attempt: 1 }), []);
         assert_eq!(phase(&trial), ShardPhase::Running);
-        // A late abort of the first attempt does not hit the second.
+        // A late abort of the first attempt does not affect the second.
         assert_eq!(trial.abort(0, 0, abort(Some(1), AbortThen::Rearm)), Ok(vec![]));
         assert_eq!(phase(&trial), ShardPhase::Running);
     }
@@ -339,7 +339,7 @@ fn broken_connections_disarm_and_mended_ones_arm_again() {
     trial.observe(0, SOME);
     assert_eq!(phase(&trial), ShardPhase::Preparing);
     assert_eq!(code(trial.start(0, 0, start(1, SECOND))), RefusalCode::WrongPhase);
-    // The keys are there: no second preload. And the limit counts from the first time.
+    // The keys still exist, so there is no second preload. The limit counts from the first time.
     assert_eq!(trial.observe(9 * SECOND, ALL), []);
     assert_eq!(phase(&trial), ShardPhase::Armed);
     assert_eq!(trial.deadline(), Some(600 * SECOND));
@@ -387,7 +387,7 @@ fn a_server_that_goes_while_its_keys_are_written_is_given_up() {
     for event in preload {
         trial.observe(0, event);
     }
-    // Each attempt is refused, and no key more is written.
+    // Every connection is refused and no key is written.
     for second in 1..=20 {
         trial.observe(second * SECOND, refused());
         assert_eq!(trial.tick(second * SECOND), []);
@@ -450,7 +450,7 @@ fn contact_prolongs_waiting_but_neither_armed_nor_running() {
     }
 }
 
-/// The conductor may have been away for all of a long load, and comes back to the result.
+/// The conductor may be away for all of a long load and must still find the result.
 #[test]
 fn the_wait_for_the_conductor_begins_when_the_load_ends_or_fails() {
     let ended = |end: u64| {
@@ -469,7 +469,7 @@ fn the_wait_for_the_conductor_begins_when_the_load_ends_or_fails() {
         assert_eq!(trial.tick(end), [Action::Discard]);
         trial
     };
-    // Without a word for longer than the limit of 500 s; an obstacle lasts at most as long as a shard prepares unheard.
+    // Limits of 500 s without contact. An obstacle lasts at most as long as a shard may prepare without contact.
     for (mut trial, end) in [(ended(3600 * SECOND), 3600), (broken(3600 * SECOND), 3600), (hindered(550 * SECOND), 550)]
     {
         assert_eq!(trial.deadline(), Some((end + 500) * SECOND), "{trial:?}");
@@ -533,8 +533,8 @@ fn inputs() -> impl Strategy<Value = Vec<(u64, Input)>> {
 }
 
 proptest! {
-    /// Whatever conductors and targets do: nothing runs for ever, a start comes only from Armed and once per attempt,
-    /// an accepted instant stands until it is aborted, and a refused call changes nothing but epoch and contact.
+    /// For any sequence of calls and events: the shard always has a deadline, starts only from Armed and once per attempt, keeps an
+    /// accepted instant until it is aborted, and changes only epoch and contact on a refused call.
     #[test]
     fn invariants_hold(inputs in inputs()) {
         let mut trial = idle();

@@ -1,4 +1,4 @@
-//! What a conductor orders of an attempt that it has started: the end of its warm-up, and the probe after it.
+//! Orders for a started attempt: the early end of its warm-up, and the probe after it.
 
 use redisbench_wire::snapshot::Tally;
 
@@ -20,7 +20,7 @@ fn a_warm_up_ends_once_before_its_time() {
     let mut trial = warm();
     assert_eq!(trial.measure(10 * SECOND, 0, after(1, 15)), Ok(vec![Action::Measure(16 * SECOND)]));
     assert_eq!(trial.warmup_nanoseconds(), 15 * SECOND);
-    // Again, long after: nothing. Later than it is: no.
+    // A late repeat changes nothing. A later instant is refused.
     assert_eq!(trial.measure(50 * SECOND, 0, after(1, 15)), Ok(vec![]));
     assert_eq!(code(trial.measure(10 * SECOND, 0, after(1, 15 + 1))), RefusalCode::WrongPhase);
     assert_eq!(code(warm().measure(20 * SECOND, 0, after(1, 15))), RefusalCode::InstantPassed);
@@ -28,7 +28,7 @@ fn a_warm_up_ends_once_before_its_time() {
     assert_eq!(code(warm().measure(20 * SECOND, 0, after(2, 30))), RefusalCode::WrongPhase);
     assert_eq!(code(armed().measure(0, 0, after(1, 30))), RefusalCode::WrongPhase);
     assert_eq!(code(finished().measure(0, 0, after(1, 30))), RefusalCode::WrongPhase);
-    // The next attempt has the whole warm-up.
+    // The next attempt has the full warm-up.
     trial.abort(11 * SECOND, 0, abort(Some(1), AbortThen::Rearm)).unwrap();
     trial.observe(11 * SECOND, ALL);
     trial.start(11 * SECOND, 0, start(2, 12 * SECOND)).unwrap();
@@ -63,7 +63,7 @@ fn a_probe_is_asked_for_once_after_its_own_attempt() {
     assert_eq!(trial.probe(20 * SECOND, 0, after(1, 25)), Ok((asked, vec![Action::Probe(26 * SECOND)])));
     assert!(!trial.load_was_last());
     assert_eq!(trial.observe(29 * SECOND, Event::Probed(Some(probe))), vec![]);
-    // Whoever asks later hears of the first.
+    // A later call returns the first outcome.
     let told = ProbeState { over: true, probe: Some(probe), ..asked };
     assert_eq!(trial.probe(60 * SECOND, 0, after(1, 65)), Ok((told, vec![])));
     assert_eq!(trial.state().phase, ShardPhase::Finished);
@@ -72,11 +72,11 @@ fn a_probe_is_asked_for_once_after_its_own_attempt() {
     assert_eq!(refused(over(SECOND), after(1, 19)), RefusalCode::InstantPassed);
     assert_eq!(refused(over(SECOND), after(1, 1_000_000)), RefusalCode::Malformed);
     assert_eq!(refused(over(0), after(1, 25)), RefusalCode::Malformed);
-    // Nothing is sent once the keys are being deleted.
+    // No probe once the keys are being deleted.
     let mut deleted = over(SECOND);
     deleted.cleanup(20 * SECOND, EpochRequest { epoch: 0 }).unwrap();
     assert_eq!(refused(deleted, after(1, 25)), RefusalCode::WrongPhase);
-    // The next attempt has one of its own.
+    // The next attempt may have its own probe.
     trial.abort(61 * SECOND, 0, abort(Some(1), AbortThen::Rearm)).unwrap();
     trial.start(61 * SECOND, 0, start(2, 62 * SECOND)).unwrap();
     assert!(trial.load_was_last());
