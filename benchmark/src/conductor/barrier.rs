@@ -1,27 +1,27 @@
-//! The figures of the barrier. Pure.
+//! Constants and intervals of the barrier. Pure.
 
 use std::time::Duration;
 
 /// All shards must have acknowledged the start this long before it.
 pub const ACKNOWLEDGE_BEFORE: Duration = Duration::from_millis(500);
 
-/// Missed starts after which the run fails.
+/// The run fails after this many missed starts.
 pub const MISSED_STARTS: u32 = 3;
 
-/// New attempts that lost shards may cost.
+/// New attempts allowed because of lost shards.
 pub const RESTARTS: u32 = 2;
 
-/// How far ahead the start instant is named: long enough that every shard hears of it and acknowledges.
+/// Time between ordering the start and the start instant: enough for every shard to receive and acknowledge it.
 pub fn lead(worst_round_trip: Duration, shards: usize) -> Duration {
     Duration::from_secs(2).max(worst_round_trip * 4).max(per_shard(shards))
 }
 
-/// How often each shard is asked for a snapshot, the calls being spread over this time.
+/// Interval of snapshots of each shard. The calls are spread over it.
 pub fn snapshot_interval(shards: usize) -> Duration {
     Duration::from_secs(1).max(per_shard(shards))
 }
 
-/// How often shards are asked while they prepare, and once the trial's end has passed.
+/// Interval of polling shards while they prepare, and after the trial's end.
 pub fn polling_interval(shards: usize) -> Duration {
     Duration::from_millis(200).max(per_shard(shards))
 }

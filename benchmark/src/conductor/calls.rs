@@ -1,4 +1,4 @@
-//! What the conductor asks of a shard, and how that can fail. The conductor knows shards only through [`ShardCalls`].
+//! Calls from the conductor to a shard, and their errors. The conductor reaches shards only through [`ShardCalls`].
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -9,43 +9,43 @@ use redisbench_wire::{
     ProbeRequest, ProbeState, Refusal, RefusalCode, ShardState, StartRequest,
 };
 
-/// Where one incarnation of a shard listens.
+/// Address and identity of one incarnation of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The shard's index, from 0.
+    /// Counted from 0.
     pub shard: u32,
-    /// The identity of the process: the pod's UID on Kubernetes. Every answer must name it.
+    /// Identity of the process: the pod's UID on Kubernetes. Every answer must contain it.
     pub incarnation: String,
-    /// Where its control API listens.
+    /// Address of its control API.
     pub address: SocketAddr,
     /// The machine that it runs on, for the breakdown per shard; may be empty.
     pub host: String,
 }
 
-/// Why a call to a shard gave no answer to use.
+/// Why a call to a shard gave no usable answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// No answer, or not from the process that was meant. It says nothing about the trial.
+    /// No answer, or one from another process. The trial may be unaffected.
     #[error("failed to reach the shard: {0}")]
     Unreachable(Unreachable),
-    /// The shard answered that it will not.
+    /// The shard refused the call.
     #[error("the shard refused: {0}")]
     Refused(Refusal),
 }
 
-/// How a shard could not be reached.
+/// Why a shard could not be reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreachable {
-    /// Nothing answered the dial in time. Packets are dropped on the way, or the machine is gone.
+    /// No answer to the dial within its timeout: packets are dropped on the way, or the machine is gone.
     #[error("no answer to the connection attempt to {0} (a NetworkPolicy in the way?)")]
     DialTimedOut(SocketAddr),
     /// The connection could not be made, or broke.
     #[error("{0}")]
     Connection(String),
-    /// The whole call took too long.
+    /// The whole call timed out.
     #[error("no answer within {} ms", .0.as_millis())]
     TimedOut(std::time::Duration),
-    /// The answer is not the contract's, or beyond its bounds.
+    /// The answer violates the contract or its bounds.
     #[error("the answer cannot be used: {0}")]
     Malformed(String),
     /// Another process answered: wire version, run, incarnation or trial differ.
@@ -59,7 +59,6 @@ impl CallError {
         self.refusal() == Some(RefusalCode::StaleEpoch)
     }
 
-    /// The class of the refusal, if it is one.
     pub fn refusal(&self) -> Option<RefusalCode> {
         match self {
             Self::Refused(refusal) => Some(refusal.code),
@@ -74,23 +73,23 @@ impl From<Unreachable> for CallError {
     }
 }
 
-/// The calls of [`redisbench_wire::path`]. Every implementation bounds the time of each call, and checks that each
-/// answer comes from the endpoint's incarnation; the conductor adds no timeout but those of the protocol.
+/// The calls of [`redisbench_wire::path`]. Every implementation bounds the time of each call and checks that the answer comes from the
+/// endpoint's incarnation. The conductor adds only the timeouts of the protocol.
 pub trait ShardCalls: Send + Sync + 'static {
-    /// The shard's monotonic clock.
+    /// Reads the shard's monotonic clock.
     fn clock(&self, shard: &Endpoint) -> impl Future<Output = Result<ClockReading, CallError>> + Send;
 
-    /// Where the shard is in its trial.
+    /// Reads the shard's state in its trial.
     fn state(&self, shard: &Endpoint) -> impl Future<Output = Result<ShardState, CallError>> + Send;
 
-    /// Hands over the plan: connect, preload, arm.
+    /// Sends the plan: connect, preload, arm.
     fn put_plan(
         &self,
         shard: &Endpoint,
         request: &PlanRequest,
     ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
 
-    /// Names the start instant on the shard's clock.
+    /// Orders the start instant, on the shard's clock.
     fn start(
         &self,
         shard: &Endpoint,
@@ -106,7 +105,7 @@ pub trait ShardCalls: Send + Sync + 'static {
         request: &MeasureRequest,
     ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
 
-    /// The counters and histograms so far, and the seconds from `from` on.
+    /// Fetches counters and histograms so far, and the seconds from `from` on.
     fn snapshot(
         &self,
         shard: &Endpoint,
@@ -123,7 +122,7 @@ pub trait ShardCalls: Send + Sync + 'static {
         request: &AbortRequest,
     ) -> impl Future<Output = Result<ShardState, CallError>> + Send;
 
-    /// Has the shard run the same load with half of the connections, and tells what came of it.
+    /// Runs the same load with half of the connections, and returns the outcome.
     fn probe(
         &self,
         shard: &Endpoint,
@@ -131,14 +130,14 @@ pub trait ShardCalls: Send + Sync + 'static {
         request: &ProbeRequest,
     ) -> impl Future<Output = Result<ProbeState, CallError>> + Send;
 
-    /// Has the shard delete its part of the keys, and tells how far that is.
+    /// Deletes the shard's part of the keys, and returns the progress.
     fn cleanup(
         &self,
         shard: &Endpoint,
         request: &EpochRequest,
     ) -> impl Future<Output = Result<CleanupState, CallError>> + Send;
 
-    /// Has the shard close every connection and drop what it measured. Answered once that is done.
+    /// Closes every connection and drops the measurements. The answer comes once that is done.
     fn drain(
         &self,
         shard: &Endpoint,

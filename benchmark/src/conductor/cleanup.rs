@@ -1,4 +1,4 @@
-//! Deleting the keys once the load is over: each shard its own part. Whatever comes of it, the result stands.
+//! Deletes the keys after the load, each shard its own part. A failure here does not change the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use super::drive::{CALLS_IN_FLIGHT, Conductor};
 use super::shards::{Shard, Standing};
 use super::{CallError, Cleanup, Endpoint, Journal, ShardCalls};
 
-/// For all shards together. The status waits for it.
+/// For all shards together, because the status waits for it.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Between two rounds of asking.
+/// Pause between two rounds of polling.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// A shard that does not answer so often in a row is given up.
+/// A shard is given up after this many consecutive calls without an answer.
 const SILENCES: u32 = 3;
 
-/// A shard's part of the keys.
+/// One shard's part of the keys.
 struct Part {
     shard: u32,
     endpoint: Option<Endpoint>,
     removed: u64,
     silences: u32,
-    /// None while it is asked on.
+    /// None while polling continues.
     over: Option<Result<(), String>>,
 }
 
@@ -36,7 +36,7 @@ impl Part {
         let over = match &shard.standing {
             Standing::Lost(why) => Some(Err(format!("it is lost: {why}"))),
             _ if shard.unacknowledged => Some(Err("it did not acknowledge the abort".to_owned())),
-            // Its process ends by itself.
+            // Its process exits by itself and deletes nothing.
             Standing::Failed(failure) if started || shard.preparation.preloaded_keys > 0 => {
                 Some(Err(failure.message.clone()))
             }
@@ -65,7 +65,7 @@ impl Part {
 }
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Has every shard that is there delete its part of the keys. None if another conductor has taken over.
+    /// Makes every present shard delete its part of the keys. Returns none if another conductor has taken over.
     pub async fn clean_up(&mut self) -> Option<Cleanup> {
         let until = Instant::now() + WITHIN;
         let started = self.start_at_unix_nanoseconds.is_some();

@@ -1,5 +1,5 @@
-//! [`ShardCalls`] over HTTPS: one connection per shard, kept and used again; every answer bounded in time and size and
-//! checked to come from the process that was meant.
+//! [`ShardCalls`] over HTTPS: one kept connection per shard. Every answer is bounded in time and size, and checked to come from the right
+//! process.
 
 use std::error::Error;
 use std::io;
@@ -26,14 +26,13 @@ use serde::de::DeserializeOwned;
 use super::{CallError, Endpoint, ShardCalls, Unreachable};
 use crate::credential::{CredentialError, RunCredential};
 
-/// Time limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTimeouts {
     /// For the TCP connection.
     pub dial: Duration,
     /// For everything: dial, TLS handshake, request and the whole answer.
     pub call: Duration,
-    /// The same for a full snapshot, which may be long.
+    /// Like `call`, for a full snapshot, which may be long.
     pub full_snapshot: Duration,
 }
 
@@ -44,7 +43,6 @@ impl Default for CallTimeouts {
     }
 }
 
-/// Calls the shards of one run.
 #[derive(Debug)]
 pub struct ShardClient {
     run: String,
@@ -54,10 +52,10 @@ pub struct ShardClient {
 }
 
 impl ShardClient {
-    /// A client for the shards of `run` that hold `credential`.
+    /// Creates a client for the shards of `run` that hold `credential`.
     ///
     /// # Errors
-    /// When the TLS settings are refused; not seen.
+    /// If the TLS settings are refused, which has not been seen.
     pub fn new(run: &str, credential: &RunCredential, timeouts: CallTimeouts) -> Result<Self, CredentialError> {
         let mut dialler = HttpConnector::new();
         dialler.enforce_http(false);
@@ -68,13 +66,13 @@ impl ShardClient {
             .https_only()
             .enable_http1()
             .wrap_connector(dialler);
-        // One call at a time goes to a shard, so one kept connection is enough.
+        // A shard gets one call at a time, so one kept connection is enough.
         let http = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(60))
             .pool_max_idle_per_host(1)
             .build(connector);
-        // The token is base64url, which every header can carry.
+        // The token is base64url, which is valid in every header.
         let mut authorization =
             HeaderValue::try_from(credential.token().header()).unwrap_or_else(|_| unreachable!("base64url"));
         authorization.set_sensitive(true);
@@ -91,7 +89,7 @@ impl ShardClient {
         self.call(shard, Method::GET, path, Bytes::new(), trial, bounds).await
     }
 
-    /// The bounds of every call but snapshots.
+    /// Bounds of all calls except snapshots.
     fn short(&self) -> Bounds {
         Bounds { time: self.timeouts.call, bytes: limits::SHORT_ANSWER_BYTES }
     }
@@ -128,7 +126,7 @@ impl ShardClient {
             let status = response.status();
             let most = if status.is_success() { bounds.bytes } else { limits::SHORT_ANSWER_BYTES };
             let body = response.into_body();
-            // What is announced as too long need not be read to know it.
+            // Refuses an announced length above the limit without reading the body.
             if body.size_hint().lower() > most as u64 {
                 return Err(too_long(most).into());
             }
@@ -138,7 +136,7 @@ impl ShardClient {
         tokio::time::timeout(bounds.time, exchange).await.map_err(|_| Unreachable::TimedOut(bounds.time))?
     }
 
-    /// Whoever answered is checked before anything is made of the body.
+    /// Parses an answer and checks its sender before the body is used.
     pub(super) fn read<T: DeserializeOwned>(
         &self,
         shard: &Endpoint,
@@ -151,7 +149,7 @@ impl ShardClient {
             Ok(self.check(answer, shard, trial)?)
         } else {
             let answer: Answer<Refusal> = parse(status, body)?;
-            // A shard tells a stranger nothing, not even who it is.
+            // An unauthorized caller learns nothing from a shard, not even its identity, so there is nothing to check.
             if status == StatusCode::UNAUTHORIZED {
                 return Err(CallError::Refused(answer.body));
             }
@@ -163,7 +161,7 @@ impl ShardClient {
         let foreign = |what: &str, got: &str, wanted: &str| {
             Err(Unreachable::Foreign(format!("{what} is {}, not {wanted}", limits::message(got))))
         };
-        // There is no version before this one yet whose shards could still be running.
+        // No older version exists yet whose shards could still be running.
         if answer.wire != WIRE_VERSION {
             return foreign("wire version", &answer.wire.to_string(), &WIRE_VERSION.to_string());
         }
@@ -173,7 +171,7 @@ impl ShardClient {
         if answer.incarnation != shard.incarnation {
             return foreign("incarnation", &answer.incarnation, &shard.incarnation);
         }
-        // A refusal may come from before the shard knew which trial was meant.
+        // A shard may refuse before it has parsed which trial is meant.
         match (answer.trial, trial) {
             (Some(got), Some(wanted)) if got != wanted => foreign("trial", &got.to_string(), &wanted.to_string()),
             _ => Ok(answer.body),
@@ -181,7 +179,7 @@ impl ShardClient {
     }
 }
 
-/// What one call may take of time and memory.
+/// Limits of time and memory for one call.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     time: Duration,
@@ -189,7 +187,7 @@ struct Bounds {
 }
 
 fn parse<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, Unreachable> {
-    // The error quotes what it could not read, however long that is.
+    // The error quotes the input that it could not parse, at any length.
     serde_json::from_slice(body)
         .map_err(|error| Unreachable::Malformed(limits::message(&format!("status {}: {error}", status.as_u16()))))
 }

@@ -1,4 +1,4 @@
-//! The conductor's clock, and the shards' clocks seen from it. Pure but for [`ConductorClock::now`].
+//! The conductor's clock, and estimates of the shards' clocks. Pure except for [`ConductorClock::now`].
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::Instant;
 
 use super::ShardClock;
 
-/// What two crystals may drift apart: 50 ppm is 180 ms in an hour.
+/// Assumed drift between two crystals: 50 ppm is 180 ms in an hour.
 const DRIFT_PER_MILLION: i64 = 50;
 
-/// The conductor's own monotonic clock. Its instants are nanoseconds since the conductor began, negative before: a
-/// conductor that takes over has not seen the start.
+/// The conductor's monotonic clock. Its instants are nanoseconds since the conductor began. They are negative before that: after a
+/// takeover, the start may lie in the past.
 #[derive(Clone, Copy, Debug)]
 pub struct ConductorClock {
     origin: Instant,
@@ -26,24 +26,24 @@ impl ConductorClock {
         nanoseconds(Instant::now().duration_since(self.origin))
     }
 
-    /// The instant to sleep until. What lies before the origin has passed.
+    /// Converts to an instant to sleep until. Negative instants map to the origin, which has passed.
     pub fn instant(self, at: i64) -> Instant {
         self.origin + Duration::from_nanos(u64::try_from(at).unwrap_or(0))
     }
 }
 
-/// `duration` as the clocks count; what does not fit is the far future.
+/// Converts to nanoseconds; saturates to the far future.
 pub fn nanoseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// `nanoseconds` as a duration; what is negative is none.
+/// Converts from nanoseconds; negative values give zero.
 pub fn duration(nanoseconds: i64) -> Duration {
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0))
 }
 
-/// One exchange with a shard, as an estimate of its clock. The reading was taken somewhere between send and receipt,
-/// so half the round trip bounds the error.
+/// One exchange with a shard, as an estimate of its clock. The reading was taken somewhere between send and receipt, so half of the round
+/// trip bounds the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockEstimate {
     offset: i64,
@@ -63,13 +63,13 @@ impl ClockEstimate {
         }
     }
 
-    /// How far the offset may be off at `at`, before or after it was taken: it ages with the drift.
+    /// Maximum error of the offset at `at`, before or after the exchange: it grows with the drift.
     pub fn uncertainty(&self, at: i64) -> i64 {
         let age = at.saturating_sub(self.taken_at).saturating_abs();
         self.half_round_trip.saturating_add(age / 1_000_000 * DRIFT_PER_MILLION)
     }
 
-    /// The better of `known` and `new` at the time of `new`: the lowest round trip, until it has aged.
+    /// The better of `known` and `new` at the time of `new`: the shortest round trip, until drift outweighs it.
     pub fn better(known: Option<Self>, new: Self) -> Self {
         match known {
             Some(known) if known.uncertainty(new.taken_at) < new.half_round_trip => known,
@@ -81,12 +81,12 @@ impl ClockEstimate {
         duration(self.half_round_trip)
     }
 
-    /// The conductor's instant `at` on the shard's clock.
+    /// Converts the conductor's instant `at` to the shard's clock.
     pub fn to_shard(self, at: i64) -> u64 {
         u64::try_from(at.saturating_add(self.offset)).unwrap_or(0)
     }
 
-    /// The shard's reading `at` on the conductor's clock.
+    /// Converts the shard's reading `at` to the conductor's clock.
     pub fn to_conductor(self, at: u64) -> i64 {
         i64::try_from(at).unwrap_or(i64::MAX).saturating_sub(self.offset)
     }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever in the round trip the shard read its clock, the truth lies within the uncertainty.
+        /// Wherever in the round trip the shard read its clock, the error is within the uncertainty.
         #[test]
         fn the_truth_is_within_the_uncertainty(
             offset in 0..1_000_000_000_000_i64,
@@ -131,7 +131,7 @@ mod tests {
         let sharp = ClockEstimate::from_exchange(0, 1_000, reading(5_000));
         let blurred = ClockEstimate::from_exchange(1_000, 101_000, reading(60_000));
         assert_eq!(ClockEstimate::better(Some(sharp), blurred), sharp);
-        // After 2 s of drift the sharp one may be off by 100 us.
+        // After 2 s, drift adds 100 us of uncertainty to the sharp estimate.
         let late = ClockEstimate::from_exchange(2_000_000_000, 2_000_100_000, reading(2_000_060_000));
         assert_eq!(ClockEstimate::better(Some(sharp), late), late);
     }

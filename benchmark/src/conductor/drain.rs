@@ -1,4 +1,4 @@
-//! Between two trials: nobody keeps a connection of the one before when the next begins.
+//! Drains the shards between two trials: no connection of the previous trial remains when the next one begins.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use super::barrier::polling_interval;
 use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::{CallError, ConductStage, Endpoint, Failure, Journal, ShardCalls, ShardPresence, reason};
 
-/// Between two calls to a shard that only waits.
+/// Pause between two calls to a shard that only waits.
 const KEEP_CONTACT: Duration = Duration::from_secs(30);
 
-/// What a shard said of the trial before.
+/// A shard's answer about the previous trial.
 enum Word {
-    /// It has no connection of it.
+    /// It has no connection of the previous trial.
     Drained,
-    /// It has, or may have.
+    /// It has connections, or may have some.
     NotYet(String),
     Superseded,
 }
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Has every shard of the run close its connections, those too that this trial does not need, and waits as long as
-    /// the spec wants between trials. A shard that has this trial's plan already is past that.
+    /// Makes every shard of the run close its connections, including those that this trial does not need. Then waits for the interval
+    /// between trials. A shard that already has this trial's plan counts as drained.
     pub async fn drain(&mut self) -> Result<(), Stop> {
         let until = Instant::now() + self.config.limits.prepare;
         let mut drained = BTreeSet::new();
@@ -62,7 +62,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         Ok(())
     }
 
-    /// Waits between two trials. A shard that nobody calls for long would end.
+    /// Waits between two trials. Polls meanwhile, because a shard exits after long without contact.
     async fn keep_interval(&mut self) {
         let until = Instant::now() + std::mem::take(&mut self.config.interval);
         while Instant::now() < until {
@@ -77,7 +77,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// Shards with a process to dial, whether this trial needs them or not.
+    /// Endpoints of all present shards, whether this trial needs them or not.
     fn present(&self) -> Vec<Endpoint> {
         let seen = self.presence.borrow();
         let present = seen.iter().filter_map(|presence| match presence {
@@ -87,7 +87,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         present.collect()
     }
 
-    /// A process that ends and will be replaced has its connections until it has ended.
+    /// A process that is about to be replaced keeps its connections until it has ended.
     fn leaving(&self) -> Option<String> {
         let seen = self.presence.borrow();
         let mut leaving = seen.iter().enumerate().filter_map(|(shard, presence)| match presence {
@@ -121,7 +121,7 @@ async fn word<C: ShardCalls>(calls: &C, endpoint: &Endpoint, hash: Option<String
         Err(error) if error.is_stale_epoch() => return Word::Superseded,
         Err(error) => error,
     };
-    // A shard that was given up goes on with its trial, whichever that was.
+    // A shard that was given up may still run the load of any earlier trial.
     if why.refusal() == Some(RefusalCode::WrongPhase) {
         let request = AbortRequest { epoch, attempt: None, then: AbortThen::Stop };
         for trial in (0..trial).rev() {

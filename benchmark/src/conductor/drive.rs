@@ -1,4 +1,4 @@
-//! The course of a trial: take over or prepare, start, measure; and what each stop on the way leads to.
+//! Course of a trial: take over or prepare, start, measure; and the consequence of each stop on the way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,9 @@ use super::{
 };
 use crate::measurement::threshold::{Watch, watched_seconds};
 
-/// Calls that may be in flight at once.
+/// Upper bound of concurrent calls.
 pub const CALLS_IN_FLIGHT: usize = 64;
 
-/// One trial in the hands of one conductor.
 pub struct Conductor<C, J> {
     pub config: ConductorConfig,
     pub calls: Arc<C>,
@@ -36,29 +35,29 @@ pub struct Conductor<C, J> {
     pub trial: u32,
     pub shards: Vec<Shard>,
     pub attempt: u32,
-    /// Nobody has a connection of the trial before.
+    /// No shard has a connection of the previous trial.
     pub drained: bool,
-    /// The last attempt that is given up, while none has been measured.
+    /// The last attempt that was given up, while no attempt has been measured.
     pub missed: u32,
     pub recording: Recording,
-    /// The seconds of all shards.
+    /// Merged seconds of all shards.
     pub course: Course,
-    /// What stops the load beside its end.
+    /// Thresholds that may stop the load early.
     pub watch: Watch,
-    /// Whether the warm-up may end.
+    /// Whether the warm-up's early end was ordered.
     pub settling: Settling,
-    /// What half of the connections made of the load afterwards.
+    /// Results of the probe with half of the connections, one per shard.
     pub probes: Vec<Probe>,
     pub start_at_unix_nanoseconds: Option<u64>,
-    /// The start instant on the conductor's clock.
+    /// On the conductor's clock.
     pub start_at: Option<i64>,
-    /// It is known by the time of day only.
+    /// The start is known only by the time of day.
     pub start_is_rough: bool,
     /// Half of the worst round trip when the start was ordered; none if another conductor ordered it.
     pub clock_uncertainty: Option<Duration>,
 }
 
-/// Why the course ends before its end.
+/// Why a trial stops early.
 #[derive(Debug)]
 pub enum Stop {
     Failed(Failure),
@@ -104,14 +103,14 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 
     pub async fn conduct(mut self, control: watch::Receiver<Control>) -> Outcome {
-        // An abort drops whatever is being waited for; what a shard may have heard of it, the abort undoes.
+        // An abort cancels the current wait; calls that shards may have received are undone by the abort.
         let course = tokio::select! {
             biased;
             () = abort_wanted(control.clone(), self.progress.subscribe()) => Err(Stop::Aborted),
             course = self.run() => course,
         };
         let course = match course {
-            // Nobody waits for more than there is.
+            // An abort also cancels the probe, and the trial stays complete.
             Ok(()) => tokio::select! {
                 biased;
                 () = aborted(control) => Ok(()),
@@ -128,7 +127,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 ending => ending,
             },
         };
-        // What was measured is here: from now on nothing changes the result but another conductor.
+        // The measurement is safe. From here on only another conductor changes the result.
         let cleanup = if self.config.cleanup && ending != Ending::Superseded {
             let cleanup = self.clean_up().await;
             if cleanup.is_none() {
@@ -156,7 +155,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                     self.missed = self.attempt;
                 }
                 match why_not {
-                    // No shard has heard of it, so that it costs nothing but time.
+                    // No shard has received it, so only time is lost.
                     Missed::NotRecorded(why) => self.wait_for_journal(why).await?,
                     Missed::NotAcknowledged(why) => {
                         misses += 1;
@@ -182,12 +181,12 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             self.watch.forget();
             self.course.forget();
             self.settling = Settling::default();
-            // The picture of the attempt before is of no trial any more.
+            // The live picture of the previous attempt is void.
             self.publish(ConductStage::Preparing);
         }
     }
 
-    /// Waits, but no longer than until the platform has news.
+    /// Waits until the platform reports a change, at most `at_most`.
     pub async fn pause(&mut self, at_most: Duration) {
         let presence = &mut self.presence;
         let news = async {
@@ -195,24 +194,24 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 std::future::pending::<()>().await;
             }
         };
-        // Running out of time is the usual case.
+        // The timeout is the usual case.
         let _ = timeout(at_most, news).await;
     }
 
-    /// The platform's newest word on each shard. An entry that is missing says nothing.
+    /// The platform's newest report on each shard. A missing entry counts as absent without a reason.
     pub fn seen(&mut self) -> Vec<ShardPresence> {
         let mut seen = self.presence.borrow_and_update().clone();
         seen.resize(self.shards.len(), ShardPresence::Absent { why: None });
         seen
     }
 
-    /// When the load of every shard is over on the conductor's clock, if all goes to plan.
+    /// Planned end of every shard's load, on the conductor's clock.
     pub fn end_at(&self) -> Option<i64> {
         let longest = self.shards.iter().map(Shard::length).max().unwrap_or_default();
         self.start_at.map(|start| start.saturating_add(nanoseconds(longest)))
     }
 
-    /// Publishes where the trial stands, the merged picture included.
+    /// Publishes the trial's progress with the merged picture.
     pub fn publish(&self, stage: ConductStage) {
         let since_start = self.start_at.map(|start| self.clock.now() - start);
         let history = self.course.history();
@@ -234,7 +233,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// Publishes where the trial stands with the picture as it was: merging costs too much for every step.
+    /// Publishes the trial's progress with the previous picture: merging is too expensive for every step.
     pub fn publish_counts(&self, stage: ConductStage) {
         let progress = self.counted(stage);
         self.progress.send_if_modified(|known| {
@@ -263,14 +262,14 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// What there is now. Takes the snapshots along.
+    /// Builds the outcome from the current state. Takes the snapshots out of the shards.
     pub fn outcome(&mut self, ending: Ending) -> Outcome {
         let start_skew = picture::start_skew(&self.shards);
         let clock_uncertainty = self.clock_uncertainty.or_else(|| picture::clock_uncertainty(&self.shards));
         let started = self.start_at_unix_nanoseconds.is_some();
         self.course.advance(&mut self.shards);
         if let Some(measured) = seconds::measured(&self.shards) {
-            // The last windows. Nothing is left to be stopped, so that all of them are looked at.
+            // Judges all remaining windows: there is no load left to stop.
             while self.watch.look(self.course.history(), measured.clone()).is_some() {}
         }
         let thresholds = self.watch.judged();
@@ -281,7 +280,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             ShardOutcome {
                 shard: shard.plan.shard,
                 partial: snapshot.is_some() && shard.standing != Standing::Finished,
-                // Once there was a start, whoever did not give its final snapshot is lost, stopped or not.
+                // After a start, every shard without a final snapshot is lost, whether it was stopped or not.
                 lost: match &shard.standing {
                     Standing::Finished => None,
                     Standing::Lost(why) => Some(why.clone()),
@@ -313,23 +312,23 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 }
 
-/// Waits for an abort while there is load to stop. Once the load is over only a new attempt makes it count again.
+/// Waits for an abort while there is load to stop. An abort during Collecting takes effect only if a new attempt begins.
 async fn abort_wanted(control: watch::Receiver<Control>, mut progress: watch::Receiver<Progress>) {
     aborted(control).await;
     if progress.wait_for(|progress| progress.stage != ConductStage::Collecting).await.is_err() {
-        // Nobody is left who could want it.
+        // The sender is gone, so no abort can come.
         std::future::pending::<()>().await;
     }
 }
 
 async fn aborted(mut control: watch::Receiver<Control>) {
     if control.wait_for(|control| control.abort).await.is_err() {
-        // Nobody is left who could want it.
+        // The sender is gone, so no abort can come.
         std::future::pending::<()>().await;
     }
 }
 
-/// The names of the parts that shards count apart; one without a name if they do not.
+/// Names of the operations that shards count separately, or one empty name if they do not.
 fn parts(plan: &ShardPlan) -> Vec<String> {
     if plan.breakdown.operation {
         plan.workload.operations.iter().map(|operation| operation.name.clone()).collect()
@@ -338,7 +337,7 @@ fn parts(plan: &ShardPlan) -> Vec<String> {
     }
 }
 
-/// From the start until every request of `plan` has its outcome.
+/// Time from the start until every request of `plan` has its outcome.
 pub fn planned_length(plan: &ShardPlan) -> Duration {
     let measured = match plan.bound {
         Bound::Duration { nanoseconds } => nanoseconds,

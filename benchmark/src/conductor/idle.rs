@@ -1,5 +1,4 @@
-//! Shards that this trial does not need, and a later one may: they hold no connections, and end by themselves if nobody
-//! calls them for long.
+//! Keeps contact with shards that only a later trial needs: they hold no connections, and exit after long without a call.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,11 +12,11 @@ use tokio::time::sleep;
 use super::drive::CALLS_IN_FLIGHT;
 use super::{ShardCalls, ShardPresence};
 
-/// Between two calls: far below the ten minutes after which a shard takes itself for forgotten, so that some may be lost.
+/// Pause between two calls: far below the ten minutes without contact after which a shard exits, so that some calls may fail.
 const KEEP_CONTACT: Duration = Duration::from_secs(60);
 
-/// Calls every shard but the first `needed` now and then, for as long as it is polled. One that does not answer is the
-/// concern of the trial that needs it.
+/// Calls all shards except the first `needed` periodically, for as long as it is polled. Errors are ignored here: the trial that needs the
+/// shard handles them.
 pub async fn keep<C: ShardCalls>(
     calls: Arc<C>,
     presence: watch::Receiver<Vec<ShardPresence>>,

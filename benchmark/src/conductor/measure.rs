@@ -20,30 +20,30 @@ use super::snapshots::{advances, replaces};
 use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, ShardPresence, Unreachable, reason};
 use crate::plan::last_read;
 
-/// A loop that wakes so late has not run: its process was stopped, or its machine.
+/// A loop that wakes this late was suspended: its process or its machine was stopped.
 const STOOD_STILL: Duration = Duration::from_secs(1);
 
-/// So long after the end of the load the others are waited for, before what the servers counted is asked for.
+/// How long after the end of the load shard 0 waits for the other shards before it is asked for the servers' counters.
 const OTHERS: Duration = Duration::from_secs(3);
 
 /// How measuring ended.
 pub enum Measured {
     /// Every shard has finished or is lost.
     ToTheEnd,
-    /// A shard was lost, and all shall begin again.
+    /// A shard was lost, and all shards begin a new attempt.
     Again,
-    /// The recorded start reached only some of the shards: one that had been silent says that it was never started.
+    /// The recorded start reached only some of the shards: a shard that had been silent reports that it was never started.
     NeverStarted,
 }
 
-/// What follows from a poll for the shard that was asked.
+/// Consequence of a poll for the polled shard.
 enum Noted {
     AskAgain(Instant, usize),
     Enough,
     NeverStarted,
 }
 
-/// What one poll of one shard brought.
+/// Answers to one poll of one shard.
 struct Polled {
     index: usize,
     clock: Result<ClockEstimate, CallError>,
@@ -52,7 +52,7 @@ struct Polled {
     state: Option<Result<ShardState, CallError>>,
 }
 
-/// When which shard is asked next, soonest first.
+/// Next poll of each shard, soonest first.
 struct Timetable {
     due: VecDeque<(Instant, usize)>,
 }
@@ -85,7 +85,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let (mut wake_at, mut stood_still) = (Instant::now(), Duration::ZERO);
         let (mut known_lost, mut news) = (0, true);
         loop {
-            // While it stood still it asked nobody, so that this time cannot count against the shards.
+            // While suspended, the conductor polled no shard, so this time does not count against the shards.
             let late = wake_at.elapsed();
             if late >= STOOD_STILL {
                 tracing::warn!(milliseconds = late.as_millis(), "stood still");
@@ -94,7 +94,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             if news {
                 self.observe_presence_after_start();
             }
-            // A start that was known roughly may come to be known better.
+            // A rough start may have become precise in the meantime.
             let give_up_at = self.give_up_at() + stood_still;
             if Instant::now() >= give_up_at {
                 self.give_up();
@@ -151,7 +151,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// Marks as lost whom the platform calls gone.
+    /// Marks shards as lost that the platform reports as gone.
     fn observe_presence_after_start(&mut self) {
         let seen = self.seen();
         for (shard, presence) in self.shards.iter_mut().zip(&seen) {
@@ -163,7 +163,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// Marks as lost who has no final snapshot long after the end.
+    /// Marks shards as lost that have no final snapshot by the collect timeout.
     fn give_up(&mut self) {
         let collect = self.config.limits.collect.as_secs();
         for shard in self.shards.iter_mut().filter(|shard| shard.standing == Standing::Running) {
@@ -174,14 +174,14 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// Whether no shard has said yet that it accepted the recorded start, and some may still.
+    /// Whether no shard has confirmed yet that it accepted the recorded start, and some still may.
     fn start_is_a_guess(&self) -> bool {
         let heard = |shard: &Shard| matches!(shard.standing, Standing::Running | Standing::Finished) && !shard.unheard;
         let awaited = |shard: &Shard| shard.standing == Standing::Running && shard.unheard;
         self.shards.iter().any(awaited) && !self.shards.iter().any(heard)
     }
 
-    /// What a lost shard means for the others.
+    /// Applies the policy for lost shards.
     fn on_lost(&mut self, again: bool) -> Result<Option<Measured>, Stop> {
         match self.config.on_lost {
             OnLost::Invalidate => Ok(None),
@@ -190,7 +190,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// Whether nothing will take the place of a shard: a new attempt could never start, and would cost what was measured.
+    /// Whether a lost shard will not be replaced: a new attempt could never start and would cost what was measured.
     fn gone_for_good(&self) -> bool {
         let presence = self.presence.borrow();
         let needed = presence.iter().take(self.shards.len());
@@ -227,8 +227,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         Err(Stop::Failed(self.lost_failure(reason)))
     }
 
-    /// When a shard without a final snapshot counts as lost. An end that was before this conductor, and so before its
-    /// clock's zero, counts from there: until then nobody may have asked.
+    /// When a shard without a final snapshot counts as lost. If the load ended before this conductor began, the timeout counts from its
+    /// beginning (its clock's zero), because no conductor may have asked until then.
     fn give_up_at(&self) -> Instant {
         let end = self.end_at().unwrap_or_default().max(0);
         let reads = self.shards.first().is_some_and(|shard| shard.plan.followed().is_some());
@@ -239,7 +239,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         self.end_at().is_some_and(|end| self.clock.now() >= end)
     }
 
-    /// Where the trial stands after the start.
+    /// The trial's stage after the start.
     pub fn stage(&self) -> ConductStage {
         let done = self
             .shards
@@ -249,8 +249,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         if done || self.load_is_over() { ConductStage::Collecting } else { ConductStage::Running }
     }
 
-    /// Shard 0 tells what the servers have counted when it is asked for all it has: so it is asked when the load of the
-    /// others is over too, or should long be.
+    /// Shard 0 reads the servers' counters when its full snapshot is requested. So it is asked only once the load of the other shards has
+    /// ended, or should have ended long ago.
     fn is_its_turn(&self, index: usize) -> bool {
         if index != 0 || !self.shards[index].plan.measurement.server_stats {
             return true;
@@ -263,7 +263,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         late || self.shards.iter().skip(1).all(over)
     }
 
-    /// Asks one running shard: its clock, a snapshot, and if that stands still its state.
+    /// Polls one running shard: its clock, a snapshot, and its state if the snapshots do not advance.
     fn poll(&self, index: usize) -> Option<impl Future<Output = Polled> + Send + use<C, J>> {
         let shard = &self.shards[index];
         if shard.standing != Standing::Running {
@@ -287,7 +287,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         })
     }
 
-    /// Takes note of a poll, and says when the shard is asked again.
+    /// Applies the answers to a poll and schedules the next one.
     fn take_note(&mut self, polled: Polled, interval: Duration) -> Result<Noted, Stop> {
         let Polled { index, clock, snapshot, detail, state } = polled;
         let now = self.clock.now();
@@ -309,7 +309,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 Ok(true) => {
                     shard.stands_still = shard.snapshot.as_ref().is_some_and(|kept| !advances(kept, &new));
                     let done = new.stage == Stage::Done;
-                    // Only who accepted the start has such a snapshot.
+                    // Only a shard that accepted the start has such a snapshot.
                     shard.unheard = false;
                     shard.keep(new);
                     shard.snapshot_at = now;
@@ -358,7 +358,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 }
 
-/// A refusal is an answer; whether it means anything is for the state to say.
+/// A refusal is an answer, so the shard is reachable; its state decides what the refusal means.
 fn how(error: CallError) -> Option<Unreachable> {
     match error {
         CallError::Unreachable(how) => Some(how),

@@ -1,8 +1,8 @@
-//! Conducts one trial: waits for the shards, arms them, measures their clocks, orders one start, takes snapshots,
-//! collects the result. It sees shards only as endpoints, so pods and child processes are the same to it.
+//! Conducts one trial: prepares the shards, measures their clocks, orders one start, takes snapshots, collects the result. It sees shards
+//! only as endpoints, so it treats pods and child processes alike.
 //!
-//! `docs/architecture.md` shows where it stands. [`conduct`] is given [`ShardPresence`] and [`Control`] from outside,
-//! publishes [`Progress`], and ends with an [`Outcome`]; [`release`] lets the shards go once that outcome is safe.
+//! `docs/architecture.md` describes its place. [`conduct`] takes [`ShardPresence`] and [`Control`] as input, publishes [`Progress`], and
+//! returns an [`Outcome`]. [`release`] lets the shards exit once that outcome is safe.
 
 mod barrier;
 mod calls;
@@ -43,13 +43,12 @@ pub use config::{
 pub use progress::{ConductStage, LivePicture, PreparationProgress, Progress, RecentLatency, ShardCounts};
 pub use release::release;
 
-/// Conducts the trial of `config` from its present state to its end, whether this is its first conductor or one that
-/// takes over (see [`ConductorConfig::resume`]).
+/// Conducts the trial of `config` to its end, either from the beginning or as a takeover (see [`ConductorConfig::resume`]).
 ///
-/// `presence` holds one entry per plan, in the order of the indices, and then those of shards that this trial does not
-/// need, which are kept for a later one. The load of every shard has stopped, or the shard
-/// is listed as lost or unacknowledged, when this returns anything but [`Ending::Superseded`]. Shards are kept for
-/// [`release`]. Dropping the future stops conducting at once and leaves the shards as they are.
+/// `presence` holds one entry per plan, in index order, followed by idle shards that only a later trial needs.
+///
+/// When this returns anything but [`Ending::Superseded`], each shard's load has stopped, or the shard is listed as lost or unacknowledged.
+/// Shards are kept until [`release`]. Dropping the future stops conducting at once and leaves the shards as they are.
 pub async fn conduct<C: ShardCalls, J: Journal>(
     config: ConductorConfig,
     calls: Arc<C>,

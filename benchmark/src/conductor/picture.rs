@@ -1,4 +1,4 @@
-//! The published picture, made of what the conductor holds of its shards. Pure.
+//! Builds the published progress from the conductor's records of its shards. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::measurement::merge;
 use crate::measurement::seconds::measured as of_parts;
 use crate::measurement::topology::{self, MergedTopology};
 
-/// Rate and latency are those of this many whole seconds, the last that all shards have completed.
+/// Rate and latency cover this many whole seconds, the last ones that all shards have completed.
 const RECENT_SECONDS: u32 = 5;
 
-/// Merges the newest snapshot of every shard, lost ones included: their counts were measured. None before the first.
-/// `history` has the seconds of all; `since_start` is in nanoseconds.
+/// Merges the newest snapshot of every shard, including lost ones: their counts were measured. None before the first. `history` holds the
+/// merged seconds of all shards; `since_start` is in nanoseconds.
 pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LivePicture> {
     let (mut total, mut warmup) = (Tally::default(), Tally::default());
     let mut response = Kind::Request.empty();
@@ -41,7 +41,7 @@ pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LiveP
         measured_rate += measured_per_second(snapshot);
         warmup_rate += warmup_per_second(snapshot);
         if let Err(error) = add(&mut response, &snapshot.latency.response) {
-            // The final merge refuses it with a message; until then the rest is shown.
+            // The final merge fails with a message; until then the rest is shown.
             tracing::warn!(shard = snapshot.shard, %error, "a live histogram cannot be merged");
         }
     }
@@ -75,7 +75,7 @@ fn recent(shards: &[Shard], history: &History) -> Option<Recent> {
     let mut sum = Sum::default();
     let (mut first, mut succeeded) = (from, 0_u64);
     for span in history.since(from).take_while(|span| span.end() <= end) {
-        // Who takes over long after may find a longer one only.
+        // After a late takeover there may be only a longer span.
         first = first.min(span.second);
         succeeded = succeeded.saturating_add(span.counts().succeeded).saturating_add(span.warmup.succeeded);
         sum.add(span);
@@ -97,7 +97,7 @@ fn add(sum: &mut Histogram<u64>, encoded: &EncodedHistogram) -> Result<(), Histo
     sum.add(encoded.decode(Kind::Request)?).map_err(|_| HistogramError::Malformed("counts beyond its bounds"))
 }
 
-/// Successful measured requests per second until the snapshot was taken or the measurement ended.
+/// Successful measured requests per second, until the snapshot was taken or the measurement ended.
 fn measured_per_second(snapshot: &Snapshot) -> f64 {
     let window = &snapshot.window;
     let ended = window.measure_to_nanoseconds;
@@ -110,7 +110,7 @@ fn warmup_per_second(snapshot: &Snapshot) -> f64 {
     per_second(snapshot.warmup.succeeded, elapsed)
 }
 
-/// A rate for people to watch. Over less than 10 ms it would only be noise.
+/// Rate for live display. Below 10 ms it would be mere noise.
 fn per_second(count: u64, elapsed_nanoseconds: u64) -> f64 {
     if elapsed_nanoseconds < 10_000_000 {
         return 0.0;
@@ -123,7 +123,7 @@ fn round(rate: f64) -> u64 {
     rate.round() as u64
 }
 
-/// How much of the trial is over: by time, or by requests where they end it sooner.
+/// Progress of the trial in percent: by time, or by requests if a number of requests ends it.
 fn percent(shards: &[Shard], total: &Tally, since_start: i64) -> u8 {
     if shards.iter().all(|shard| matches!(shard.standing, Standing::Finished | Standing::Lost(_))) {
         return 100;
@@ -144,11 +144,10 @@ fn percent(shards: &[Shard], total: &Tally, since_start: i64) -> u8 {
     } else {
         duration(since_start).as_nanos() * 100 / duration(longest).as_nanos().max(1)
     };
-    // 100 is said when everything is here.
+    // 100 is reserved for when all shards have finished.
     u8::try_from(share.min(99)).unwrap_or(99)
 }
 
-/// How far phase Preparing has come.
 pub fn preparation(shards: &[Shard]) -> PreparationProgress {
     let mut sum = PreparationProgress::default();
     for shard in shards {
@@ -166,7 +165,7 @@ pub fn preparation(shards: &[Shard]) -> PreparationProgress {
     sum
 }
 
-/// The difference between the first and the last shard's first send, each against its own schedule.
+/// Difference between the first and the last shard's first send, each relative to its own schedule.
 pub fn start_skew(shards: &[Shard]) -> Option<Duration> {
     let mut sends = shards.iter().filter_map(|shard| shard.first_send.map(|(at, _)| at));
     let first = sends.next()?;
@@ -176,13 +175,13 @@ pub fn start_skew(shards: &[Shard]) -> Option<Duration> {
     Some(duration(latest - earliest))
 }
 
-/// How well the worst of the clocks is known that the start is judged by.
+/// The worst uncertainty among the clocks that the start skew is computed from.
 pub fn clock_uncertainty(shards: &[Shard]) -> Option<Duration> {
     let clocks = shards.iter().filter_map(|shard| shard.first_send.map(|(_, clock)| clock).or(shard.clock));
     clocks.map(|clock| clock.half_round_trip()).max()
 }
 
-/// The age of the oldest of the newest snapshots of running shards.
+/// Highest age of the newest snapshots of running shards.
 pub fn oldest_snapshot_age(shards: &[Shard], now: i64) -> Option<Duration> {
     shards
         .iter()

@@ -1,4 +1,4 @@
-//! From nothing to N of N armed with known clocks.
+//! Brings all shards to Armed and measures their clock offsets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::shards::{Shard, Standing};
 use super::{CallError, ConductStage, Endpoint, Failure, Journal, ShardCalls, reason};
 
-/// Preload that advanced within this time extends the time for preparing.
+/// A preload that advanced within this time extends the prepare timeout.
 const PRELOAD_STALLED: Duration = Duration::from_secs(30);
 
-/// How long the first failed shard waits for company, so that the message can say how many failed.
+/// Wait after the first failed shard, so that the message can count the failed ones.
 const FAILURE_COUNTED_FOR: Duration = Duration::from_secs(1);
 
-/// Clock exchanges in a row with one shard.
+/// Consecutive clock exchanges with one shard.
 const EXCHANGES: usize = 5;
 
-/// Rounds of exchanges until a clock counts as uncertain, and the time between them: what blurs a round trip, such as
-/// the end of a preload, often passes.
+/// Rounds of exchanges before a clock counts as uncertain, and the time between them. Causes of a long round trip, such as the end of a
+/// preload, are often temporary.
 const CLOCK_ROUNDS: usize = 8;
 const BETWEEN_CLOCK_ROUNDS: Duration = Duration::from_millis(250);
 
-/// Shards whose clocks are exchanged at once: few, because waiting for a processor blurs the round trip.
+/// Concurrent clock exchanges: few, because waiting for a processor lengthens the round trip.
 const CLOCKS_AT_ONCE: usize = 8;
 
-/// How long a preparation may take, given what has been seen of it.
+/// State of the prepare timeout.
 struct Patience {
     until: Instant,
     preloaded: u64,
@@ -40,7 +40,7 @@ struct Patience {
 }
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Waits until all shards are armed and their clocks are known.
+    /// Waits until all shards are armed and their clocks are measured.
     pub async fn prepare(&mut self) -> Result<(), Stop> {
         self.drain().await?;
         let begun = Instant::now();
@@ -71,7 +71,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         Ok(())
     }
 
-    /// One call to every shard that is there: whatever brings it nearer to being armed.
+    /// Makes one call to every present shard: the one that brings it closer to Armed.
     async fn step_all(&mut self) -> Result<(), Stop> {
         let (epoch, trial, attempt) = (self.config.epoch, self.trial, self.attempt);
         let steps: Vec<_> = self
@@ -95,7 +95,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 Ok(state) => {
                     (shard.unreachable, shard.failures_in_a_row) = (None, 0);
                     shard.observe_state(state).map_err(Stop::Failed)?;
-                    // Attempts are numbered beyond every one that a shard has heard of.
+                    // New attempts get higher numbers than any that a shard has received.
                     self.attempt = self.attempt.max(shard.held_attempt);
                 }
                 Err(error) if error.is_stale_epoch() => return Err(Stop::Superseded),
@@ -106,12 +106,12 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 Err(CallError::Refused(refusal)) => match refusal.code {
                     RefusalCode::WrongPhase | RefusalCode::Unavailable => {
                         shard.unreachable = None;
-                        // Its state says why it will not be armed again.
+                        // Its state will show why it cannot be re-armed.
                         if shard.standing == Standing::MustRearm {
                             shard.standing = Standing::Preparing;
                         }
                     }
-                    // Who is to give up an attempt may be another process by now, which has no plan.
+                    // The shard may be a new process by now, without a plan.
                     RefusalCode::Unknown if shard.standing == Standing::MustRearm => {
                         shard.unreachable = None;
                         shard.standing = Standing::Unplanned;
@@ -126,8 +126,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         Ok(())
     }
 
-    /// Exchanges clocks with every shard until each is known well enough. Returns false if a shard could not be
-    /// reached, so that preparing goes on.
+    /// Exchanges clocks with every shard until each is precise enough. Returns false if a shard could not be reached, so that preparing
+    /// continues.
     async fn exchange_clocks(&mut self) -> Result<bool, Stop> {
         let allowed = self.config.limits.max_start_skew / 2;
         for shard in &mut self.shards {
@@ -193,7 +193,6 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 }
 
-/// One exchange of clocks.
 pub async fn exchange<C: ShardCalls>(
     calls: &C,
     endpoint: &Endpoint,
@@ -204,7 +203,7 @@ pub async fn exchange<C: ShardCalls>(
     Ok(ClockEstimate::from_exchange(sent_at, clock.now(), reading))
 }
 
-/// What is asked of a shard next, and how often it has not answered before.
+/// The next call to a shard, and how many have failed before it.
 struct Step {
     ask: Ask,
     after_failures: u32,
@@ -222,7 +221,7 @@ impl Step {
             Standing::Unplanned => {
                 Ask::Plan(Box::new(PlanRequest { epoch, hash: shard.hash.clone(), plan: shard.plan.clone() }))
             }
-            // Naming the attempt closes it, should its start still be on the way.
+            // Naming the attempt closes it, in case its start is still in flight.
             Standing::MustRearm => {
                 let attempt = Some(attempt.max(shard.held_attempt));
                 Ask::Rearm(AbortRequest { epoch, attempt, then: AbortThen::Rearm })
@@ -244,8 +243,7 @@ impl Step {
     }
 }
 
-/// Spreads the retries of shards that failed together, by their index. At most half a second: a round waits for its
-/// slowest.
+/// Spreads the retries of shards that failed together by their index. At most half a second, because a round waits for its slowest call.
 async fn spread_retry(endpoint: &Endpoint, failures: u32) {
     if failures > 0 {
         tracing::debug!(shard = endpoint.shard, failures, "calling again");
@@ -253,10 +251,10 @@ async fn spread_retry(endpoint: &Endpoint, failures: u32) {
     }
 }
 
-/// Whether preparing goes on.
+/// Whether preparing continues.
 ///
 /// # Errors
-/// When a shard failed for good, or when the time is up.
+/// If a shard failed permanently, or on timeout.
 fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Instant) -> Result<(), Failure> {
     let failed: Vec<_> = shards
         .iter()

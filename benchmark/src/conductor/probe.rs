@@ -1,5 +1,5 @@
-//! After a trial whose own numbers do not tell its limit: the same load with half of the connections, on all shards at one
-//! instant. What it came to is evidence for the verdict; without it nothing else is lost.
+//! Probe after a trial whose limiting factor is unclear: the same load with half of the connections, on all shards at one instant. Its
+//! result is evidence for the verdict; a failed probe costs nothing else.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use super::{Ending, Journal, ShardCalls};
 use crate::measurement::merge::merge;
 use crate::verdict;
 
-/// For the last requests' end, and for the shards to add it up.
+/// For the last requests to finish, and for the shards to sum up.
 const AFTERWARDS: Duration = Duration::from_secs(3);
-/// Between two rounds of asking what came of it.
+/// Pause between two rounds of polling for the results.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Probes, if nothing else can tell what the limit was.
+    /// Runs a probe if nothing else can identify the limiting factor.
     pub async fn look_closer(&mut self) -> Result<(), Stop> {
         let (true, Some(start_at)) = (self.needs_probe(), self.start_at) else { return Ok(()) };
         let plan = &self.shards[0].plan;
@@ -43,7 +43,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         Ok(())
     }
 
-    /// Whether the result can be probed, and says of itself that it does not know.
+    /// Whether the trial can be probed and its verdict needs it.
     fn needs_probe(&mut self) -> bool {
         let finished = |standing: &Standing| *standing == Standing::Finished;
         let probed = |plan: &ShardPlan| plan.measurement.probe_nanoseconds > 0;
@@ -59,7 +59,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         needs
     }
 
-    /// Orders the probe, which is over at `end`, and asks what came of it on every shard.
+    /// Orders the probe, which ends at `end`, and polls every shard for its result.
     async fn probed(
         &self,
         request: ProbeRequest,
@@ -94,7 +94,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 }
 
-/// What all made of it, if all began together.
+/// The results of all shards, if all began at the same instant.
 fn agreed(states: &[ProbeState], after_nanoseconds: u64) -> Result<Vec<Probe>, String> {
     let probe = |state: &ProbeState| {
         if state.after_nanoseconds != after_nanoseconds {
@@ -106,7 +106,7 @@ fn agreed(states: &[ProbeState], after_nanoseconds: u64) -> Result<Vec<Probe>, S
     states.iter().map(probe).collect()
 }
 
-/// How long a shard takes to make half of its connections, if their rate is limited.
+/// How long a shard takes to open half of its connections, if their rate is limited.
 fn connecting(plan: &ShardPlan) -> Duration {
     let rate = plan.connect_rate.map_or(0, u64::from);
     let millis = (u64::from(plan.connections / 2) * 1_000).checked_div(rate).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Letting the shards go.
+//! Releases the shards.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use super::drive::CALLS_IN_FLIGHT;
 use super::{ShardCalls, ShardPresence};
 
-/// Between two rounds of releasing; doubled from the first to the last.
+/// First and longest pause between two rounds of releasing; doubled in between.
 const ROUNDS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
 
-/// Tells every present shard that its result is safe, again and again until each is [`ShardPresence::Done`] or gone
-/// for good, or `presence` has no sender any more. Returns early when another conductor has taken over.
+/// Releases every present shard repeatedly, until each is [`ShardPresence::Done`] or gone without replacement, or `presence` has lost its
+/// sender. Returns early when another conductor has taken over.
 pub async fn release<C: ShardCalls>(epoch: u64, calls: Arc<C>, mut presence: watch::Receiver<Vec<ShardPresence>>) {
     let mut wait = ROUNDS[0];
     loop {
@@ -38,7 +38,7 @@ pub async fn release<C: ShardCalls>(epoch: u64, calls: Arc<C>, mut presence: wat
             .collect();
         let mut answers = stream::iter(orders).buffer_unordered(CALLS_IN_FLIGHT);
         while let Some(answer) = answers.next().await {
-            // A shard that has just exited no longer answers: what counts is what the platform says of it.
+            // A shard that has just exited no longer answers. The platform's report decides.
             if answer.is_err_and(|error| error.is_stale_epoch()) {
                 return;
             }

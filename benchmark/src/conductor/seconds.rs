@@ -1,7 +1,7 @@
-//! What shards tell of their seconds: kept of each until all have completed them, and then merged. No IO.
+//! Collects the shards' per-second counts. A shard's seconds are held until all shards have completed them, and then merged. No IO.
 //!
-//! However seldom a shard is asked, its seconds are exact: an answer that is lost is asked for again, and one that comes
-//! late completes seconds that others completed before.
+//! Seconds are exact at any polling interval: a lost answer is requested again, and a late one completes seconds that other shards
+//! completed earlier.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,21 +13,20 @@ use super::shards::{Shard, Standing};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The seconds of one shard.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// The first that is not complete.
+    /// The first second that is not complete.
     next: u32,
-    /// Complete ones that others have not completed.
+    /// Complete seconds that other shards have not completed.
     waiting: VecDeque<Span>,
-    /// As the rest was when the last snapshot was taken.
+    /// Incomplete seconds, as of the last snapshot.
     present: Vec<Span>,
-    /// Not all of them fitted into the last answer.
+    /// The last answer did not contain all seconds.
     more: bool,
 }
 
 impl Held {
-    /// The first second to ask for.
+    /// The first second to request.
     pub fn next(&self) -> u32 {
         self.next
     }
@@ -37,7 +36,7 @@ impl Held {
         self.more
     }
 
-    /// Takes what an accepted snapshot tells. Of another question than the last one it tells nothing new.
+    /// Takes the seconds of an accepted snapshot. Ignores an answer to any but the last request.
     pub fn take(&mut self, timeline: Timeline) {
         if timeline.from != self.next {
             return;
@@ -61,22 +60,22 @@ impl Held {
     }
 }
 
-/// The seconds of all shards together.
+/// Merged seconds of all shards.
 #[derive(Debug, Default)]
 pub struct Course {
     history: History,
     operations: usize,
-    /// The fewest to keep by the second.
+    /// Minimum number of single seconds to keep.
     seconds: usize,
 }
 
 impl Course {
-    /// Of a mix of this many operations. At least the last `seconds` are kept as they are; what is older is merged.
+    /// For a mix of this many operations. At least the last `seconds` are kept one by one; older ones are merged into longer spans.
     pub fn new(operations: usize, seconds: usize) -> Self {
         Self { history: History::default(), operations, seconds }
     }
 
-    /// Merges the seconds that all shards have completed which may still tell of them.
+    /// Merges the seconds that all running shards have completed. Without running shards, merges all.
     pub fn advance(&mut self, shards: &mut [Shard]) {
         let running = shards.iter().filter(|shard| shard.standing == Standing::Running);
         let complete = running.map(|shard| shard.seconds.next).min();
@@ -94,17 +93,16 @@ impl Course {
         self.history.complete_until(complete, kept);
     }
 
-    /// Another attempt begins.
+    /// Resets for another attempt.
     pub fn forget(&mut self) {
         self.history = History::default();
     }
 
-    /// The merged seconds.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Everything that the shards told, in order: the merged seconds, and what not all shards have completed.
+    /// All seconds in order: merged ones, and those that not all shards have completed.
     pub fn all(&self, shards: &mut [Shard]) -> Vec<Span> {
         let rest = shards.iter_mut().flat_map(|shard| {
             let held = std::mem::take(&mut shard.seconds);
@@ -114,7 +112,7 @@ impl Course {
     }
 }
 
-/// The whole seconds in which all shards measure, as far as they have said so.
+/// The whole seconds in which all shards measure, as far as reported.
 pub fn measured(shards: &[Shard]) -> Option<Range<u32>> {
     let snapshots = shards.iter().filter_map(|shard| shard.snapshot.as_ref());
     let begun = snapshots.filter(|snapshot| snapshot.window.start_nanoseconds > 0);
@@ -129,7 +127,7 @@ pub fn measured(shards: &[Shard]) -> Option<Range<u32>> {
     Some(u32::try_from(start?).unwrap_or(u32::MAX)..end)
 }
 
-/// The whole seconds in which all shards warm up; none before all have begun, and once one measures.
+/// The whole seconds in which all shards warm up. None before all have begun, and once one measures.
 pub fn warming_up(shards: &[Shard]) -> Option<Range<u32>> {
     let mut end = u32::MAX;
     for shard in shards {
@@ -187,7 +185,7 @@ mod tests {
         shards[1].seconds.take(told(0, 2, 3));
         course.advance(&mut shards);
         assert_eq!(found(&course), [(0, 20), (1, 22)]);
-        // The same answer once more, and one to a question of before.
+        // A repeated answer, and one to an older request.
         shards[1].seconds.take(told(0, 2, 3));
         shards[1].seconds.take(told(2, 4, 5));
         course.advance(&mut shards);

@@ -1,4 +1,4 @@
-//! A warm-up that ends once the throughput of all shards together has settled: judged by whole seconds, and ended at one instant.
+//! Ends the warm-up early, at one instant for all shards, once their total throughput over whole seconds is steady.
 
 use std::ops::Range;
 
@@ -14,19 +14,18 @@ use super::shards::{Shard, Standing};
 use super::{Journal, ShardCalls};
 use crate::verdict::STEADY;
 
-/// As many seconds as the rule has parts.
+/// One per part of the steadiness rule.
 const SECONDS: u32 = 10;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The end of a warm-up.
 #[derive(Debug, Default)]
 pub struct Settling {
-    /// It has been ordered.
+    /// The end has been ordered.
     over: bool,
 }
 
-/// Whether the throughput of the last seconds of `history`, all of which must be of the warm-up, has no drift.
+/// Whether the throughput of the last seconds of `history` has no drift. All of them must belong to the warm-up.
 fn settled(history: &History, warm: Range<u32>) -> bool {
     let end = history.complete();
     if end > warm.end || end < warm.start + SECONDS {
@@ -35,23 +34,22 @@ fn settled(history: &History, warm: Range<u32>) -> bool {
     let mut rates = [0.0; SECONDS as usize];
     for span in history.since(end - SECONDS).take_while(|span| span.end() <= end) {
         let place = span.second.checked_sub(end - SECONDS).and_then(|place| rates.get_mut(place as usize));
-        // A longer one began before the last seconds.
+        // A longer span began before the last seconds.
         let Some(rate) = place.filter(|_| span.seconds == 1) else { return false };
         *rate = span.warmup.succeeded as f64;
     }
     rates.iter().all(|rate| *rate > 0.0) && steady::drift(&rates, &STEADY).is_none()
 }
 
-/// What became of the end of a warm-up.
 pub enum Settled {
-    /// Nothing yet, or all shards know of it.
+    /// Not ended yet, or all shards have acknowledged the end.
     Fine,
-    /// Some shards measure from another instant than the others: the attempt is worth nothing.
+    /// Some shards begin to measure at another instant: the attempt is void.
     Torn(String),
 }
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Ends the warm-up if it may end and the throughput has settled.
+    /// Orders the end of the warm-up if it may end early and the throughput is steady.
     pub async fn look_at_warmup(&mut self) -> Result<Settled, Stop> {
         if !self.shards.first().is_some_and(|shard| shard.plan.settle) {
             return Ok(Settled::Fine);
@@ -66,10 +64,10 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         };
         let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, self.shards.len());
         let from = self.clock.now().saturating_add(nanoseconds(lead));
-        // A whole second, so that all that is counted by the second counts from the first on.
+        // Rounded up to a whole second, so that per-second counts cover the measurement from its first second.
         let after_nanoseconds = u64::try_from(from.saturating_sub(start_at)).unwrap_or(0).next_multiple_of(SECOND);
         self.settling.over = true;
-        // It ends by itself before that.
+        // The warm-up ends by itself before that.
         if after_nanoseconds >= self.shards[0].plan.warmup_nanoseconds {
             return Ok(Settled::Fine);
         }
@@ -106,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// After which second, from 0, a throughput of this much in each is called settled.
+    /// The second, from 0, after which this throughput counts as steady.
     fn settles(rate: impl Fn(u32) -> u64) -> Option<u32> {
         let mut history = History::default();
         (0..60).find(|second| {

@@ -1,4 +1,4 @@
-//! What the conductor holds of each shard, and how that changes with what is seen of it. No IO.
+//! The conductor's record of each shard, and how observations change it. No IO.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::drive::planned_length;
 use super::seconds::Held;
 use super::{Endpoint, Failure, ShardCounts, ShardPresence, Unreachable, reason};
 
-/// Why a shard is lost whose process is not the one that was started.
+/// Reason for a lost shard whose process is not the one that was started.
 pub const REPLACED: &str = "its process was replaced by another";
 
-/// Where a shard stands, as far as the conductor knows.
+/// State of a shard as far as the conductor knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// No process to dial yet.
@@ -23,54 +23,52 @@ pub enum Standing {
     Unplanned,
     /// It has the plan, and connects or preloads.
     Preparing,
-    /// It is armed for an attempt that nobody has started.
+    /// It is armed for an attempt that has not been started.
     Armed,
-    /// It holds a start of an attempt that is given up.
+    /// It holds a start of an attempt that was given up.
     MustRearm,
-    /// It accepted the start of the present attempt.
+    /// It accepted the start of the current attempt.
     Running,
-    /// Its final snapshot is here.
+    /// Its final snapshot is available.
     Finished,
-    /// It said that it cannot go on.
+    /// It reported a permanent failure.
     Failed(ShardFailure),
     /// After the start: its measurements from here on are unknown.
     Lost(String),
 }
 
-/// What the conductor holds of one shard.
 #[derive(Debug)]
 pub struct Shard {
     pub plan: ShardPlan,
     pub hash: String,
     pub standing: Standing,
-    /// The incarnation that takes part. After the start it never changes.
+    /// The incarnation that takes part. It never changes after the start.
     pub endpoint: Option<Endpoint>,
     /// Why the platform has no process for it.
     pub absence: Option<String>,
-    /// How the last call failed, if it did.
+    /// Error of the last call, if it failed.
     pub unreachable: Option<Unreachable>,
-    /// How many calls have failed in a row.
     pub failures_in_a_row: u32,
     pub preparation: Preparation,
-    /// The attempt whose start it holds, while that is not the present one; 0 if none.
+    /// The attempt whose start it holds if that is not the current one, otherwise 0.
     pub held_attempt: u32,
     pub clock: Option<ClockEstimate>,
-    /// Its seconds are in `seconds`.
+    /// Without its seconds, which are in `seconds`.
     pub snapshot: Option<Snapshot>,
     pub seconds: Held,
-    /// When that snapshot came, on the conductor's clock.
+    /// When the snapshot arrived, on the conductor's clock.
     pub snapshot_at: i64,
-    /// The last snapshot was like the one before.
+    /// The last snapshot showed no change.
     pub stands_still: bool,
-    /// When its first request was sent, against its own schedule, on the conductor's clock; and the clock that says so.
+    /// When its first request was sent relative to its own schedule, on the conductor's clock; and the clock estimate used.
     pub first_send: Option<(i64, ClockEstimate)>,
     pub unacknowledged: bool,
-    /// It counts as running because a start was recorded; it has not said yet that it accepted.
+    /// Counts as running because a start was recorded; it has not confirmed yet that it accepted.
     pub unheard: bool,
 }
 
 impl Shard {
-    /// From the start until every request has its outcome, with the warm-up that it has, or will have.
+    /// Time from the start until every request has its outcome, with the actual warm-up or, before that has ended, the planned one.
     pub fn length(&self) -> Duration {
         let window = self.snapshot.as_ref().map(|snapshot| &snapshot.window);
         let warmup = window.filter(|window| self.plan.settle && window.start_nanoseconds > 0);
@@ -110,13 +108,13 @@ impl Shard {
         self.plan.shard
     }
 
-    /// Takes note of the platform's word before a start: whoever is there takes part.
+    /// Applies the platform's report before a start. Any present process takes part.
     ///
     /// # Errors
-    /// When the shard is gone and nothing will take its place.
+    /// If the shard is gone and will not be replaced.
     pub fn observe_before_start(&mut self, presence: &ShardPresence) -> Result<(), String> {
         match presence {
-            // It said itself why it cannot go on, which is better than how its process ended.
+            // The failure that the shard reported explains more than its process's exit.
             ShardPresence::Absent { .. } | ShardPresence::Gone { .. } | ShardPresence::Done
                 if matches!(self.standing, Standing::Failed(_)) =>
             {
@@ -148,8 +146,8 @@ impl Shard {
         self.absence = why;
     }
 
-    /// Takes note of the platform's word after the start. A replacement is never let into a started trial; a process
-    /// that is no more is lost, whatever the network says. Returns whether it was lost by this.
+    /// Applies the platform's report after the start. A replacement never joins a started trial, and a process that has ended is lost even
+    /// if calls still succeed. Returns whether the shard was lost just now.
     pub fn observe_after_start(&mut self, presence: &ShardPresence) -> bool {
         if self.standing != Standing::Running {
             return false;
@@ -170,10 +168,10 @@ impl Shard {
         true
     }
 
-    /// Takes note of the shard's own word while it is being prepared.
+    /// Applies the shard's own state while it prepares.
     ///
     /// # Errors
-    /// When it holds a plan that is not ours, which no call can change.
+    /// If it holds a different plan, which no call can change.
     pub fn observe_state(&mut self, state: ShardState) -> Result<(), Failure> {
         self.preparation = state.preparation;
         self.held_attempt = state.accepted.map_or(0, |accepted| accepted.attempt);
@@ -191,7 +189,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Takes note of the shard's own word after the start. Returns false if it has the plan and was never started.
+    /// Applies the shard's own state after the start. Returns false if it has the plan and was never started.
     pub fn observe_state_after_start(&mut self, state: ShardState, attempt: u32) -> bool {
         let unheard = std::mem::take(&mut self.unheard);
         if state.phase == ShardPhase::Failed {
@@ -208,13 +206,13 @@ impl Shard {
         true
     }
 
-    /// The failure of the run that comes of this shard's failure after the start.
+    /// The run's failure for this shard's failure after the start.
     pub fn failed_in_trial(&self, failure: &ShardFailure) -> Failure {
         let message = format!("shard {} failed during the trial: {}", self.index(), failure.message);
         Failure::new(format!("{:?}", failure.reason), message)
     }
 
-    /// What keeps the shard from being armed, for people.
+    /// Why the shard is not armed yet, for people.
     pub fn obstacle(&self) -> String {
         if let Some(unreachable) = &self.unreachable {
             return unreachable.to_string();
@@ -232,15 +230,15 @@ impl Shard {
         }
     }
 
-    /// Takes a snapshot that replaces the one before.
+    /// Replaces the kept snapshot.
     pub fn keep(&mut self, mut snapshot: Snapshot) {
         self.seconds.take(std::mem::take(&mut snapshot.timeline));
         self.snapshot = Some(snapshot);
         self.note_first_send();
     }
 
-    /// Keeps when the first request was sent, against the shard's own schedule, by the clock as it was known best:
-    /// later estimates are blurred by drift, but the first of a conductor that took over may be a poor one.
+    /// Records when the first request was sent, relative to the shard's own schedule, using the most precise clock estimate. Later
+    /// estimates are blurred by drift, but the first one after a takeover may be poor.
     fn note_first_send(&mut self) {
         let (Some(clock), Some(snapshot)) = (self.clock, &self.snapshot) else { return };
         if snapshot.window.first_send_nanoseconds > 0 {
@@ -252,16 +250,16 @@ impl Shard {
         }
     }
 
-    /// Whether the state is that of this trial with a start accepted in `attempt`.
+    /// Whether the state belongs to this trial and holds an accepted start of `attempt`.
     pub fn accepted(&self, state: &ShardState, attempt: u32) -> bool {
         matches!(state.phase, ShardPhase::Running | ShardPhase::Finished)
             && state.plan_hash.as_ref() == Some(&self.hash)
             && state.accepted.is_some_and(|accepted| accepted.attempt == attempt)
     }
 
-    /// Forgets the attempt, but neither process nor plan.
+    /// Forgets the attempt, but keeps process and plan.
     pub fn give_up_attempt(&mut self) {
-        // Of a lost shard the platform may still know the process: then it has to give up, too.
+        // The process of a lost shard may still exist, and must then give up the attempt, too.
         if !matches!(self.standing, Standing::Absent | Standing::Unplanned | Standing::Failed(_)) {
             self.standing = Standing::MustRearm;
         }
@@ -282,13 +280,12 @@ pub fn failure_of(failure: Option<ShardFailure>) -> ShardFailure {
     })
 }
 
-/// When a shard's first request is due after the start, in nanoseconds. Only the shard knows: it follows from its
-/// workers' part of the schedule.
+/// When a shard's first request is due after the start, in nanoseconds. Only the shard can compute it: it follows from its workers' parts
+/// of the schedule.
 fn first_due(window: &Window) -> i64 {
     i64::try_from(window.first_due_nanoseconds.saturating_sub(window.start_nanoseconds)).unwrap_or(i64::MAX)
 }
 
-/// How many shards are in which state.
 pub fn count(shards: &[Shard]) -> ShardCounts {
     let mut counts = ShardCounts { desired: u32::try_from(shards.len()).unwrap_or(u32::MAX), ..ShardCounts::default() };
     for shard in shards {

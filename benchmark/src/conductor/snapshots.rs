@@ -1,14 +1,13 @@
-//! Which snapshot replaces the one that is kept. Pure.
+//! Decides whether a snapshot replaces the kept one. Pure.
 
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::Snapshot;
 
-/// Whether `new` replaces `kept` as the snapshot of the shard with `plan` in `attempt`. That it comes from the accepted
-/// incarnation is checked with the answer that held it.
+/// Whether `new` replaces `kept` as the snapshot of the shard with `plan` in `attempt`. The client has already checked that it comes from
+/// the accepted incarnation.
 ///
 /// # Errors
-/// When it is no snapshot of this shard and attempt, cannot be what a shard measured, or takes back what it said
-/// before: no data.
+/// If it belongs to another shard or attempt, cannot have been measured, or its counters go back. Such a snapshot is dropped.
 pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, plan: &ShardPlan, attempt: u32) -> Result<bool, String> {
     if (new.shard, new.attempt) != (plan.shard, attempt) {
         return Err(format!("a snapshot of shard {}, attempt {}, not of attempt {attempt}", new.shard, new.attempt));
@@ -29,7 +28,7 @@ pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, plan: &ShardPlan, attem
     if new.sequence <= kept.sequence {
         return Ok(false);
     }
-    // Counters only rise. Scheduled ones may fall: what is not sent by the end of a quota's time is not scheduled.
+    // Counters only rise, except `scheduled`: requests not sent by the end of a quota's time are not scheduled.
     let outcomes = |snapshot: &Snapshot| {
         [&snapshot.total, &snapshot.warmup].map(|tally| [tally.succeeded, tally.errors, tally.unsent])
     };
@@ -40,7 +39,7 @@ pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, plan: &ShardPlan, attem
     Ok(true)
 }
 
-/// Whether anything has happened between two snapshots of one shard. A trial that stands still may have failed.
+/// Whether the snapshot shows any change. A trial without changes may have failed.
 pub fn advances(kept: &Snapshot, new: &Snapshot) -> bool {
     let mark = |snapshot: &Snapshot| {
         let outcomes =
@@ -75,7 +74,7 @@ mod tests {
         assert!(replaces(None, &snapshot(1, 1, 1), &plan(1, 2), 2).is_err());
     }
 
-    /// What a snapshot with this change is refused for.
+    /// The reason for refusing a snapshot with this change.
     fn refused(change: impl FnOnce(&mut Snapshot)) -> String {
         let mut changed = snapshot(1, 2, 6);
         change(&mut changed);
@@ -97,7 +96,7 @@ mod tests {
         says("counts go back, from 4 to 0", |_| {});
         says("no shard can have come to", |huge| huge.total.sent_bytes = u64::MAX);
         says("no clock can show", |late| late.window.first_send_nanoseconds = u64::MAX);
-        // Succeeded more often than there are latencies, or the other way round.
+        // More successes than latencies, or the reverse.
         says("0 response times, where the counters say 5", |mute| {
             (mute.total.scheduled, mute.total.succeeded) = (5, 5);
         });

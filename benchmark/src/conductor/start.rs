@@ -1,4 +1,4 @@
-//! The barrier: one start instant, recorded, named to every shard on its own clock, and acknowledged by all in time.
+//! The barrier: one start instant, recorded, sent to every shard on its own clock, and acknowledged by all in time.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::shards::Standing;
 use super::{CallError, ConductStage, Endpoint, Failure, Journal, JournalError, ShardCalls, StartRecord, reason};
 
-/// The first and the longest pause before another start is recorded.
+/// First and longest pause before another start is recorded.
 const JOURNAL_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
 
-/// The most that a slow journal adds to the lead.
+/// Upper bound of what a slow journal adds to the lead.
 const LONGEST_ALLOWANCE: Duration = Duration::from_secs(30);
 
-/// Between two calls to a shard that did not acknowledge.
+/// Pause before a call to a shard is retried.
 pub(super) const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Orders the next attempt. All shards must be armed and their clocks known. The inner error says why the attempt
-    /// was missed; shards may then hold its start, and must be re-armed.
+    /// Orders the next attempt. All shards must be armed and their clocks measured. The inner error is the reason why the attempt was
+    /// missed; shards may then hold its start and must be re-armed.
     pub async fn start(&mut self) -> Result<Result<(), Missed>, Stop> {
-        // The number may come from a status that anyone can edit.
+        // Saturates: the number may come from a status that anyone can edit.
         self.attempt = self.attempt.saturating_add(1);
         let lead = lead(self.clock_uncertainty.unwrap_or_default() * 2, self.shards.len()) + self.recording.allowance;
         let start_at = self.clock.now().saturating_add(nanoseconds(lead));
@@ -36,7 +36,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             self.config.wall_clock.unix_nanoseconds() + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX);
         let until = self.clock.instant(start_at) - ACKNOWLEDGE_BEFORE;
         let record = StartRecord { attempt: self.attempt, start_at_unix_nanoseconds };
-        // Recorded first: a conductor that takes over must know of an attempt before any shard can.
+        // Recorded first: after a takeover, an attempt that a shard may hold must be known.
         match timeout_at(until, self.journal.record_start(record)).await {
             Ok(Ok(())) => {}
             Ok(Err(JournalError::Superseded)) => return Err(Stop::Superseded),
@@ -59,13 +59,13 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         Ok(Ok(()))
     }
 
-    /// Waits before the next start is recorded: shards stay armed, and the journal may be back soon.
+    /// Waits before the next start is recorded: shards stay armed, and the journal may recover.
     pub async fn wait_for_journal(&mut self, why: String) -> Result<(), Stop> {
         let limit = self.shards.first().map_or(0, |shard| shard.plan.limits.armed_nanoseconds);
         let (attempt, now) = (self.attempt, Instant::now());
         let since = *self.recording.failing_since.get_or_insert(now);
         tracing::warn!(attempt, why, "the start could not be recorded");
-        // Longer no shard stays armed.
+        // Shards do not stay armed any longer.
         if now.duration_since(since) >= Duration::from_nanos(limit) {
             let seconds = now.duration_since(since).as_secs();
             let message = format!("no start could be recorded for {seconds} s, the last time because {why}");
@@ -95,7 +95,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             match acknowledged {
                 Ok(()) => {}
                 Err(Unordered::Superseded) => return Err(Stop::Superseded),
-                // One is enough: the others need not be waited for.
+                // One failure misses the attempt; there is no need to wait for the others.
                 Err(Unordered::Because(why)) => {
                     return Ok(Err(format!("shard {}: {why}", self.shards[index].index())));
                 }
@@ -105,37 +105,36 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 }
 
-/// Why an attempt did not start.
 #[derive(Debug)]
 pub enum Missed {
-    /// It is not written down, or was too late. No shard has heard of it.
+    /// Not recorded, or too late. No shard has received it.
     NotRecorded(String),
     /// Not every shard acknowledged it in time. Some may hold it.
     NotAcknowledged(String),
 }
 
-/// How recording starts goes.
+/// History of recording starts.
 #[derive(Debug, Default)]
 pub struct Recording {
     failing_since: Option<Instant>,
     failures: u32,
-    /// Added to the lead, for a journal that is slow.
+    /// Added to the lead, for a slow journal.
     allowance: Duration,
 }
 
 impl Recording {
-    /// A slow journal stays slow.
+    /// Keeps the allowance: a slow journal usually stays slow.
     fn worked(&mut self) {
         *self = Self { allowance: self.allowance, ..Self::default() };
     }
 
-    /// The next may take twice as long.
+    /// Gives the next record more time.
     fn took_too_long(&mut self, lead: Duration) {
         self.allowance = (self.allowance + lead).min(LONGEST_ALLOWANCE);
     }
 
-    /// The pause before the next try: doubled, and spread by the run, so that runs which failed together do not try
-    /// again together.
+    /// Pause before the next try: doubled each time, with jitter from the run's identity, so that runs which failed together do not retry
+    /// together.
     fn pause(&mut self, run: &str) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let pause = JOURNAL_PAUSES[0].saturating_mul(1 << self.failures.min(8)).min(JOURNAL_PAUSES[1]);
@@ -150,7 +149,7 @@ enum Unordered {
     Because(String),
 }
 
-/// Names the start to one shard until it acknowledges. Repeating is harmless: the first accepted instant stands.
+/// Sends the start to one shard until it acknowledges. Repeating is harmless: the first accepted instant stands.
 async fn order<C: ShardCalls>(
     calls: &C,
     endpoint: &Endpoint,

@@ -1,4 +1,4 @@
-//! Stopping before the end: no shard keeps its load, and what was measured is fetched.
+//! Stops a trial early: ends the load of every shard and fetches what was measured.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use super::shards::{REPLACED, Shard, Standing};
 use super::snapshots::replaces;
 use super::{CallError, ConductStage, Ending, Endpoint, Journal, ShardCalls};
 
-/// Who has not acknowledged the abort by then is ended from outside.
+/// A shard that has not acknowledged the abort by then must be ended from outside.
 const ACKNOWLEDGE_ABORT_WITHIN: Duration = Duration::from_secs(2);
 
-/// For the snapshots of stopped shards, which only await what is in flight.
+/// For the snapshots of stopped shards, which only wait for requests in flight.
 const COLLECT_STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Stops the load of every shard and keeps what was measured. Gives back `ending`, unless another conductor turns
-    /// out to have taken over.
+    /// Stops the load of every shard and keeps what was measured. Returns `ending`, or [`Ending::Superseded`] if another conductor has
+    /// taken over.
     pub async fn stop(&mut self, ending: Ending) -> Ending {
         let start_was_known = self.start_at_unix_nanoseconds.is_some();
         self.adopt_endpoints();
@@ -50,20 +50,20 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         self.shards.iter().all(ended) && self.shards.iter().any(|shard| shard.standing == Standing::Finished)
     }
 
-    /// Shards that appeared since the last look may hold a plan and must hear of the abort, too.
+    /// Shards that appeared since the last check may hold a plan and need the abort, too.
     fn adopt_endpoints(&mut self) {
         let seen = self.seen();
         for (shard, presence) in self.shards.iter_mut().zip(&seen) {
             if shard.standing == Standing::Running {
                 shard.observe_after_start(presence);
             } else if !matches!(shard.standing, Standing::Finished | Standing::Failed(_) | Standing::Lost(_)) {
-                // Whoever has ended needs no abort.
+                // A process that has ended needs no abort.
                 let _ = shard.observe_before_start(presence);
             }
         }
     }
 
-    /// Orders every shard that may have load to stop. Returns whether another conductor has taken over.
+    /// Sends the abort to every shard that may have load. Returns whether another conductor has taken over.
     async fn abort_all(&mut self) -> bool {
         let until = Instant::now() + ACKNOWLEDGE_ABORT_WITHIN;
         let request = AbortRequest { epoch: self.config.epoch, attempt: None, then: AbortThen::Stop };
@@ -90,11 +90,11 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         superseded
     }
 
-    /// A conductor that took over and stopped at once learns only now who had started.
+    /// After a takeover with an immediate stop, the answers to the abort are the first sign of which shards had started.
     fn note_stopped(&mut self, index: usize, state: Option<&ShardState>) {
         let shard = &mut self.shards[index];
         if state.is_none() && shard.standing == Standing::Unplanned {
-            // Whichever process had the trial, it is not this one.
+            // The trial belonged to another process than this one.
             (shard.standing, shard.absence) = (Standing::Absent, Some(REPLACED.to_owned()));
         }
         if self.attempt > 0 && state.is_some_and(|state| shard.accepted(state, self.attempt)) {
@@ -106,7 +106,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// There was a start after all: whoever has no process of that time any more is lost.
+    /// The trial had started after all: a shard without a process from that time is lost.
     fn lose_who_is_gone(&mut self) {
         for shard in self.shards.iter_mut().filter(|shard| !shard.unacknowledged) {
             if shard.standing == Standing::Absent {
@@ -116,7 +116,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// Fetches the full snapshot of every shard that had started and has stopped, and all of its seconds.
+    /// Fetches the full snapshot and all seconds of every shard that had started and has stopped.
     async fn collect_stopped(&mut self) {
         let until = Instant::now() + COLLECT_STOPPED_WITHIN.min(self.config.limits.collect);
         let mut waiting: VecDeque<_> = (0..self.shards.len()).collect();
@@ -142,7 +142,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         }
     }
 
-    /// Asks a shard until it has stopped; none of one that had not started or cannot be asked.
+    /// Polls a shard until it has stopped. None if it had not started or cannot be asked.
     fn fetch_stopped(
         &self,
         index: usize,

@@ -1,4 +1,4 @@
-//! Taking over a trial from an earlier conductor: what the shards accepted is the truth.
+//! Takes over a trial from an earlier conductor, based on what the shards accepted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::prepare::exchange;
 use super::shards::{REPLACED, Shard, Standing, failure_of};
 use super::{CallError, Journal, ShardCalls, ShardPresence};
 
-/// How long the first answers are waited for. Who is silent for longer is asked on while the others are measured.
+/// How long to wait for the first answers. After that, silent shards are polled while the others are measured.
 const ASK_FOR: Duration = Duration::from_secs(10);
 
-/// How far the time of day of two operators may be apart. A start that a shard places further from the recorded one
-/// would have the run end at once, or never.
+/// Allowed difference between the wall clocks of two operators. A start instant from a shard that is further away from the recorded one
+/// would end the run at once, or never.
 const DAY_TIMES_DIFFER: Duration = Duration::from_secs(300);
 
-/// What one shard said of the recorded attempt.
+/// A shard's answer about the recorded attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Word {
     /// It accepted the start.
     Accepted(AcceptedStart),
-    /// It is there, with the plan, and has not accepted.
+    /// It is present with the plan and has not accepted.
     NotAccepted,
-    /// It cannot be what was started: no process, or one without a plan.
+    /// It cannot be the process that was started: no process, or one without a plan.
     NotTheSame(String),
-    /// It accepted the start or not, and cannot go on.
+    /// It may have accepted the start, and has failed.
     Failed(ShardFailure),
     /// No answer.
     Silent,
@@ -44,9 +44,9 @@ enum Course {
     NewAttempt,
 }
 
-/// N of N carry on, fewer begin a new attempt. Two kinds of shard do not count as fewer: a silent one may well be
-/// running, and a new attempt would cut its load; once the instant has passed, one that was replaced is lost and never
-/// armed again for this trial.
+/// Carries on if all shards accepted, otherwise begins a new attempt. Two kinds of shards do not force a new attempt: a silent one may be
+/// running, and a new attempt would stop its load; once the start instant has passed, a replaced one is lost and never armed again for this
+/// trial.
 fn course(words: &[Word], start_has_passed: bool) -> Course {
     let any_possible = words.iter().any(|word| matches!(word, Word::Accepted(_) | Word::Silent));
     let any_missing = words.iter().any(|word| match word {
@@ -58,7 +58,7 @@ fn course(words: &[Word], start_has_passed: bool) -> Course {
 }
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Finds out how far the recorded attempt has come, if there is one. Returns whether it carries on.
+    /// Determines how far the recorded attempt has come, if there is one. Returns whether it continues.
     pub async fn take_over(&mut self) -> Result<bool, Stop> {
         let Some(record) = self.config.resume else { return Ok(false) };
         let until = Instant::now() + ASK_FOR;
@@ -70,7 +70,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             let words: Vec<_> = (self.shards.iter().zip(&states).zip(&seen))
                 .map(|((shard, state), seen)| word(shard, state.as_ref(), seen, record.attempt))
                 .collect();
-            // A platform that has only just been looked at may not name every process yet.
+            // A platform that has only just been observed may not list every process yet.
             let settled = !words.iter().any(|word| matches!(word, Word::Silent | Word::NotTheSame(_)));
             if settled || Instant::now() >= until {
                 break words;
@@ -85,7 +85,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             return Ok(false);
         }
         self.start_at_unix_nanoseconds = Some(record.start_at_unix_nanoseconds);
-        // The wall clock is only the rough first guess.
+        // The wall clock gives only a first rough estimate.
         let rough = i128::from(record.start_at_unix_nanoseconds) - i128::from(unix_now) + i128::from(self.clock.now());
         (self.start_at, self.start_is_rough) = (i64::try_from(rough).ok(), true);
         for (shard, word) in self.shards.iter_mut().zip(words) {
@@ -117,12 +117,11 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         Ok(true)
     }
 
-    /// Dials whoever is there. Which incarnation took part was never written down: the shards say it by what they
-    /// accepted.
+    /// Dials every present process. The incarnation that took part was never recorded; it shows in what the shards accepted.
     fn adopt(&mut self) {
         let seen = self.seen();
         for (shard, presence) in self.shards.iter_mut().zip(&seen) {
-            // Who has ended is judged with the others, once all have been asked.
+            // Processes that have ended are judged with the others, once all have been asked.
             let _ = shard.observe_before_start(presence);
         }
     }

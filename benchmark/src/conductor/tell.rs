@@ -1,4 +1,4 @@
-//! One thing that all shards have to hear in time.
+//! Sends one call to all shards before a deadline.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::start::RETRY_AFTER;
 use super::{CallError, Endpoint, Journal, ShardCalls};
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
-    /// Makes `call`, which repeated is harmless, to every shard that stands so, until each has answered; in their order. If one does not
-    /// before `until`, or refuses, says why.
+    /// Makes the idempotent `call` to every shard with this standing until each has answered. Returns the answers in shard order, or the
+    /// reason if a shard refuses or does not answer before `until`.
     pub async fn tell<T, F>(
         &self,
         standing: &Standing,
@@ -40,7 +40,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let mut answers = Vec::with_capacity(told.len());
         let mut told = stream::iter(told).buffered(CALLS_IN_FLIGHT);
         while let Some(answer) = told.next().await {
-            // One is enough: the others need not be waited for.
+            // One failure decides; there is no need to wait for the others.
             match answer? {
                 Ok(answer) => answers.push(answer),
                 Err(why) => return Ok(Err(why)),
@@ -50,7 +50,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     }
 }
 
-/// Calls one shard until it has answered; its last trouble if it has not.
+/// Calls one shard until it answers. Returns its last error if it does not.
 async fn insist<T, F>(until: Instant, call: impl Fn() -> F) -> Result<T, Option<CallError>>
 where
     F: Future<Output = Result<T, CallError>>,
