@@ -1,4 +1,4 @@
-//! The command line of the load generator. What a shard does is in the library.
+//! The command line of the load generator. The library implements the shard.
 
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
@@ -144,7 +144,7 @@ fn log_to_stderr(format: LogFormat) {
     }
 }
 
-/// Serves until it is told to end. This thread only waits.
+/// Serves until a signal to terminate. This thread only waits.
 fn null_server(arguments: &Null) -> anyhow::Result<()> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start the runtime")?;
@@ -168,7 +168,7 @@ fn null_server(arguments: &Null) -> anyhow::Result<()> {
     })
 }
 
-/// Resolves when the process is told to end.
+/// Resolves on SIGTERM or SIGINT.
 fn terminated() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
@@ -188,7 +188,7 @@ fn shard(arguments: Shard) -> anyhow::Result<u8> {
 }
 
 async fn serve(arguments: Shard) -> anyhow::Result<u8> {
-    // Before the address is told, so that whoever waits for it can signal.
+    // Install the handlers before publishing the address, so that a client that waits for the address can signal.
     let terminated = terminated()?;
     let credential = Credential::read(&arguments.identity).context("failed to read the run's credential")?;
     let listener = listen(arguments.listen).await?;
@@ -215,14 +215,14 @@ async fn serve(arguments: Shard) -> anyhow::Result<u8> {
     Ok(run(settings, credential, listener, terminated).await.code())
 }
 
-/// Listens on the address asked for, or else on every interface.
+/// Listens on the given address, or on all interfaces.
 async fn listen(address: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     let addresses = address.map_or_else(|| every_interface(DEFAULT_PORT).to_vec(), |address| vec![address]);
     let tried = || addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
     TcpListener::bind(&addresses[..]).await.with_context(|| format!("failed to listen on {}", tried()))
 }
 
-/// Whole or not at all: somebody may be waiting for the file.
+/// Renames a complete file into place, because another process may be polling for it.
 fn write_addresses(path: &Path, addresses: &[SocketAddr]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");

@@ -1,8 +1,8 @@
-//! A server that does no work: it answers every command with a reply of the right kind, as fast as a socket allows.
-//! Whoever drives it measures the load generator and this machine, not Redis.
+//! A server that does no work: it replies to every command with the right type, as fast as a socket allows. A load against it measures the
+//! load generator and its machine, not Redis.
 //!
-//! It keeps no keys. Commands are counted and skipped, not parsed: one receive and one send per batch, whatever is in
-//! it. Memory is bounded: a command's arguments are never kept, and a client that does not read is not read from.
+//! It stores no keys. Commands are counted and skipped, not parsed: one receive and one send per batch of any size. Memory is bounded:
+//! arguments are never kept, and the server stops reading from a client that does not read.
 
 mod replies;
 mod scan;
@@ -20,33 +20,29 @@ use self::replies::{Knowledge, Replies};
 use self::thread::{Colleague, Shared, Thread};
 use crate::engine::sys::Waker;
 
-/// The largest value that can be asked for.
 pub const LARGEST_VALUE: usize = 1 << 20;
 
-/// Sockets on their way from the thread that accepts to another one.
+/// Sockets in transit from the accepting thread to another one.
 const MAIL: usize = 1024;
 
-/// What the server shall be.
 #[derive(Clone, Debug)]
 pub struct NullServerConfig {
-    /// Where to listen; port 0 takes a free one.
+    /// Where to listen; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// With 1 or more: poses as a Redis Cluster of so many primaries. The further ones have the ports after that of
-    /// `listen`, or free ones.
+    /// If 1 or more, poses as a Redis Cluster of n primaries. The other nodes listen on the ports after that of `listen`, or on free ones.
     pub cluster_nodes: u16,
-    /// Bytes of the value that GET and the like are answered with, at most [`LARGEST_VALUE`].
+    /// Bytes of the value in replies to GET and similar commands, at most [`LARGEST_VALUE`].
     pub value_bytes: usize,
-    /// Threads that serve. The connections are dealt out to them in turn.
+    /// Serving threads. Connections are assigned round robin.
     pub threads: usize,
 }
 
-/// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum NullServerError {
-    /// Somebody else has the port, or the address is not ours.
+    /// The port is in use, or the address is not local.
     #[error("failed to listen on {0}")]
     Listen(SocketAddr, #[source] io::Error),
-    /// The ports after the first one are beyond the last port there is.
+    /// The ports after the first one exceed 65535.
     #[error("failed to find ports for {0} nodes after {1}: use a lower one, or 0 for free ones")]
     Ports(u16, SocketAddr),
     /// The kernel refused epoll, an eventfd or a thread.
@@ -54,7 +50,7 @@ pub enum NullServerError {
     Start(#[source] io::Error),
 }
 
-/// A running server. Dropping it ends it.
+/// A running server. Dropping it stops it.
 #[derive(Debug)]
 pub struct NullServer {
     addresses: Vec<SocketAddr>,
@@ -63,10 +59,10 @@ pub struct NullServer {
 }
 
 impl NullServer {
-    /// Listens and serves until it is dropped.
+    /// Listens and serves until dropped.
     ///
     /// # Errors
-    /// When an address is taken, or the kernel refuses what it takes.
+    /// Fails if an address is in use or the kernel refuses a resource.
     pub fn start(config: &NullServerConfig) -> Result<Self, NullServerError> {
         let listeners = listen(config)?;
         let addresses = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>();
@@ -80,12 +76,12 @@ impl NullServer {
         Ok(server)
     }
 
-    /// Where it listens: one address, or one for each of the cluster's nodes.
+    /// The addresses served: one, or one per cluster node.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// The thread that accepts is the last to be started, and knows all others.
+    /// Starts the accepting thread last, because it needs a handle to every other thread.
     fn spawn(&mut self, listeners: Vec<TcpListener>, threads: usize) -> io::Result<()> {
         let mut listeners = Some(listeners);
         let mut colleagues = Vec::new();
@@ -112,7 +108,7 @@ impl Drop for NullServer {
         for (waker, thread) in &mut self.threads {
             waker.wake();
             if let Some(thread) = thread.take() {
-                // A thread that panicked has said so on stderr.
+                // A panic of the thread is already on stderr.
                 let _ = thread.join();
             }
         }

@@ -1,5 +1,5 @@
-//! What the load generator measures of itself, so that its own limits are not taken for the target's. All of it is read
-//! from the kernel, rarely: nothing here happens per request.
+//! Measurements of the load generator itself, so that its limits are not mistaken for the target's. All come from the kernel at low
+//! frequency, never per request.
 
 mod environment;
 mod interface;

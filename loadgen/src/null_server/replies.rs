@@ -1,61 +1,48 @@
-//! What a command is answered with.
+//! The replies of the null server.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use crate::cluster::SLOTS;
 
-/// Replies to the commands of a load are rendered this many bytes at a time, once.
+/// Size of the pre-rendered buffer of each reply to a load's commands.
 const RENDERED: usize = 64 << 10;
 
-/// More of them are told as so many.
+/// The count of queued commands saturates here.
 const MOST_QUEUED: u32 = 1 << 20;
 
-/// The kind of reply that a command wants.
+/// The kind of reply to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// The value.
     Value,
-    /// `OK`.
     Done,
-    /// The number 1.
     One,
-    /// `PONG`.
     Pong,
-    /// A list with the value as its only element.
     List,
-    /// An empty list.
     Nothing,
-    /// What HELLO 2 is told.
+    /// The reply to HELLO 2.
     Hello2,
-    /// What HELLO 3 is told.
+    /// The reply to HELLO 3.
     Hello3,
-    /// INFO.
     Information,
-    /// A setting and its value.
     Setting,
-    /// CLUSTER SLOTS.
     Slots,
-    /// CLUSTER NODES.
     Nodes,
-    /// CLUSTER INFO.
     ClusterState,
-    /// CLUSTER MYID.
     Identity,
-    /// CLUSTER KEYSLOT and the like: a cluster does not know the subcommand, as old ones do not know SHARDS.
+    /// CLUSTER KEYSLOT and others: an unknown subcommand even in a cluster, as CLUSTER SHARDS is for old servers.
     NoCluster,
-    /// A transaction begins.
     Multi,
-    /// `QUEUED`: it is part of one.
+    /// `QUEUED`, within a transaction.
     Queued,
-    /// The transaction ends: a list of `OK` for so many commands.
+    /// EXEC: a list of `OK`, one for each queued command.
     Exec(u32),
-    /// The protocol was broken; the connection ends.
+    /// A protocol error, after which the connection closes.
     Broken(&'static str),
 }
 
 impl Want {
-    /// What is wanted in a connection that has so many commands `queued`, of a transaction if any.
+    /// The reply to `count` such commands, given the number of commands in the connection's open transaction, if any.
     pub(super) fn within(self, count: u32, queued: &mut Option<u32>) -> Self {
         match (self, &mut *queued) {
             (Self::Multi, None) => {
@@ -75,7 +62,7 @@ impl Want {
         }
     }
 
-    /// From the name of a command and the word after it, in any case. What is unknown is told `OK`.
+    /// From the name and second word of a command, case-insensitive. Unknown commands get `OK`.
     #[inline]
     pub(super) fn of(name: &[u8], second: &[u8]) -> Self {
         if name.eq_ignore_ascii_case(b"GET") {
@@ -136,16 +123,15 @@ impl Want {
     }
 }
 
-/// What the server knows of itself.
+/// What the server reports about itself.
 #[derive(Clone, Debug)]
 pub(super) struct Knowledge {
-    /// Where it listens, one address for each node.
+    /// One address per node.
     pub addresses: Vec<SocketAddr>,
-    /// Whether it poses as a cluster.
     pub is_cluster: bool,
 }
 
-/// All replies, those that a load asks for rendered many times over.
+/// All replies. Those to a load's commands are pre-rendered.
 #[derive(Debug)]
 pub(super) struct Replies {
     value: Repeated,
@@ -155,7 +141,7 @@ pub(super) struct Replies {
     knowledge: Knowledge,
 }
 
-/// One reply, as often as it fits.
+/// One reply, repeated to fill the buffer.
 #[derive(Debug)]
 struct Repeated {
     bytes: Vec<u8>,
@@ -167,7 +153,7 @@ impl Repeated {
         Self { bytes: reply.repeat((RENDERED / reply.len()).max(1)), length: reply.len() }
     }
 
-    /// As many as possible of `count` replies.
+    /// As many of `count` replies as the buffer holds.
     fn of(&self, count: u32) -> (&[u8], u32) {
         let fit = self.bytes.len() / self.length;
         let taken = fit.min(count as usize);
@@ -187,8 +173,8 @@ impl Replies {
         }
     }
 
-    /// Appends replies to at least one of `count` commands, given by node `node` after `commands` commands. Says to how
-    /// many.
+    /// Appends replies of `node`, which has executed `commands` commands, for at least one of `count` commands. Returns the number
+    /// answered.
     #[inline]
     pub(super) fn append(
         &self,
@@ -263,14 +249,14 @@ impl Replies {
         )
     }
 
-    /// Each node's part of the slots, and its address.
+    /// Each node's slots and address.
     fn parts(&self) -> impl Iterator<Item = (usize, usize, SocketAddr)> {
         let addresses = &self.knowledge.addresses;
         let border = |node: usize| SLOTS * node / addresses.len();
         addresses.iter().enumerate().map(move |(node, address)| (border(node), border(node + 1) - 1, *address))
     }
 
-    /// The host is left empty: the one that the client asked.
+    /// Leaves the host empty, which means the one that the client connected to.
     fn slots(&self) -> String {
         let mut text = format!("*{}\r\n", self.knowledge.addresses.len());
         for (node, (first, last, address)) in self.parts().enumerate() {
@@ -289,7 +275,7 @@ impl Replies {
     }
 }
 
-/// A node's id, as long as a real one.
+/// A node ID of the same length as a real one.
 fn identity(node: usize) -> String {
     format!("{node:040x}")
 }

@@ -1,37 +1,36 @@
-//! Finds the ends of commands in a stream of bytes, however it is cut into reads, and keeps nothing of them but the
-//! beginnings of the first two words.
+//! Finds the ends of commands in a byte stream, however it is split into reads. Keeps only the beginnings of a command's first two words.
 //!
-//! The commands of a load are alike but for key and value. So what they have in common is remembered, and a command that
-//! has it too is not parsed at all.
+//! The commands of a load differ only in key and value. The common bytes are remembered, and a command that matches them is not parsed at
+//! all.
 
 use std::ops::Range;
 
 use super::replies::Want;
 
-/// Redis's own bounds.
+/// Redis's own limits.
 const MOST_ARGUMENTS: usize = 1 << 20;
 const LARGEST_ARGUMENT: usize = 512 << 20;
 const LONGEST_INLINE: usize = 64 << 10;
 
-/// The longest second word that makes a difference, such as SLOTS.
+/// The longest second word that changes the reply, such as SLOTS.
 const LONGEST_SECOND: usize = 5;
 
-/// The digits of a number that is within the bounds.
+/// The most digits of a number within the limits.
 const DIGITS: usize = 9;
 
-/// Why a stream is not the protocol's: what Redis would say of it.
+/// A protocol error, with Redis's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken(pub &'static str);
 
-/// The place in a connection's stream.
+/// The position in a connection's stream.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    /// The command that the last read cut.
+    /// The command that the last read split.
     partial: Option<Box<Partial>>,
 }
 
 impl Scanner {
-    /// Tells what the commands want that end in `input`, in their order, and how many in a row want it.
+    /// Reports the reply kinds of all commands that end in `input`, in order, each with the length of its run.
     pub(super) fn scan(
         &mut self,
         mut input: &[u8],
@@ -63,22 +62,22 @@ impl Scanner {
     }
 }
 
-/// What the last two kinds of commands had in common, whoever sent them.
+/// The common bytes of the last two kinds of commands, from any connection.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
     known: [Option<Shape>; 2],
-    /// The one that gives way.
+    /// Index of the one to replace next.
     older: usize,
 }
 
-/// A command of two or three arguments without the last two: all of it, if they are as long.
+/// A command without its key and value. Any command of the same length and with the same other bytes matches.
 #[derive(Debug)]
 struct Shape {
     want: Want,
     length: usize,
-    /// Up to the key.
+    /// The bytes before the key.
     head: Beginning<48>,
-    /// Between key and value.
+    /// The bytes between key and value.
     middle: Beginning<16>,
     middle_at: usize,
 }
@@ -94,7 +93,7 @@ impl Shape {
 }
 
 impl Shapes {
-    /// What the first commands of `input` want, how many are alike, and how long they are together.
+    /// The reply kind, number and total length of the matching commands at the start of `input`.
     #[inline]
     fn alike(&self, input: &[u8]) -> Option<(Want, u32, usize)> {
         for shape in self.known.iter().flatten() {
@@ -110,10 +109,10 @@ impl Shapes {
         None
     }
 
-    /// Remembers a command: its key and value, if it has one, begin and end there.
+    /// Remembers a command by the positions of its key and its value, if it has one.
     fn remember(&mut self, want: Want, command: &[u8], key: Range<usize>, value: Option<Range<usize>>) {
         let middle = value.map_or(0..0, |value| key.end..value.start);
-        // No second word that decides something is so long, so that this one is a key.
+        // A word this long is never a subcommand that changes the reply, so it is a key.
         if key.len() <= LONGEST_SECOND || key.start > 48 || middle.len() > 16 {
             return;
         }
@@ -131,8 +130,7 @@ impl Shapes {
     }
 }
 
-/// A command that stands whole at the beginning of `input`, and its length. None for everything unusual: that is for
-/// [`Partial`], which takes its time.
+/// The command at the start of `input` and its length. `None` if it is incomplete or unusual; [`Partial`] handles that more slowly.
 #[inline]
 fn whole(input: &[u8], shapes: &mut Shapes) -> Option<(Want, usize)> {
     let (arguments, mut at) = number(input, 0, b'*')?;
@@ -159,7 +157,7 @@ fn whole(input: &[u8], shapes: &mut Shapes) -> Option<(Want, usize)> {
     Some((want, at))
 }
 
-/// A number after `mark`, and where the next line begins.
+/// The number after `mark`, and where the next line begins.
 #[inline]
 fn number(input: &[u8], at: usize, mark: u8) -> Option<(usize, usize)> {
     let line = input.get(at..)?;
@@ -178,13 +176,13 @@ fn number(input: &[u8], at: usize, mark: u8) -> Option<(usize, usize)> {
     None
 }
 
-/// A command of which a part has come.
+/// A command that has arrived in part.
 #[derive(Debug, Default)]
 struct Partial {
     stage: Stage,
     line: Beginning<32>,
     words: [Beginning<16>; 2],
-    /// Those of which the length has not come.
+    /// Arguments whose length has not arrived.
     arguments_left: usize,
     arguments: usize,
 }
@@ -197,14 +195,14 @@ enum Stage {
     Header,
     /// In the line with an argument's length.
     Length,
-    /// In an argument; so many bytes are left, and the line break's two are among them.
+    /// In an argument, with this many bytes left including the line break.
     Argument(usize),
-    /// In a command that is a plain line, of which so many bytes have come.
+    /// In an inline command, after this many bytes.
     Inline(usize),
 }
 
 impl Partial {
-    /// Takes what belongs to the command. Says how many bytes that was if the command ends there.
+    /// Consumes bytes of this command. Returns their number if the command ends there.
     fn go_on(&mut self, input: &[u8]) -> Result<Option<usize>, Broken> {
         let mut at = 0;
         while let Some(byte) = input.get(at) {
@@ -251,12 +249,12 @@ impl Partial {
         Ok(None)
     }
 
-    /// A line with a number has come. Says whether the command ends with it.
+    /// Ends a line with a number. Returns true if it also ends the command.
     fn end_line(&mut self) -> Result<bool, Broken> {
         let line = std::mem::take(&mut self.line);
         let line = line.bytes().strip_suffix(b"\r").unwrap_or(line.bytes());
         if self.stage == Stage::Header {
-            // Redis takes 0 and less for no command.
+            // Redis ignores a command with a negative number of arguments.
             if line.starts_with(b"-") {
                 return Ok(true);
             }
@@ -274,7 +272,7 @@ impl Partial {
         Ok(false)
     }
 
-    /// Keeps the beginning of an argument that is a word.
+    /// Keeps the beginning of an argument if it is one of the first two.
     fn take(&mut self, bytes: &[u8]) {
         if let Some(word) = self.words.get_mut(self.arguments.wrapping_sub(1)) {
             word.extend(bytes);
@@ -290,7 +288,7 @@ impl Partial {
         }
     }
 
-    /// Whether it is more than an empty line.
+    /// False for an empty line.
     fn is_command(&self) -> bool {
         self.arguments > 0
     }
@@ -305,8 +303,7 @@ fn decimal(digits: &[u8]) -> Option<usize> {
     is_number.then(|| digits.iter().fold(0, |value, digit| value * 10 + usize::from(digit - b'0')))
 }
 
-/// The first bytes of something. No name that is known is as long as what is kept of a word, so that what is cut is
-/// unknown as it would be uncut.
+/// The first bytes of a text. Every known name is shorter than what is kept of a word, so cutting never makes an unknown name known.
 #[derive(Clone, Copy, Debug)]
 struct Beginning<const N: usize> {
     bytes: [u8; N],

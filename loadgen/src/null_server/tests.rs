@@ -1,4 +1,4 @@
-//! The scanner, whatever the cuts.
+//! The scanner must not depend on how the stream is split.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::replies::Want;
 use super::scan::{Broken, Scanner, Shapes};
 use crate::resp::append_command;
 
-/// What `input` wants, scanned in pieces that end at `cuts`.
+/// The reply kinds of `input`, scanned in pieces that end at `cuts`.
 fn scanned(input: &[u8], cuts: &[usize]) -> (Vec<Want>, Result<(), Broken>) {
     let (mut scanner, mut shapes) = (Scanner::default(), Shapes::default());
     let mut wants = Vec::new();
@@ -65,7 +65,7 @@ fn commands_that_look_alike_are_told_apart() {
     let found = scanned(&stream.map(command).concat(), &[]).0;
     let [value, done] = [Want::Value, Want::Done];
     assert_eq!(found, [value, value, done, done, done, done, value]);
-    // The second word decides here, and is as long in both.
+    // The second word decides, and both have the same length.
     let found =
         scanned(&["CONFIG SET a", "CONFIG GET a", "CLUSTER NODES", "CLUSTER SLOTS"].map(command).concat(), &[]).0;
     assert_eq!(found, [done, Want::Setting, Want::Nodes, Want::Slots]);
@@ -119,7 +119,7 @@ proptest! {
         order in prop::collection::vec(any::<prop::sample::Index>(), 1..20),
         cuts in prop::collection::vec(any::<usize>(), 0..12),
     ) {
-        // Some of them several times, as a load has them.
+        // Repeats some commands, as a load does.
         let commands: Vec<&[u8]> = order.iter().map(|index| index.get(&different).as_slice()).collect();
         let stream = commands.concat();
         let (found, outcome) = scanned(&stream, &cuts);

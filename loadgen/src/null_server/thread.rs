@@ -1,4 +1,4 @@
-//! A thread of the null server: one epoll loop over the connections that are its own.
+//! A thread of the null server: one epoll loop over its own connections.
 #![allow(clippy::cast_possible_truncation, reason = "indices of connections come back from the kernel as they were")]
 
 use std::collections::VecDeque;
@@ -13,25 +13,25 @@ use super::replies::{Replies, Want};
 use super::scan::{Broken, Scanner, Shapes};
 use crate::engine::sys::{Event, Poller, WRITABLE, Waker};
 
-/// The mark of the eventfd among the events.
+/// The eventfd's key among the events.
 const MAIL: u64 = u64::MAX;
-/// From here on: listeners.
+/// Keys of listeners begin here.
 const LISTENERS: u64 = 1 << 32;
 
 const EVENTS: usize = 256;
 
-/// The shared read buffer: what one receive can bring.
+/// Size of the shared read buffer, the most that one receive returns.
 const READ_BYTES: usize = 64 << 10;
 
-/// Replies are made as they are sent, so many bytes at a time.
+/// Replies are rendered while sending, up to this many bytes at a time.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// While nothing happens there is nothing to do.
+/// The poll timeout without pending work.
 const IDLE: Duration = Duration::from_secs(3600);
-/// Without a free descriptor, clients wait to be accepted until there is one.
+/// Retry interval of accept when descriptors have run out.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// What the threads share. Each writes its own count, once a batch.
+/// State that the threads share. Each writes its own count, once per batch.
 #[derive(Debug)]
 pub(super) struct Shared {
     replies: Replies,
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     stopped: AtomicBool,
 }
 
-/// A cache line of its own.
+/// Padded to a cache line to avoid false sharing.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Count(AtomicU64);
@@ -50,7 +50,7 @@ impl Shared {
         Self { replies, commands, stopped: AtomicBool::new(false) }
     }
 
-    /// Has all threads end once they are woken.
+    /// All threads end at their next wakeup.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Relaxed);
     }
@@ -60,7 +60,7 @@ impl Shared {
     }
 }
 
-/// Another thread, that takes sockets to serve.
+/// Another thread that takes sockets to serve.
 #[derive(Debug)]
 pub(super) struct Colleague {
     pub sender: SyncSender<(TcpStream, usize)>,
@@ -75,13 +75,13 @@ pub(super) struct Thread {
     mail: Receiver<(TcpStream, usize)>,
     listeners: Vec<TcpListener>,
     colleagues: Vec<Colleague>,
-    /// Whose turn it is to get the next connection; 0 is this thread.
+    /// Index of the thread that gets the next connection; 0 is this one.
     turn: usize,
-    /// Listeners whose backlog is not empty.
+    /// True if a listener's backlog may still hold clients.
     accept_again: bool,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
-    /// Connections to read again, because one read did not empty them.
+    /// Connections to read again, because one read did not drain them.
     again: Vec<usize>,
     read_buffer: Vec<u8>,
     shapes: Shapes,
@@ -93,11 +93,11 @@ struct Connection {
     stream: TcpStream,
     node: usize,
     scanner: Scanner,
-    /// Commands of the transaction that it is in, if it is in one.
+    /// Commands queued in the open transaction, if any.
     queued: Option<u32>,
-    /// Replies that the socket does not take yet. Nothing is read until it has.
+    /// Replies that the socket has not accepted yet. Nothing is read until they are sent.
     backlog: Option<Box<Output>>,
-    /// It ends once its replies are sent.
+    /// Close once the replies are sent.
     closing: bool,
 }
 
@@ -128,7 +128,7 @@ impl Thread {
         })
     }
 
-    /// Makes it the thread that accepts, and deals the connections out.
+    /// Makes this the accepting thread, which distributes the connections.
     pub(super) fn accepting(mut self, listeners: Vec<TcpListener>, colleagues: Vec<Colleague>) -> io::Result<Self> {
         for (node, listener) in listeners.iter().enumerate() {
             self.poller.add(listener, LISTENERS + node as u64)?;
@@ -138,7 +138,6 @@ impl Thread {
         Ok(self)
     }
 
-    /// Serves until it is told to stop.
     pub(super) fn run(mut self) {
         let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
         while !self.shared.stopped.load(Relaxed) {
@@ -177,7 +176,7 @@ impl Thread {
                 match self.listeners[node].accept() {
                     Ok((stream, _)) => self.deal_out(stream, node),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    // The client has gone again.
+                    // The client disconnected before the accept.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(_) => {
@@ -190,7 +189,7 @@ impl Thread {
     }
 
     fn deal_out(&mut self, stream: TcpStream, node: usize) {
-        // A socket that refuses these has been reset.
+        // Setting these fails only if the connection was reset.
         if stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_err() {
             return;
         }
@@ -200,7 +199,7 @@ impl Thread {
             None => self.add(stream, node),
             Some(colleague) => {
                 let colleague = &self.colleagues[colleague];
-                // It fails only if the thread is gone; then closing the socket says so.
+                // Fails only if the thread has ended. Dropping the socket then closes it.
                 if colleague.sender.send((stream, node)).is_ok() {
                     colleague.waker.wake();
                 }
@@ -220,7 +219,7 @@ impl Thread {
             self.connections.len() - 1
         });
         if self.poller.add(&stream, index as u64).is_err() {
-            // Out of the kernel's memory for watches: the socket is closed.
+            // The kernel has no memory for another watch: close the socket.
             self.free.push(index);
             return;
         }
@@ -246,7 +245,7 @@ impl Thread {
             Ok(Next::Close) | Err(_) => {
                 self.connections[index] = None;
                 self.free.push(index);
-                // What is in there belongs to a connection that is gone.
+                // The output belonged to the closed connection.
                 self.output.clear();
             }
         }
@@ -269,7 +268,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// One receive, and one send of all replies to what it brought.
+    /// One receive, and one send of all replies to it.
     #[inline]
     fn serve(&mut self, connection: &mut Connection) -> io::Result<Next> {
         if let Some(backlog) = &mut connection.backlog {
@@ -295,7 +294,7 @@ impl Turn<'_> {
             found += u64::from(count);
             output.push(want.within(count, queued), count);
         });
-        // Nobody else writes it.
+        // No other thread writes this counter.
         self.count.store(self.count.load(Relaxed) + found, Relaxed);
         if let Err(Broken(why)) = scanned {
             output.push(Want::Broken(why), 1);
@@ -307,15 +306,14 @@ impl Turn<'_> {
         }
         Ok(match received {
             _ if connection.closing => Next::Close,
-            // A read that did not fill the buffer has emptied the socket; what comes later is an edge of its own.
+            // A read that did not fill the buffer has drained the socket. Later data triggers a new edge.
             received if received == self.read_buffer.len() => Next::Again,
             _ => Next::Wait,
         })
     }
 }
 
-/// Replies on their way: bytes, and after them what is not yet made into bytes. So what is owed for one receive takes a
-/// bounded place, however long its replies are.
+/// Pending replies: rendered bytes, then replies not yet rendered. So pending replies take bounded memory, however long they are.
 #[derive(Debug, Default)]
 struct Output {
     bytes: Vec<u8>,
@@ -332,7 +330,7 @@ impl Output {
         }
     }
 
-    /// Sends until all is sent or the socket is full. Says whether all is.
+    /// Sends until the output is empty or the socket is full. Returns true if it is empty.
     #[inline]
     fn send(&mut self, mut stream: &TcpStream, shared: &Shared, node: usize) -> io::Result<bool> {
         loop {

@@ -1,11 +1,11 @@
-//! Settings of the machine that a result may depend on.
+//! Settings of the machine that may affect a result.
 
 use std::fs;
 
 use redisbench_wire::limits;
 use redisbench_wire::snapshot::Environment;
 
-/// What is set now. What cannot be read is left out.
+/// The current settings. Unreadable ones are left out.
 pub(super) fn read() -> Environment {
     let text = |path: &str| Some(limits::message(fs::read_to_string(path).ok()?.trim()));
     let (soft, hard) = fs::read_to_string("/proc/self/limits").map_or((None, None), |limits| open_files(&limits));
@@ -18,14 +18,14 @@ pub(super) fn read() -> Environment {
     }
 }
 
-/// The soft and the hard limit, none if there is no limit.
+/// The soft and the hard limit; `None` means unlimited.
 fn open_files(limits: &str) -> (Option<u64>, Option<u64>) {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap_or_default();
     let mut numbers = line.split_whitespace().map(|number| number.parse().ok());
     (numbers.next().flatten(), numbers.next().flatten())
 }
 
-/// The word in brackets, of all that could be chosen.
+/// The word in brackets, which marks the selected option.
 fn chosen(choice: &str) -> Option<String> {
     let (_, from) = choice.split_once('[')?;
     Some(from.split_once(']')?.0.to_owned())

@@ -7,40 +7,40 @@ use std::os::unix::fs::MetadataExt as _;
 use hdrhistogram::Histogram;
 use redisbench_wire::snapshot::Interface;
 
-/// The most interfaces that are looked at: a machine of containers may have hundreds.
+/// The most interfaces to watch: a machine with containers may have hundreds.
 const INTERFACES: usize = 64;
 
-/// The highest rate that is told from higher ones: 8 Tbit/s.
+/// The highest rate that the histogram distinguishes: 8 Tbit/s.
 const HIGHEST_RATE: u64 = 1 << 40;
 
-/// What the loopback interface carries divided by this is more than chatter on a link.
+/// A link counts if it carries more than the loopback interface's bytes divided by this. Less is background traffic.
 const LINKED: u64 = 10;
 
-/// What four of five intervals reached or exceeded.
+/// The quantile for the sustained rate: four of five intervals reach or exceed it.
 const SUSTAINED: f64 = 0.2;
 
-/// The counts of all interfaces over a load.
+/// Byte counts of all interfaces over a load.
 #[derive(Debug, Default)]
 pub(super) struct Interfaces {
     counts: Vec<Counts>,
-    /// What the kernel said last. Kept, because it is asked ten times a second.
+    /// The last text from the kernel. Reused, because it is read ten times a second.
     text: String,
 }
 
 #[derive(Debug)]
 struct Counts {
-    /// As last read.
+    /// The last readings.
     received: u64,
     sent: u64,
     seen: Interface,
-    /// The rates of all intervals, with two digits.
+    /// Rates of all intervals, with two significant digits.
     received_rates: Option<Histogram<u32>>,
     sent_rates: Option<Histogram<u32>>,
 }
 
 impl Counts {
     fn new(name: &str, received: u64, sent: u64) -> Self {
-        // Its bounds are constants that it takes.
+        // Cannot fail, because the bounds are valid constants.
         let rates = || Histogram::new_with_bounds(1, HIGHEST_RATE, 2).ok();
         let seen = Interface { name: name.to_owned(), ..Interface::default() };
         Self { received, sent, seen, received_rates: rates(), sent_rates: rates() }
@@ -48,7 +48,7 @@ impl Counts {
 }
 
 impl Interfaces {
-    /// As they stand when a load begins.
+    /// Reads the counts at the start of a load.
     pub(super) fn begin() -> Self {
         let mut text = String::new();
         read(&mut text);
@@ -56,7 +56,7 @@ impl Interfaces {
         Self { counts: counts.collect(), text }
     }
 
-    /// An interval of so many nanoseconds is over; all of it was under load.
+    /// Adds an interval of this length. `loaded` is true if all of it was under load.
     pub(super) fn look(&mut self, nanoseconds: u64, loaded: bool) {
         let mut text = std::mem::take(&mut self.text);
         read(&mut text);
@@ -91,8 +91,8 @@ impl Interfaces {
         }
     }
 
-    /// The one that carried most: where the target is, unless something else is louder than the load. The loopback interface
-    /// only if no other carried a tenth of it: a sidecar has every byte pass there once more than over the link.
+    /// The interface that carried most bytes: the one towards the target, unless other traffic exceeds the load. The loopback interface
+    /// counts only if no other carried a tenth of it, because with a sidecar every byte passes there once more than over the link.
     pub(super) fn busiest(&self) -> Option<Interface> {
         let carried = |counts: &&Counts| counts.seen.received_bytes.saturating_add(counts.seen.sent_bytes);
         let (loopback, links): (Vec<_>, Vec<_>) =
@@ -114,7 +114,7 @@ impl Interfaces {
     }
 }
 
-/// Reads the kernel's counts in place of what was read before. Without them there is no interface.
+/// Replaces `text` by the kernel's counts. Without them there is no interface.
 fn read(text: &mut String) {
     text.clear();
     if File::open("/proc/net/dev").and_then(|mut file| file.read_to_string(text)).is_err() {
@@ -122,7 +122,7 @@ fn read(text: &mut String) {
     }
 }
 
-/// Name, bytes received and bytes sent of every interface: the first and the ninth number behind the name.
+/// Name, bytes received and bytes sent of every interface: the first and the ninth number after the name.
 fn parse(text: &str) -> impl Iterator<Item = (&str, u64, u64)> {
     text.lines().filter_map(|line| {
         let (name, numbers) = line.split_once(':')?;
@@ -162,7 +162,7 @@ mod tests {
         };
         let found = interfaces.busiest().unwrap();
         let (received, sent) = (found.sustained_received_bytes_per_second, found.sustained_sent_bytes_per_second);
-        // Of two intervals the lesser, to two digits.
+        // The lesser of two intervals, to two digits.
         assert!((10_000..10_100).contains(&received) && (1_000..1_010).contains(&sent), "{found:?}");
         assert_ne!(found.network, 0);
         let rest = Interface {
@@ -192,7 +192,7 @@ mod tests {
     fn what_four_of_five_intervals_carried_is_known_whatever_the_first_let_pass() {
         let mut interfaces = Interfaces::begin();
         interfaces.counts = vec![Counts::new("eth0", 0, 0)];
-        // Nothing before the load, a burst that the bucket lets pass, and then the bucket's rate.
+        // Idle before the load, a burst that the token bucket passes, and then the bucket's rate.
         let mut received = 0;
         for (bytes, loaded) in [(0, false), (0, false), (9_000_000, true)].into_iter().chain([(250_000, true); 9]) {
             received += bytes;

@@ -1,4 +1,4 @@
-//! What the kernel says of the machine and of the process's cgroup, over a load.
+//! The kernel's counters of the machine and of the process's cgroup, over a load.
 
 mod throttling;
 
@@ -22,17 +22,17 @@ use crate::engine::monotonic_nanoseconds;
 
 pub use throttling::quota_millionths;
 
-/// How often the interfaces are read while a load runs. Processors are looked at when a second since the start ends.
+/// Interval for reading the interfaces while a load runs. Processors are read at the end of each second since the start.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What was found over a load so far.
+/// The findings over a load so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// Time for which a CPU quota held the cgroup back, over all its threads.
+    /// Time throttled by a CPU quota, over all threads of the cgroup.
     pub throttled_nanoseconds: u64,
     /// Processors of the machine.
     pub processors: u32,
-    /// Time that the hypervisor gave to other machines, over all processors.
+    /// Steal time over all processors.
     pub stolen_nanoseconds: u64,
 }
 
@@ -44,7 +44,7 @@ struct Counters {
     stolen_nanoseconds: u64,
 }
 
-/// Where they are read. Files stay open, so that a reading costs little and allocates nothing.
+/// Sources of the counters. Files stay open, so that a reading is cheap and does not allocate.
 #[derive(Debug, Default)]
 struct Kernel {
     statistics: Option<File>,
@@ -67,17 +67,17 @@ impl Kernel {
     }
 }
 
-/// What `of` makes of the first bytes of a file of the kernel's: as many as there are, or a kilobyte.
+/// Applies `of` to the first kilobyte of a kernel file.
 fn read_start<T>(file: &File, of: impl FnOnce(&str) -> Option<T>) -> Option<T> {
     let mut text = [0; 1024];
     let length = file.read_at(&mut text, 0).ok()?;
-    // A character of a path may have been cut.
+    // The cut may split a character of a path.
     let text = &text[..length];
     of(std::str::from_utf8(text).or_else(|error| std::str::from_utf8(&text[..error.valid_up_to()])).ok()?)
 }
 
 impl Counters {
-    /// With the workers' times; none where the kernel does not count them.
+    /// Adds the workers' times; `None` where the kernel does not count them.
     fn sample(self, threads: &Threads) -> Option<Sample> {
         let Self { throttled_nanoseconds: throttled, processors, stolen_nanoseconds: stolen } = self;
         let workers = threads.times().filter(|workers| !workers.is_empty())?;
@@ -93,25 +93,24 @@ impl Counters {
     }
 }
 
-/// Watches the machine over one load after another. Only the cold side knows it.
+/// Watches the machine over one load after another. Only the cold side uses it.
 #[derive(Debug, Default)]
 pub(crate) struct Observer(Mutex<Watched>);
 
-/// A watch, and what keeps its thread going.
+/// A watch, and the sender that keeps its thread running.
 #[derive(Debug, Default)]
 struct Watched {
     watch: Arc<Mutex<Watch>>,
     _thread: Option<Sender<()>>,
 }
 
-/// All that is known of the machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// Its processors.
+    /// Processors, throttling and steal time.
     pub evidence: Evidence,
-    /// Its settings when the load began.
+    /// The settings when the load began.
     pub environment: Option<Environment>,
-    /// The interface that carried most.
+    /// The interface that carried most bytes.
     pub interface: Option<Interface>,
 }
 
@@ -121,27 +120,27 @@ struct Watch {
     before: Counters,
     environment: Option<Environment>,
     interfaces: Interfaces,
-    /// When the load starts, by the monotonic clock.
+    /// Start of the load on the monotonic clock, in nanoseconds.
     start: u64,
-    /// When the interfaces were read last.
+    /// The last time the interfaces were read.
     read: Option<Instant>,
     evidence: Evidence,
     threads: Arc<Threads>,
-    /// None where the kernel does not count the workers' times.
+    /// `None` where the kernel does not count the workers' times.
     seconds: Option<Seconds>,
-    /// The load is over, and what comes later is not its.
+    /// The load has ended, and later counts do not belong to it.
     over: bool,
 }
 
 impl Watch {
-    /// How long nothing needs to be looked at.
+    /// Time until the next look.
     fn rest(&self) -> Duration {
         let interfaces = self.read.map_or(Duration::ZERO, |read| INTERVAL.saturating_sub(read.elapsed()));
         let second = self.seconds.as_ref().map_or(u64::MAX, Seconds::border);
         interfaces.min(Duration::from_nanos(second.saturating_sub(monotonic_nanoseconds())))
     }
 
-    /// Looks at what it is time for, and at all of it if the load is over.
+    /// Looks at whatever is due, and at everything if the load has ended.
     fn interval(&mut self, over: bool) {
         if self.over {
             return;
@@ -151,7 +150,7 @@ impl Watch {
         if over || length >= INTERVAL {
             self.read = Some(now);
             let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-            // What began before the start, or holds the end, is not wholly the load's.
+            // An interval that began before the start or contains the end is not entirely under load.
             let loaded = !over && monotonic_nanoseconds() >= self.start.saturating_add(length);
             self.interfaces.look(length, loaded);
         }
@@ -163,7 +162,8 @@ impl Watch {
         }
     }
 
-    /// The counters of now, and maybe of the end. Without those of the workers, the seconds would look better than they were.
+    /// Takes counters during or at the end of the load. Without the workers' counters the seconds would look better than they were, so they
+    /// are dropped.
     fn take(&mut self, counters: Counters, over: bool) {
         let sample = counters.sample(&self.threads);
         match (&mut self.seconds, sample) {
@@ -188,8 +188,8 @@ impl Watch {
 }
 
 impl Observer {
-    /// A load of `threads` begins at `start` nanoseconds of the monotonic clock. Until `is_over` says so, a thread looks at the
-    /// interfaces ten times a second, and at the processors at the end of every second.
+    /// Starts watching a load of `threads` that begins at `start` nanoseconds of the monotonic clock. Until `is_over` returns true, a
+    /// thread reads the interfaces ten times a second, and the processors at the end of every second.
     pub(crate) fn begin(&self, start: u64, threads: &Arc<Threads>, is_over: impl Fn() -> bool + Send + 'static) {
         let mut kernel = Kernel::of_this_machine();
         let before = kernel.counters();
@@ -206,17 +206,17 @@ impl Observer {
         }));
         let (end, ended) = channel();
         *locked(&self.0) = Watched { watch: Arc::clone(&watch), _thread: Some(end) };
-        // Without it there is less evidence, and the load is the same.
+        // Without the thread there is less evidence, but the load is the same.
         let _ = thread::Builder::new().name("observer".to_owned()).spawn(move || observe(&watch, &ended, is_over));
     }
 
-    /// What was found since then, up to the first look after the load was over.
+    /// The findings since `begin`, up to the first look after the end of the load.
     pub(crate) fn look(&self, over: bool) -> Seen {
         let watch = Arc::clone(&locked(&self.0).watch);
         locked(&watch).look(over)
     }
 
-    /// The seconds of a load that is over; none where the kernel does not count a thread's times.
+    /// The seconds of a load that has ended; `None` where the kernel does not count a thread's times.
     pub(crate) fn strain(&self) -> Option<Strain> {
         let watch = Arc::clone(&locked(&self.0).watch);
         let watch = locked(&watch);
@@ -224,7 +224,7 @@ impl Observer {
     }
 }
 
-/// Ends with the load, or when nobody wants to know any more.
+/// Ends with the load, or when the observer drops the watch.
 fn observe(watch: &Mutex<Watch>, ended: &Receiver<()>, is_over: impl Fn() -> bool) {
     let rest = || locked(watch).rest();
     while ended.recv_timeout(rest()) == Err(RecvTimeoutError::Timeout) {
@@ -236,21 +236,21 @@ fn observe(watch: &Mutex<Watch>, ended: &Receiver<()>, is_over: impl Fn() -> boo
     }
 }
 
-/// Plain numbers: whoever panicked left them whole.
+/// Ignores poisoning: the values are plain numbers, valid even after a panic.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The kernel's ticks are hundredths of a second towards programs, on every architecture that this runs on.
+/// USER_HZ is 100 on every supported architecture.
 const TICK_NANOSECONDS: u64 = 10_000_000;
 
-/// How many /proc/stat has lines of, after the first, which sums up all.
+/// The number of per-processor lines in /proc/stat. The first line is the total.
 fn processors(statistics: &str) -> u32 {
     let lines = statistics.lines().take_while(|line| line.starts_with("cpu"));
     u32::try_from(lines.count().saturating_sub(1)).unwrap_or(u32::MAX)
 }
 
-/// Their stolen time in nanoseconds: the eighth number of the first line.
+/// Steal time of all processors in nanoseconds: the eighth number of the first line.
 fn stolen(statistics: &str) -> Option<u64> {
     let ticks: u64 = statistics.lines().next()?.split_whitespace().nth(8)?.parse().ok()?;
     Some(ticks.saturating_mul(TICK_NANOSECONDS))

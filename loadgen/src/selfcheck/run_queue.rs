@@ -1,4 +1,4 @@
-//! How long a thread ran, and how long it was ready and had no processor.
+//! How long a thread ran, and how long it was runnable without a processor.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -8,27 +8,27 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub(crate) struct RunQueue(Option<File>);
 
-/// Nanoseconds since a thread began.
+/// Nanoseconds since the thread began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Times {
-    /// It had a processor.
+    /// Time on a processor.
     pub(super) ran: u64,
-    /// It was ready and had none.
+    /// Time runnable without a processor.
     pub(super) waited: u64,
 }
 
 impl RunQueue {
-    /// Of the calling thread. It stays open, so that a reading costs one system call, from any thread.
+    /// Opens the statistics of the calling thread. The file stays open, so that a reading from any thread costs one system call.
     pub(crate) fn of_this_thread() -> Self {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Nanoseconds that the thread has waited for a processor since it began; 0 where the kernel does not say.
+    /// Nanoseconds that the thread has waited for a processor since it began; 0 where the kernel does not report it.
     pub(crate) fn waited_nanoseconds(&self) -> u64 {
         self.times().unwrap_or_default().waited
     }
 
-    /// None where the kernel does not count.
+    /// `None` where the kernel does not count.
     fn times(&self) -> Option<Times> {
         let mut text = [0; 96];
         let length = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
@@ -36,24 +36,23 @@ impl RunQueue {
     }
 }
 
-/// The workers of an engine, so that another thread can look at them.
+/// The workers of an engine, readable from another thread.
 #[derive(Debug, Default)]
 pub(crate) struct Threads(Mutex<Vec<RunQueue>>);
 
 impl Threads {
-    /// Adds the calling thread.
     pub(crate) fn add_this(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(RunQueue::of_this_thread());
     }
 
-    /// Of all of them; none if the kernel does not count one's.
+    /// The times of all threads; `None` if one has none.
     pub(super) fn times(&self) -> Option<Vec<Times>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(RunQueue::times).collect()
     }
 }
 
-/// The first two of three numbers: time on a processor, time in a run queue, number of time slices
-/// (the kernel's Documentation/scheduler/sched-stats.rst).
+/// The first two of three numbers: time on a processor, time in a run queue, number of time slices (the kernel's
+/// Documentation/scheduler/sched-stats.rst).
 fn times(statistics: &str) -> Option<Times> {
     let mut numbers = statistics.split_whitespace().map(|number| number.parse().ok());
     Some(Times { ran: numbers.next()??, waited: numbers.next()?? })

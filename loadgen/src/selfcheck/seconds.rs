@@ -1,4 +1,4 @@
-//! How short of processor time the workers were in each second since the start instant. Pure: times are readings of a clock.
+//! How short of processor time the workers were in each second since the start instant. Pure: times are clock readings.
 
 use redisbench_wire::strain::{Shares, Strain};
 
@@ -7,23 +7,22 @@ use super::run_queue::Times;
 const SECOND: u64 = 1_000_000_000;
 const WHOLE: u128 = 10_000;
 
-/// The kernel's counters at one time. None of them ever falls.
+/// The kernel's counters at one time. All are monotonic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sample {
     /// The monotonic clock.
     pub(super) at: u64,
-    /// Time for which a CPU quota held the cgroup back.
+    /// Time throttled by a CPU quota.
     pub(super) throttled: u64,
     /// Processors of the machine.
     pub(super) processors: u32,
-    /// Time that the hypervisor gave to other machines, over all processors.
+    /// Steal time over all processors.
     pub(super) stolen: u64,
-    /// Each worker's.
     pub(super) workers: Vec<Times>,
 }
 
 impl Sample {
-    /// The counters at `instant`, between `self` and `later`, as if they rose evenly.
+    /// Interpolates the counters at `instant`, between `self` and `later`.
     fn until(&self, later: &Self, instant: u64) -> Self {
         let (whole, part) = (later.at.saturating_sub(self.at), instant.saturating_sub(self.at));
         let between = |from: u64, to: u64| {
@@ -43,7 +42,7 @@ impl Sample {
         }
     }
 
-    /// What came from `self` to `later`, over the time between.
+    /// The increase from `self` to `later` as shares of the time between.
     fn shares(&self, later: &Self) -> Shares {
         let time = later.at.saturating_sub(self.at);
         let share = |from: u64, to: u64, time: u128| {
@@ -68,26 +67,26 @@ impl Sample {
 /// The seconds of a load so far.
 #[derive(Debug)]
 pub(super) struct Seconds {
-    /// When the next second begins; the first one begins at the start instant.
+    /// When the next second begins. The first one begins at the start instant.
     border: u64,
-    /// The counters when the present second began; none before the start.
+    /// The counters at the beginning of the present second; `None` before the start.
     began: Option<Sample>,
     last: Sample,
     strain: Strain,
 }
 
 impl Seconds {
-    /// Of a load that starts at `start`, which may be later than `first`.
+    /// For a load that starts at `start`, which may be later than `first`.
     pub(super) fn begin(start: u64, first: Sample) -> Self {
         Self { border: start, began: None, last: first, strain: Strain::default() }
     }
 
-    /// When a sample is wanted: the nearer to it one is taken, the less is attributed to the second beside.
+    /// When to take the next sample. The closer it is taken, the less is attributed to the neighbouring second.
     pub(super) fn border(&self) -> u64 {
         self.border
     }
 
-    /// Takes the counters of a later time.
+    /// Takes later counters.
     pub(super) fn take(&mut self, sample: Sample) {
         while sample.at >= self.border {
             let at_border = self.last.until(&sample, self.border);
@@ -100,7 +99,7 @@ impl Seconds {
         self.last = sample;
     }
 
-    /// Takes the counters of the end of the load.
+    /// Takes the counters at the end of the load.
     pub(super) fn end(&mut self, sample: Sample) {
         self.take(sample);
         if let Some(began) = self.began.take().filter(|began| began.at < self.last.at) {
@@ -108,7 +107,7 @@ impl Seconds {
         }
     }
 
-    /// Those that have ended.
+    /// The seconds that have ended.
     pub(super) fn strain(&self) -> &Strain {
         &self.strain
     }
@@ -123,8 +122,8 @@ mod tests {
     const START: u64 = 77 * SECOND + 123_456_789;
     const TENTH: u64 = SECOND / 10;
 
-    /// A machine of four processors with one worker that does what `busy` says, in hundredths of a per cent of each millisecond
-    /// since the start, and waits for the rest of the time.
+    /// A machine of four processors with one worker. It runs for `busy` of each millisecond since the start, in hundredths of a per cent,
+    /// and waits for the rest of the time.
     fn sample(at: u64, busy: impl Fn(u64) -> u64) -> Sample {
         let milliseconds = at.saturating_sub(START) / 1_000_000;
         let ran = (0..milliseconds).map(|millisecond| busy(millisecond) * 100).sum();
@@ -139,11 +138,11 @@ mod tests {
 
     #[test]
     fn seconds_are_aligned_to_the_start_however_the_samples_fall() {
-        // The third second, and no other, is full.
+        // Only the third second is fully busy.
         let busy = |millisecond: u64| if millisecond / 1000 == 2 { 10_000 } else { 2_000 };
         let mut seconds = Seconds::begin(START, sample(START - 3 * SECOND / 2, busy));
         assert_eq!(seconds.border(), START);
-        // The machine is busy, and the samples are late now and then.
+        // Some samples are late.
         for at in [0, 9, 10, 18, 20, 21, 29, 30, 31, 47] {
             seconds.take(sample(START + at * TENTH, busy));
         }
@@ -162,7 +161,7 @@ mod tests {
         let mut seconds = Seconds::begin(START, sample(START - SECOND, |_| 0));
         seconds.take(sample(START + SECOND / 2, |_| 4_000));
         seconds.end(sample(START + 5 * SECOND / 2, |_| 4_000));
-        // Two thirds of what the first sample has seem to have come before the start: no more is known.
+        // Interpolation attributes two thirds of the first sample to the time before the start; no more is known.
         let busiest: Vec<u32> = points(&seconds).iter().map(|point| point.mean.busiest_worker).collect();
         assert_eq!(busiest, [2_666, 4_000, 4_000]);
     }

@@ -1,15 +1,15 @@
-//! What a CPU quota allows this process's cgroup, and for how long it held it back.
+//! The CPU quota of the process's cgroup, and the time throttled by it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::read_start;
 
-/// Where version 2, alone or beside version 1, and version 1 are mounted.
+/// Mount points of cgroup version 2, alone or beside version 1, and of version 1.
 const MOUNTS: [&str; 4] =
     ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
 
-/// The statistics of this process's groups. They stay open for as long as it stays in these groups.
+/// The statistics of this process's cgroups. The files stay open until the process moves to other cgroups.
 #[derive(Debug, Default)]
 pub(super) struct Throttling {
     membership: Option<File>,
@@ -18,8 +18,8 @@ pub(super) struct Throttling {
 }
 
 impl Throttling {
-    /// So far, in nanoseconds, over all threads of the group; 0 where there is no quota. A quota may be set on any ancestor,
-    /// so the group that was held back the longest counts.
+    /// Nanoseconds throttled so far, over all threads of the cgroup; 0 without a quota. A quota may be set on any ancestor, so the cgroup
+    /// throttled longest counts.
     pub(super) fn nanoseconds(&mut self) -> u64 {
         if self.membership.is_none() {
             self.membership = File::open(MEMBERSHIP).ok();
@@ -37,7 +37,7 @@ impl Throttling {
 
 const MEMBERSHIP: &str = "/proc/self/cgroup";
 
-/// The processors that the quotas allow, in millionths of one; none without a quota. The smallest of the ancestors' counts.
+/// The processors that the quotas allow, in millionths of one; `None` without a quota. The smallest quota of all ancestors counts.
 pub fn quota_millionths() -> Option<u64> {
     let read = |path: &PathBuf, file| fs::read_to_string(path.join(file)).ok();
     let of = |path: &PathBuf| match read(path, "cpu.max") {
@@ -47,15 +47,15 @@ pub fn quota_millionths() -> Option<u64> {
     groups(&fs::read_to_string(MEMBERSHIP).unwrap_or_default()).iter().filter_map(of).min()
 }
 
-/// Where the groups are that may have a quota for the process of these groups: its own, and their ancestors.
+/// The directories of the cgroups that may have a quota for the process: its own, and their ancestors.
 fn groups(groups: &str) -> Vec<PathBuf> {
-    // In a container the path may be that of the host, and the mount our own group's: the last ancestor is the mount.
+    // In a container the path may be the host's, and the mount the process's own cgroup. The last ancestor is the mount.
     let ancestors = own(groups).into_iter().chain(["/"]).flat_map(|group| Path::new(group).ancestors());
     let relative = ancestors.filter_map(|group| group.strip_prefix("/").ok());
     relative.flat_map(|group| MOUNTS.map(|mount| Path::new(mount).join(group))).collect()
 }
 
-/// The paths of the groups that may have a quota, of lines such as `1:cpu,cpuacct:/pod` and `0::/pod`.
+/// The paths of the cgroups that may have a quota, from lines such as `1:cpu,cpuacct:/pod` and `0::/pod`.
 fn own(groups: &str) -> Vec<&str> {
     let path = |line| -> Option<&str> {
         let mut fields = str::splitn(line, 3, ':').skip(1);
@@ -75,7 +75,7 @@ fn throttled(statistics: &str) -> Option<u64> {
     })
 }
 
-/// A quota in each period, both in microseconds, as millionths of a processor. `max` and -1 are none.
+/// A quota per period, both in microseconds, as millionths of a processor. `None` for `max` and -1.
 fn allowed(quota: &str, period: &str) -> Option<u64> {
     let (quota, period): (u64, u64) = (quota.trim().parse().ok()?, period.trim().parse().ok()?);
     quota.checked_mul(1_000_000)?.checked_div(period)
