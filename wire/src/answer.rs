@@ -2,8 +2,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{WIRE_VERSION, bounded};
 
-/// What every answer of a shard looks like. A mismatch of version, run or incarnation means that the shard is
-/// unreachable, and the body is no data.
+/// The envelope of every answer of a shard. If version, run or incarnation do not match, the shard is unreachable and the body must be
+/// dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer<T> {
@@ -15,9 +15,9 @@ pub struct Answer<T> {
     /// The identity of this process: the pod's UID on Kubernetes.
     #[serde(deserialize_with = "bounded::name")]
     pub incarnation: String,
-    /// The trial that the body speaks of, where it speaks of one.
+    /// The trial that the body is about, if any.
     pub trial: Option<u32>,
-    /// The answer itself: the type belonging to the call, or a [`Refusal`] with a status of 400 or more.
+    /// The type of the call, or a [`Refusal`] with an HTTP status of 400 or more.
     pub body: T,
 }
 
@@ -28,14 +28,14 @@ impl<T> Answer<T> {
     }
 }
 
-/// Why a shard did not do what it was asked.
+/// Why a shard refused a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{code:?}: {message}")]
 pub struct Refusal {
-    /// The class, which decides what a conductor does next.
+    /// The class, which determines the conductor's next step.
     pub code: RefusalCode,
-    /// For people.
+    /// Text for people.
     #[serde(deserialize_with = "bounded::message")]
     pub message: String,
 }
@@ -45,26 +45,26 @@ pub struct Refusal {
 pub enum RefusalCode {
     /// No or a wrong credential (401).
     Unauthorized,
-    /// The call carried a lower epoch than one seen before: another conductor has taken over (409).
+    /// The call has a lower epoch than an earlier one: another conductor has taken over (409).
     StaleEpoch,
-    /// Another plan was accepted for this trial (409).
+    /// A different plan was accepted for this trial (409).
     PlanConflict,
-    /// The shard is not in the phase that the call needs (409).
+    /// The call is not possible in the shard's phase (409).
     WrongPhase,
     /// The start instant has passed, and none was accepted for this attempt (409).
     InstantPassed,
     /// No such trial or call (404).
     Unknown,
-    /// The body could not be read as what the call takes (422).
+    /// The body does not parse as the call's type (422).
     Malformed,
     /// The body is larger than [`crate::limits::REQUEST_BYTES`] (413).
     TooLarge,
-    /// The shard could not answer now: ask again (503).
+    /// The shard could not answer now; retry (503).
     Unavailable,
 }
 
 impl RefusalCode {
-    /// The HTTP status that carries this refusal.
+    /// The HTTP status of this refusal.
     pub fn status(self) -> u16 {
         match self {
             Self::Unauthorized => 401,

@@ -1,5 +1,5 @@
-//! Reading lists, texts and numbers that end: what is beyond its bound is refused, or cut, while it is read, so that an
-//! answer takes no more memory than its bytes account for, and what is computed of it cannot overflow.
+//! Deserializers with bounds for lists, text and numbers. Input beyond its bound is refused or cut while it is read, so an answer takes
+//! memory in proportion to its bytes, and arithmetic on it cannot overflow.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -39,7 +39,7 @@ where
     deserializer.deserialize_seq(List::<T, MOST>(PhantomData))
 }
 
-/// A name. Cutting would make it another one, so a longer one is refused.
+/// A name of at most [`limits::NAME_BYTES`]. Longer ones are refused, because a cut name would be another name.
 pub fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     if name.len() > limits::NAME_BYTES {
@@ -48,7 +48,7 @@ pub fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Err
     Ok(name)
 }
 
-/// A name, if there is one.
+/// Like [`name`], or null.
 pub fn optional_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(transparent)]
@@ -57,27 +57,27 @@ pub fn optional_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     Ok(Option::<Name>::deserialize(deserializer)?.map(|Name(name)| name))
 }
 
-/// A text for people. A longer one is cut: what it belongs to is worth more than its end.
+/// Text for people. Longer text is cut, because the rest of the answer is worth more than its end.
 pub fn message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(cut(String::deserialize(deserializer)?))
 }
 
-/// A text for people, if there is one.
+/// Like [`message`], or null.
 pub fn optional_message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(Option::<String>::deserialize(deserializer)?.map(cut))
 }
 
-/// A count that a shard can have come to.
+/// A count of at most [`limits::LARGEST_COUNT`].
 pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     at_most(u64::deserialize(deserializer)?, limits::LARGEST_COUNT, "a count")
 }
 
-/// A reading of a monotonic clock.
+/// A reading of a monotonic clock, at most [`limits::LARGEST_INSTANT_NANOSECONDS`].
 pub fn instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     at_most(u64::deserialize(deserializer)?, limits::LARGEST_INSTANT_NANOSECONDS, "an instant")
 }
 
-/// The number of an attempt.
+/// The number of an attempt, at most [`limits::ATTEMPTS`].
 pub fn attempt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     at_most(u32::deserialize(deserializer)?, limits::ATTEMPTS, "an attempt")
 }

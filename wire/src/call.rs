@@ -1,4 +1,4 @@
-//! The calls that a shard answers. `GET` reads, `PUT` is idempotent, and every `PUT` carries the conductor's epoch.
+//! The calls to a shard. `GET` reads, `PUT` is idempotent, and every `PUT` has the conductor's epoch.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ pub mod path {
     pub const CLOCK: &str = "/v1/clock";
     /// `GET` -> [`super::ShardState`].
     pub const STATE: &str = "/v1/state";
-    /// `PUT` [`super::EpochRequest`] -> [`super::CleanupState`]: delete this shard's part of the keys. Asked again, it
-    /// tells how far that is.
+    /// `PUT` [`super::EpochRequest`] -> [`super::CleanupState`]: delete this shard's part of the keys. A repeated call returns the
+    /// progress.
     pub const CLEANUP: &str = "/v1/cleanup";
-    /// `PUT` [`super::EpochRequest`] -> [`super::ShardState`]: the trial is over and its result is safe, so drop what was
-    /// measured and close every connection. Answered once none is left.
+    /// `PUT` [`super::EpochRequest`] -> [`super::ShardState`]: the trial's result is stored; drop it and close every connection. Returns
+    /// once none is left.
     pub const DRAIN: &str = "/v1/drain";
-    /// `PUT` [`super::EpochRequest`] -> [`super::ShardState`]: the result is safe, exit with 0.
+    /// `PUT` [`super::EpochRequest`] -> [`super::ShardState`]: the result is stored; exit with 0.
     pub const RELEASE: &str = "/v1/release";
 
     /// `PUT` [`super::PlanRequest`] -> [`super::ShardState`]: connect, preload, arm.
@@ -30,18 +30,18 @@ pub mod path {
         format!("/v1/trials/{trial}/start")
     }
 
-    /// `PUT` [`super::MeasureRequest`] -> [`super::ShardState`]: the warm-up ends at this instant, before its time.
+    /// `PUT` [`super::MeasureRequest`] -> [`super::ShardState`]: end the warm-up early, at this instant.
     pub fn measure(trial: u32) -> String {
         format!("/v1/trials/{trial}/measure")
     }
 
-    /// `PUT` [`crate::ProbeRequest`] -> [`crate::ProbeState`]: once the trial is over, the same load with half of the
-    /// connections. Asked again, it tells what came of it.
+    /// `PUT` [`crate::ProbeRequest`] -> [`crate::ProbeState`]: after the trial, repeat the load with half of the connections. A repeated
+    /// call returns the outcome.
     pub fn probe(trial: u32) -> String {
         format!("/v1/trials/{trial}/probe")
     }
 
-    /// `GET` with `?detail=live|full&from=SECOND` -> [`crate::snapshot::Snapshot`], with the seconds from that one on.
+    /// `GET` with `?detail=live|full&from=SECOND` -> [`crate::snapshot::Snapshot`], with the timeline from that second on.
     pub fn snapshot(trial: u32, detail: super::Detail, from: u32) -> String {
         let detail = match detail {
             super::Detail::Live => "live",
@@ -56,13 +56,13 @@ pub mod path {
     }
 }
 
-/// How much a snapshot holds.
+/// The amount of detail in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Detail {
     /// Counters and the total's histograms.
     Live,
-    /// Everything: operations, nodes and series too. Answered once the trial is finished.
+    /// Everything, including operations, nodes and series. Available once the trial has finished.
     Full,
 }
 
@@ -75,7 +75,7 @@ pub struct ClockReading {
     pub monotonic_nanoseconds: u64,
 }
 
-/// The body of calls that need nothing but the epoch.
+/// The body of calls without other parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpochRequest {
@@ -83,8 +83,7 @@ pub struct EpochRequest {
     pub epoch: u64,
 }
 
-/// The body of `PUT /v1/trials/{t}`. The same hash again is answered with 200, another with
-/// [`crate::RefusalCode::PlanConflict`].
+/// The body of `PUT /v1/trials/{t}`. Repeating a hash returns 200; a different hash is refused with [`crate::RefusalCode::PlanConflict`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanRequest {
@@ -92,7 +91,7 @@ pub struct PlanRequest {
     pub epoch: u64,
     /// [`ShardPlan::hash`] of the plan.
     pub hash: String,
-    /// What this shard shall do.
+    /// The plan of this shard.
     pub plan: ShardPlan,
 }
 
@@ -102,7 +101,7 @@ pub struct PlanRequest {
 pub struct StartRequest {
     /// The conductor's epoch.
     pub epoch: u64,
-    /// The attempt, from 1. The first instant accepted for an attempt stands.
+    /// The attempt, from 1. For each attempt, the first accepted instant is final.
     pub attempt: u32,
     /// When to send the first warm-up request: nanoseconds on this shard's monotonic clock.
     pub start_nanoseconds: u64,
@@ -120,7 +119,7 @@ pub struct AcceptedStart {
     pub start_nanoseconds: u64,
 }
 
-/// The body of `PUT /v1/trials/{t}/measure`. The first instant accepted for an attempt stands.
+/// The body of `PUT /v1/trials/{t}/measure`. For each attempt, the first accepted instant is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MeasureRequest {
@@ -128,7 +127,7 @@ pub struct MeasureRequest {
     pub epoch: u64,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// When the measurement begins, in nanoseconds after the start instant: the same for all shards.
+    /// When the measurement begins, in nanoseconds after the start instant. The same for all shards.
     pub after_nanoseconds: u64,
 }
 
@@ -138,35 +137,35 @@ pub struct MeasureRequest {
 pub struct AbortRequest {
     /// The conductor's epoch.
     pub epoch: u64,
-    /// The attempt to abort; none aborts whatever there is.
+    /// The attempt to abort. None aborts any attempt.
     pub attempt: Option<u32>,
-    /// What comes after.
+    /// What to do after the load has stopped.
     pub then: AbortThen,
 }
 
-/// What a shard does once the load has stopped.
+/// What a shard does after the load has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AbortThen {
-    /// The trial is over: what was measured is kept for collection.
+    /// Ends the trial and keeps its result for collection.
     Stop,
-    /// What was measured is dropped, the preload is kept, and the shard arms again for the next attempt.
+    /// Drops the measurement, keeps the preload, and arms again for the next attempt.
     Rearm,
 }
 
-/// Where a shard is in its trial.
+/// The phase of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ShardPhase {
     /// No plan yet.
     Idle,
-    /// Connecting or preloading; or mending connections that broke while armed.
+    /// Connecting, preloading, or reconnecting after connections broke while armed.
     Preparing,
     /// Ready to start.
     Armed,
-    /// A start instant was accepted, and the trial is not over.
+    /// A start instant was accepted, and the trial has not finished.
     Running,
-    /// The trial is over; the full snapshot is ready.
+    /// The trial has finished, and the full snapshot is available.
     Finished,
-    /// The trial cannot go on; `failure` says why.
+    /// The trial cannot continue; `failure` gives the reason.
     Failed,
 }
 
@@ -174,18 +173,18 @@ pub enum ShardPhase {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardState {
-    /// Where the shard is.
+    /// The phase of the shard.
     pub phase: ShardPhase,
-    /// Why, in phase Failed.
+    /// The reason, in phase Failed.
     pub failure: Option<ShardFailure>,
     /// The hash of the accepted plan.
     #[serde(default, deserialize_with = "bounded::optional_name")]
     pub plan_hash: Option<String>,
-    /// The accepted start of the present attempt.
+    /// The accepted start of the current attempt.
     pub accepted: Option<AcceptedStart>,
-    /// The highest epoch seen.
+    /// The highest epoch received.
     pub epoch: u64,
-    /// How far phase Preparing has come.
+    /// Progress of phase Preparing.
     pub preparation: Preparation,
 }
 
@@ -195,15 +194,15 @@ pub struct ShardState {
 pub struct Preparation {
     /// Connections that are ready.
     pub connected: u32,
-    /// Connections wanted.
+    /// Connections to open.
     pub connections: u32,
-    /// Keys that this shard has written or found.
+    /// Keys that this shard has written or found to exist.
     #[serde(deserialize_with = "bounded::count")]
     pub preloaded_keys: u64,
-    /// Keys that this shard shall preload.
+    /// Keys that this shard must preload.
     #[serde(deserialize_with = "bounded::count")]
     pub preload_keys: u64,
-    /// The last obstacle that may pass by itself, such as a refused connection.
+    /// The last temporary obstacle, such as a refused connection.
     #[serde(default, deserialize_with = "bounded::optional_message")]
     pub waiting_for: Option<String>,
 }
@@ -212,12 +211,12 @@ pub struct Preparation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CleanupState {
-    /// Keys that were there and are deleted.
+    /// Keys that existed and were deleted.
     #[serde(deserialize_with = "bounded::count")]
     pub removed_keys: u64,
-    /// None of this shard's keys is left to delete.
+    /// True if none of this shard's keys is left to delete.
     pub done: bool,
-    /// Why it will not be done. Holds no credential.
+    /// Why it failed. Contains no credential.
     #[serde(default, deserialize_with = "bounded::optional_message")]
     pub failure: Option<String>,
 }
@@ -228,25 +227,25 @@ pub struct CleanupState {
 pub struct ShardFailure {
     /// The class.
     pub reason: FailureReason,
-    /// What happened and what to do, for people. Holds no credential.
+    /// What happened and what to do, for people. Contains no credential.
     #[serde(deserialize_with = "bounded::message")]
     pub message: String,
 }
 
-/// The class of a [`ShardFailure`]. All of them end the run: trying again without a change would fail again.
+/// The class of a [`ShardFailure`]. Each ends the run, because a retry without a change would fail again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FailureReason {
-    /// The plan cannot be run by this shard.
+    /// This shard cannot run the plan.
     BadPlan,
-    /// The server refused the credentials, or wants some.
+    /// The server refused the credentials, or requires some.
     AuthenticationFailed,
-    /// TLS to the server could not be agreed.
+    /// The TLS handshake with the server failed.
     TlsFailed,
     /// No endpoint's name could be resolved.
     NameNotResolved,
     /// No endpoint answered within the connect timeout and its retries.
     Unreachable,
-    /// The server is not what the target's type says.
+    /// The server does not have the topology of the target's type.
     WrongTopology,
     /// The server refused a command of the workload.
     CommandRefused,
@@ -254,8 +253,8 @@ pub enum FailureReason {
     PreloadFailed,
     /// This process lacks a resource, such as file descriptors.
     Resources,
-    /// A limit of the plan was passed without a word from the conductor.
+    /// A limit of the plan has passed without contact with the conductor.
     LimitPassed,
-    /// A fault of the load generator itself.
+    /// A bug in the load generator.
     Internal,
 }

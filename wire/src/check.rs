@@ -1,5 +1,5 @@
-//! Whether a snapshot can be what a shard measured. Everything that is added up or compared later is bounded here once,
-//! so that no sum over all shards can overflow, and one shard's nonsense never spoils what the others measured.
+//! Checks that a snapshot is plausible. It bounds everything that is added up or compared later, so that no sum over all shards can
+//! overflow, and an invalid snapshot of one shard does not spoil the measurements of the others.
 
 use crate::histogram::{EncodedHistogram, Kind};
 use crate::limits::{self, LARGEST_COUNT, LARGEST_INSTANT_NANOSECONDS};
@@ -10,11 +10,11 @@ use crate::timeline::{NodePart, Outcomes, Part, SPAN_SECONDS, Span};
 use crate::topology::SLOTS;
 
 impl Snapshot {
-    /// Checks the snapshot against the contract: bounds of lists, counts and instants; that requests add up, in total
-    /// and over operations, nodes and kinds of error; that every histogram holds as many as the counters say.
+    /// Checks the snapshot against the contract: bounds of lists, counts and instants; that requests add up, in total and over operations,
+    /// nodes and kinds of error; and that every histogram has as many values as the counters.
     ///
     /// # Errors
-    /// What cannot be, for people: then it is no data.
+    /// What is wrong, for people. The snapshot must not be used.
     pub fn check(&self) -> Result<(), String> {
         self.check_lengths()?;
         self.check_instants()?;
@@ -79,7 +79,7 @@ impl Snapshot {
         for (what, seconds, tally) in [("measured", all, &self.total), ("of the warm-up", warmup, &self.warmup)] {
             let of = |count: &str| format!("requests, {count} {what} over all seconds");
             let total = Outcomes::of(tally);
-            // Slots that were not drawn from the schedule belong to no second yet.
+            // Requests that are due but not yet taken from the schedule belong to no second.
             fits(&of("scheduled"), seconds.scheduled, total.scheduled)?;
             compare(&of("succeeded"), seconds.succeeded, total.succeeded)?;
             compare(&of("failed"), seconds.errors, total.errors)?;
@@ -195,7 +195,7 @@ impl Snapshot {
         equal("succeeded", over_all("succeeded", |tally| tally.succeeded)?, self.total.succeeded)?;
         equal("errors", over_all("errors", |tally| tally.errors)?, self.total.errors)?;
         equal("unsent", over_all("unsent", |tally| tally.unsent)?, self.total.unsent)?;
-        // What waits undrawn in the schedule is of no operation yet.
+        // Requests that are due but not yet taken from the schedule belong to no operation.
         let scheduled = over_all("scheduled", |tally| tally.scheduled)?;
         at_most("scheduled by operation", scheduled, "scheduled", self.total.scheduled)
     }
@@ -214,10 +214,10 @@ impl Snapshot {
 }
 
 impl Probe {
-    /// Checks what is added up or compared later.
+    /// Checks the values that are added up or compared later.
     ///
     /// # Errors
-    /// What cannot be, for people: then it is no data.
+    /// What is wrong, for people. The probe must not be used.
     pub fn check(&self) -> Result<(), String> {
         check_tally("the probe", &self.tally)?;
         count("the room of the probe", self.room)?;
@@ -228,7 +228,7 @@ impl Probe {
     }
 }
 
-/// Servers count for years, so only what is added up is bounded like a shard's own counts.
+/// Servers count for years, so only the counts that are added up have a shard's bounds.
 fn check_server(node: &ServerNode) -> Result<(), String> {
     let whose = &node.address;
     for sample in [node.before, node.after].into_iter().flatten() {
@@ -246,7 +246,7 @@ fn check_server(node: &ServerNode) -> Result<(), String> {
 }
 
 fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {
-    // The other counts are parts of these.
+    // All other counts are parts of these.
     for number in [
         tally.scheduled,
         tally.redirect_hops,
@@ -273,7 +273,7 @@ fn check_tally(whose: &str, tally: &Tally) -> Result<(), String> {
     at_most("the longest overflow", tally.overflow_max_nanoseconds, "any clock", LARGEST_INSTANT_NANOSECONDS)
 }
 
-/// Every histogram must hold what its counters say: a count without a latency is no measurement.
+/// Every histogram must match its counters.
 fn check_latency(whose: &str, latency: &Latency, tally: &Tally) -> Result<(), String> {
     let response = histogram(whose, &latency.response, Kind::Request)?;
     equal("response times", response, tally.succeeded - tally.overflow)?;
@@ -298,7 +298,7 @@ fn check_part(part: &Part) -> Result<(), String> {
     equal("error replies in a second", error_replies.count(), counts.errors - counts.unanswered)
 }
 
-/// How many values `encoded` holds.
+/// The number of values in `encoded`.
 fn histogram(whose: &str, encoded: &EncodedHistogram, kind: Kind) -> Result<u64, String> {
     let decoded = encoded.decode(kind).map_err(|error| format!("{error}, of {}", limits::message(whose)))?;
     Ok(decoded.len())

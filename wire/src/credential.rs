@@ -5,7 +5,7 @@ use std::fmt;
 pub struct RunToken(String);
 
 impl RunToken {
-    /// Takes a token as it stands in the run's Secret; white space at its end is not part of it.
+    /// Creates a token from the text in the run's Secret, without trailing white space.
     pub fn new(token: &str) -> Self {
         Self(token.trim_end().to_owned())
     }
@@ -15,7 +15,7 @@ impl RunToken {
         format!("Bearer {}", self.0)
     }
 
-    /// Whether `header` is the `Authorization` header of this token. Takes the same time wherever they differ.
+    /// Whether `header` is the `Authorization` header of this token. The time does not depend on where they differ.
     pub fn matches(&self, header: &str) -> bool {
         let expected = self.header();
         if self.0.is_empty() || expected.len() != header.len() {

@@ -11,20 +11,20 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// Which bounds a histogram has.
+/// Selects the bounds of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Of requests: totals and operations.
+    /// Request latency: totals and operations.
     Request,
-    /// Of hops to one Redis node: coarser, because there may be many.
+    /// Hops to one Redis node. Coarser, because there may be many nodes.
     Node,
 }
 
-/// The highest value of every histogram, in nanoseconds: 600 s. What is longer is counted as overflow beside it.
+/// The highest value of every histogram, in nanoseconds: 600 s. Longer times are counted as overflow.
 pub const HIGHEST_NANOSECONDS: u64 = 600_000_000_000;
 
 impl Kind {
-    /// The lowest value told apart from zero, in nanoseconds.
+    /// The lowest value that is distinguished from zero, in nanoseconds.
     pub const fn lowest(self) -> u64 {
         match self {
             Self::Request => 64,
@@ -42,7 +42,7 @@ impl Kind {
 
     /// An empty histogram of nanoseconds with these bounds.
     pub fn empty(self) -> Histogram<u64> {
-        // The bounds are constants that `new_with_bounds` accepts; a test holds them.
+        // The bounds are constants that `new_with_bounds` accepts; a test checks this.
         Histogram::new_with_bounds(self.lowest(), HIGHEST_NANOSECONDS, self.digits())
             .unwrap_or_else(|_| unreachable!("constant bounds"))
     }
@@ -61,13 +61,13 @@ pub struct EncodedHistogram(String);
 /// Why a histogram could not be encoded or decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
-    /// The writer failed; not seen with a buffer in memory.
+    /// The writer failed. Not expected with a buffer in memory.
     #[error("failed to encode a histogram")]
     Encode(#[source] hdrhistogram::serialization::V2DeflateSerializeError),
     /// Not base64.
     #[error("failed to decode a histogram's base64")]
     Base64(#[source] base64::DecodeError),
-    /// Not what a histogram of this kind can be.
+    /// Not a valid histogram of this kind.
     #[error("failed to decode a histogram: {0}")]
     Malformed(&'static str),
     /// The counts could not be read.
@@ -85,7 +85,7 @@ impl EncodedHistogram {
     /// Encodes `histogram`.
     ///
     /// # Errors
-    /// When the serialiser fails.
+    /// If the serialiser fails.
     pub fn encode(histogram: &Histogram<u64>) -> Result<Self, HistogramError> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new().serialize(histogram, &mut bytes).map_err(HistogramError::Encode)?;
@@ -97,14 +97,13 @@ impl EncodedHistogram {
         &self.0
     }
 
-    /// Decodes a histogram of `kind`. Safe on hostile input: memory is bounded by the kind before anything is
-    /// inflated or allocated.
+    /// Decodes a histogram of `kind`. Safe on hostile input: the kind bounds the memory before anything is inflated or allocated.
     ///
     /// # Errors
-    /// When it is no histogram, or has other bounds than `kind`.
+    /// If it is not a histogram, or its bounds are not those of `kind`.
     pub fn decode(&self, kind: Kind) -> Result<Histogram<u64>, HistogramError> {
         let largest = kind.largest_inflated();
-        // Deflate never makes more than a few bytes a block of what cannot be deflated.
+        // Deflate adds only a few bytes per block to incompressible data.
         if self.0.len() as u64 > (largest + 1024) / 3 * 4 {
             return Err(HistogramError::Malformed("longer than its bounds allow"));
         }
@@ -122,7 +121,7 @@ impl EncodedHistogram {
         if inflated.len() as u64 > largest {
             return Err(HistogramError::Malformed("inflates beyond its bounds"));
         }
-        // The header says how much memory the deserialiser takes, so it is checked first.
+        // Checked first, because the header determines how much memory the deserialiser allocates.
         let long = |at: usize| inflated.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_be_bytes);
         if word(0, &inflated) != Some(COOKIE_V2)
             || word(12, &inflated) != Some(u32::from(kind.digits()))
@@ -131,7 +130,7 @@ impl EncodedHistogram {
         {
             return Err(HistogramError::Malformed("other bounds than the contract's"));
         }
-        // So is the length of the counts: the deserialiser makes room for it before it reads.
+        // The deserialiser allocates for the length of the counts before it reads them.
         let counts = inflated.len().saturating_sub(HEADER_BYTES);
         if word(4, &inflated).and_then(|length| usize::try_from(length).ok()) != Some(counts) {
             return Err(HistogramError::Malformed("its length is not what its header says"));
@@ -142,7 +141,7 @@ impl EncodedHistogram {
         let histogram: Histogram<u64> =
             Deserializer::new().deserialize(&mut inflated.as_slice()).map_err(HistogramError::Counts)?;
         let mut fresh = kind.empty();
-        // The last buckets lie beyond the highest value: there are as many as a power of two needs.
+        // The last buckets extend beyond the highest value, because their number is rounded up to a power of two.
         if histogram.max() > fresh.highest_equivalent(HIGHEST_NANOSECONDS) {
             return Err(HistogramError::Malformed("counts beyond its bounds"));
         }
@@ -151,10 +150,10 @@ impl EncodedHistogram {
     }
 }
 
-/// Whether no run of empty buckets in `counts` is longer than there are buckets. The deserialiser negates the length of
-/// a run, which overflows for the longest that the form can say.
+/// Checks that no run of empty buckets in `counts` exceeds the number of buckets. The deserialiser negates the length of a run, which
+/// overflows for the longest run that can be encoded.
 fn runs_are_bounded(counts: &[u8], buckets: u64) -> bool {
-    // LEB128 of at most 9 bytes, the last of them whole; then zigzag, where odd numbers are runs.
+    // LEB128 of at most 9 bytes, the last of which has 8 bits; then zigzag, where odd numbers are runs.
     let (mut number, mut bytes) = (0_u64, 0_u32);
     for byte in counts {
         let last = bytes == 8;
@@ -218,13 +217,13 @@ pub(crate) mod tests {
     fn a_header_that_claims_more_than_there_is_is_refused() {
         let mut inflated = Vec::new();
         hdrhistogram::serialization::V2Serializer::new().serialize(&Kind::Node.empty(), &mut inflated).unwrap();
-        // Large enough to be told from a good one, small enough for a test to allocate if it is believed.
+        // Large enough to differ from a valid length, small enough for a test to allocate if it is accepted.
         inflated[4..8].copy_from_slice(&1_000_000_u32.to_be_bytes());
         let error = deflated(&inflated).decode(Kind::Node).unwrap_err();
         assert_eq!(error.to_string(), "failed to decode a histogram: its length is not what its header says");
     }
 
-    /// This inflated V2 form as it goes over the wire.
+    /// The wire form of this inflated V2 form.
     pub(crate) fn deflated(inflated: &[u8]) -> EncodedHistogram {
         use std::io::Write as _;
         let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -1,4 +1,4 @@
-//! Everything that the two sides read of each other, against input from a liar. See `redisbench-fuzz`.
+//! Fuzzes everything that the two sides read from each other with hostile input. See `redisbench-fuzz`.
 
 use std::io::Write as _;
 
@@ -30,7 +30,7 @@ use crate::{
 static METER: Meter = Meter;
 
 const TARGETS: [Target; 4] = [
-    // A histogram of requests takes 0.2 MiB, and its largest inflated form as much again.
+    // A request histogram takes 0.2 MiB, and its largest inflated form the same again.
     Target {
         name: "histogram",
         run: histogram,
@@ -42,7 +42,7 @@ const TARGETS: [Target; 4] = [
     // The longest series takes 1.4 MiB, and up to twice that while it grows.
     Target { name: "snapshot", run: snapshot, seeds: snapshots, words, memory: (6 << 20, 4), cases: 1_500 },
     Target { name: "answer", run: answer, seeds: answers, words, memory: (64 << 10, 4), cases: 3_000 },
-    // Of a short body a parsed plan is some ten times as large: `[[]]` is two lists.
+    // A parsed plan is about ten times as large as a short body: `[[]]` is two lists.
     Target { name: "request", run: request, seeds: requests, words, memory: (64 << 10, 64), cases: 3_000 },
 ];
 
@@ -63,7 +63,7 @@ fn what_is_good_is_read() {
     }
 }
 
-/// The inflated form, so that what is changed is not lost in a stream that cannot be inflated.
+/// Mutates the inflated form, because most mutations of the deflated stream could not be inflated at all.
 fn histogram(inflated: &[u8]) {
     for kind in [Kind::Request, Kind::Node] {
         if let Ok(decoded) = deflated(inflated).decode(kind) {
@@ -81,7 +81,7 @@ fn snapshot(bytes: &[u8]) {
     if snapshot.check().is_err() {
         return;
     }
-    // What passes can be added up over the most shards that there can be.
+    // Accepted counts can be summed over the maximum number of shards.
     let most = u64::MAX / 2_000;
     let tallies = snapshot.operations.iter().map(|part| &part.tally).chain([&snapshot.total, &snapshot.warmup]);
     for tally in tallies {
@@ -123,7 +123,7 @@ fn answer(bytes: &[u8]) {
     );
     let probe = read::<Answer<ProbeState>>(bytes).and_then(|answer| answer.body.probe);
     let probe = probe.filter(|probe| probe.check().is_ok());
-    // What passes can be multiplied with a rate, and added up over the most shards that there can be.
+    // Accepted numbers can be multiplied by a rate and summed over the maximum number of shards.
     let product = |probe: Probe| u128::from(probe.mean_nanoseconds).checked_mul(u128::from(probe.succeeded) * 2_000);
     assert!(probe.is_none_or(|probe| product(probe).is_some() && probe.of_room <= u64::MAX / 2_000));
     let refusal = read::<Answer<Refusal>>(bytes);
@@ -146,7 +146,7 @@ fn request(bytes: &[u8]) {
     read::<AbortRequest>(bytes);
 }
 
-/// What is read can be written, and read again as the same.
+/// Accepted input must survive a round trip.
 fn read<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<T> {
     let read: T = serde_json::from_slice(bytes).ok()?;
     let written = serde_json::to_vec(&read).unwrap();
@@ -180,11 +180,11 @@ fn histograms() -> Vec<Vec<u8>> {
     all
 }
 
-/// Histograms of every kind of wrongness, as they stand in JSON.
+/// Invalid histograms of every kind, as JSON strings.
 fn words() -> Vec<String> {
     let text = |encoded: &EncodedHistogram| encoded.as_str().to_owned();
     let mut words: Vec<String> = histograms().iter().map(|inflated| text(&deflated(inflated))).collect();
-    // The longest run, counts beyond all sums, a number without an end, more buckets than there are.
+    // The longest run, counts that overflow every sum, an unterminated number, more buckets than exist.
     let (longest_run, huge) = ([0xff; 9], [0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe].repeat(8));
     for counts in [&longest_run[..], &huge, &[0x80], &vec![2; 60_000]] {
         words.extend([Kind::Request, Kind::Node].map(|kind| text(&with_counts(kind, counts))));

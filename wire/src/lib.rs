@@ -1,11 +1,11 @@
-//! The contract between the operator (or the command line) and a shard: the plan of one shard, the calls, their
-//! answers, and the bounds of everything in them.
+//! The contract between the operator (or the command line) and a shard: the plan of one shard, the calls, their answers, and the bounds of
+//! everything in them.
 //!
-//! The shard serves HTTPS with JSON bodies. Every answer is wrapped in an [`Answer`] that names wire version, run,
-//! incarnation and trial, so that an answer from the wrong process is recognised as such. Times are nanoseconds, and
-//! instants are readings of the answering shard's own monotonic clock.
+//! The shard serves HTTPS with JSON bodies. Every answer is wrapped in an [`Answer`] that names wire version, run, incarnation and trial,
+//! so that an answer from the wrong process is detected. Times are nanoseconds, and instants are readings of the answering shard's own
+//! monotonic clock.
 //!
-//! Knows neither Kubernetes nor Redis, but for the names of its commands that only read.
+//! Independent of Kubernetes and Redis, except for the names of Redis' read-only commands.
 
 mod answer;
 mod bounded;
@@ -39,11 +39,11 @@ pub use call::{
 pub use credential::RunToken;
 pub use probe::{Probe, ProbeRequest, ProbeState};
 
-/// Where to listen on `port` of every interface, in the order to try: IPv6, which takes IPv4 too, and IPv4 alone where the
-/// machine has no IPv6.
+/// Addresses to listen on for `port` of every interface, in the order to try: IPv6, which accepts IPv4 too, then IPv4 alone for machines
+/// without IPv6.
 pub fn every_interface(port: u16) -> [SocketAddr; 2] {
     [(Ipv6Addr::UNSPECIFIED, port).into(), (Ipv4Addr::UNSPECIFIED, port).into()]
 }
 
-/// The version of this contract. A conductor speaks its own and the one before.
+/// The version of this contract. A conductor supports its own version and the previous one.
 pub const WIRE_VERSION: u32 = 1;

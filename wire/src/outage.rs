@@ -1,13 +1,13 @@
-//! When slots got no answers, by the word of many: the workers of a shard, and the shards of a benchmark. Pure.
+//! Agreement on outages: combines the reports of several workers of a shard, or several shards of a benchmark. Pure functions.
 
 use crate::topology::{Outage, SLOTS, SlotRange};
 
-/// The most outages that are compared; the longest are.
+/// The most outages that are compared. Of more, the longest are kept.
 const COMPARED: usize = 8192;
 
-/// The outages that at least half of `parties`, and two if there are two, had at the same time, where each list is what
-/// one of them had: a single broken connection is none, and a party that asked for no key of a slot meanwhile need not
-/// know. In the order of their times; shorter ones than [`Outage::SHORTEST_NANOSECONDS`] are left out.
+/// The outages that at least half of `parties` saw at the same time, and at least two if there are two. Each list is from one party. A
+/// single broken connection is no outage, and a party that requested no key of a slot meanwhile need not have noticed. Sorted by time.
+/// Outages below [`Outage::SHORTEST_NANOSECONDS`] are left out.
 pub fn agreed(lists: &[&[Outage]], parties: usize) -> Vec<Outage> {
     let mut all: Vec<(usize, &Outage)> =
         lists.iter().enumerate().flat_map(|(party, list)| list.iter().map(move |outage| (party, outage))).collect();
@@ -39,7 +39,7 @@ fn by_slots(all: &[(usize, &Outage)], parties: usize, agreed: &mut Vec<Outage>) 
             .filter(|(_, outage)| outage.slots.first <= slots.first && slots.last <= outage.slots.last)
             .collect();
         let mut now = by_time(&here, slots, parties);
-        // Slots side by side that fared alike are one range.
+        // Merge adjacent slots with the same outage into one range.
         for outage in &mut now {
             let alike = |other: &&Outage| {
                 other.slots.last.checked_add(1) == Some(slots.first) && Outage { slots, ..(*other).clone() } == *outage
@@ -54,12 +54,12 @@ fn by_slots(all: &[(usize, &Outage)], parties: usize, agreed: &mut Vec<Outage>) 
     agreed.append(&mut before);
 }
 
-/// When at least half of the parties had one of these outages, which all hold `slots`.
+/// The times at which at least half of the parties had one of these outages, all of which contain `slots`.
 fn by_time(these: &[(usize, &Outage)], slots: SlotRange, parties: usize) -> Vec<Outage> {
     let mut steps: Vec<(u64, bool, usize)> = (0..these.len())
         .flat_map(|at| [(these[at].1.from_nanoseconds, true, at), (these[at].1.until_nanoseconds, false, at)])
         .collect();
-    // At one time ends come first, so that what touches does not overlap.
+    // Ends sort before begins at the same time, so that adjacent outages do not overlap.
     steps.sort_unstable();
     let needed = parties.div_ceil(2).max(parties.min(2));
     let mut lasting_of = vec![0_u32; these.iter().map(|(party, _)| party + 1).max().unwrap_or(0)];
@@ -96,7 +96,7 @@ fn by_time(these: &[(usize, &Outage)], slots: SlotRange, parties: usize) -> Vec<
     agreed
 }
 
-/// Whether every bound of a list of outages holds that [`agreed`] relies on.
+/// Checks the bounds of an outage that [`agreed`] relies on.
 pub(crate) fn is_sound(outage: &Outage) -> bool {
     outage.slots.first <= outage.slots.last
         && outage.slots.last < SLOTS
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(agreed(&[&a, &[]], 2), [], "of two, both");
         assert_eq!(agreed(&[&a, &b], 2), [outage((0, 99), 110, 300)]);
         assert_eq!(agreed(&[&a, &b, &[]], 3), [outage((0, 99), 110, 300)]);
-        // The second of four.
+        // The second earliest of four.
         let early = [outage((0, 99), 90, 290)];
         assert_eq!(agreed(&[&a, &b, &early, &[]], 4), [outage((0, 99), 100, 300)]);
     }

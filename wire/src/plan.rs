@@ -1,5 +1,5 @@
-//! What one shard shall do in one trial. A pure function of the benchmark's spec, its seed and the plan version; made
-//! by `benchmark`, checked there, and run here without further questions.
+//! The plan of one shard for one trial. A pure function of the benchmark's spec, its seed and the plan version. `benchmark` makes and
+//! checks it; the shard runs it without further checks.
 
 mod load;
 mod options;
@@ -20,8 +20,8 @@ pub use workload::{
     HotKeys, KeyPattern, Keys, Operation, Part, ValueContent, ValueSize, Values, WeightedSize, Workload,
 };
 
-/// The plan of shard `shard` of `shards` for one trial. Everything that must be split is split already, except the
-/// schedule of an open loop, of which each shard takes its requests by index (see [`Load::OpenLoop`]).
+/// The plan of shard `shard` of `shards` for one trial. Everything is split already, except the schedule of an open loop: each shard
+/// selects its requests by index (see [`Load::OpenLoop`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardPlan {
@@ -31,57 +31,57 @@ pub struct ShardPlan {
     pub trial: u32,
     /// This shard's index, from 0.
     pub shard: u32,
-    /// How many shards take part.
+    /// The number of shards.
     pub shards: u32,
     /// The Redis under test.
     pub target: Target,
-    /// What is asked of it.
+    /// The commands to send.
     pub workload: Workload,
-    /// What is written before the trial.
+    /// The data to write before the trial.
     pub preload: Preload,
-    /// The checks of the answers.
+    /// The checks of replies.
     #[serde(default)]
     pub verify: Verify,
-    /// How fast and over how many connections.
+    /// Closed loop, or open loop with its rate.
     pub load: Load,
     /// Connections of this shard, at least 1.
     pub connections: u32,
-    /// How many connections the whole benchmark begins in a second at most, at least 1; none without a limit. Each worker
-    /// begins its own evenly, at its part of the rate.
+    /// The most new connections per second of the whole benchmark, at least 1. None is unlimited. Each worker opens its connections evenly,
+    /// at its share of the rate.
     pub connect_rate: Option<u32>,
-    /// How fast the preload is.
+    /// The speed of the preload.
     #[serde(default)]
     pub preload_pace: PreloadPace,
     /// The most requests in flight per connection, at least 1.
     pub pipeline: u32,
-    /// How a connection of a closed loop goes on after a reply.
+    /// What a connection of a closed loop sends after a reply.
     pub pipeline_mode: PipelineMode,
-    /// Callers of this shard that share the connections of a closed loop: the most requests in flight over all of them,
-    /// at least 1. None if it is what the connections hold.
+    /// Callers of this shard that share the connections of a closed loop: the most requests in flight over all connections, at least 1.
+    /// None limits them by connections and pipeline depth only.
     pub concurrency: Option<u32>,
-    /// Length of the warm-up, which counts apart.
+    /// Length of the warm-up, which is counted separately.
     pub warmup_nanoseconds: u64,
-    /// The warm-up may end before, once the throughput of all shards together has settled.
+    /// Whether the warm-up ends early once the throughput of all shards together has settled.
     #[serde(default)]
     pub settle: bool,
     /// What ends the measurement.
     pub bound: Bound,
-    /// Time limits of single steps.
+    /// Timeouts of single steps.
     pub timeouts: Timeouts,
-    /// Which breakdowns are measured beside the total.
+    /// The breakdowns to measure in addition to the total.
     pub breakdown: Breakdown,
-    /// Nodes are counted by the second, too: for thresholds on each node that are judged while the load runs.
+    /// Whether nodes are counted by the second too: for thresholds per node that are judged while the load runs.
     #[serde(default)]
     pub node_seconds: bool,
-    /// What is looked at beside the requests.
+    /// Additional measurements besides the requests.
     #[serde(default)]
     pub measurement: Measurement,
-    /// Limits that the shard enforces by its own clock.
+    /// Time limits that the shard enforces by its own clock.
     pub limits: Limits,
 }
 
 impl ShardPlan {
-    /// How many commands all shards together write before the trial.
+    /// The number of commands that the preload of all shards sends.
     pub fn preload_commands(&self) -> u64 {
         match &self.preload {
             Preload::None => 0,
@@ -90,15 +90,15 @@ impl ShardPlan {
         }
     }
 
-    /// SHA-256 over the plan's JSON, in hexadecimal. Two plans with one hash are the same plan.
+    /// SHA-256 of the plan's JSON, in hexadecimal. Plans with the same hash are equal.
     pub fn hash(&self) -> String {
-        // A plan is plain data with string keys: serialising it into memory cannot fail.
+        // Serialising plain data with string keys into memory cannot fail.
         let json = serde_json::to_vec(self).unwrap_or_default();
         Sha256::digest(&json).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// What is written before the trial. Shard i of N writes keys `count*i/N .. count*(i+1)/N`.
+/// The data to write before the trial. Shard i of N writes keys `count*i/N .. count*(i+1)/N`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Preload {
     /// Nothing.
@@ -107,36 +107,36 @@ pub enum Preload {
     Always,
     /// `SET .. NX` for every key.
     FillMissing,
-    /// A command so many times, of which the k-th is as request k would be: elements of a few keys.
+    /// A command repeated `count` times, the k-th generated as request k would be: elements of a few keys.
     Elements {
-        /// How many, over all shards.
+        /// The number of commands over all shards.
         count: u64,
-        /// The command's arguments, as an operation has them.
+        /// The command's arguments, as in an operation.
         arguments: Vec<Vec<Part>>,
     },
 }
 
-/// How fast the preload is.
+/// The speed of the preload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PreloadPace {
-    /// Keys per second of the whole benchmark, at least 1; none without a limit. Each worker keeps its part of it.
+    /// Keys per second of the whole benchmark, at least 1. None is unlimited. Each worker gets its share.
     pub rate_per_second: Option<u64>,
-    /// Commands in flight per connection, at least 1; none for the trial's own, but at least 16.
+    /// Commands in flight per connection, at least 1. None uses the trial's pipeline depth, but at least 16.
     pub pipeline: Option<u32>,
 }
 
-/// Time limits of single steps.
+/// Timeouts of single steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Timeouts {
-    /// From the start of a connection until it is ready.
+    /// From opening a connection until it is ready.
     pub connect_nanoseconds: u64,
-    /// From the send of a request until its reply.
+    /// From sending a request until its reply.
     pub request_nanoseconds: u64,
 }
 
-/// Which breakdowns are measured beside the total.
+/// The breakdowns to measure in addition to the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Breakdown {
@@ -146,20 +146,19 @@ pub struct Breakdown {
     pub node: bool,
 }
 
-/// What is looked at beside the requests, to say what the numbers are worth.
+/// Additional measurements, to judge how far the numbers can be trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Measurement {
-    /// Shard 0 asks the servers for INFO.
+    /// Whether shard 0 polls the servers' INFO.
     pub server_stats: bool,
-    /// What a shard's link carries in each direction, if somebody said so.
+    /// The bandwidth of a shard's link in each direction, if specified.
     pub link_bytes_per_second: Option<u64>,
-    /// For how long a probe measures, should the conductor want one once the trial is over; 0: none is allowed.
+    /// The measured time of a probe, if the conductor asks for one after the trial. 0 allows none.
     pub probe_nanoseconds: u64,
 }
 
-/// Limits that the shard enforces by its own clock: past one the load stops, the counters go to the log, and the
-/// shard exits with 75.
+/// Time limits that the shard enforces by its own clock. Beyond one, it stops the load, writes the counters to its log, and exits with 75.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {

@@ -1,12 +1,12 @@
-//! A short second load with half of the connections, after a trial whose limiting factor is unclear. It never exceeds the load
-//! that was asked for, and is in no number of the trial.
+//! The probe: a short second load with half of the connections, after a trial whose limiting factor is unclear. It never exceeds the
+//! requested load, and its numbers are not part of the trial's.
 
 use serde::{Deserialize, Serialize};
 
 use crate::bounded;
 use crate::snapshot::Tally;
 
-/// The body of `PUT /v1/trials/{t}/probe`. The first instant accepted for an attempt stands.
+/// The body of `PUT /v1/trials/{t}/probe`. For each attempt, the first accepted instant is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeRequest {
@@ -14,7 +14,7 @@ pub struct ProbeRequest {
     pub epoch: u64,
     /// The attempt that was measured, from 1.
     pub attempt: u32,
-    /// When the probe begins, in nanoseconds after the start instant of that attempt: the same for all shards.
+    /// When the probe begins, in nanoseconds after the start instant of that attempt. The same for all shards.
     pub after_nanoseconds: u64,
 }
 
@@ -22,35 +22,35 @@ pub struct ProbeRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeState {
-    /// When it begins or began, as in the request that was accepted.
+    /// When it begins or began, as in the accepted request.
     #[serde(deserialize_with = "bounded::instant")]
     pub after_nanoseconds: u64,
-    /// Nothing more comes of it.
+    /// Whether the probe has finished.
     pub over: bool,
-    /// What came of it; none also if it could not be run as it should.
+    /// Its outcome. None also if it could not run as planned.
     pub probe: Option<Probe>,
 }
 
-/// What half of the connections made of the load.
+/// The outcome of the load with half of the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Probe {
-    /// Requests that its connections held at most.
+    /// The most requests in flight that its connections have room for.
     pub room: u64,
-    /// Requests that those of the trial did.
+    /// The same for the connections of the trial.
     pub of_room: u64,
-    /// How long it measured.
+    /// The measured time.
     pub nanoseconds: u64,
     /// Requests that succeeded in that time.
     pub succeeded: u64,
-    /// Their mean service time, from the send to the reply.
+    /// Their mean service time, from send to reply.
     pub mean_nanoseconds: u64,
-    /// All its requests, those of its warm-up included.
+    /// All its requests, including its warm-up.
     pub tally: Tally,
 }
 
 impl Probe {
-    /// The warm-up of a closed loop, which counts apart. An open loop has none: its backlog of the warm-up would go before the
-    /// measured requests.
+    /// The warm-up of a closed loop, which is counted separately. An open loop has none, because its measured requests would queue behind
+    /// the warm-up's backlog.
     pub const WARMUP_NANOSECONDS: u64 = 500_000_000;
 }

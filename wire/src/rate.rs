@@ -1,42 +1,42 @@
-//! The cumulative rate L of an open loop: how many requests of the whole benchmark are due by a time after the start.
-//! Request k is due at L^-1(k), and the point x of a Poisson process of rate 1 at L^-1(x), which makes it one of L's
-//! rate (the time change of a Poisson process).
+//! The cumulative rate L of an open loop: the number of requests of the whole benchmark that are due by a time after the start. Request k
+//! is due at L^-1(k). The point x of a Poisson process of rate 1 is due at L^-1(x), which makes it a process of L's rate (the time change
+//! of a Poisson process).
 //!
-//! L is a line where the rate is constant and a parabola where it is a ramp. All of it is whole numbers: a due time is
-//! the exact one, rounded down to a nanosecond, however long the run.
+//! L is a line where the rate is constant and a parabola where it is a ramp. The arithmetic uses integers only: a due time is the exact
+//! one, rounded down to a nanosecond, in runs of any length.
 
 use crate::limits;
 use crate::plan::{Load, RateStage, ShardPlan};
 
-/// Bits behind the point of a position between two requests.
+/// The number of fractional bits of a position between two requests.
 pub const FRACTION_BITS: u32 = 40;
 
-/// L is counted in parts of a request, which makes it whole: in t ns at a requests per second there are 2at of them, in
-/// a ramp of D ns from a to b `(a + b) * D`.
+/// L is counted in parts of a request, which makes it an integer: t ns at a requests per second have 2at parts, and a ramp of D ns from a
+/// to b has `(a + b) * D`.
 const PARTS: u128 = 2_000_000_000;
 
-/// L, over the warm-up, the stages, and without end at the last rate.
+/// L over the warm-up and the stages. The last rate continues without end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CumulativeRate {
-    /// At least one, and the last without end.
+    /// At least one. The last has no end.
     pieces: Vec<Piece>,
 }
 
 /// A line or a parabola.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
-    /// When it begins, in nanoseconds after the start.
+    /// Its beginning, in nanoseconds after the start.
     begins: u64,
-    /// L at that time, in parts.
+    /// L at its beginning, in parts.
     before: u128,
     length: u64,
-    /// Requests per second, at its beginning and at its end.
+    /// Requests per second at its beginning (`from`) and at its end (`to`).
     from: u64,
     to: u64,
 }
 
 impl CumulativeRate {
-    /// L of `plan`; none in a closed loop.
+    /// L of `plan`. None in a closed loop.
     pub fn of(plan: &ShardPlan) -> Option<Self> {
         match &plan.load {
             Load::OpenLoop { rate_per_second, stages, .. } => {
@@ -46,8 +46,8 @@ impl CumulativeRate {
         }
     }
 
-    /// `rate` per second for `warmup` nanoseconds, then the stages; without stages `rate` throughout. What is beyond the
-    /// bounds of [`limits`] counts as the bound.
+    /// `rate` per second for `warmup` nanoseconds, then the stages. Without stages, `rate` throughout. Values are clamped to the bounds of
+    /// [`limits`].
     pub fn new(rate: u64, warmup: u64, stages: &[RateStage]) -> Self {
         let allowed = |rate: u64| rate.clamp(1, limits::RATE_PER_SECOND);
         let mut rate_now = allowed(rate);
@@ -66,7 +66,7 @@ impl CumulativeRate {
         Self { pieces }
     }
 
-    /// The rate, if it is the same throughout.
+    /// The rate, if it is constant throughout.
     pub fn constant(&self) -> Option<u64> {
         let (first, others) = self.pieces.split_first()?;
         others.is_empty().then_some(first.from)
@@ -86,13 +86,13 @@ impl CumulativeRate {
         piece.begins.saturating_add(time)
     }
 
-    /// How many requests are due before `nanoseconds` after the start.
+    /// The number of requests that are due before `nanoseconds` after the start.
     pub fn count_before(&self, nanoseconds: u64) -> u64 {
-        // Request k is, if k parts are fewer than L then: both sides may be rounded up.
+        // Request k is due if k parts are fewer than L at that time, so both sides may be rounded up.
         clamp(self.parts(nanoseconds).div_ceil(PARTS))
     }
 
-    /// The mean rate between two times after the start, in requests per second, rounded to the nearest.
+    /// The mean rate between two times after the start, in requests per second, rounded to the nearest integer.
     pub fn mean_per_second(&self, from: u64, to: u64) -> u64 {
         let time = 2 * u128::from(to.saturating_sub(from).max(1));
         let parts = self.parts(from.saturating_add(to.saturating_sub(from).max(1))) - self.parts(from);
@@ -105,7 +105,7 @@ impl CumulativeRate {
         piece.before + piece.parts(nanoseconds.saturating_sub(piece.begins))
     }
 
-    /// The last piece that `has_begun`.
+    /// The last piece for which `has_begun` holds.
     fn piece(&self, has_begun: impl Fn(&Piece) -> bool) -> Piece {
         match self.pieces.as_slice() {
             [only] => *only,
@@ -123,15 +123,15 @@ impl Piece {
         self.curve(time.min(self.length)).unsigned_abs().div_ceil(self.length.into())
     }
 
-    /// The parts before `time`, times the length: `2Dat + (b - a)t^2`. The bounds of rate and time keep it below
-    /// 2 * 10^9 * (2.16 * 10^14)^2, which is less than 2^127.
+    /// The parts before `time`, times the length: `2Dat + (b - a)t^2`. The bounds of rate and time keep it below 2 * 10^9 * (2.16 *
+    /// 10^14)^2, which is less than 2^127.
     fn curve(&self, time: u64) -> i128 {
         let (length, time) = (i128::from(self.length), i128::from(time));
         let (from, to) = (i128::from(self.from), i128::from(self.to));
         2 * length * from * time + (to - from) * time * time
     }
 
-    /// The greatest whole time with no more parts before it than `whole` and the `fraction` of another.
+    /// The greatest integer time with at most `whole` parts and `fraction` of another before it.
     fn inverse(&self, whole: u128, fraction: u128) -> u64 {
         if self.from == self.to {
             return clamp(whole / (2 * u128::from(self.from)));
@@ -141,12 +141,12 @@ impl Piece {
         self.solve(i128::try_from(wanted).unwrap_or(i128::MAX))
     }
 
-    /// The greatest whole time whose curve is at most `wanted`: Newton's steps from an estimate in floating point, judged
-    /// and ended in whole numbers. On a parabola they come from one side after at most one, halve the distance at
-    /// least, and go on by one at least: so there are few, whatever the estimate.
+    /// The greatest integer time whose curve is at most `wanted`. Newton's method from a floating-point estimate, with integer steps and an
+    /// integer test. On a parabola, all iterates after the first are on one side. Each step at least halves the distance and is at least 1,
+    /// so there are few steps for any estimate.
     fn solve(&self, wanted: i128) -> u64 {
         let mut time = self.estimate(wanted).min(self.length);
-        // More than halving 64 bits can take.
+        // More than enough to halve 64 bits.
         for _ in 0..256 {
             let missing = wanted - self.curve(time);
             let slope = self.slope(time);
@@ -161,14 +161,14 @@ impl Piece {
         time
     }
 
-    /// By how much the curve rises in a nanosecond: twice the length times the rate.
+    /// The slope of the curve per nanosecond: twice the length times the rate.
     fn slope(&self, time: u64) -> i128 {
         let (length, time) = (i128::from(self.length), i128::from(time));
         let (from, to) = (i128::from(self.from), i128::from(self.to));
         (2 * (length * from + (to - from) * time)).max(1)
     }
 
-    /// The root of the curve, in a form that subtracts nothing from nearly the same.
+    /// The root of the curve, in a form without cancellation.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -183,7 +183,7 @@ impl Piece {
     }
 }
 
-/// One of Newton's steps, in nanoseconds: one at least.
+/// A Newton step in nanoseconds, at least 1.
 fn steps(missing: i128, slope: i128) -> u64 {
     clamp((missing.unsigned_abs() / slope.unsigned_abs()).max(1))
 }

@@ -30,7 +30,7 @@ fn a_ramp_is_a_parabola() {
     assert_eq!(rate.due(100 + 110), 2 * SECOND);
     assert_eq!(rate.due(100 + 750), 6 * SECOND);
     assert_eq!(rate.due(100 + 2000), 11 * SECOND);
-    // Without end at the last rate.
+    // The last rate continues without end.
     assert_eq!(rate.due(100 + 2000 + 300), 12 * SECOND);
     assert_eq!(rate.count_before(11 * SECOND), 2100);
     assert_eq!(rate.mean_per_second(SECOND, 11 * SECOND), 200);
@@ -75,8 +75,8 @@ prop_compose! {
 }
 
 proptest! {
-    // A due time t of k is right if, and only if, k parts are at least L(t) and fewer than L(t + 1): this counts what
-    // is due before each by the formula itself, without its inverse.
+    // A due time t of k is right if and only if k parts are at least L(t) and fewer than L(t + 1). This evaluates the formula directly,
+    // without its inverse.
     #[test]
     fn the_inverse_is_exact(
         first in any_rate(), warmup in 0_u64..10 * SECOND, stages in any_stages(), part in 0_u64..=1000,

@@ -1,5 +1,4 @@
-//! Cumulative counters and histograms of one shard in one trial: never a delta, so a lost or repeated snapshot does
-//! no harm.
+//! Cumulative counters and histograms of one shard in one trial. They are never deltas, so a lost or repeated snapshot does no harm.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +10,7 @@ use crate::topology::TopologyReport;
 pub use crate::verification::{Finding, FindingKind, Verification};
 use crate::{bounded, limits};
 
-/// A shard's snapshot. Only one with a higher sequence of the accepted incarnation replaces an earlier one.
+/// A shard's snapshot. It replaces an earlier one only if it is from the accepted incarnation and has a higher sequence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
@@ -23,25 +22,25 @@ pub struct Snapshot {
     pub attempt: u32,
     /// The shard's monotonic clock when the snapshot was taken.
     pub taken_nanoseconds: u64,
-    /// Where the trial is.
+    /// The stage of the trial.
     pub stage: Stage,
-    /// Whether the trial was stopped before its plan was done.
+    /// Whether the trial was stopped before its planned end.
     pub aborted: bool,
     /// The times of the trial on the shard's monotonic clock.
     pub window: Window,
     /// The measured requests.
     pub total: Tally,
-    /// The warm-up's requests, which are in no histogram.
+    /// The warm-up's requests, which are not in any histogram.
     pub warmup: Tally,
-    /// Keys that the preload of this shard wrote or found.
+    /// Keys that the preload of this shard wrote, or found to exist.
     pub preloaded_keys: u64,
-    /// Commands that the preload sent and that were answered: what the server's own count holds of them.
+    /// Preload commands that were answered, as the servers' own statistics count them.
     pub preload_commands: u64,
     /// Latency of all measured requests.
     pub latency: Latency,
-    /// Completions over time, aligned to the start instant. Empty in a live snapshot.
+    /// Completions over time from the start instant. Empty in a live snapshot.
     pub series: Series,
-    /// The seconds from the requested one on.
+    /// The timeline from the requested second on.
     #[serde(default)]
     pub timeline: Timeline,
     /// Per operation, in the plan's order. Empty in a live snapshot, or without that breakdown.
@@ -53,31 +52,31 @@ pub struct Snapshot {
     /// Errors of the measured requests by kind.
     #[serde(deserialize_with = "bounded::list::<_, _, {limits::ERROR_KINDS}>")]
     pub errors: Vec<ErrorTally>,
-    /// What was found of the answers; none if nothing is checked.
+    /// Results of checking replies. None if nothing is checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
-    /// What the load generator measured of itself.
+    /// The load generator's measurements of itself.
     pub generator: Generator,
-    /// What became of the target's map.
+    /// Changes and outages of the target.
     #[serde(default)]
     pub topology: TopologyReport,
-    /// What the target's servers said of themselves. Only of shard 0, and only if the plan asks for it.
+    /// INFO of the target's servers. Only from shard 0, and only if the plan asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<ServerStats>,
 }
 
-/// Where a trial is.
+/// The stage of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stage {
-    /// A start was accepted and has not come.
+    /// A start was accepted, and its instant has not come.
     Waiting,
-    /// Requests that count apart.
+    /// Sending requests that count separately.
     Warmup,
-    /// Requests that count.
+    /// Sending requests that count.
     Measuring,
-    /// Nothing is sent any more; what is in flight is awaited.
+    /// Waiting for requests in flight; sending nothing.
     Draining,
-    /// Every request has its outcome.
+    /// Every request has an outcome.
     Done,
 }
 
@@ -87,61 +86,60 @@ pub enum Stage {
 pub struct Window {
     /// The start instant: the first warm-up request.
     pub start_nanoseconds: u64,
-    /// When the first request of the shard is due. The start instant in a closed loop.
+    /// When the shard's first request is due. The start instant in a closed loop.
     #[serde(default)]
     pub first_due_nanoseconds: u64,
-    /// When the first request was in truth sent; 0 before.
+    /// When the first request was actually sent; 0 before.
     pub first_send_nanoseconds: u64,
-    /// The first instant that counts.
+    /// The beginning of the measurement.
     pub measure_from_nanoseconds: u64,
-    /// The first instant that no longer counts. With a number of requests: when the shard's first worker ran dry; 0
-    /// before.
+    /// The end of the measurement. If a number of requests ends it: when the shard's first worker had none left; 0 before.
     pub measure_to_nanoseconds: u64,
     /// When the last request got its outcome; 0 before.
     pub drained_nanoseconds: u64,
 }
 
-/// Where requests went. `scheduled = succeeded + errors + unsent + in_flight`, always.
+/// Counts of requests by outcome. `scheduled = succeeded + errors + unsent + in_flight`, always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
-    /// Requests whose slot in the schedule has come.
+    /// Requests whose due time has come.
     pub scheduled: u64,
     /// Answered without an error.
     pub succeeded: u64,
     /// Ended in an error of any kind.
     pub errors: u64,
-    /// Never sent. Those that the next two do not count waited too long for room in a connection's pipeline.
+    /// Never sent. The rest beyond the next two counts missed the deadline for lack of room in a connection's pipeline.
     pub unsent: u64,
-    /// Of the unsent, those that waited too long while there was no connection to their server.
+    /// Unsent requests that missed the deadline while there was no connection to their server.
     pub unsent_not_connected: u64,
-    /// Of the unsent, those that had waited for less than that when the load ended.
+    /// Unsent requests whose deadline had not passed when the load ended.
     pub unsent_at_end: u64,
     /// Waiting to be sent or for a reply. 0 once Done, unless aborted.
     pub in_flight: u64,
-    /// Of the errors, those with no reply: timeouts and broken connections. Their latency is unknown.
+    /// Errors without a reply: timeouts and broken connections. Their latency is unknown.
     pub unanswered: u64,
     /// Sent more than a millisecond after the due time.
     pub late: u64,
-    /// Took one redirect or more.
+    /// Redirected at least once.
     pub redirected: u64,
-    /// Hops that a node answered with a redirect: commands the server rejected, one for each.
+    /// Redirects received: each is a command that a server rejected.
     pub redirect_hops: u64,
-    /// Hops that a node answered with TRYAGAIN, CLUSTERDOWN or LOADING.
+    /// TRYAGAIN, CLUSTERDOWN and LOADING replies received.
     pub deferral_hops: u64,
-    /// Of these, CLUSTERDOWN.
+    /// CLUSTERDOWN replies among these.
     #[serde(default)]
     pub cluster_down_hops: u64,
-    /// Of these, LOADING.
+    /// LOADING replies among these.
     #[serde(default)]
     pub loading_hops: u64,
-    /// Succeeded, but when WAIT ended, fewer replicas had it than were asked for.
+    /// Succeeded, but at the end of WAIT fewer replicas than requested had acknowledged.
     #[serde(default)]
     pub under_replicated: u64,
-    /// Keys that a read had missed and that were written then. Not among the requests.
+    /// Keys written after a read missed them. Not counted as requests.
     #[serde(default)]
     pub fills: u64,
-    /// Writes of such keys that failed. Not among the requests.
+    /// Failed writes of such keys. Not counted as requests.
     #[serde(default)]
     pub fill_errors: u64,
     /// Succeeded, but longer than the histogram's highest value.
@@ -155,7 +153,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds `other`, count by count. Counts from elsewhere may be anything, so sums stop at the largest number.
+    /// Adds `other`, count by count. Saturates: shards' counts are untrusted.
     pub fn add(&mut self, other: &Self) {
         for (sum, part) in [
             (&mut self.scheduled, other.scheduled),
@@ -184,7 +182,7 @@ impl Tally {
         self.overflow_max_nanoseconds = self.overflow_max_nanoseconds.max(other.overflow_max_nanoseconds);
     }
 
-    /// Whether every scheduled request has exactly one outcome or is in flight.
+    /// True if every scheduled request has exactly one outcome or is in flight.
     pub fn balances(&self) -> bool {
         [self.succeeded, self.errors, self.unsent, self.in_flight]
             .into_iter()
@@ -193,17 +191,17 @@ impl Tally {
     }
 }
 
-/// Latency histograms of one set of requests. Their bounds are [`crate::histogram::Kind::Request`].
+/// Latency histograms of a set of requests, with the bounds of [`crate::histogram::Kind::Request`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Latency {
-    /// Response time of succeeded requests. Its count and the overflow are `succeeded`.
+    /// Response time of succeeded requests. Its count plus the overflow is `succeeded`.
     pub response: EncodedHistogram,
-    /// Service time of succeeded requests; none in a closed loop, where it is the response time.
+    /// Service time of succeeded requests. None in a closed loop, where it equals the response time.
     pub service: Option<EncodedHistogram>,
-    /// Response time of requests that were answered with an error; none if there were none.
+    /// Response time of requests that got an error reply. None if there were none.
     pub error_replies: Option<EncodedHistogram>,
-    /// Send lateness: actual send minus due time; none in a closed loop and in live snapshots.
+    /// Lateness: actual send minus due time. None in a closed loop and in live snapshots.
     pub lateness: Option<EncodedHistogram>,
 }
 
@@ -211,48 +209,48 @@ pub struct Latency {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Series {
-    /// Length of one point: 100 ms, or 1 s for runs beyond 10 minutes. 0 when empty.
+    /// The length of one point: 100 ms, or 1 s for runs of more than 10 minutes. 0 if empty.
     pub interval_nanoseconds: u64,
-    /// Successful completions per point, the first beginning at the start instant.
+    /// Successful completions per point. The first point begins at the start instant.
     #[serde(deserialize_with = "bounded::list::<_, _, {limits::SERIES_POINTS}>")]
     pub completed: Vec<u64>,
 }
 
-/// One operation's part.
+/// The requests of one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationTally {
     /// The name in the plan.
     #[serde(deserialize_with = "bounded::name")]
     pub name: String,
-    /// Its requests. Bytes are 0: they are counted in total only.
+    /// Its requests. Bytes are 0, because only the total counts them.
     pub tally: Tally,
-    /// Replies that were nil: a miss, for commands that read.
+    /// Nil replies: misses, for commands that read.
     pub nil_replies: u64,
     /// Its latency.
     pub latency: Latency,
 }
 
-/// One Redis node's part: hops that it answered.
+/// The requests of one Redis node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeTally {
-    /// The node's id in a cluster, else its address.
+    /// The node's id in a cluster, otherwise its address.
     #[serde(deserialize_with = "bounded::name")]
     pub id: String,
     /// `host:port`.
     #[serde(deserialize_with = "bounded::name")]
     pub address: String,
-    /// Slots it owned at the end, or was read from for; 0 if standalone.
+    /// Slots that it owned at the end, or served reads for. 0 if standalone.
     pub slots: u32,
-    /// Whether it is a replica that was there to be read from.
+    /// Whether it is a replica that reads were sent to.
     #[serde(default)]
     pub replica: bool,
-    /// Requests whose final reply it gave, or that ended while it held them.
+    /// Requests whose final reply came from it, or that ended while waiting for it.
     pub requests: u64,
-    /// Of these, errors.
+    /// Errors among these.
     pub errors: u64,
-    /// Redirects it answered with.
+    /// Redirects that it replied with.
     pub redirects: u64,
     /// Service time of the successful requests, with the bounds of [`crate::histogram::Kind::Node`].
     pub service: EncodedHistogram,
@@ -262,11 +260,11 @@ pub struct NodeTally {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorTally {
-    /// `Timeout`, `ConnectionReset`, `ConnectionRefused`, `ConnectionClosed`, `Protocol`, `RedirectLimit`, or the
-    /// first word of the server's error such as `WRONGTYPE`; `Other` beyond the bound of kinds.
+    /// `Timeout`, `ConnectionReset`, `ConnectionRefused`, `ConnectionClosed`, `Protocol`, `RedirectLimit`, or the first word of the
+    /// server's error such as `WRONGTYPE`. `Other` beyond the maximum number of kinds.
     #[serde(deserialize_with = "bounded::name")]
     pub kind: String,
-    /// How many.
+    /// The number of errors.
     pub count: u64,
     /// The first message of this kind, cut to [`crate::limits::MESSAGE_BYTES`].
     #[serde(deserialize_with = "bounded::message")]

@@ -1,6 +1,6 @@
-//! How short of processor time a load generator was in each second since the start instant.
+//! The load generator's shortage of CPU time in each second since the start instant.
 //!
-//! A mean over the load hides some bad seconds of many, and these alone shape its highest percentiles.
+//! A mean over the whole load hides a few bad seconds, which alone determine the highest percentiles.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,25 +9,26 @@ use crate::{bounded, limits};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What is older than these many seconds is kept by the minute, and older than as many minutes by the hour.
+/// The number of seconds that are kept by the second, and of minutes that are kept by the minute. Older ones are merged into minutes and
+/// hours.
 const KEPT: usize = 3_600;
 
-/// Shares of some time, in hundredths of a per cent.
+/// Shares of a span of time, in hundredths of a per cent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// CPU time of the worker that ran longest.
+    /// CPU time of the busiest worker.
     pub busiest_worker: u32,
-    /// Time that a worker was ready and had no processor: of the worker that waited longest.
+    /// Run-queue wait of the worker that waited longest.
     pub longest_waiting_worker: u32,
-    /// Time that all workers together were ready and had no processor: more than the whole, if several waited.
+    /// Run-queue wait of all workers together. Above 100 % if several waited.
     pub run_queue: u32,
-    /// Time for which a CPU quota held the process's cgroup back.
+    /// Time for which the CPU quota throttled the process's cgroup.
     pub throttled: u32,
-    /// Time that a hypervisor gave to other machines, of the time of all processors.
+    /// Steal time, as a share of the time of all processors.
     pub stolen: u32,
 }
 
-/// Such shares, one after the other.
+/// A sequence of shares, stored by column.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Columns {
@@ -48,7 +49,7 @@ fn column<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>,
 }
 
 impl Columns {
-    /// How many there are. A column that a shard does not send is 0.
+    /// The number of entries. A column that a shard does not send is 0.
     fn len(&self) -> usize {
         self.busiest_worker.len()
     }
@@ -80,7 +81,7 @@ impl Columns {
         self.all().into_iter().zip(shares).for_each(|(column, share)| column.push(share));
     }
 
-    /// Takes out the first `count`: `fold` makes one of them.
+    /// Removes the first `count` entries and combines each column with `fold`.
     fn fold(&mut self, count: usize, fold: fn(&[u32]) -> u32) -> Shares {
         let [busiest_worker, longest_waiting_worker, run_queue, throttled, stolen] = self.all().map(|column| {
             let folded = fold(&column[..count]);
@@ -100,47 +101,47 @@ fn worst(shares: &[u32]) -> u32 {
     shares.iter().copied().max().unwrap_or_default()
 }
 
-/// Minutes or hours.
+/// Shares by the minute or by the hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Folded {
-    /// The mean over each.
+    /// The mean of each.
     mean: Columns,
-    /// Each share in the second of it in which that share was highest.
+    /// For each share, the second in which it was highest.
     worst: Columns,
 }
 
-/// Every second of a load in bounded memory: the last hour by the second, what is older by the minute, then by the hour.
+/// Every second of a load in bounded memory: the last hour by the second, older times by the minute, then by the hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Strain {
-    /// The first one begins at the start instant.
+    /// The first hour begins at the start instant.
     hours: Folded,
-    /// These follow.
+    /// The minutes after these hours.
     minutes: Folded,
-    /// And these.
+    /// The seconds after these minutes.
     seconds: Columns,
-    /// How much of the last second is known.
+    /// The known part of the last second.
     last_nanoseconds: u64,
 }
 
-/// Some time of a load.
+/// A span of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// When it begins, in nanoseconds since the start instant.
+    /// Its beginning, in nanoseconds since the start instant.
     pub from: u64,
-    /// When it ends, or what is known of it.
+    /// Its end, or the end of its known part.
     pub until: u64,
-    /// Its length, in seconds: one of [`SPAN_SECONDS`].
+    /// Its nominal length in seconds: one of [`SPAN_SECONDS`].
     pub seconds: u32,
-    /// Means over it.
+    /// The mean over it.
     pub mean: Shares,
-    /// The same of a second, if that is its length; else each share in the second of it in which it was highest.
+    /// For each share, the second in which it was highest. Equals `mean` if the span is one second.
     pub worst: Shares,
 }
 
 impl Strain {
-    /// Adds the next second. Of one that is shorter than a second, `nanoseconds` are known, and it is the last.
+    /// Adds the next second. A second with fewer `nanoseconds` is the last.
     pub fn push(&mut self, shares: Shares, nanoseconds: u64) {
         self.seconds.push(shares);
         self.last_nanoseconds = nanoseconds;
@@ -156,7 +157,7 @@ impl Strain {
         }
     }
 
-    /// All of it, in order.
+    /// All spans in order.
     pub fn points(&self) -> impl Iterator<Item = Point> {
         let all = |mean, worst, length| (0..Columns::len(mean)).map(move |index| (mean, worst, index, length));
         let [second, minute, hour] = SPAN_SECONDS;

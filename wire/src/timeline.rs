@@ -1,7 +1,7 @@
-//! What a trial did in every second since the start instant: counts, and coarse histograms of its latencies.
+//! A trial second by second since the start instant: counts and coarse latency histograms.
 //!
-//! A request belongs to the second of its outcome, and counts as scheduled in the second in which a worker took it up.
-//! The sum over all spans is the trial's total. Redis nodes are counted by the second only where the plan asks for it.
+//! A request belongs to the second of its outcome, and is counted as scheduled in the second in which a worker took it from the schedule.
+//! The sum over all spans is the trial's total. Redis nodes are counted by the second only if the plan asks for it.
 
 mod coarse;
 
@@ -13,20 +13,20 @@ pub use self::coarse::{BUCKETS, Buckets, Coarse, bucket, highest_in, lowest_in};
 use crate::snapshot::Tally;
 use crate::{bounded, limits};
 
-/// The lengths of spans, in seconds: the last hour is kept by the second, what is older by the minute, then by the hour.
+/// The lengths of spans, in seconds. The last hour is stored by the second, older times by the minute, then by the hour.
 pub const SPAN_SECONDS: [u32; 3] = [1, 60, 3600];
 
-/// The most spans of one length that are kept, if each has few parts.
+/// The most spans of one length that are stored, if each has few parts.
 const SPANS: usize = 3600;
 
-/// The fewest: the seconds of a minute.
+/// The minimum of [`kept_spans`]: the seconds of a minute.
 const FEWEST_SPANS: usize = 60;
 
-/// How many parts all kept spans of one length may have: four minutes of the largest mix.
+/// The most parts in all stored spans of one length: four minutes of the largest mix.
 const PARTS: usize = 240 * limits::OPERATIONS;
 
-/// The most spans of one length that are kept before longer ones take their place, if each has this many parts:
-/// operations, and nodes where they are counted.
+/// The most spans of one length that are stored before they are merged into longer ones, if each has `parts` operations, plus nodes where
+/// they are counted.
 pub fn kept_spans(parts: usize) -> usize {
     (PARTS / parts.max(1)).clamp(FEWEST_SPANS, SPANS)
 }
@@ -35,7 +35,7 @@ pub fn kept_spans(parts: usize) -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Outcomes {
-    /// Taken from the schedule, or by a closed loop sent.
+    /// Taken from the schedule; in a closed loop, sent.
     #[serde(skip_serializing_if = "is_zero")]
     pub scheduled: u64,
     /// Answered without an error.
@@ -44,7 +44,7 @@ pub struct Outcomes {
     /// Ended in an error.
     #[serde(skip_serializing_if = "is_zero")]
     pub errors: u64,
-    /// Of the errors, those without a reply.
+    /// Errors without a reply.
     #[serde(skip_serializing_if = "is_zero")]
     pub unanswered: u64,
     /// Never sent.
@@ -64,7 +64,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Outcomes {
-    /// Those of `tally`.
+    /// The same counts of a `tally`.
     pub fn of(tally: &Tally) -> Self {
         Self {
             scheduled: tally.scheduled,
@@ -77,18 +77,18 @@ impl Outcomes {
         }
     }
 
-    /// What came since `before`, which is part of it.
+    /// The difference to `before`, an earlier state of the same counts.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         self.with(before, u64::saturating_sub)
     }
 
-    /// Both together. Saturates: shards' counts are untrusted.
+    /// Adds `other`. Saturates: shards' counts are untrusted.
     pub fn add(&mut self, other: &Self) {
         *self = self.with(other, u64::saturating_add);
     }
 
-    /// Requests that have their outcome.
+    /// Requests with an outcome.
     pub fn finished(&self) -> u64 {
         self.succeeded.saturating_add(self.errors).saturating_add(self.unsent)
     }
@@ -106,48 +106,48 @@ impl Outcomes {
     }
 }
 
-/// One operation's requests in a span.
+/// Requests of one operation in a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part {
     /// Their outcomes.
     pub counts: Outcomes,
-    /// Response time of succeeded requests. Its count and the overflow are `succeeded`.
+    /// Response time of succeeded requests. Its count plus the overflow is `succeeded`.
     #[serde(default, skip_serializing_if = "Buckets::is_empty")]
     pub response: Buckets,
-    /// Service time of succeeded requests; empty in a closed loop.
+    /// Service time of succeeded requests. Empty in a closed loop.
     #[serde(default, skip_serializing_if = "Buckets::is_empty")]
     pub service: Buckets,
-    /// Response time of requests that were answered with an error.
+    /// Response time of requests that got an error reply.
     #[serde(default, skip_serializing_if = "Buckets::is_empty")]
     pub error_replies: Buckets,
 }
 
-/// One Redis node's requests in a span.
+/// Requests of one Redis node in a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodePart {
     /// `host:port`.
     #[serde(deserialize_with = "bounded::name")]
     pub address: String,
-    /// Measured requests whose final reply it gave, or that ended while it held them.
+    /// Measured requests whose final reply came from it, or that ended while waiting for it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub requests: u64,
-    /// Of these, errors.
+    /// Errors among these.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
-    /// Service time of the rest.
+    /// Service time of the successful ones.
     #[serde(default, skip_serializing_if = "Buckets::is_empty")]
     pub service: Buckets,
 }
 
-/// Some seconds of a trial.
+/// One or more seconds of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Span {
-    /// When it begins: whole seconds since the start instant.
+    /// Its beginning, in whole seconds since the start instant.
     pub second: u32,
-    /// How long it is: one of [`SPAN_SECONDS`].
+    /// Its length: one of [`SPAN_SECONDS`].
     pub seconds: u32,
     /// The warm-up's requests.
     #[serde(default)]
@@ -158,11 +158,10 @@ pub struct Span {
     /// Bytes read from sockets while measuring.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub received_bytes: u64,
-    /// The measured requests, by operation in the plan's order; one part for all without that breakdown. Empty if there
-    /// were none.
+    /// The measured requests by operation, in the plan's order. Without that breakdown one part for all. Empty if there were none.
     #[serde(default, deserialize_with = "bounded::list::<_, _, {limits::OPERATIONS}>")]
     pub parts: Vec<Part>,
-    /// The same by Redis node, if the plan asks for it: all that are known, in no order. Empty with `parts`.
+    /// The same by Redis node, if the plan asks for it: all known nodes, unordered. Empty if `parts` is.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -177,7 +176,7 @@ impl Span {
         self.second.saturating_add(self.seconds)
     }
 
-    /// True if nothing happened in it.
+    /// True if it has no requests and no bytes.
     pub fn is_empty(&self) -> bool {
         let nothing = Outcomes::default();
         self.warmup == nothing
@@ -193,7 +192,7 @@ impl Span {
         })
     }
 
-    /// About how many bytes it takes as JSON, at most.
+    /// An upper estimate of its size as JSON, in bytes.
     pub fn weight(&self) -> usize {
         let part = |part: &Part| 200 + part.response.weight() + part.service.weight() + part.error_replies.weight();
         let node = |node: &NodePart| 100 + node.address.len() + node.service.weight();
@@ -201,25 +200,24 @@ impl Span {
     }
 }
 
-/// A shard's seconds from the requested one on.
+/// A shard's spans from the requested second on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Timeline {
-    /// The first second that was asked for.
+    /// The requested second.
     pub from: u32,
-    /// Seconds before this one are complete: nothing is added to them any more. What lies beyond is as it was when the
-    /// snapshot was taken.
+    /// Seconds before this one are complete and do not change any more. Later ones are as of the snapshot.
     pub complete: u32,
-    /// There are more, from `complete` on: they did not fit into this answer.
+    /// True if more spans, from `complete` on, did not fit into this answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
-    /// In order, without those in which nothing happened.
+    /// In order, without empty ones.
     #[serde(default, deserialize_with = "bounded::list::<_, _, {limits::SPANS}>")]
     pub spans: Vec<Span>,
 }
 
 impl Timeline {
-    /// Leaves out the last spans beyond so many bytes of JSON, but never the first.
+    /// Removes the last spans until the rest fits into `most_bytes` of JSON. Keeps at least the first.
     pub fn cut(&mut self, most_bytes: usize) {
         let mut weight = 0;
         let fitting = self.spans.iter().take_while(|span| {
@@ -235,7 +233,7 @@ impl Timeline {
     }
 }
 
-/// A span while it is added to.
+/// An accumulator of spans.
 #[derive(Clone, Debug, Default)]
 pub struct Sum {
     any: bool,
@@ -260,16 +258,16 @@ struct NodeSum {
     service: Coarse,
 }
 
-/// The address that nodes beyond the bound share.
+/// The address for all nodes beyond the limit.
 const OTHER_NODES: &str = "Other";
 
 impl Sum {
-    /// True if nothing was added.
+    /// True if no span was added.
     pub fn is_empty(&self) -> bool {
         !self.any
     }
 
-    /// Adds a span.
+    /// Adds a span. Saturates.
     pub fn add(&mut self, span: &Span) {
         self.any = true;
         self.warmup.add(&span.warmup);
@@ -291,19 +289,19 @@ impl Sum {
         }
     }
 
-    /// Lists the nodes of `other`, too, even if they have no request here.
+    /// Adds the nodes of `other` with zero requests where they are missing.
     pub fn know_nodes(&mut self, other: &Self) {
         other.nodes.keys().for_each(|address| _ = self.node(address));
     }
 
     fn node(&mut self, address: &str) -> &mut NodeSum {
-        // Each shard names its nodes itself, and each has a histogram.
+        // Bounds memory: shards choose the names, and each name takes a histogram.
         let full = self.nodes.len() >= limits::NODES - 1 && !self.nodes.contains_key(address);
         let address = if full { OTHER_NODES } else { address };
         self.nodes.entry(address.to_owned()).or_default()
     }
 
-    /// All that was added, as a span.
+    /// The sum of all added spans.
     pub fn span(&self, second: u32, seconds: u32) -> Span {
         let parts = self.parts.iter().map(|sum| Part {
             counts: sum.counts,
@@ -322,7 +320,7 @@ impl Sum {
         Span { second, seconds, warmup: self.warmup, sent_bytes, received_bytes, parts, nodes }
     }
 
-    /// The same, and empties it.
+    /// Like [`Self::span`], and resets the sum.
     pub fn take(&mut self, second: u32, seconds: u32) -> Span {
         let span = self.span(second, seconds);
         (self.any, self.warmup, self.bytes) = (false, Outcomes::default(), (0, 0));
@@ -335,7 +333,7 @@ impl Sum {
     }
 }
 
-/// Adds up spans of the same seconds. Where one has a longer span than others, theirs become part of it.
+/// Sums the spans of several shards. Where one shard has a longer span than others, theirs are merged into it.
 pub fn merge(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_by(|a, b| a.second.cmp(&b.second).then(b.seconds.cmp(&a.seconds)));
     let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
@@ -356,7 +354,7 @@ pub fn merge(mut spans: Vec<Span>) -> Vec<Span> {
     merged
 }
 
-/// The spans of a trial in bounded memory: the last by the second, those before by the minute, and then by the hour.
+/// The spans of a trial in bounded memory: the latest by the second, older ones by the minute, then by the hour.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     levels: [Level; SPAN_SECONDS.len()],
@@ -367,15 +365,15 @@ pub struct History {
 #[derive(Clone, Debug, Default)]
 struct Level {
     spans: VecDeque<Span>,
-    /// The first second that its spans are of: those before are told by longer ones.
+    /// The first second of its spans. Earlier seconds are in longer spans only.
     from: u32,
-    /// The spans that are not yet as long as those of the next level, added up.
+    /// The sum of the spans that do not yet fill one of the next level.
     open: Sum,
 }
 
 impl History {
-    /// Adds the seconds before `complete`, of which `span` is the last with anything in it. Keeps at most `kept` spans of
-    /// each length, and the rest of a longer one.
+    /// Adds the seconds up to the end of `span`; those between the previous span and this one are empty. Keeps at most `kept` spans of each
+    /// length, plus those of an unfinished longer span.
     pub fn push(&mut self, span: Span, kept: usize) {
         let end = span.end();
         self.complete_until(span.second, kept);
@@ -383,7 +381,7 @@ impl History {
         self.complete_until(end, kept);
     }
 
-    /// Nothing more comes before `second`.
+    /// Closes all spans that end at or before `second`.
     pub fn complete_until(&mut self, second: u32, kept: usize) {
         while self.complete < second {
             // Only the ends of longer spans matter, so empty seconds cost nothing.
@@ -404,7 +402,7 @@ impl History {
         self.forget(level, kept);
     }
 
-    /// The span of `level` that ends at `end` is complete.
+    /// Completes the span of `level` that ends at `end`.
     fn close(&mut self, level: usize, end: u32, kept: usize) {
         let Some(length) = SPAN_SECONDS.get(level).copied() else { return };
         let open = &mut self.levels[level].open;
@@ -420,7 +418,7 @@ impl History {
         self.forget(level - 1, kept);
     }
 
-    /// Drops what longer spans tell too, as far as there are more than `kept`.
+    /// Drops spans beyond `kept` that longer spans contain.
     fn forget(&mut self, level: usize, kept: usize) {
         let Some(longer) = SPAN_SECONDS.get(level + 1) else { return };
         let complete = self.complete / longer * longer;
@@ -437,12 +435,12 @@ impl History {
         }
     }
 
-    /// The first second that may still come.
+    /// The first second that is not complete.
     pub fn complete(&self) -> u32 {
         self.complete
     }
 
-    /// The seconds from `from` on, in order, each once.
+    /// The spans from `from` on, in order and without overlap.
     pub fn since(&self, from: u32) -> impl Iterator<Item = &Span> {
         let [seconds, minutes, hours] = &self.levels;
         let (until_minutes, until_seconds) = (minutes.from, seconds.from);

@@ -32,7 +32,7 @@ fn second(second: u32, latencies: &[u64]) -> Span {
     Span { second, seconds: 1, sent_bytes: 3, parts: vec![part(latencies)], ..Span::default() }
 }
 
-/// All of `spans` as one.
+/// The sum of all `spans`.
 fn sum<'a>(spans: impl IntoIterator<Item = &'a Span>) -> Span {
     let mut sum = Sum::default();
     spans.into_iter().for_each(|span| sum.add(span));
@@ -83,7 +83,7 @@ fn nodes_are_added_up_by_address() {
     assert!(window.take(5, 1).nodes.is_empty(), "each sum begins without any");
 }
 
-/// Names come from shards, which may invent any number of them.
+/// Shards choose the names, and may invent any number of them.
 #[test]
 fn nodes_beyond_the_bound_are_one() {
     let mut sum = Sum::default();

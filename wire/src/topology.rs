@@ -1,64 +1,64 @@
-//! The target's map over a load: what changed in it, and which slots got no answers when.
+//! Changes of the target's topology during a load, and outages of its slots.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{bounded, limits};
 
-/// What a shard saw of the target's servers since its load began.
+/// Topology changes and outages that a shard observed since its load began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TopologyReport {
-    /// Primaries that own slots; of a target without slots, servers that take writes.
+    /// Primaries that own slots. For a target without slots, servers that accept writes.
     pub primaries: u32,
     /// Replicas that can serve.
     pub replicas: u32,
-    /// What changed in the map, in the order in which it was seen.
+    /// Changes of the topology, in the order in which they were observed.
     #[serde(deserialize_with = "bounded::list::<_, _, {limits::CHANGES}>")]
     pub changes: Vec<Change>,
-    /// How many more there were.
+    /// The number of changes beyond the limit.
     pub changes_left_out: u64,
-    /// When slots got no answers: over the shard's workers, as [`crate::outage::agreed`] has it.
+    /// Outages, agreed between the shard's workers by [`crate::outage::agreed`].
     #[serde(deserialize_with = "bounded::list::<_, _, {limits::OUTAGES}>")]
     pub outages: Vec<Outage>,
-    /// How many more there were.
+    /// The number of outages beyond the limit.
     pub outages_left_out: u64,
 }
 
-/// Something that changed in the target's map.
+/// A change of the target's topology.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// When the shard saw it, by its monotonic clock.
+    /// When the shard observed it, on its monotonic clock.
     pub at_nanoseconds: u64,
-    /// What it is.
+    /// The kind of change.
     pub what: ChangeKind,
-    /// The node, as `host:port`. Of slots that moved, the one that has them now.
+    /// The node, as `host:port`. For moved slots, the new owner.
     #[serde(deserialize_with = "bounded::name")]
     pub node: String,
-    /// Of slots that moved, the node that had them.
+    /// For moved slots, the previous owner.
     #[serde(default, deserialize_with = "bounded::optional_name")]
     pub from: Option<String>,
-    /// The slots that moved, or those that the node owns.
+    /// The slots that moved, or that the node owns.
     #[serde(deserialize_with = "bounded::list::<_, _, {limits::RANGES}>")]
     pub slots: Vec<SlotRange>,
 }
 
-/// What changed in a map.
+/// The kind of a topology change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ChangeKind {
-    /// A node is new, or is well again.
+    /// A node is new, or has recovered.
     Appeared,
-    /// A node is no longer named, or is said to have failed.
+    /// A node is no longer listed, or is listed as failed.
     Gone,
-    /// A replica is a primary now.
+    /// A replica became a primary.
     BecamePrimary,
-    /// A primary is a replica now.
+    /// A primary became a replica.
     BecameReplica,
     /// Slots have another owner.
     SlotsMoved,
 }
 
-/// Slots side by side, the last included.
+/// A range of consecutive slots, the last included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SlotRange {
     /// The first.
@@ -68,19 +68,19 @@ pub struct SlotRange {
 }
 
 impl SlotRange {
-    /// All slots that there are; what a target without slots stands for.
+    /// All slots. Also stands for a target without slots.
     pub const ALL: Self = Self { first: 0, last: SLOTS - 1 };
 
-    /// How many they are.
+    /// The number of slots.
     pub fn count(self) -> u64 {
         u64::from(self.last.saturating_sub(self.first)) + 1
     }
 }
 
-/// Slots of a Redis Cluster.
+/// The number of slots of a Redis Cluster.
 pub const SLOTS: u16 = 16_384;
 
-/// The ranges of slots that rise.
+/// Combines ascending slots into ranges.
 pub fn ranges(slots: impl IntoIterator<Item = u16>) -> Vec<SlotRange> {
     let mut ranges: Vec<SlotRange> = Vec::new();
     for slot in slots {
@@ -92,28 +92,27 @@ pub fn ranges(slots: impl IntoIterator<Item = u16>) -> Vec<SlotRange> {
     ranges
 }
 
-/// A time in which requests of slots side by side got no successful answer, although some were made. Shorter than
-/// [`Self::SHORTEST_NANOSECONDS`] it is none.
+/// A time in which requests to a range of slots were made and none succeeded. At least [`Self::SHORTEST_NANOSECONDS`] long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outage {
-    /// The slots; [`SlotRange::ALL`] of a target without any.
+    /// The slots. [`SlotRange::ALL`] for a target without slots.
     pub slots: SlotRange,
-    /// Whether it is about requests that are led to replicas.
+    /// True for reads that are sent to replicas.
     pub reads: bool,
-    /// The node that gave no answers, as `host:port`.
+    /// The node that did not answer, as `host:port`.
     #[serde(deserialize_with = "bounded::name")]
     pub node: String,
-    /// From then on, by the shard's monotonic clock.
+    /// Its beginning, on the shard's monotonic clock.
     pub from_nanoseconds: u64,
-    /// Until then.
+    /// Its end, on the shard's monotonic clock.
     pub until_nanoseconds: u64,
-    /// Whether it lasted still when this was told, or when the load ended.
+    /// True if it was still going on when the snapshot was taken, or when the load ended.
     pub lasting: bool,
 }
 
 impl Outage {
-    /// What is shorter is told by the latencies.
+    /// Shorter outages are not reported; they show in the latencies.
     pub const SHORTEST_NANOSECONDS: u64 = 10_000_000;
 
     /// Its length.

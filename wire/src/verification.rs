@@ -1,38 +1,38 @@
-//! What a shard found of the target's answers.
+//! Results of checking the target's replies.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{bounded, limits};
 
-/// What a shard found of the target's answers, over preload, warm-up, measurement and the last read.
+/// Results of checking the target's replies, over preload, warm-up, measurement and the last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
-    /// Replies without an error that were looked at.
+    /// Replies without an error that were checked.
     pub checked: u64,
-    /// Replies of a type that the command does not answer with, and counts that are higher than they can be.
+    /// Replies of a type that the command cannot return, and counts that are too high.
     pub mismatched: u64,
-    /// Writes that were acknowledged and that a later reply does not show.
+    /// Acknowledged writes that a later reply does not show.
     pub lost_writes: u64,
-    /// Keys that had an acknowledged write and are missing, without expiry or eviction.
+    /// Keys with an acknowledged write that are missing, without expiry or eviction.
     pub lost_keys: u64,
-    /// Replies whose value nobody can have written.
+    /// Replies with a value that no client can have written.
     pub corrupt: u64,
-    /// Replies that can neither be said to be right nor wrong.
+    /// Replies that can be classified neither as right nor as wrong.
     pub indeterminate: u64,
-    /// Writes of which nobody knows whether they were executed: timeouts, broken connections and errors that do not say.
+    /// Writes that may or may not have been executed: timeouts, broken connections and ambiguous errors.
     pub ambiguous_writes: u64,
-    /// Keys that the last read found in the state that it told of.
+    /// Keys that the last read checked.
     pub read_keys: u64,
-    /// Keys that it should have read and could not.
+    /// Keys that the last read could not read.
     pub unread_keys: u64,
-    /// The first of what was found wrong.
+    /// The first wrong replies.
     #[serde(deserialize_with = "bounded::list::<_, _, {limits::FINDINGS}>")]
     pub findings: Vec<Finding>,
 }
 
 impl Verification {
-    /// The counts.
+    /// All counts.
     pub fn counts(&self) -> [u64; 9] {
         [
             self.checked,
@@ -47,8 +47,7 @@ impl Verification {
         ]
     }
 
-    /// Adds what another found. Counts from elsewhere may be anything, so sums stop at the largest number; of the
-    /// findings `most` are kept.
+    /// Adds another result. Counts saturate, because they are untrusted. Keeps at most `most` findings.
     pub fn add(&mut self, other: &Self, most: usize) {
         for (sum, part) in [
             (&mut self.checked, other.checked),
@@ -68,22 +67,22 @@ impl Verification {
     }
 }
 
-/// One answer that is wrong.
+/// One wrong reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: FindingKind,
-    /// The key, or the operation where the command names none that is known.
+    /// The key, or the operation if the command names no known key.
     #[serde(deserialize_with = "bounded::message")]
     pub key: String,
-    /// What should have been there: the number of a write of this key, a count, or a type.
+    /// The expected state: the number of a write of this key, a count, or a type.
     #[serde(deserialize_with = "bounded::message")]
     pub expected: String,
-    /// What was.
+    /// The state that the reply showed.
     #[serde(deserialize_with = "bounded::message")]
     pub seen: String,
-    /// The server that said so.
+    /// The server that sent the reply.
     #[serde(deserialize_with = "bounded::message")]
     pub node: String,
     /// When, on the shard's monotonic clock.
@@ -91,15 +90,15 @@ pub struct Finding {
     pub at_nanoseconds: u64,
 }
 
-/// What is wrong with an answer.
+/// The kind of a wrong reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FindingKind {
     /// Acknowledged writes are gone.
     LostWrite,
     /// The key is gone.
     LostKey,
-    /// Nobody wrote this value.
+    /// No client wrote this value.
     Corrupt,
-    /// The reply is of another type, or a count too high.
+    /// The reply has another type, or its count is too high.
     Mismatch,
 }

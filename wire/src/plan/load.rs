@@ -1,39 +1,39 @@
-//! How requests come about, and when no more do.
+//! How requests are generated, and what ends the load.
 
 use serde::{Deserialize, Serialize};
 
-/// How a connection of a closed loop goes on after a reply.
+/// What a connection of a closed loop sends after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PipelineMode {
-    /// With the next request.
+    /// The next request.
     Window,
-    /// With the next `pipeline` requests, when as many were answered.
+    /// The next `pipeline` requests, once all previous ones were answered.
     Batch,
 }
 
-/// How requests come about.
+/// How requests are generated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Load {
     /// Each connection keeps `pipeline` requests in flight.
     ClosedLoop,
-    /// Requests have due times, whether or not earlier ones were answered. Worker w of W in shard i of N takes the
-    /// local j with j mod W = w, which is request k = j*N + i. When it is due, [`crate::rate`] says.
+    /// Requests have due times that do not depend on earlier replies. Worker w of W in shard i of N takes the local numbers j with j mod W
+    /// = w, each of which is request k = j*N + i. [`crate::rate`] computes its due time.
     OpenLoop {
-        /// Requests per second of the whole benchmark: throughout, or with stages during the warm-up.
+        /// Requests per second of the whole benchmark. With stages, the rate of the warm-up.
         rate_per_second: u64,
-        /// The rate from the end of the warm-up on, a stage after the other.
+        /// The rate after the warm-up, one stage after the other.
         stages: Vec<RateStage>,
-        /// How requests are spread at that rate.
+        /// How requests are distributed in time.
         arrival: Arrival,
         /// Due times are rounded up to this grid; 0 is exact.
         pacing_grid_nanoseconds: u64,
-        /// A request that could not be sent this long after its due time is counted as unsent.
+        /// A request that could not be sent within this time after its due time counts as unsent.
         unsent_after_nanoseconds: u64,
     },
 }
 
-/// A part of the measurement in which the rate goes from one to another in a straight line.
+/// A part of the measurement in which the rate changes linearly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RateStage {
@@ -41,16 +41,16 @@ pub struct RateStage {
     pub nanoseconds: u64,
     /// Requests per second of the whole benchmark at its beginning.
     pub from_per_second: u64,
-    /// The same at its end.
+    /// Requests per second of the whole benchmark at its end.
     pub to_per_second: u64,
 }
 
-/// How the requests of an open loop are spread in time.
+/// How the requests of an open loop are distributed in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Arrival {
     /// Evenly.
     Constant,
-    /// As those of independent callers: each worker has a Poisson process of its own, of its part of the rate.
+    /// Like independent clients: each worker has a Poisson process of its own, at its share of the rate.
     Poisson,
 }
 
@@ -67,7 +67,7 @@ pub enum Bound {
     Requests {
         /// This shard's share.
         count: u64,
-        /// The longest that this may take; what is not sent by then is not scheduled.
+        /// The longest time that this may take. Requests not sent by then are not scheduled.
         max_nanoseconds: u64,
     },
 }

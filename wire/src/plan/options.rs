@@ -1,27 +1,27 @@
-//! What is done around, beside and before the requests of a workload. Nothing of it by default.
+//! Additions to the requests of a workload: transactions, WAIT, fills, scripts. All off by default.
 
 use serde::{Deserialize, Serialize};
 
 use super::workload::Part;
 
-/// What is done around, beside and before the requests of a workload.
+/// Additions to the requests of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadOptions {
-    /// Whether commands may be sent that destroy what others keep on the server, or get in their way.
+    /// Allows commands that destroy other users' data on the server or disturb them.
     pub allow_destructive: bool,
-    /// What makes a transaction of every request.
+    /// Wraps every request in a transaction.
     pub transaction: Option<Transaction>,
-    /// How replicas are waited for after requests that write.
+    /// Waits for replicas after requests that write.
     pub wait: Option<Wait>,
-    /// What is sent after a request that was answered with null.
+    /// Commands to send after a request that was answered with null.
     pub fills: Vec<Fill>,
-    /// Scripts to load before, by SCRIPT LOAD.
+    /// Scripts to load before the trial, by SCRIPT LOAD.
     pub scripts: Vec<Script>,
-    /// Libraries to load before, by FUNCTION LOAD REPLACE.
+    /// Libraries to load before the trial, by FUNCTION LOAD REPLACE.
     pub functions: Vec<Script>,
-    /// Whether the mix is an exact sequence: request k is of the operation that k modulo the sum of all weights falls to, and
-    /// keys in sequence are walked by each operation for itself.
+    /// Makes the mix an exact sequence: k modulo the sum of all weights selects the operation of request k. Each operation walks sequential
+    /// keys on its own.
     pub in_turns: bool,
 }
 
@@ -31,22 +31,22 @@ pub struct WorkloadOptions {
 pub struct Script {
     /// The name in the benchmark's spec.
     pub name: String,
-    /// Its text.
+    /// The source text.
     pub source: String,
 }
 
-/// MULTI, so many commands of the request's operation, and EXEC: one request. Command i of request k is what request
-/// k * size + i would be.
+/// MULTI, `size` commands of the request's operation, and EXEC, as one request. Command i of request k is generated as request k * size + i
+/// would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Transaction {
     /// Commands between MULTI and EXEC, at least 1.
     pub size: u32,
-    /// Whether all of them take the keys that request k alone would; else each takes its own.
+    /// If true, all commands use the keys of request k; otherwise each has its own.
     pub shared_keys: bool,
 }
 
-/// The command that writes the key which a read of one operation has missed. It is no request.
+/// The command that writes a key after a read of one operation has missed it. Not a request of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fill {
@@ -56,13 +56,13 @@ pub struct Fill {
     pub arguments: Vec<Vec<Part>>,
 }
 
-/// WAIT behind a request and as part of it.
+/// WAIT after a request, and part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// How many replicas should have it, at least 1.
+    /// The number of replicas that must acknowledge, at least 1.
     pub replicas: u32,
-    /// How long the server waits for that, at least 1.
+    /// The server's timeout for it, at least 1.
     pub timeout_milliseconds: u64,
     /// The operations that write, by their indices.
     pub operations: Vec<u32>,

@@ -1,6 +1,7 @@
-//! Which commands only read, for where the server does not tell: who makes a plan cannot ask it, and who runs it may not.
+//! The list of read-only commands, for places that cannot ask the server: the operator that makes a plan, and shards whose user may not
+//! call COMMAND.
 
-/// What servers up to Redis 7 flag as `readonly` and people load, in capitals and in order.
+/// Commonly used commands that servers up to Redis 7 flag as `readonly`, in capitals and sorted.
 pub const READS: &[&str] = &[
     "BITCOUNT",
     "BITFIELD_RO",
@@ -85,7 +86,7 @@ pub const READS: &[&str] = &[
     "ZUNION",
 ];
 
-/// Whether a command, in capitals or not, is known to only read keys.
+/// Returns true if a command, in any case, is known to only read keys.
 pub fn only_reads(name: &str) -> bool {
     READS.binary_search(&name.to_ascii_uppercase().as_str()).is_ok()
 }

@@ -1,4 +1,4 @@
-//! The Redis under test, and the ways to it.
+//! The Redis under test, and how to connect to it.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,135 +8,133 @@ use serde::{Deserialize, Serialize};
 pub struct Target {
     /// The name in the benchmark's spec.
     pub name: String,
-    /// What it must be.
+    /// The topology that it must have.
     pub topology: Topology,
-    /// `host:port`, at least one. Of a standalone server the first is used; of a cluster or of sentinels, any that
-    /// answers.
+    /// `host:port`, at least one. For a standalone server the first is used; for a cluster or sentinels, any that answers.
     pub endpoints: Vec<String>,
-    /// Addresses that nodes of a cluster announce, and where they can be reached instead.
+    /// Where to reach nodes of a cluster that announce another address.
     pub address_map: Vec<AddressMapping>,
-    /// Who answers reads of a cluster.
+    /// Which servers of a cluster get reads.
     #[serde(default)]
     pub read_from: ReadFrom,
-    /// By what name sentinels know the primary; none without sentinels.
+    /// The name of the primary in the sentinels' configuration. None without sentinels.
     pub master_name: Option<String>,
-    /// What sentinels ask for; none if it is what the servers do.
+    /// Credentials and TLS of the sentinels. None if they are those of the servers.
     #[serde(default)]
     pub sentinels: Option<Sentinels>,
-    /// The language that the load speaks.
+    /// The protocol version of the load.
     pub protocol: Protocol,
-    /// The database to select; 0 for a cluster.
+    /// The database to select. Always 0 for a cluster.
     pub database: u32,
-    /// Whether to authenticate, with the credentials mounted beside the shard. They are never in the plan.
+    /// Whether to authenticate with the credentials mounted into the shard, which are never in the plan.
     pub authenticate: bool,
-    /// How to speak TLS to every server; none is in the clear.
+    /// TLS settings of every server. None connects in plain text.
     pub tls: Option<Tls>,
 }
 
-/// What sentinels ask for that is of their own.
+/// Settings of sentinels that differ from those of the servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sentinels {
-    /// Whether to authenticate there, with credentials that are mounted beside the servers'. If not, a sentinel that asks
-    /// gets those of the servers.
+    /// Whether sentinels have credentials of their own, mounted beside those of the servers. If not, a sentinel that requires a password
+    /// gets that of the servers.
     pub authenticate: bool,
-    /// How to speak to them.
+    /// How to connect to sentinels.
     pub transport: Transport,
 }
 
-/// How sentinels are spoken to.
+/// How to connect to sentinels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transport {
-    /// As the servers are.
+    /// Like the servers.
     #[default]
     SameAsTarget,
-    /// In the clear.
+    /// Plain text.
     Plain,
-    /// Within TLS of their own; what is secret of it is mounted with their credentials.
+    /// TLS settings of their own; the secret parts are mounted with the sentinels' credentials.
     Tls(Tls),
 }
 
-/// Where a node of a cluster is reached that announces an address which cannot be.
+/// Maps an unreachable address that a cluster node announces to a reachable one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AddressMapping {
-    /// `host:port` as the cluster has it.
+    /// `host:port` as announced by the cluster.
     pub announced: String,
     /// `host:port` to connect to.
     pub reachable: String,
 }
 
 impl Target {
-    /// Where to connect to instead of what a cluster announces, if anywhere.
+    /// The address to connect to instead of the `announced` one, if it is mapped.
     pub fn reachable(&self, announced: &str) -> Option<&str> {
         let mapping = self.address_map.iter().find(|mapping| mapping.announced == announced)?;
         Some(&mapping.reachable)
     }
 }
 
-/// Who answers the reads of a cluster. Writes go to primaries.
+/// Which servers of a cluster get reads. Writes go to primaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReadFrom {
     /// The slot's primary.
     #[default]
     Primary,
-    /// A replica, and nobody else.
+    /// A replica only.
     Replica,
-    /// A replica; the primary where there is none.
+    /// A replica, or the primary if there is none.
     PreferReplica,
 }
 
 /// A version of Redis's protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Protocol {
-    /// What every server speaks at first.
+    /// The default of every server.
     Resp2,
-    /// From Redis 6 on: agreed on with HELLO.
+    /// Redis 6 and later, negotiated with HELLO.
     Resp3,
 }
 
-/// TLS to the target. What is secret of it is mounted beside the shard, and never in the plan.
+/// TLS to the target. Secret parts are mounted into the shard and never in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tls {
-    /// Whose certificates are good.
+    /// Which certificates to accept.
     pub trust: Trust,
-    /// Whether servers are shown a certificate of our own, which is mounted.
+    /// Whether to send a client certificate, which is mounted.
     pub client_certificate: bool,
-    /// The name that is asked for (SNI), and that a server's certificate must have. None: the host in the server's
-    /// own endpoint.
+    /// The name for SNI, which must match the server's certificate. None: the host of the server's own endpoint.
     pub server_name: Option<String>,
-    /// The oldest version to agree to.
+    /// The oldest TLS version to accept.
     pub minimum_version: TlsVersion,
 }
 
-/// Whose word is taken for a server's certificate.
+/// Which certificate authorities are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trust {
-    /// The authorities that the shard's system trusts.
+    /// The authorities of the shard's system.
     System,
-    /// Those that are mounted, and no others.
+    /// Only the mounted authorities.
     Mounted,
-    /// Nobody's: any certificate is good, whoever shows it.
+    /// Accepts any certificate.
     Anyone,
 }
 
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TlsVersion {
-    /// 1.2, of 2008.
+    /// TLS 1.2.
     Tls12,
-    /// 1.3, of 2018.
+    /// TLS 1.3.
     Tls13,
 }
 
-/// What a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Topology {
     /// One server.
     Standalone,
     /// Redis Cluster.
     Cluster,
-    /// The server that sentinels say is the primary, as long as they say so.
+    /// The server that sentinels report as the primary. Follows failovers.
     Sentinel,
 }

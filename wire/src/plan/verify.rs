@@ -1,39 +1,39 @@
-//! What is checked of the target's answers.
+//! Which replies of the target are checked.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Keys, Operation, Part, ShardPlan, Workload};
 
-/// What is checked of the target's answers.
+/// Which replies of the target are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verify {
     /// Nothing.
     #[default]
     None,
-    /// That each reply is of a type that the command answers with; of commands that count, its value too.
+    /// Each reply must have a type that the command returns; commands that count must also return the right value.
     Replies,
-    /// Also that values are what was written, and that none is lost. Every value begins with a stamp.
+    /// Also checks that values are those written, and that none is lost. Every value begins with a stamp.
     Values,
 }
 
 impl Verify {
-    /// The bytes of a stamp, and with them the shortest value.
+    /// The length of a stamp in bytes, and the minimum length of a value.
     pub const STAMP_BYTES: u32 = 24;
 
-    /// The most keys of a shard's own part, of each of which it remembers [`Self::BYTES_PER_KEY`].
+    /// The most keys in a shard's own part. It uses [`Self::BYTES_PER_KEY`] of memory for each.
     pub const KEYS_PER_SHARD: u64 = 8_000_000;
 
-    /// What a shard remembers of a key of its own.
+    /// Memory for the state of one key.
     pub const BYTES_PER_KEY: usize = 16;
 
-    /// How long the keys are read for when the load is over.
+    /// The timeout for reading all keys after the load.
     pub const LAST_READ_NANOSECONDS: u64 = 60_000_000_000;
 }
 
-/// What a command does to the key in its first argument, as far as its values can be followed.
+/// What a command does to the key in its first argument, as far as its values can be tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing that changes or shows the value: another key, or only what is around it.
+    /// Neither changes nor returns the value: uses another key, or metadata only.
     Beside,
     /// Reads the whole value.
     Read,
@@ -41,25 +41,25 @@ pub enum Role {
     Write {
         /// The argument that is the value.
         data: usize,
-        /// Whether the key is gone some time after.
+        /// Whether the key expires.
         expires: bool,
-        /// Whether the reply is the value that was there before.
+        /// Whether the reply is the previous value.
         returns_old: bool,
     },
     /// Adds to a number.
     Count {
-        /// How much; not 0.
+        /// The increment; not 0.
         by: i64,
     },
-    /// Changes it in another way.
+    /// Changes the value in another way.
     Other,
 }
 
-/// Commands that leave a value as it is and do not show it.
+/// Commands that neither change a value nor return all of it.
 const BESIDE: [&str; 8] = ["EXISTS", "STRLEN", "TTL", "PTTL", "TYPE", "TOUCH", "GETRANGE", "GETBIT"];
 
 impl Role {
-    /// That of a command with these arguments.
+    /// The role of a command with these arguments.
     pub fn of(arguments: &[Vec<Part>]) -> Self {
         let names_keys = arguments.iter().flatten().any(|part| matches!(part, Part::Key | Part::NthKey(_)));
         if !names_keys {
@@ -88,7 +88,7 @@ impl Role {
 const KEY: &str = "\0key";
 const DATA: &str = "\0data";
 
-/// An argument as a word: literals in capitals, a placeholder by what it is.
+/// An argument as a word: a literal in capitals, a placeholder by its kind.
 fn word(argument: &[Part]) -> String {
     match argument {
         [Part::Key] => KEY.to_owned(),
@@ -117,7 +117,7 @@ fn set(options: &[&str]) -> Role {
                 expires = true;
                 rest
             }
-            // Whatever expiry there was, it stays.
+            // An existing expiry is kept.
             ["KEEPTTL", rest @ ..] => rest,
             ["GET", rest @ ..] => {
                 returns_old = true;
@@ -128,25 +128,25 @@ fn set(options: &[&str]) -> Role {
     }
 }
 
-/// The keys whose values are followed, of the whole benchmark.
+/// The keys whose values are tracked, of the whole benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// Their names; the pattern says nothing.
+    /// Their names. The pattern is not used.
     pub keys: Keys,
-    /// What each count adds; none where values are followed.
+    /// The increment of each count. None if values are tracked.
     pub step: Option<i64>,
 }
 
 impl ShardPlan {
-    /// The keys whose values are followed; see [`Workload::followed`].
+    /// The keys whose values are tracked; see [`Workload::followed`].
     pub fn followed(&self) -> Option<Followed> {
         self.workload.followed(self.verify)
     }
 }
 
 impl Workload {
-    /// The keys whose values are followed: with [`Verify::Values`] the workload's, with [`Verify::Replies`] those that
-    /// commands count in, all with one step, and nothing else writes.
+    /// The keys whose values are tracked. With [`Verify::Values`] those of the workload. With [`Verify::Replies`] the keys of counting
+    /// commands, if all have the same increment and no other command writes them.
     pub fn followed(&self, verify: Verify) -> Option<Followed> {
         match verify {
             Verify::None => None,
@@ -172,14 +172,14 @@ impl Workload {
         alone.then(|| Followed { keys: keys.clone(), step: Some(step) })
     }
 
-    /// The keys that an operation takes.
+    /// The keys of an operation.
     pub fn keys_of<'w>(&'w self, operation: &'w Operation) -> &'w Keys {
         operation.keys.as_ref().unwrap_or(&self.keys)
     }
 }
 
 impl Keys {
-    /// Whether both are the same keys, by whatever pattern.
+    /// True if both name the same keys, regardless of the pattern.
     pub fn same_names(&self, other: &Self) -> bool {
         (&self.prefix, self.start, self.count, self.width) == (&other.prefix, other.start, other.count, other.width)
     }

@@ -1,10 +1,10 @@
-//! What is asked of the target: operations, keys and values.
+//! The commands to send: operations, keys and values.
 
 use serde::{Deserialize, Serialize};
 
 use super::options::WorkloadOptions;
 
-/// What is asked of the target.
+/// The commands to send.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Workload {
@@ -16,7 +16,7 @@ pub struct Workload {
     pub values: Values,
     /// Operation, key and value of request k are a function of (seed, k).
     pub seed: u64,
-    /// What is done around, beside and before them.
+    /// Additions to these requests.
     #[serde(default)]
     pub options: WorkloadOptions,
 }
@@ -29,9 +29,9 @@ pub struct Operation {
     pub name: String,
     /// Its share is weight over the sum of all weights.
     pub weight: u32,
-    /// The command's arguments, the first being its name; each the concatenation of its parts.
+    /// The command's arguments, the first being its name. Each is the concatenation of its parts.
     pub arguments: Vec<Vec<Part>>,
-    /// Keys of its own, in place of the workload's.
+    /// Keys of its own, instead of the workload's.
     pub keys: Option<Keys>,
 }
 
@@ -39,21 +39,21 @@ pub struct Operation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Part {
-    /// As it stands.
+    /// Literal text.
     Literal(String),
-    /// The request's key, prefix and all.
+    /// The request's key, including the prefix.
     Key,
     /// Another key of the request: the second, the third and so on, from 2.
     NthKey(u32),
     /// The request's value.
     Data,
-    /// A random number, another one wherever it stands.
+    /// A random number, drawn anew at each place.
     Integer {
         /// The lowest.
         least: i64,
         /// The highest, no lower than the lowest.
         most: i64,
-        /// Digits that it is padded to with zeros; 0 writes it as it is. Only where none is below 0.
+        /// The number is padded with zeros to this many digits; 0 means no padding. Only if `least` is not negative.
         width: u32,
     },
     /// The request's number, k.
@@ -66,24 +66,24 @@ pub enum Part {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Values {
-    /// How long they are.
+    /// The length of values.
     pub size: ValueSize,
-    /// What is in them.
+    /// The content of values.
     pub content: ValueContent,
 }
 
 impl Values {
-    /// Random values of so many bytes.
+    /// Random values of `bytes` bytes.
     pub fn fixed(bytes: u32) -> Self {
         Self { size: ValueSize::Fixed { bytes }, content: ValueContent::Random { compressibility_percent: 0 } }
     }
 }
 
-/// How long values are.
+/// The length of values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all_fields = "camelCase")]
 pub enum ValueSize {
-    /// All alike.
+    /// The same length for all.
     Fixed {
         /// The length.
         bytes: u32,
@@ -95,11 +95,11 @@ pub enum ValueSize {
         /// The longest, no shorter than the shortest.
         most_bytes: u32,
     },
-    /// Each of these with a probability in proportion to its weight, which is above 0.
+    /// Each length with a probability proportional to its weight, which is above 0.
     Weighted(Vec<WeightedSize>),
 }
 
-/// One length of several.
+/// One of several lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WeightedSize {
@@ -110,7 +110,7 @@ pub struct WeightedSize {
 }
 
 impl ValueSize {
-    /// The most bytes that a value has.
+    /// The longest value, in bytes.
     pub fn longest(&self) -> u32 {
         match self {
             Self::Fixed { bytes } => *bytes,
@@ -119,7 +119,7 @@ impl ValueSize {
         }
     }
 
-    /// The fewest bytes that a value has.
+    /// The shortest value, in bytes.
     pub fn shortest(&self) -> u32 {
         match self {
             Self::Fixed { bytes } => *bytes,
@@ -128,7 +128,7 @@ impl ValueSize {
         }
     }
 
-    /// The mean number of bytes, rounded down.
+    /// The mean length in bytes, rounded down.
     pub fn mean(&self) -> u64 {
         match self {
             Self::Fixed { bytes } => (*bytes).into(),
@@ -142,13 +142,13 @@ impl ValueSize {
     }
 }
 
-/// What is in values.
+/// The content of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all_fields = "camelCase")]
 pub enum ValueContent {
     /// Random bytes.
     Random {
-        /// The share of them that is zeros, which a compressor makes nothing of.
+        /// The share of zeros among them, which compress to almost nothing.
         compressibility_percent: u32,
     },
     /// Zeros.
@@ -159,20 +159,20 @@ pub enum ValueContent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Keys {
-    /// Before the number. A hash tag in it is honoured.
+    /// The text before the number. A hash tag in it is honoured.
     pub prefix: String,
     /// The first number.
     pub start: u64,
-    /// How many keys, at least 1.
+    /// The number of keys, at least 1.
     pub count: u64,
-    /// Digits that the number is padded to with zeros; 0 pads to the digits of the largest number, so that all keys
-    /// have one length.
+    /// The number is padded with zeros to this many digits. 0 pads to the digits of the largest number, so that all keys have the same
+    /// length.
     pub width: u32,
-    /// Which key a request takes.
+    /// How a request selects its key.
     pub pattern: KeyPattern,
 }
 
-/// Which key request k takes, out of keys 0..count.
+/// How request k selects one of the keys 0..count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all_fields = "camelCase")]
 pub enum KeyPattern {
@@ -182,35 +182,35 @@ pub enum KeyPattern {
     Sequential,
     /// Shard i of N walks keys `count*i/N .. count*(i+1)/N` in order: together each key once, then again.
     Partitioned,
-    /// By the normal distribution, drawn again where it leads beyond the first or the last key.
+    /// By the normal distribution, drawn again if the result is outside of the key space.
     Gaussian {
-        /// The key in its middle: below the count.
+        /// The key in the middle of the distribution: below the count.
         mean: u64,
         /// In keys, 1 to the count.
         standard_deviation: u64,
     },
-    /// The key of rank r, from 1, with a probability in proportion to r^-exponent.
+    /// The key of rank r, from 1, with a probability proportional to r^-exponent.
     Zipf {
         /// The exponent in millionths: above 0 and below 100 million.
         exponent_millionths: u32,
-        /// Which key has which rank.
+        /// Maps ranks to keys.
         hot_keys: HotKeys,
     },
-    /// The first ranks share most of the requests evenly, and the others the rest.
+    /// The first `keys` ranks share `percent_millionths` of the requests evenly; the other keys share the rest.
     HotSet {
-        /// How many they are, 1 to the count.
+        /// The number of hot keys, 1 to the count.
         keys: u64,
         /// Their share of the requests, in millionths of a percent.
         percent_millionths: u32,
-        /// Which key has which rank.
+        /// Maps ranks to keys.
         hot_keys: HotKeys,
     },
 }
 
-/// Which keys are asked for most.
+/// Which keys are requested most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HotKeys {
-    /// Every first n ranks are spread evenly over the key space.
+    /// The first n ranks, for every n, are spread evenly over the key space.
     Scattered,
     /// Rank r is key r - 1.
     First,

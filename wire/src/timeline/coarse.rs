@@ -1,4 +1,4 @@
-//! Coarse histograms of latencies: while they are added to, and as they are kept and sent.
+//! Coarse latency histograms: one type for recording, one for storage and transfer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -8,16 +8,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::histogram::HIGHEST_NANOSECONDS;
 use crate::limits::LARGEST_COUNT;
 
-/// log2 of the lowest value told apart from zero: 64 ns.
+/// log2 of the lowest value that is distinguished from zero: 64 ns.
 const UNIT_BITS: u32 = 6;
 
-/// log2 of the linear steps in each power of two: a bucket is at most 1/32 wide, from 2 µs on.
+/// log2 of the linear steps in each power of two. From 2 µs on, a bucket is at most 1/32 wide.
 const STEP_BITS: u32 = 5;
 
 /// Buckets of a coarse histogram.
 pub const BUCKETS: usize = bucket(HIGHEST_NANOSECONDS) + 1;
 
-/// The most bytes of a sparse histogram: each bucket has a gap of two bytes at most, and a count of ten.
+/// The maximum size of a sparse histogram: each bucket has a gap of at most two bytes and a count of at most ten.
 const SPARSE_BYTES: usize = BUCKETS * 12;
 
 /// The bucket of a latency of at most [`HIGHEST_NANOSECONDS`].
@@ -29,7 +29,7 @@ pub const fn bucket(nanoseconds: u64) -> usize {
     (((power as u64) << STEP_BITS) + (nanoseconds >> (power + UNIT_BITS))) as usize
 }
 
-/// The shortest latency that a bucket holds, in nanoseconds.
+/// The shortest latency in a bucket, in nanoseconds.
 pub const fn lowest_in(bucket: usize) -> u64 {
     match bucket.checked_sub(1) {
         None => 0,
@@ -37,7 +37,7 @@ pub const fn lowest_in(bucket: usize) -> u64 {
     }
 }
 
-/// The longest latency that a bucket holds, in nanoseconds.
+/// The longest latency in a bucket, in nanoseconds.
 pub const fn highest_in(bucket: usize) -> u64 {
     let (next, steps) = (bucket as u64 + 1, 1 << STEP_BITS);
     let first_of_next = match next >> STEP_BITS {
@@ -47,7 +47,7 @@ pub const fn highest_in(bucket: usize) -> u64 {
     first_of_next - 1
 }
 
-/// A coarse histogram while it is added to.
+/// A coarse histogram that records latencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coarse(Box<[u64; BUCKETS]>);
 
@@ -58,7 +58,7 @@ impl Default for Coarse {
 }
 
 impl Coarse {
-    /// Counts a latency this many times; one beyond [`HIGHEST_NANOSECONDS`] as that.
+    /// Counts a latency `times` times. Clamps it to [`HIGHEST_NANOSECONDS`].
     #[inline]
     pub fn record(&mut self, nanoseconds: u64, times: u64) {
         if let Some(count) = self.0.get_mut(bucket(nanoseconds.min(HIGHEST_NANOSECONDS))) {
@@ -66,7 +66,7 @@ impl Coarse {
         }
     }
 
-    /// Adds what was kept.
+    /// Adds a stored histogram. Saturates.
     pub fn add(&mut self, buckets: &Buckets) {
         for (bucket, times) in buckets.iter() {
             if let Some(count) = self.0.get_mut(bucket) {
@@ -75,9 +75,9 @@ impl Coarse {
         }
     }
 
-    /// As it is kept and sent.
+    /// The form for storage and transfer.
     pub fn buckets(&self) -> Buckets {
-        // Most gaps take a byte, and most counts of a second two at most.
+        // Usually a gap takes one byte, and a second's count at most two.
         let mut bytes = Vec::with_capacity(3 * self.0.iter().filter(|count| **count > 0).count());
         let mut next = 0;
         for (bucket, count) in (0_u64..).zip(self.0.iter()).filter(|(_, count)| **count > 0) {
@@ -88,24 +88,24 @@ impl Coarse {
         Buckets(bytes)
     }
 
-    /// The buckets in use, in order.
+    /// The non-empty buckets, in order.
     pub fn used(&self) -> impl Iterator<Item = usize> {
         self.0.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bucket, _)| bucket)
     }
 
-    /// Empties it.
+    /// Removes all counts.
     pub fn clear(&mut self) {
         self.0.fill(0);
     }
 }
 
-/// A coarse histogram as it is kept and sent: for each bucket in use the number of empty ones before it and its count, as
-/// LEB128; in JSON base64 of that.
+/// A coarse histogram as it is stored and sent. For each non-empty bucket: the number of empty ones before it and its count, as LEB128. In
+/// JSON this is base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Buckets(Vec<u8>);
 
 impl Buckets {
-    /// The buckets in use, in order, and their counts.
+    /// The non-empty buckets, in order, and their counts.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
         let mut rest = self.0.as_slice();
         let mut next = 0_usize;
@@ -117,22 +117,22 @@ impl Buckets {
         })
     }
 
-    /// How many latencies it holds.
+    /// The number of latencies.
     pub fn count(&self) -> u64 {
         self.iter().fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
-    /// True if it holds none.
+    /// True if it has no latencies.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// About how many bytes it takes as JSON, at most.
+    /// An upper estimate of its size as JSON, in bytes.
     pub(super) fn weight(&self) -> usize {
         self.0.len() * 3 / 2
     }
 
-    /// Reads what was sent, which may be anything.
+    /// Parses untrusted input.
     pub(super) fn read(text: &str) -> Result<Self, &'static str> {
         if text.len() > SPARSE_BYTES.div_ceil(3) * 4 {
             return Err("longer than its buckets allow");
@@ -172,7 +172,7 @@ fn push(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// The first number, of which the rest is what follows; none if there is none, or it is longer than 64 bits.
+/// Removes the first number from `rest`. None if there is none, or it exceeds 64 bits.
 fn pull(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for (at, byte) in rest.iter().enumerate().take(10) {
