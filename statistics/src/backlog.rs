@@ -1,41 +1,38 @@
-//! Whether the backlog of an open loop grows: requests that are due and have no outcome yet.
+//! Backlog growth in an open loop. The backlog is the number of requests that are due and have no outcome yet.
 //!
-//! A target that serves less than it is asked for builds a queue. As long as the queue fits into the connections, no request fails
-//! and the rate looks met; only the backlog shows it. One high point proves nothing: a pause of the target is caught up with.
-//! So the window is cut into ten parts, and their mean backlogs must rise as [`crate::steady`] tests a throughput, by more than
-//! a queue moves by itself.
+//! A target that serves less than the offered rate builds a queue. As long as the queue fits into the connections, no request fails and the
+//! rate looks met; only the backlog shows it. One high point proves nothing, because a target catches up after a pause. So the window is
+//! cut into ten parts, and their mean backlogs must rise as [`crate::steady`] tests a throughput, by more than a stable queue fluctuates.
 
 use std::time::Duration;
 
 use crate::steady;
 
-/// Parts of the window.
 const PARTS: usize = 10;
 
-/// Kendall's S of ten parts from which on a rise is more than chance, as in the verdict on a throughput.
+/// The minimum of Kendall's S of ten parts for a significant rise, as in the verdict on a throughput.
 const TREND: i64 = 31;
 
-/// Shorter windows do not tell growth from the first requests' round trips.
+/// In shorter windows, growth cannot be distinguished from the first requests' round trips.
 const SHORTEST: Duration = Duration::from_secs(5);
 
-/// The share of the requests due in the window by which the backlog must grow: half of what is to be found, 0.5 %.
+/// The minimum growth, as a share of the requests due in the window: half of the effect to be detected, 0.5 %.
 const GROWTH: f64 = 0.0025;
 
-/// A queue below its capacity moves by this many requests on its own.
+/// The queue of a target below its capacity fluctuates by this many requests.
 const LEAST: f64 = 16.0;
 
-/// How a backlog grew.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
-    /// By how many requests each second.
+    /// In requests per second.
     pub per_second: f64,
-    /// The same as a share of the rate.
+    /// As a share of the rate.
     pub share: f64,
 }
 
-/// How the backlog of a constant rate grew over a window; none if it did not, or if the window is too short to say.
-/// `completed` has the requests that ended in each interval of the window, and `failed` is how many of the requests due in it
-/// ended otherwise. When these failed is not known, so growth up to their number counts as theirs.
+/// Backlog growth over a window of constant rate. None if it did not grow, or if the window is too short. `completed` has the number of
+/// requests that ended in each interval of the window. `failed` is the number of requests due in it that ended otherwise; their times are
+/// unknown, so growth up to `failed` is attributed to them.
 pub fn growth(due_per_second: f64, interval: Duration, completed: &[u64], failed: u64) -> Option<Growth> {
     let each = completed.len() / PARTS;
     let seconds = interval.as_secs_f64() * (each * PARTS) as f64;

@@ -3,21 +3,20 @@ use crate::noise::Noise;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long a target takes for a request, as a share of the mean.
+/// Distribution of a target's service time.
 #[derive(Clone, Copy, Debug)]
 enum Service {
-    /// Always the same.
+    /// Constant.
     Even,
-    /// A tenth of the mean as standard deviation.
+    /// Normal, with a tenth of the mean as standard deviation.
     Regular,
-    /// Exponentially distributed: the queue D/M/1.
+    /// Exponential: a D/M/1 queue.
     Exponential,
-    /// Exponential; at a random time it stops for half a second.
+    /// Exponential, with one stop of half a second at a random time.
     Pausing,
 }
 
-/// Completions of a window of so many seconds at `rate`, after a warm-up of two seconds, by one server that is busy for
-/// `load` of its time.
+/// Completions in a window of `seconds` at `rate`, after a warm-up of two seconds, by one server with utilisation `load`.
 fn completions(service: Service, rate: f64, load: f64, seconds: u32, seed: u64) -> Vec<u64> {
     let mut noise = Noise::new(seed, 0.0);
     let (warmup, end) = (2.0, 2.0 + f64::from(seconds));
@@ -51,7 +50,7 @@ fn tenth(seconds: f64) -> usize {
     (seconds * 10.0) as usize
 }
 
-/// The share of so many windows whose backlog grew.
+/// The share of `windows` whose backlog grew.
 fn found(service: Service, rate: f64, load: f64, seconds: u32, windows: u64) -> f64 {
     let grew = |seed: &u64| growth(rate, INTERVAL, &completions(service, rate, load, seconds, *seed), 0).is_some();
     let share = (0..windows).filter(grew).count() as f64 / windows as f64;
@@ -64,7 +63,7 @@ fn a_queue_below_its_capacity_is_rarely_called_growing() {
     for service in [Service::Regular, Service::Exponential, Service::Pausing] {
         for (rate, seconds) in [(100.0, 12), (100.0, 30), (400.0, 12)] {
             for load in [0.5, 0.8, 0.9] {
-                // At 0.9 half a second is caught up with after five, and a window of 12 s may end before.
+                // At 0.9 the target needs five seconds to catch up with half a second, and a window of 12 s may end before.
                 if matches!(service, Service::Pausing) && load > 0.8 {
                     continue;
                 }
@@ -97,7 +96,7 @@ fn the_growth_is_what_is_missing() {
 
 #[test]
 fn what_is_no_trend_is_no_growth() {
-    // The first round trip, and a pause that is caught up with or not.
+    // The first round trip, and pauses with and without time to catch up.
     let mut late = vec![1_000; 120];
     late[..15].fill(0);
     assert_eq!(growth(10_000.0, INTERVAL, &late, 0), None);
@@ -109,7 +108,7 @@ fn what_is_no_trend_is_no_growth() {
 #[test]
 fn requests_that_failed_are_no_backlog() {
     assert_eq!(growth(10_000.0, INTERVAL, &[990; 120], 1_200), None);
-    // All of them in the last seconds, of which nobody here knows.
+    // All failures are in the last seconds, but `growth` does not get their times.
     let mut outage = vec![1_000; 120];
     outage[60..].fill(980);
     assert_eq!(growth(10_000.0, INTERVAL, &outage, 1_200), None);

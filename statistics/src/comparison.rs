@@ -1,14 +1,13 @@
-//! Two or more subjects, measured in turns: is one faster, slower, the same, or can that not be told from this many trials.
+//! Compares two or more subjects that were measured in turns: faster, slower, no difference, or inconclusive with this number of trials.
 //!
-//! Each pass has one trial of every subject, side by side, so what they share (a machine that warms up, a neighbour) drops out of
-//! the ratio of two of them. The logarithms of a metric's ratios, one from each pass, are what the verdict is made from: by
-//! Student's t, and from [`BOOTSTRAP_FROM`] passes on by the bootstrap-t.
+//! Each pass has one trial of every subject, next to each other, so shared influences (a machine that warms up, a noisy neighbour) cancel
+//! in the ratio of two subjects. The verdict uses the logarithms of a metric's ratios, one per pass, with Student's t, and from
+//! [`BOOTSTRAP_FROM`] passes on with the bootstrap-t.
 //!
-//! The first block is marked as cold, and it counts. Left out, it would take two of five pairs along, and with them most of the
-//! power. Kept, it does no harm to the truth: a pair that is off widens the interval by more than it moves it, however far off
-//! it is, so a cold start makes findings fewer and not more. What it costs is power, and the ratio of the cold block stands beside
-//! that of the others, so that one can see it and warm up longer. Leaving it out only where it looks odd would be choosing the
-//! trials by their results.
+//! The first block is marked as cold but counts. Without it, two of five pairs would be missing, and with them most of the power. Keeping
+//! it causes no false findings: an outlying pair, however far off, widens the interval by more than it moves it. The cost is power. The
+//! ratio of the cold block is reported beside that of the others, so that users can see it and choose a longer warm-up. Excluding the block
+//! only where it looks odd would select trials by their results.
 
 mod holm;
 mod interval;
@@ -21,35 +20,34 @@ pub use order::{Place, order};
 use crate::student::Confidence;
 use crate::summary::{Direction, Interval, mean};
 
-/// What is asked of trials.
+/// The parameters of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The metrics, in the order in which trials give their values.
+    /// The metrics, in the order of each trial's values.
     pub metrics: &'a [Direction],
-    /// The one that the question is about, as an index into `metrics`. Its confidence is its own. The others share theirs by
-    /// Holm's procedure: the more one looks at, the more would be found by chance.
+    /// The main metric, as an index into `metrics`. It has the full confidence. The others share one by Holm's procedure, because chance
+    /// findings increase with the number of metrics.
     pub primary: usize,
-    /// How sure to be.
     pub confidence: Confidence,
-    /// The ratio, such as 0.02, below which a difference does not matter: from 1/1.02 to 1.02 is no difference.
+    /// The ratio below which a difference does not matter. 0.02 means that 1/1.02 to 1.02 is no difference.
     pub minimum_effect: f64,
-    /// Where the bootstrap's chance comes from: the same seed and trials are the same answer.
+    /// The bootstrap's seed: equal seeds and trials give equal results.
     pub seed: u64,
 }
 
-/// The metrics of a trial that counts.
+/// The metrics of one valid trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// Where it stands in the order.
+    /// Its position in the order.
     pub place: Place,
-    /// A value for each metric; none if it is not known, such as a quantile beyond what was answered.
+    /// A value for each metric. None if unknown, such as a quantile beyond the answered requests.
     pub values: Vec<Option<f64>>,
 }
 
-/// What a candidate is beside the baseline.
+/// A candidate compared with the baseline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Which of the subjects the candidate is.
+    /// The subject's number.
     pub subject: usize,
     /// Passes in which both have a trial.
     pub pairs: usize,
@@ -57,42 +55,40 @@ pub struct Comparison {
     pub metrics: Vec<Estimate>,
 }
 
-/// How the candidate's values of a metric relate to the baseline's.
+/// The ratio of a metric between candidate and baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The geometric mean of candidate over baseline. None if a pair has no ratio, because a value is not known or 0, and so is
-    /// what follows.
+    /// The geometric mean of candidate over baseline. None, like all that follows, if a pair has no ratio because a value is unknown or 0.
     pub ratio: Option<f64>,
-    /// The confidence interval of the ratio. None of fewer than 2 pairs.
+    /// The confidence interval of the ratio. None for fewer than 2 pairs.
     pub interval: Option<Interval>,
-    /// The confidence of this interval: the question's, or more if other metrics share it.
+    /// The confidence of this interval: that of the question, or more if other metrics share it.
     pub confidence: Confidence,
     /// The ratio in the first block, which may have been cold.
     pub cold: Option<f64>,
     /// The ratio in all other blocks.
     pub warm: Option<f64>,
-    /// What it comes to.
     pub outcome: Outcome,
 }
 
-/// What a comparison comes to. Faster is better in the metric's own direction: more throughput, less latency.
+/// The conclusion. Faster is better in the metric's direction: more throughput, less latency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome {
     /// The candidate is better: the interval excludes 1.
     Faster,
     /// The candidate is worse: the interval excludes 1.
     Slower,
-    /// All of the interval is within the minimum effect.
+    /// The whole interval is within the minimum effect.
     NoDifference,
-    /// Neither can be said.
+    /// None of these.
     Inconclusive {
-        /// The smallest difference, such as 0.03 for a ratio of 1.03, that this many trials with this spread would have shown in
-        /// four of five experiments. None if nothing is known of the spread.
+        /// The smallest difference, such as 0.03 for a ratio of 1.03, that four of five experiments with this number of trials and this
+        /// spread would have detected. None if the spread is unknown.
         detectable: Option<f64>,
     },
 }
 
-/// Compares every other subject with the subject `baseline`, in the order of their numbers.
+/// Compares every other subject with the subject `baseline`, ordered by subject.
 pub fn compare(question: &Question<'_>, baseline: usize, trials: &[Trial]) -> Vec<Comparison> {
     let mut subjects: Vec<_> = trials.iter().map(|trial| trial.place.subject).filter(|&one| one != baseline).collect();
     subjects.sort_unstable();
@@ -108,8 +104,8 @@ pub fn compare(question: &Question<'_>, baseline: usize, trials: &[Trial]) -> Ve
         .collect()
 }
 
-/// Compares trials that did not run in turns, such as with a benchmark of another day: whatever changed between them counts as a
-/// difference. Each trial is a value for each metric.
+/// Compares trials that did not run in turns, for example with a benchmark of another day. Every change between them counts as a
+/// difference. Each trial is one value per metric.
 pub fn compare_apart(
     question: &Question<'_>,
     baseline: &[Vec<Option<f64>>],
@@ -119,7 +115,7 @@ pub fn compare_apart(
     estimates(question, (0..question.metrics.len()).map(per_metric).collect())
 }
 
-/// The trials of each pass that has both, in the order of the passes.
+/// The trials of each pass that has both, ordered by pass.
 fn pairs(trials: &[Trial], baseline: usize, candidate: usize) -> Vec<(&Trial, &Trial)> {
     let of = |subject: usize| trials.iter().filter(move |trial| trial.place.subject == subject);
     let mut pairs: Vec<_> = of(baseline)
@@ -129,7 +125,7 @@ fn pairs(trials: &[Trial], baseline: usize, candidate: usize) -> Vec<(&Trial, &T
     pairs
 }
 
-/// The logarithm of candidate over baseline; none if there is none. Two zeros are equal.
+/// The logarithm of candidate over baseline. None if undefined. Two zeros are equal.
 fn log_ratio(baseline: Option<f64>, candidate: Option<f64>) -> Option<f64> {
     let (baseline, candidate) = (baseline?, candidate?);
     if baseline == 0.0 && candidate == 0.0 {
@@ -139,7 +135,7 @@ fn log_ratio(baseline: Option<f64>, candidate: Option<f64>) -> Option<f64> {
     (baseline > 0.0 && ratio.is_finite()).then_some(ratio)
 }
 
-/// What is known of a metric's ratio, as logarithms.
+/// The logarithms of a metric's ratios.
 #[derive(Default)]
 struct Ratios {
     mean: Option<f64>,
@@ -152,14 +148,14 @@ impl Ratios {
     fn of_pairs(pairs: &[(&Trial, &Trial)], metric: usize, seed: u64) -> Self {
         let value = |trial: &Trial| trial.values.get(metric).copied().flatten();
         let each: Option<Vec<_>> = pairs.iter().map(|(one, other)| log_ratio(value(one), value(other))).collect();
-        // A value that is missing is mostly one that was too bad to be known: without its pair the rest would flatter.
+        // A missing value is usually one that was too bad to measure, so leaving out its pair would bias the result.
         let Some(each) = each.filter(|each| !each.is_empty()) else { return Self::default() };
         let part = |cold: bool| {
             let of = pairs.iter().zip(&each).filter(|((one, _), _)| one.place.is_cold() == cold);
             let part: Vec<_> = of.map(|(_, &ratio)| ratio).collect();
             (!part.is_empty()).then(|| mean(&part))
         };
-        // Each metric draws on its own, or all would share one bad draw.
+        // A seed per metric, so that one unlucky draw does not affect all of them.
         let evidence = Evidence::of_pairs(&each, seed.wrapping_add(metric as u64));
         Self { mean: Some(mean(&each)), evidence, cold: part(true), warm: part(false) }
     }

@@ -3,25 +3,25 @@
 use super::*;
 use crate::noise::Noise;
 
-/// The question of these tests: a throughput, and what else is given.
+/// The default question: throughput, plus `metrics`.
 fn question(metrics: &[Direction]) -> Question<'_> {
     Question { metrics, primary: 0, confidence: Confidence::USUAL, minimum_effect: 0.02, seed: 0 }
 }
 
 const THROUGHPUT: [Direction; 1] = [Direction::HigherIsBetter];
 
-/// How trials differ from each other, in logarithms: shares, as long as they are small.
+/// Differences between trials, in logarithms: shares, as long as they are small.
 #[derive(Clone, Copy)]
 struct World {
     /// The standard deviation from trial to trial.
     deviation: f64,
     /// The correlation of neighbouring trials.
     alike: f64,
-    /// What each trial gains on the one before.
+    /// The gain of each trial over the previous one.
     drift: f64,
-    /// What the first trial lacks.
+    /// The loss of the first trial.
     cold: f64,
-    /// What every other subject has more than the baseline.
+    /// The gain of every other subject over the baseline.
     effect: f64,
 }
 
@@ -40,7 +40,7 @@ fn experiment(world: &World, subjects: usize, pairs: usize, seed: u64) -> Vec<Tr
         .collect()
 }
 
-/// The share of experiments of which the last subject's outcome is like this.
+/// The share of experiments in which `is` holds for the last subject's outcome.
 fn share(experiments: u32, world: &World, subjects: usize, pairs: usize, is: impl Fn(&Outcome) -> bool) -> f64 {
     let found = (0..experiments).filter(|&seed| {
         let trials = experiment(world, subjects, pairs, u64::from(seed));
@@ -54,7 +54,7 @@ fn is_finding(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Faster | Outcome::Slower)
 }
 
-/// What may be wrong with a machine, alone and together.
+/// Disturbances of a machine, alone and combined.
 const WORLDS: [(&str, World); 8] = [
     ("plain", PLAIN),
     ("alike", World { alike: 0.5, ..PLAIN }),
@@ -75,7 +75,7 @@ fn a_subject_against_itself_is_rarely_a_finding() {
     }
 }
 
-/// With so many experiments, what is left of chance is a third of a per cent.
+/// With this number of experiments the remaining chance is a third of a per cent.
 #[test]
 fn that_is_no_matter_of_the_seeds() {
     for (name, world) in WORLDS {
@@ -87,7 +87,7 @@ fn that_is_no_matter_of_the_seeds() {
     }
 }
 
-/// With a twentieth of the resamples, which is enough for an error of 5 %, and quick.
+/// With a twentieth of the resamples: enough for an error of 5 %, and fast.
 #[test]
 fn nor_is_it_by_the_bootstrap() {
     let experiments = 8_000;
@@ -107,7 +107,7 @@ fn nor_is_it_by_the_bootstrap() {
     }
 }
 
-/// Why blocks are mirrored in turn: without that, plain t misses what it promises where noise lasts.
+/// The reason for mirrored blocks: without them, plain t errs more often than promised under lasting noise.
 #[test]
 fn blocks_that_are_all_alike_find_too_much() {
     let world = World { alike: 0.5, ..PLAIN };
@@ -148,7 +148,7 @@ fn no_difference_is_said_where_trials_repeat_well() {
     assert!(found >= 0.80, "{found}");
 }
 
-/// And hardly ever of a difference of twice what matters.
+/// And rarely when the difference is twice the minimum effect.
 #[test]
 fn no_difference_is_not_said_of_one() {
     let world = World { deviation: 0.005, effect: 0.04_f64.ln_1p(), ..PLAIN };
@@ -156,7 +156,7 @@ fn no_difference_is_not_said_of_one() {
     assert!(wrong <= 0.001, "{wrong}");
 }
 
-/// The effect that is named is found in four of five experiments, if it is there.
+/// A true effect of the detectable size is found in four of five experiments.
 #[test]
 fn what_could_have_been_shown_could() {
     let quiet = (0..2_000).filter_map(|seed| {
@@ -175,7 +175,7 @@ fn what_could_have_been_shown_could() {
     assert!((0.7..0.9).contains(&found), "{typical}: {found}");
 }
 
-/// Ten metrics of a subject against itself: is any of the nine others a finding?
+/// Ten metrics of a subject against itself: counts findings among the other nine.
 #[test]
 fn many_metrics_find_no_more_than_one() {
     let metrics = [Direction::LowerIsBetter; 10];
@@ -198,7 +198,7 @@ fn trial(pass: usize, subject: usize, values: &[Option<f64>]) -> Trial {
     Trial { place: Place { pass, subject }, values: values.to_vec() }
 }
 
-/// Five pairs of which the candidate has so much of the baseline.
+/// Five pairs in which the candidate has these ratios to the baseline.
 fn pairs_of(ratios: [f64; 5]) -> Vec<Trial> {
     let pair = |(pass, ratio): (usize, f64)| [trial(pass, 0, &[Some(10.0)]), trial(pass, 1, &[Some(10.0 * ratio)])];
     ratios.into_iter().enumerate().flat_map(pair).collect()
@@ -234,7 +234,7 @@ fn a_value_that_is_missing_is_not_left_out() {
     let estimate = comparison.metrics[0];
     assert_eq!((comparison.pairs, estimate.ratio, estimate.interval), (5, None, None));
     assert_eq!(estimate.outcome, Outcome::Inconclusive { detectable: None });
-    // A whole trial that is missing takes its pair along.
+    // Without one of its trials, the pair does not count.
     trials.remove(5);
     let comparison = &compare(&question(&THROUGHPUT), 0, &trials)[0];
     assert_eq!((comparison.pairs, comparison.metrics[0].outcome), (4, Outcome::Faster));

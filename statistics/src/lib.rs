@@ -1,7 +1,6 @@
-//! What several trials together say: the summary of repeats, the comparison of targets, the search for the highest rate, whether
-//! a throughput or a latency is steady, and whether a backlog grows. And of one: how far a quantile can be trusted. Everything here is a pure
-//! function of numbers: no clock, no input or output, and chance only
-//! from a seed.
+//! Statistics of trials: the summary of repeats, the comparison of targets, the search for the highest rate, drift of throughput and
+//! latency, backlog growth, and confidence intervals of quantiles. Everything is a pure function of numbers: no clock, no I/O, and
+//! randomness only from a seed.
 
 pub mod backlog;
 pub mod comparison;

@@ -1,20 +1,20 @@
-//! How far a quantile of a sample may be from that of the source: the interval between two values of the sample, by rank.
+//! Confidence intervals of quantiles: an interval between two values of the sample, by rank.
 //!
-//! The number of values up to the source's quantile q is binomial, of n and q, whatever the distribution is. So the source's
-//! quantile lies between the values of ranks l and u with the probability that l values or more, and fewer than u, are up to it
-//! (Conover, Practical Nonparametric Statistics, 3rd ed. 1999, section 3.2). Values are taken as independent of each other.
+//! The number of values up to the source's quantile q is binomial, with parameters n and q, for any distribution. So the source's quantile
+//! lies between the values of ranks l and u with the probability that at least l and fewer than u values are up to it (Conover, Practical
+//! Nonparametric Statistics, 3rd ed. 1999, section 3.2). Values are assumed to be independent.
 
-/// Each end errs with at most this probability, so both with 5 %.
+/// The error probability of each end, so 5 % for both.
 const TAIL: f64 = 0.025;
 /// The standard normal distribution exceeds this with probability [`TAIL`].
 const NORMAL: f64 = 1.959_963_984_540_054;
-/// Up to this many values expected beyond the quantile, on its nearer side, the distribution is summed up exactly. Above it the
-/// normal approximation is off by less than a rank.
+/// Up to this number of values expected beyond the quantile, on the nearer side, the distribution is summed exactly. Above it, the normal
+/// approximation is off by less than one rank.
 const SUMMED: f64 = 500.0;
 const WHOLE: f64 = 1e6;
 
-/// Ranks, from 1, of the two values between which the source's quantile lies with 95 % confidence or more. None if `count`
-/// values are too few for that. The quantile is given in millionths.
+/// Ranks, from 1, of the two values between which the source's quantile lies with a confidence of at least 95 %. None if `count` is too
+/// small. The quantile is in millionths.
 pub fn interval(count: u64, millionths: u32) -> Option<(u64, u64)> {
     let share = f64::from(millionths) / WHOLE;
     let (nearer, is_upper) = if share > 0.5 { (1.0 - share, true) } else { (share, false) };
@@ -23,7 +23,7 @@ pub fn interval(count: u64, millionths: u32) -> Option<(u64, u64)> {
     }
     let expected = count as f64 * nearer;
     let (few, many) = if expected <= SUMMED { summed(count, nearer)? } else { approximated(count, nearer) };
-    // `few` or fewer, and more than `many`, lie beyond the quantile with a probability of at most `TAIL` each.
+    // The probability that `few` or fewer lie beyond the quantile, and that more than `many` do, is at most `TAIL` each.
     let (low, high) = if is_upper {
         (count.checked_sub(many)?, count.checked_sub(few)?)
     } else {
@@ -32,9 +32,9 @@ pub fn interval(count: u64, millionths: u32) -> Option<(u64, u64)> {
     (1 <= low && high <= count).then_some((low, high))
 }
 
-/// The most k with P(K <= k) <= tail, and the least with P(K > k) <= tail, of K binomial.
+/// The largest k with P(K <= k) <= tail, and the smallest with P(K > k) <= tail, for K binomial.
 fn summed(count: u64, share: f64) -> Option<(u64, u64)> {
-    // At most 500 are expected, of shares up to a half: no less than e^-694.
+    // At most 500 are expected, for shares of at most a half: no less than e^-694.
     let mut probability = (count as f64 * (-share).ln_1p()).exp();
     let mut sum = 0.0;
     let mut few = None;
@@ -59,7 +59,7 @@ fn summed(count: u64, share: f64) -> Option<(u64, u64)> {
 fn approximated(count: u64, share: f64) -> (u64, u64) {
     let expected = count as f64 * share;
     let away = NORMAL * (expected * (1.0 - share)).sqrt();
-    // A whole number reaches half way to the next one. The upper tail is the longer one, so it is rounded outwards.
+    // Continuity correction by a half. The upper tail is the longer one, so it is rounded outwards.
     ((expected - away - 0.5).floor() as u64, (expected + away).ceil() as u64)
 }
 

@@ -11,7 +11,7 @@ const KNOWN: [(u64, u32, u64, u64); 8] = [
     (1_500, 900_000, 1_327, 1_373),
 ];
 
-/// By sums of whole numbers in Python, without any approximation.
+/// From exact integer arithmetic in Python.
 #[test]
 fn exact_intervals_are_those_of_whole_numbers() {
     for (count, millionths, low, high) in KNOWN {
@@ -50,7 +50,7 @@ fn coverage(count: u64, millionths: u32) -> f64 {
 #[test]
 fn intervals_hold_what_they_promise_and_are_no_wider_than_need_be() {
     for millionths in [500_000, 900_000, 950_000, 990_000, 999_000, 999_900] {
-        // From the fewest requests that a quantile is given of, over both ways to compute it.
+        // From the fewest requests for which a quantile is reported, across both ways to compute it.
         for beyond in [10, 13, 30, 100, 499, 501, 1_000, 20_000] {
             let count = beyond * 1_000_000 / u64::from(1_000_000 - millionths);
             let found = coverage(count, millionths);

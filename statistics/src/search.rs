@@ -1,17 +1,17 @@
-//! The highest rate at which an objective holds, found by trials that each say only whether it held at theirs.
+//! Searches for the highest rate at which an objective holds. Each trial only shows whether it holds at one rate.
 //!
-//! What to try next is a pure function of the steps that are over, so a search is resumed by reading its record. It climbs by
-//! doubling from the lowest rate until a step fails, halves the bracket (geometrically) until that is narrower than half of the
-//! tolerance, and then confirms: the answer is the highest rate that passes [`CONFIRMATIONS`] fresh trials out of as many. If
-//! one fails, the next candidate is half a tolerance lower, [`MOST_DOWN`] times at most.
+//! The next rate is a pure function of the finished steps, so a search is resumed by reading its record. It doubles the rate from the
+//! lowest one until a step fails. It then halves the bracket (geometrically) until it is narrower than half of the tolerance, and confirms:
+//! the answer is the highest rate that passes [`CONFIRMATIONS`] new trials in a row. If one fails, the next candidate is half a tolerance
+//! lower, at most [`MOST_DOWN`] times.
 //!
-//! **Why half.** The answer lies below the capacity by up to the bracket's width and, each time chance fails a candidate that is just
-//! below the capacity, by one step more. With whole tolerances one such chance ends outside of the tolerance; halves leave
-//! room for it. What a user asks for is how far the answer may be off, not how the search strides.
+//! **Why half.** The answer lies below the capacity by up to the width of the bracket. It lies one step lower each time chance fails a
+//! candidate just below the capacity. With whole tolerances, one such failure would put the answer outside of the tolerance; halves leave
+//! room for it. The tolerance in the spec is the error of the answer, not the step size.
 //!
-//! **Why the first bad rate is tried again.** A neighbour's burst can fail a step at any rate, and the whole search would then stay
-//! below it: confirming the good end alone would not show that. So before the answer is given, the lowest rate that failed is tried
-//! once more, if it failed only once. If it passes, that failure was chance, and the search goes on above it.
+//! **Why the first bad rate is tried again.** A burst of a neighbour can fail a step at any rate, and the rest of the search would then
+//! stay below it. Confirming the good end alone would not reveal that. So before the answer is given, the lowest failed rate is tried once
+//! more, if it failed only once. If it passes, the failure was chance, and the search continues above it.
 
 mod judge;
 
@@ -20,52 +20,50 @@ pub use judge::{
     shortest,
 };
 
-/// Fresh trials in a row that the answer must pass.
+/// New trials in a row that the answer must pass.
 pub const CONFIRMATIONS: u32 = 3;
 
-/// How often the search goes down from a candidate that was not confirmed.
+/// The most times that the search steps down from an unconfirmed candidate.
 pub const MOST_DOWN: u32 = 5;
 
-/// The most steps of a search.
 pub const MOST_STEPS: usize = 100;
 
-/// How often a step that says nothing is repeated, over the whole search.
+/// The most retries of unusable steps over the whole search.
 const MOST_UNUSABLE: usize = 3;
 
 const CLIMB: u64 = 2;
 
-/// Where to search.
+/// The range and precision of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// The lowest rate, in requests per second; above 0.
     pub min: u64,
     /// The highest rate; not below `min`.
     pub max: u64,
-    /// How far the answer may be off, such as 0.02; above 0.
+    /// The allowed relative error of the answer, such as 0.02; above 0.
     pub tolerance: f64,
 }
 
-/// A step that is over. `W` says why, and what was the limit.
+/// A finished step. `W` describes why it failed, and the limiting factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step<W> {
-    /// The rate that was offered.
+    /// The offered rate.
     pub rate: u64,
-    /// How it went.
     pub outcome: Outcome<W>,
 }
 
-/// How a step went.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<W> {
     /// The objective held.
     Passed,
-    /// It did not.
+    /// It did not hold.
     Failed(W),
-    /// Nothing can be said; the step is repeated.
+    /// Inconclusive; the step is repeated.
     Unusable(W),
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next<W> {
     /// Try this rate.
@@ -73,27 +71,27 @@ pub enum Next<W> {
         /// In requests per second.
         rate: u64,
     },
-    /// Try the candidate once more.
+    /// Try the candidate again.
     Confirm {
         /// In requests per second.
         rate: u64,
-        /// Which of its confirmations it is, from 1.
+        /// The number of this confirmation, from 1.
         nth: u32,
     },
-    /// The search is over.
+    /// The search has ended.
     Done(Answer<W>),
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer<W> {
     /// How it ended.
     pub ending: Ending<W>,
-    /// The highest rate that was confirmed, or else that passed at all: the last good.
+    /// The highest confirmed rate, or else the highest that passed.
     pub last_good: Option<u64>,
-    /// The lowest rate above it that failed: the first bad, and why.
+    /// The lowest failed rate above it, and why it failed.
     pub first_bad: Option<Bad<W>>,
-    /// Steps that others contradicted: failures at a rate that later passed.
+    /// Failures at a rate that later passed.
     pub contradicted: u32,
 }
 
@@ -102,9 +100,9 @@ pub struct Answer<W> {
 pub struct Bad<W> {
     /// In requests per second.
     pub rate: u64,
-    /// In how many steps.
+    /// The number of failed steps.
     pub times: u32,
-    /// Why, in the last of them.
+    /// The reason of the last failure.
     pub why: W,
 }
 
@@ -113,21 +111,21 @@ pub struct Bad<W> {
 pub enum Ending<W> {
     /// `last_good` is the answer.
     Found,
-    /// The highest rate was confirmed: the answer is that or more.
+    /// The highest rate was confirmed: the answer is at least that.
     MaxPassed,
-    /// The lowest rate failed, twice or when it was to be confirmed: there is no answer in these limits.
+    /// The lowest rate failed, twice or while it was being confirmed: there is no answer within the limits.
     MinFailed,
     /// No candidate was confirmed.
     NotConfirmed,
-    /// Too many steps said nothing; why the last one did not.
+    /// Too many steps were unusable; the reason of the last one.
     Unusable(W),
     /// There were [`MOST_STEPS`] steps.
     TooLong,
-    /// The record has a step that this search would not have made at that place.
+    /// The record has a step that this search would not have made at that point.
     OtherSearch,
 }
 
-/// What comes after these steps.
+/// The next step after these.
 pub fn next<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> Next<W> {
     let mut search = Search::new(limits);
     for step in steps.iter().take(MOST_STEPS) {
@@ -146,8 +144,8 @@ pub fn next<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> Next<W>
     }
 }
 
-/// Where a search stands after these steps, whether it is over or not: the highest rate that holds as far as is known, and the
-/// lowest above it that failed.
+/// The bracket after these steps, whether the search has ended or not: the highest rate that holds as far as is known, and the lowest
+/// failed rate above it.
 pub fn bracket<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> (Option<u64>, Option<Bad<W>>) {
     let mut search = Search::new(limits);
     for step in steps.iter().take(MOST_STEPS) {
@@ -162,15 +160,13 @@ pub fn bracket<W: Clone + PartialEq>(limits: &Limits, steps: &[Step<W>]) -> (Opt
 
 struct Search<W> {
     limits: Limits,
-    /// The widest bracket that needs no more halving, and how far to go down: a ratio above 1.
+    /// The widest bracket that is not halved any more, and the step down: a ratio above 1.
     stride: f64,
-    /// The highest rate that passed.
     good: Option<u64>,
-    /// All that passed.
+    /// All rates that passed.
     passed: Vec<u64>,
-    /// The highest rate that was confirmed.
     confirmed: Option<u64>,
-    /// By rate, the lowest first.
+    /// Sorted by rate.
     bad: Vec<Bad<W>>,
     phase: Phase,
     downs: u32,
@@ -179,11 +175,11 @@ struct Search<W> {
 }
 
 enum Phase {
-    /// Climbing and halving.
+    /// Climbing, then halving.
     Seek,
     /// The candidate, and how many of its confirmations passed.
     Confirm(u64, u32),
-    /// The first bad rate, once more.
+    /// Trying the first bad rate again.
     Doubt(u64),
     Found,
     MaxPassed,
@@ -222,7 +218,7 @@ impl<W: Clone + PartialEq> Search<W> {
         }
     }
 
-    /// Where the bracket is halved, or the climb goes on; or its good end, if there is nothing between.
+    /// The middle of the bracket or the next rate of the climb; the good end if no rate is left in between.
     fn seek(&self) -> Next<W> {
         let Some(good) = self.good else { return Next::Step { rate: self.limits.min } };
         let rate = match self.first_bad() {
@@ -269,7 +265,7 @@ impl<W: Clone + PartialEq> Search<W> {
         }
     }
 
-    /// Notes a failure; how many this rate has now.
+    /// Records a failure, and returns the number of failures at this rate.
     fn blame(&mut self, rate: u64, why: &W) -> u32 {
         let place = self.bad.partition_point(|bad| bad.rate < rate);
         match self.bad.get_mut(place) {
@@ -305,13 +301,13 @@ impl<W: Clone + PartialEq> Search<W> {
         };
     }
 
-    /// The highest rate that was confirmed, or else that passed and is below all that failed.
+    /// The highest confirmed rate, or else the highest that passed and is below all failures.
     fn last_good(&self) -> Option<u64> {
         let lowest = self.bad.first().map_or(u64::MAX, |bad| bad.rate);
         self.confirmed.or_else(|| self.passed.iter().copied().filter(|&rate| rate < lowest).max())
     }
 
-    /// The lowest failure above what is good so far.
+    /// The lowest failure above the good rates so far.
     fn first_bad(&self) -> Option<&Bad<W>> {
         let good = match self.phase {
             Phase::Seek => self.good,
@@ -330,14 +326,14 @@ impl<W: Clone + PartialEq> Search<W> {
     }
 }
 
-/// The geometric middle, strictly between the two.
+/// The geometric mean, strictly between the two.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two numbers of its type")]
 fn between(low: u64, high: u64) -> u64 {
     let middle = (low as f64 * high as f64).sqrt().round() as u64;
     middle.clamp(low + 1, high - 1)
 }
 
-/// One stride down, at least by 1.
+/// One stride lower, at least by 1.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "less than a number of its type")]
 fn below(rate: u64, stride: f64) -> u64 {
     let lower = (rate as f64 / stride).floor() as u64;

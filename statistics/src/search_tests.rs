@@ -5,7 +5,7 @@ use crate::noise::Noise;
 
 const LIMITS: Limits = Limits { min: 1_000, max: 1_000_000, tolerance: 0.02 };
 
-/// Runs a search against a target that says whether it holds a rate, and checks that it can be resumed at any step.
+/// Runs a search against a target defined by `holds`, and checks that it can be resumed at every step.
 fn search(limits: &Limits, mut holds: impl FnMut(u64) -> bool) -> (Answer<&'static str>, Vec<Step<&'static str>>) {
     let mut steps = Vec::new();
     loop {
@@ -83,7 +83,7 @@ fn the_first_step_may_be_cold() {
     assert!((9_800..=10_000).contains(&answer.last_good.unwrap()));
 }
 
-/// Whichever step a neighbour spoils, the answer is the same to the tolerance.
+/// Whichever step a neighbour disturbs, the answer stays within the tolerance.
 #[test]
 fn one_failure_by_chance_does_not_hide_the_capacity() {
     for spoiled in 0..20 {
@@ -116,13 +116,13 @@ fn it_goes_down_five_times_at_most() {
     let mut seen = 0;
     let (answer, steps) = search(&LIMITS, |rate| {
         seen = seen.max(rate);
-        // Nothing is confirmed after the climb.
+        // No confirmation passes after the climb.
         seen < 16_000
     });
     assert_eq!(answer.ending, Ending::NotConfirmed, "{steps:?}");
     let down = steps.iter().rev().take_while(|step| step.outcome == Outcome::Failed("slow")).count();
     assert!(down > MOST_DOWN as usize, "{steps:?}");
-    // The last good is below all that failed, and passed once.
+    // The last good rate is below all failures, and passed once.
     assert!(answer.last_good.is_some_and(|good| good < answer.first_bad.unwrap().rate));
 }
 
@@ -146,7 +146,7 @@ fn another_searchs_record_is_refused() {
     assert_eq!(answer.ending, Ending::OtherSearch);
 }
 
-/// No target, however mad, keeps a search beyond its bound, and the longest real one is far from it.
+/// No target keeps a search beyond its bound, and the longest realistic search stays far below it.
 #[test]
 fn every_search_ends() {
     for seed in 0..3_000 {
@@ -161,16 +161,16 @@ fn every_search_ends() {
     }
 }
 
-/// How a target with a capacity answers.
+/// How a simulated target responds.
 #[derive(Clone, Copy, Debug)]
 enum Target {
-    /// Its capacity differs from trial to trial, normally, by so much; neighbouring trials correlate.
+    /// Its capacity varies normally from trial to trial with this deviation; neighbouring trials correlate.
     Varies(f64, f64),
-    /// One trial in so many fails at any rate.
+    /// One trial in this many fails at any rate.
     Spoiled(f64),
-    /// p99 by S / (1 - rate / saturation), which is at its limit of 20 S at the capacity; measured with so much noise.
+    /// p99 is S / (1 - rate / saturation), which reaches its limit of 20 S at the capacity; measured with this noise.
     Queue(f64),
-    /// The first trials have less.
+    /// The first trials have less capacity.
     Cold(f64),
 }
 
@@ -203,14 +203,14 @@ const TARGETS: [Target; 9] = [
     Target::Cold(0.3),
 ];
 
-/// How far off the answers of `searches` searches are, as shares of the capacity; none where there was no answer.
+/// The errors of `searches` answers, as shares of the capacity. None where there was no answer.
 fn errors(target: Target, searches: u64, limits: &Limits) -> (Vec<Option<f64>>, f64) {
     let mut steps_taken = 0;
     let errors = (0..searches)
         .map(|seed| {
             let correlation = if let Target::Varies(_, alike) = target { alike } else { 0.0 };
             let mut noise = Noise::new(seed, correlation);
-            // Capacities everywhere between the strides of the climb.
+            // Capacities are spread between the strides of the climb.
             let capacity = 20_000.0 * (1.0 + 7.0 * noise.even());
             let mut trial = 0;
             let (answer, steps) = search(limits, |rate| {
@@ -255,7 +255,7 @@ fn that_is_no_matter_of_the_seeds() {
     }
 }
 
-/// Steps at random arrivals: how many requests are due in each is a Poisson variable.
+/// With random arrivals, the number of requests due in a step is a Poisson variable.
 #[test]
 fn random_arrivals_leave_enough_requests_for_the_quantile() {
     for (quantile, needed) in [(0.95, 2_000.0), (0.99, 10_000.0), (0.999, 100_000.0)] {

@@ -1,16 +1,16 @@
 use super::*;
 use crate::noise::Noise;
 
-/// As the verdict has it.
+/// As in the verdict.
 const RULE: Rule = Rule { trend: 31, tolerance: 0.1 };
 
-/// Ten parts of a throughput, by what it is without noise.
+/// Ten parts of a throughput with noise around `level`.
 fn parts(deviation: f64, alike: f64, seed: u64, level: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut noise = Noise::new(seed, alike);
     (0..10).map(|part| 50_000.0 * level((f64::from(part) + 0.5) / 10.0) * (1.0 + deviation * noise.next())).collect()
 }
 
-/// The share of 2000 series that have drifted.
+/// The share of 2000 series that drifted.
 fn share(deviation: f64, alike: f64, level: impl Fn(f64) -> f64 + Copy) -> f64 {
     let found = (0..2_000).filter(|&seed| drift(&parts(deviation, alike, seed, level), &RULE).is_some());
     found.count() as f64 / 2_000.0
@@ -29,7 +29,7 @@ fn what_is_steady_is_rarely_called_otherwise() {
 
 #[test]
 fn what_drifts_is_called_so() {
-    // A fall of a fifth; a fill that slows down; a warm-up that takes the first third.
+    // A fall of a fifth; a fill that slows down; a warm-up over the first third.
     let falling = |time: f64| 1.1 - 0.2 * time;
     let slowing = |time: f64| 0.7 + 0.3 * (1.0 - (-3.0 * time).exp());
     let warming = |time: f64| if time < 0.33 { 0.7 + 0.9 * time } else { 1.0 };
@@ -45,7 +45,7 @@ fn a_small_drift_is_steady_however_certain() {
     assert_eq!(drift(&parts(0.0001, 0.0, 1, |time| 1.0 + 0.08 * time), &RULE), None);
 }
 
-/// Wherever it is, and however deep.
+/// At any place and of any depth.
 #[test]
 fn one_part_that_is_off_is_no_drift() {
     for (off, depth) in (0..10).flat_map(|off| [(off, 0.0), (off, 0.5), (off, 3.0)]) {
@@ -71,7 +71,7 @@ fn nothing_says_nothing() {
     }
 }
 
-/// As the verdict has it, for the median and for the 99th percentile.
+/// As in the verdict, for the median and for the 99th percentile.
 const LATENCIES: [Rule; 2] = [Rule { trend: 39, tolerance: 0.15 }, Rule { trend: 39, tolerance: 0.25 }];
 
 /// The noise of a latency from second to second.
@@ -79,9 +79,9 @@ const LATENCIES: [Rule; 2] = [Rule { trend: 39, tolerance: 0.15 }, Rule { trend:
 struct Seconds {
     deviation: f64,
     alike: f64,
-    /// One second in 20 is longer by a Pareto-distributed factor, without a mean that is worth the name.
+    /// One second in 20 is longer by a Pareto-distributed factor, which has no useful mean.
     heavy: bool,
-    /// Each so many seconds one stalls, and is 50 times as long.
+    /// The interval of stalls in seconds; a second with a stall is 50 times as long.
     stall: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ impl Seconds {
         Self { deviation, alike, heavy: false, stall: None }
     }
 
-    /// Latencies in ns that rise by a share over so many seconds.
+    /// Latencies in ns that rise by a share over `seconds`.
     fn series(self, seconds: usize, rise: f64, seed: u64) -> Vec<Option<f64>> {
         let (mut noise, mut tail) = (Noise::new(seed, self.alike), Noise::new(!seed, 0.0));
         let second = |at: usize| {
@@ -107,8 +107,8 @@ impl Seconds {
         (0..seconds).map(second).collect()
     }
 
-    /// The share of 1,000 series in which either rule finds a shift. The percentiles of real seconds are alike, so that independent
-    /// ones are the worst case.
+    /// The share of 1,000 series in which either rule finds a shift. The percentiles of real seconds correlate, so independent ones are the
+    /// worst case.
     fn found(self, seconds: usize, rise: f64) -> f64 {
         let shifts = |&seed: &u64| {
             (0..).zip(&LATENCIES).any(|(nth, rule)| shift(&self.series(seconds, rise, 2 * seed + nth), rule).is_some())
@@ -149,7 +149,7 @@ fn a_shift_says_from_where_to_where() {
     assert_eq!(shift(&rising, rule), Some(Shift { first: 1_015.0, last: 1_375.0 }));
     let falling: Vec<Option<f64>> = rising.iter().rev().copied().collect();
     assert_eq!(shift(&falling, rule), Some(Shift { first: 1_375.0, last: 1_015.0 }));
-    // Seconds without enough requests say nothing, and a tenth of nothing but these decides that nothing is known.
+    // Seconds without enough requests are unknown. A tenth with only such seconds makes the result unknown.
     let mut holes = rising.clone();
     holes.iter_mut().skip(1).step_by(2).for_each(|second| *second = None);
     assert!(shift(&holes, rule).is_some());

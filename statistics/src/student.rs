@@ -1,10 +1,10 @@
-//! Student's t distribution, and how sure an interval is to be.
+//! Student's t distribution, and confidence levels.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 const WHOLE: u32 = 10_000;
 
-/// How often intervals of this kind hold what they are for: above 0 and below 1.
+/// The share of intervals of this kind that contain the true value: above 0 and below 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Confidence(f64);
 
@@ -12,7 +12,7 @@ impl Confidence {
     /// 95 %.
     pub const USUAL: Self = Self(0.95);
 
-    /// A confidence in hundredths of a per cent, such as 9500. None if it is not between 0 and 10000, both excluded.
+    /// From hundredths of a per cent, such as 9500. None if it is not between 0 and 10000, both excluded.
     pub fn of_basis_points(basis_points: u32) -> Option<Self> {
         (0 < basis_points && basis_points < WHOLE).then(|| Self(f64::from(basis_points) / f64::from(WHOLE)))
     }
@@ -27,15 +27,15 @@ impl Confidence {
         self.0
     }
 
-    /// What each of `tests` intervals needs for all of them to hold together with this confidence (Bonferroni).
+    /// The confidence that each of `tests` intervals needs for all of them to hold together with this one (Bonferroni).
     #[must_use]
     pub fn shared_by(self, tests: usize) -> Self {
         Self(1.0 - self.error() / tests.max(1) as f64)
     }
 }
 
-/// The quantile `probability` of Student's t with so many degrees of freedom. Without any, or for a probability that is none,
-/// there is no such number, and it is infinite: an interval of it excludes nothing.
+/// The quantile `probability` of Student's t with `degrees` of freedom. Infinite without degrees of freedom, or for a probability outside
+/// of 0 to 1, so that the interval excludes nothing.
 pub fn quantile(degrees: f64, probability: f64) -> f64 {
     match StudentsT::new(0.0, 1.0, degrees) {
         Ok(student) if probability > 0.0 && probability < 1.0 => student.inverse_cdf(probability),
@@ -43,12 +43,12 @@ pub fn quantile(degrees: f64, probability: f64) -> f64 {
     }
 }
 
-/// By how many standard errors an interval of this confidence extends to each side.
+/// The half-width of an interval of this confidence, in standard errors.
 pub fn critical(degrees: f64, confidence: Confidence) -> f64 {
     quantile(degrees, 1.0 - confidence.error() / 2.0)
 }
 
-/// How often chance alone gives a t at least as far from 0 as this one. 1 if nothing can be said.
+/// The probability of a t at least as far from 0 by chance. 1 if it is undefined.
 pub fn two_sided(degrees: f64, t: f64) -> f64 {
     match StudentsT::new(0.0, 1.0, degrees) {
         Ok(_) if t.is_infinite() => 0.0,

@@ -2,7 +2,7 @@
 
 use crate::student::{Confidence, critical};
 
-/// Which values of a metric a user wants.
+/// Which values of a metric are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Such as throughput.
@@ -11,17 +11,14 @@ pub enum Direction {
     LowerIsBetter,
 }
 
-/// From `lower` to `upper`, both included.
+/// An interval that includes both ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The lower end.
     pub lower: f64,
-    /// The upper end.
     pub upper: f64,
 }
 
 impl Interval {
-    /// Whether `value` lies in it.
     pub fn contains(&self, value: f64) -> bool {
         self.lower <= value && value <= self.upper
     }
@@ -32,26 +29,25 @@ impl Interval {
     }
 }
 
-/// What repeats say of a metric, in its own unit.
+/// The summary of a metric over repeats, in its own unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many repeats there are.
+    /// The number of repeats.
     pub count: usize,
-    /// The arithmetic mean.
     pub mean: f64,
-    /// The middle value, of an even count the mean of the two in the middle.
+    /// The middle value. For an even count, the mean of the two in the middle.
     pub median: f64,
-    /// The sample standard deviation, with n - 1 below the line. None of fewer than 2 repeats, as the interval.
+    /// The sample standard deviation, with n - 1 in the denominator. None for fewer than 2 repeats, like the interval.
     pub standard_deviation: Option<f64>,
-    /// The confidence interval of the mean by Student's t: it supposes repeats that do not depend on each other.
+    /// The confidence interval of the mean by Student's t. Assumes independent repeats.
     pub interval: Option<Interval>,
-    /// The index of the best repeat; of equals, the first.
+    /// The index of the best repeat. Of equals, the first.
     pub best: usize,
-    /// The index of the worst repeat; of equals, the first.
+    /// The index of the worst repeat. Of equals, the first.
     pub worst: usize,
 }
 
-/// Summarizes the values of one metric. None if there are none, or if one of them is not a finite number.
+/// Summarizes the values of one metric. None if there are none, or if one is not finite.
 pub fn summarize(values: &[f64], direction: Direction, confidence: Confidence) -> Option<Summary> {
     if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
         return None;
@@ -80,14 +76,14 @@ pub fn summarize(values: &[f64], direction: Direction, confidence: Confidence) -
     })
 }
 
-/// The arithmetic mean; 0 of nothing.
+/// The arithmetic mean; 0 if empty.
 pub fn mean(values: &[f64]) -> f64 {
-    // The mean of the differences from one of them: a sum of large values loses digits.
+    // Sums differences from one of the values, because a sum of large values loses digits.
     let Some(&origin) = values.first() else { return 0.0 };
     origin + values.iter().map(|value| value - origin).sum::<f64>() / values.len() as f64
 }
 
-/// The middle value; 0 of nothing.
+/// The middle value; 0 if empty.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -99,7 +95,7 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The sample standard deviation, with n - 1 below the line; none of fewer than 2 values.
+/// The sample standard deviation, with n - 1 in the denominator. None for fewer than 2 values.
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;

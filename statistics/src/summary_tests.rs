@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 use crate::student::{quantile, two_sided};
 
-/// By scipy: `statistics/tests/known.py`.
+/// Reference values from scipy: `statistics/tests/known.py`.
 fn known(of: &str) -> Vec<Value> {
     let known: Value = serde_json::from_str(include_str!("../tests/known.json")).unwrap();
     known[of].as_array().unwrap().clone()

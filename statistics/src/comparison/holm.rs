@@ -1,10 +1,10 @@
-//! Several metrics judged at once: Holm's step-down procedure (Holm 1979).
+//! Correction for multiple metrics: Holm's step-down procedure (Holm 1979).
 
-/// By how many tests each of these shares the error that all of them may make together.
+/// The number of tests by which each of these divides their common error.
 ///
-/// The smallest of m p-values is tested at the error over m, the next at the error over m - 1, and so on up to the first that is
-/// no finding. The others are none either, and share as that one does: so an interval at the shared error excludes
-/// no effect exactly where Holm's procedure finds one.
+/// The smallest of m p-values is tested at the error over m, the next at the error over m - 1, and so on up to the first that is not
+/// significant. The remaining ones are not significant either, and get the divisor of that one. So an interval at the divided error
+/// excludes no effect exactly where Holm's procedure finds one.
 pub(super) fn shares(p_values: &[f64], error: f64) -> Vec<usize> {
     let mut by_p: Vec<usize> = (0..p_values.len()).collect();
     by_p.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));

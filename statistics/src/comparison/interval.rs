@@ -1,4 +1,4 @@
-//! What the log ratios of pairs, or two samples of logarithms, say of their mean.
+//! Inference about the mean of paired log ratios, or about the difference of two samples of logarithms.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt as _, SeedableRng as _};
@@ -6,27 +6,27 @@ use rand::{RngExt as _, SeedableRng as _};
 use crate::student::{Confidence, critical, quantile, two_sided};
 use crate::summary::{Interval, mean, standard_deviation};
 
-/// From so many pairs on, the interval no longer supposes that log ratios are normally distributed.
+/// From this number of pairs on, the interval does not assume normally distributed log ratios.
 pub const BOOTSTRAP_FROM: usize = 10;
 
-/// Enough for the tail that is left when ten metrics share an error of 5 %, and odd by one, so that quantiles fall on ranks.
+/// Enough for the tail that remains when ten metrics share an error of 5 %, and odd, so that quantiles fall on ranks.
 const RESAMPLES: usize = 9_999;
 
-/// The power at which an effect counts as one that can be shown.
+/// The power that defines a detectable effect.
 const POWER: f64 = 0.8;
 
-/// The mean of differences, with what chance may have done to it.
+/// The mean of differences and its uncertainty.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
     pub mean: f64,
     error: f64,
     degrees: f64,
-    /// The distribution of t without its sign, sorted, if it is taken from the differences themselves.
+    /// The sorted absolute values of t over resamples, if its distribution is estimated from the differences.
     resampled: Option<Vec<f64>>,
 }
 
 impl Evidence {
-    /// Of paired differences; none of fewer than 2.
+    /// From paired differences. None for fewer than 2.
     pub fn of_pairs(differences: &[f64], seed: u64) -> Option<Self> {
         Self::resampled(differences, seed, RESAMPLES)
     }
@@ -40,14 +40,14 @@ impl Evidence {
         Some(Self { mean, error, degrees: count - 1.0, resampled })
     }
 
-    /// Of two samples that are not paired, by Welch's t test; none if one of them has fewer than 2.
+    /// From two unpaired samples, by Welch's t test. None if one has fewer than 2 values.
     pub fn of_samples(baseline: &[f64], candidate: &[f64]) -> Option<Self> {
         let part = |values: &[f64]| {
             Some((standard_deviation(values)?.powi(2) / values.len() as f64, values.len() as f64 - 1.0))
         };
         let ((a, free_a), (b, free_b)) = (part(baseline)?, part(candidate)?);
         let variance = a + b;
-        // Welch and Satterthwaite.
+        // Welch-Satterthwaite.
         let degrees =
             if variance > 0.0 { variance.powi(2) / (a * a / free_a + b * b / free_b) } else { free_a + free_b };
         Some(Self { mean: mean(candidate) - mean(baseline), error: variance.sqrt(), degrees, resampled: None })
@@ -65,7 +65,7 @@ impl Evidence {
         Interval { lower: self.mean - half, upper: self.mean + half }
     }
 
-    /// How often chance alone would give a mean as far from 0.
+    /// The probability of a mean at least as far from 0 by chance.
     pub fn p_value(&self) -> f64 {
         if self.error == 0.0 {
             return if self.mean == 0.0 { 1.0 } else { 0.0 };
@@ -80,25 +80,25 @@ impl Evidence {
         }
     }
 
-    /// The smallest difference that would be told from 0 in [`POWER`] of the cases, were the spread the one that was seen: the sum
-    /// of the two quantiles of t, times the standard error.
+    /// The smallest difference that would be significant with a probability of [`POWER`], given the observed spread: the sum of two
+    /// quantiles of t, times the standard error.
     pub fn detectable(&self, confidence: Confidence) -> f64 {
         (critical(self.degrees, confidence) + quantile(self.degrees, POWER)) * self.error
     }
 }
 
-/// The distribution of t over resamples of the differences (Efron and Tibshirani 1993, 12.5), sorted, and without its sign: the
-/// symmetric interval (Hall 1988) errs less. With ten pairs of normal noise it errs in 5.0 % of the cases, and one with an
-/// own quantile for each side in 5.8 %.
+/// The sorted absolute values of t over resamples of the differences (Efron and Tibshirani 1993, 12.5). Absolute, because the symmetric
+/// interval (Hall 1988) is more accurate: with ten pairs of normal noise it errs in 5.0 % of the cases, and one with separate quantiles for
+/// each side in 5.8 %.
 fn bootstrap_t(differences: &[f64], mean: f64, seed: u64, times: usize) -> Vec<f64> {
-    // A generator that is the same in every version, unlike `StdRng`: a report is one from its trials.
+    // Unlike `StdRng`, the same generator in every version: a report is reproducible from its trials.
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let count = differences.len() as f64;
     let mut resampled: Vec<f64> = (0..times)
         .map(|_| {
             let (mut sum, mut squares) = (0.0, 0.0);
             for _ in 0..differences.len() {
-                // About the mean, so that the squares do not cancel.
+                // Relative to the mean, so that the squares do not cancel.
                 let drawn = differences[random.random_range(0..differences.len())] - mean;
                 sum += drawn;
                 squares += drawn * drawn;
@@ -106,7 +106,7 @@ fn bootstrap_t(differences: &[f64], mean: f64, seed: u64, times: usize) -> Vec<f
             let variance = (squares - sum * sum / count).max(0.0) / (count - 1.0);
             let error = (variance / count).sqrt();
             let off = sum / count;
-            // One value drawn every time has no spread: it is as far out as can be, or in the middle.
+            // A resample of one repeated value has no spread: t is infinite, or 0 at the mean.
             if error > 0.0 { off.abs() / error } else { off.abs() * f64::INFINITY }
         })
         .map(|t| if t.is_nan() { 0.0 } else { t })
@@ -115,7 +115,7 @@ fn bootstrap_t(differences: &[f64], mean: f64, seed: u64, times: usize) -> Vec<f
     resampled
 }
 
-/// The quantile of sorted values: the one at rank p (n + 1).
+/// The quantile of sorted values: the value at rank p (n + 1).
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank of at most n + 1")]
 fn at(sorted: &[f64], probability: f64) -> f64 {
     let rank = (probability * (sorted.len() + 1) as f64).round().max(1.0) as usize;

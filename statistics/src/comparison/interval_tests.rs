@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// By scipy and numpy: `statistics/tests/known.py`.
+/// Reference values from scipy and numpy: `statistics/tests/known.py`.
 fn known(of: &str) -> Vec<Value> {
     let known: Value = serde_json::from_str(include_str!("../../tests/known.json")).unwrap();
     known[of].as_array().unwrap().clone()
@@ -54,7 +54,7 @@ fn samples_are_judged_as_by_scipy() {
     }
 }
 
-/// Two million resamples there, and ten thousand here, forty times.
+/// Compares two million resamples in the reference with ten thousand here, forty times.
 #[test]
 fn the_bootstrap_is_that_of_its_definition() {
     for case in known("bootstrapT") {
@@ -84,7 +84,7 @@ fn the_bootstraps_p_value_agrees_with_its_interval() {
         let differences: Vec<_> = spread.iter().map(|part| part - f64::from(shift) / 200.0).collect();
         let evidence = Evidence::of_pairs(&differences, 1).unwrap();
         let excluded = !evidence.interval(Confidence::USUAL).contains(0.0);
-        // At the border itself the ranks may differ by one.
+        // At the border the ranks may differ by one.
         if (evidence.p_value() - 0.05).abs() > 0.001 {
             assert_eq!(excluded, evidence.p_value() < 0.05, "shift {shift}: {}", evidence.p_value());
         }
@@ -104,7 +104,7 @@ fn nothing_but_one_value_is_certain() {
     assert!(Evidence::of_samples(&[0.02], &[0.1, 0.2]).is_none());
 }
 
-/// All but one alike: most resamples have no spread.
+/// All but one equal: most resamples have no spread.
 #[test]
 fn a_bootstrap_of_nearly_one_value_has_an_interval() {
     let mut differences = vec![0.0; 10];

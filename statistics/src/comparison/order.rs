@@ -1,41 +1,40 @@
-//! The order in which trials that are compared run.
+//! The order of the trials of a comparison.
 
-/// A trial of a comparison.
+/// The position of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The pass it is in, from 0: each pass has every subject once. Two passes are a block, the first of which is cold.
+    /// The pass, from 0: each pass has every subject once. Two passes are a block, and the first block is cold.
     pub pass: usize,
-    /// Which of the compared it is of, from 0.
+    /// The number of its subject, from 0.
     pub subject: usize,
 }
 
 impl Place {
-    /// The block that it is in, from 0.
+    /// Its block, from 0.
     pub fn block(self) -> usize {
         self.pass / PASSES
     }
 
-    /// Whether it ran while caches, pages and processors may still have been cold.
+    /// Whether caches, pages and processors may still have been cold.
     pub fn is_cold(self) -> bool {
         self.block() == 0
     }
 }
 
-/// Passes of a block: there and back.
+/// Passes per block: forward and backward.
 const PASSES: usize = 2;
 
-/// The order of `pairs` trials of each of `subjects`: A B B A, and every other block the other way round, B A A B.
+/// The order of `pairs` trials of each of `subjects`: A B B A, and B A A B in every other block.
 ///
-/// Within a block both go there and back, so a drift that is even over the block is in each as much as in the other. Blocks are
-/// mirrored in turn because of noise that lasts longer than a trial. Such noise makes the log ratios of two neighbouring pairs
-/// alike where their order differs (A B, B A), and unlike where it is the same. In A B B A A B B A ... it always differs: with
-/// AR(1) noise at a coefficient of 0.5, which is the worst, the mean of five ratios has 1.22 times the variance that their
-/// spread shows, and an interval that promises 95 % errs in 6.6 % of the cases. Mirrored, likeness and unlikeness cancel: 1.05
-/// times, and 5.3 %.
+/// Within a block the order runs forward and backward, so a linear drift affects all subjects equally. Every other block is mirrored
+/// because of noise that lasts longer than a trial. Such noise correlates the log ratios of two neighbouring pairs: positively if their
+/// order differs (A B, B A), negatively if it is the same. In A B B A A B B A ... it always differs: with AR(1) noise at a coefficient of
+/// 0.5, the worst case, the mean of five ratios has 1.22 times the variance that their spread shows, and a 95 % interval errs in 6.6 % of
+/// the cases. With mirrored blocks the correlations cancel: 1.05 times, and 5.3 %.
 pub fn order(subjects: usize, pairs: usize) -> Vec<Place> {
     let mut places = Vec::with_capacity(subjects.saturating_mul(pairs));
     for pass in 0..pairs {
-        // Forward, back, back, forward, and again.
+        // Forward, backward, backward, forward, and again.
         let forward = matches!(pass % (2 * PASSES), 0 | 3);
         places.extend((0..subjects).map(|step| {
             let subject = if forward { step } else { subjects - 1 - step };

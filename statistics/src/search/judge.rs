@@ -1,30 +1,30 @@
-//! Whether one step of a search held its objective.
+//! Judges whether one step of a search met its objective.
 
 use std::time::Duration;
 
-/// What is measured in each step, at the least.
+/// The minimum measured time of each step.
 pub const SHORTEST: Duration = Duration::from_secs(10);
 
-/// What is discarded at the beginning of each step.
+/// The time discarded at the beginning of each step.
 pub const DISCARDED: Duration = Duration::from_secs(2);
 
-/// So many requests must lie beyond the quantile, for it to be more than chance.
+/// The minimum number of requests beyond the quantile, so that it is not left to chance.
 pub const BEYOND: f64 = 100.0;
 
-/// The share of the scheduled rate that must be achieved.
+/// The minimum share of the scheduled rate that must be achieved.
 pub const ACHIEVED: f64 = 0.99;
 
-/// In standard deviations: a Poisson count is further below its mean than this in one step of 31,000.
+/// In standard deviations: a Poisson count is further below its mean than this in one of 31,000 steps.
 const DEVIATIONS: f64 = 4.0;
 
-/// What must hold at a rate.
+/// The condition that must hold at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Objective {
-    /// A quantile of response time, requests without an answer counted as longer than any.
+    /// A quantile of response time. Requests without a reply count as longer than all others.
     Quantile {
         /// Such as 0.99; above 0 and below 1.
         quantile: f64,
-        /// The longest it may be.
+        /// The maximum of the quantile.
         max_nanoseconds: u64,
     },
     /// The share of requests that fail or are not sent.
@@ -32,137 +32,137 @@ pub enum Objective {
         /// Such as 0.001.
         max: f64,
     },
-    /// The share of the scheduled rate that is achieved. It must be at least [`ACHIEVED`] whatever the objective is.
+    /// The share of the scheduled rate that is achieved. Every objective requires at least [`ACHIEVED`].
     Achieved {
         /// Such as 0.999.
         min: f64,
     },
 }
 
-/// A quantile as it was measured.
+/// A measured quantile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observed {
-    /// It is known, in nanoseconds.
+    /// Known, in nanoseconds.
     Nanoseconds(u64),
-    /// More requests had no answer than it leaves out: it is longer than any that had one.
+    /// Longer than any answered request, because too many had no reply.
     Beyond,
 }
 
-/// A step that was measured.
+/// The measurements of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Requests in flight when the step began: of the one before, and to be none.
+    /// Requests of the previous step still in flight when this one began. Must be 0.
     pub in_flight_before: u64,
-    /// How long was discarded at its beginning.
+    /// The time discarded at its beginning.
     pub discarded: Duration,
-    /// How long was measured.
+    /// The measured time.
     pub measured: Duration,
-    /// Requests that were due while it was measured.
+    /// Requests that were due in the measured time.
     pub scheduled: u64,
-    /// Of these, those that failed or were not sent.
+    /// Of these, requests that failed or were not sent.
     pub failed: u64,
-    /// The rate that was scheduled, in requests per second over the window in which all shards measured.
+    /// The scheduled rate, in requests per second over the common window of all shards.
     pub scheduled_per_second: f64,
-    /// The rate of successful completions, over the same window.
+    /// The rate of successful completions over the same window.
     pub achieved_per_second: f64,
-    /// How its requests were spread.
+    /// How requests were distributed in time.
     pub arrivals: Arrivals,
-    /// The objective's quantile of response time, if it is about one.
+    /// The objective's quantile of response time, if it has one.
     pub quantile: Option<Observed>,
-    /// By how many requests each second the backlog grew, if it did: see [`crate::backlog::growth`].
+    /// Backlog growth in requests per second, if any: see [`crate::backlog::growth`].
     pub backlog_growth: Option<f64>,
 }
 
-/// What a step comes to.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Judgement {
     /// The objective held.
     Passed,
-    /// It did not.
+    /// It did not hold.
     Failed(Failure),
-    /// The step does not say.
+    /// The step is inconclusive.
     Unusable(Unusable),
 }
 
-/// Why an objective did not hold; of several reasons, the first.
+/// Why an objective did not hold. Of several reasons, the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Failure {
-    /// The share of the scheduled rate that was achieved is too small.
+    /// The achieved share of the scheduled rate is too small.
     Behind {
-        /// What was achieved.
+        /// The achieved share.
         achieved: f64,
-        /// What is asked for.
+        /// The required share.
         min: f64,
     },
-    /// More requests were due than ended, more and more.
+    /// The backlog grew.
     Backlog {
-        /// By how many requests it grew each second.
+        /// Its growth in requests per second.
         per_second: f64,
     },
-    /// The quantile is too long, or beyond what had an answer.
+    /// The quantile is too long, or beyond all answered requests.
     Latency {
-        /// How long it is.
+        /// The measured quantile.
         observed: Observed,
-        /// How long it may be.
+        /// The allowed maximum.
         max_nanoseconds: u64,
     },
     /// Too many requests failed.
     Errors {
         /// Their share.
         share: f64,
-        /// What it may be.
+        /// The allowed share.
         max: f64,
     },
 }
 
-/// Why a step does not say whether its objective held.
+/// Why a step is inconclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unusable {
-    /// So many requests of the step before were in flight.
+    /// This many requests of the previous step were still in flight.
     NotDrained(u64),
     /// Less was discarded than [`DISCARDED`].
     DiscardedTooShort(Duration),
-    /// It was too short for its rate and quantile; how long it must be.
+    /// The measured time was too short for the rate and quantile; contains the required time.
     TooShort(Duration),
-    /// It was long enough, but fewer requests were due than the quantile needs: so many.
+    /// The time was sufficient, but fewer requests were due than the quantile needs; contains their number.
     TooFew(u64),
-    /// The objective is about a quantile that was not measured.
+    /// The objective needs a quantile that was not measured.
     NoQuantile,
 }
 
-/// How the requests of a step are spread over time.
+/// How the requests of a step are distributed in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// At equal distances: their number follows from the rate.
+    /// Evenly: the rate determines their number.
     Constant,
-    /// By chance: their number is a Poisson variable, whose standard deviation is the root of its mean.
+    /// At random: their number is a Poisson variable, whose standard deviation is the root of its mean.
     Poisson,
 }
 
-/// How long a step at this rate must measure: [`SHORTEST`], and for a quantile until [`BEYOND`] requests lie beyond it. Of
-/// Poisson arrivals fewer come by chance, so these get as many on the mean as leave enough at [`DEVIATIONS`] below it.
+/// The minimum measured time of a step at this rate: [`SHORTEST`], and for a quantile long enough for [`BEYOND`] requests beyond it.
+/// Poisson arrivals may be fewer by chance, so their mean is chosen such that [`DEVIATIONS`] below it are still enough.
 pub fn shortest(rate: u64, arrivals: Arrivals, objective: &Objective) -> Duration {
     let needed = match (requests(objective), arrivals) {
         (needed, Arrivals::Constant) => needed,
         (0.0, Arrivals::Poisson) => 0.0,
-        // The mean m with m - d sqrt(m) = n.
+        // Solves m - d sqrt(m) = n for the mean m.
         (needed, Arrivals::Poisson) => (DEVIATIONS / 2.0 + (DEVIATIONS * DEVIATIONS / 4.0 + needed).sqrt()).powi(2),
     };
     let needed = needed / (rate.max(1) as f64);
-    // What no duration holds is as long as one can be: whoever asks for it is told so where the spec is checked.
+    // Saturates: the check of the spec rejects such durations.
     SHORTEST.max(Duration::try_from_secs_f64(needed).unwrap_or(Duration::MAX))
 }
 
-/// How many requests the objective needs.
+/// The number of requests that the objective needs.
 fn requests(objective: &Objective) -> f64 {
     match objective {
-        // A quantile such as 0.99 has no exact form: a millionth less is the same number.
+        // A quantile such as 0.99 has no exact form; the factor absorbs the rounding error.
         Objective::Quantile { quantile, .. } => (BEYOND / (1.0 - quantile) * (1.0 - 1e-6)).ceil(),
         Objective::ErrorRate { .. } | Objective::Achieved { .. } => 0.0,
     }
 }
 
-/// Whether the objective held in a step at `rate`.
+/// Judges a step at `rate`.
 pub fn judge(rate: u64, objective: &Objective, step: &Measured) -> Judgement {
     if let Some(unusable) = unusable(rate, objective, step) {
         return Judgement::Unusable(unusable);
@@ -175,7 +175,7 @@ pub fn judge(rate: u64, objective: &Objective, step: &Measured) -> Judgement {
 
 fn unusable(rate: u64, objective: &Objective, step: &Measured) -> Option<Unusable> {
     let shortest = shortest(rate, step.arrivals, objective);
-    // Start instants and windows are cut to the shards' clocks: what lacks less than a hundredth is no other step.
+    // Start instants and windows are cut to the shards' clocks, so up to a hundredth may be missing.
     let lacks = |is: Duration, wanted: Duration| is < wanted.mul_f64(0.99);
     if step.in_flight_before > 0 {
         Some(Unusable::NotDrained(step.in_flight_before))
@@ -196,7 +196,7 @@ fn failure(objective: &Objective, step: &Measured) -> Option<Failure> {
     let errors = step.failed as f64 / step.scheduled.max(1) as f64;
     let wanted = match *objective {
         Objective::Achieved { min } => min.max(ACHIEVED),
-        // Errors that are allowed are not achieved; what did not fail must be.
+        // Allowed errors do not count as achieved; the rest must be.
         Objective::ErrorRate { .. } => ACHIEVED * (1.0 - errors),
         Objective::Quantile { .. } => ACHIEVED,
     };
@@ -210,7 +210,7 @@ fn failure(objective: &Objective, step: &Measured) -> Option<Failure> {
         },
         _ => {}
     }
-    // A rate of 0 over 0 is no number, and nothing was achieved.
+    // 0 over 0 is NaN, and nothing was achieved.
     if achieved.is_nan() || achieved < wanted {
         return Some(Failure::Behind { achieved, min: wanted });
     }

@@ -55,8 +55,7 @@ fn a_rate_must_be_achieved_whatever_the_objective() {
     assert_eq!(judged(&strict, |step| step.achieved_per_second = 9_980.0), behind(0.998, 0.999));
     let loose = Objective::Achieved { min: 0.5 };
     assert_eq!(judged(&loose, |step| step.achieved_per_second = 9_890.0), behind(0.989, 0.99));
-    // Errors that are allowed are not among the achieved. What did not fail must be: it is the rate that is missed, not the
-    // errors that there may be.
+    // Allowed errors do not count as achieved, but everything else must. The target misses the rate here, not the error limit.
     let with_errors = |achieved: f64, failed: u64| {
         judged(&ERRORS, |step| (step.achieved_per_second, step.failed) = (achieved, failed))
     };
@@ -100,7 +99,7 @@ fn a_far_quantile_and_a_low_rate_take_longer() {
     assert_eq!(even(10_000, &quantile(0.9999)), 100 * SECOND);
     assert_eq!(even(1, &ERRORS), 10 * SECOND);
     assert_eq!(even(0, &quantile(1.0)), Duration::MAX);
-    // 10,408 on the mean: 4 roots below it are 10,000.
+    // 10,408 on the mean: four standard deviations below it are 10,000.
     let poisson = shortest(100, Arrivals::Poisson, &quantile(0.99)).as_secs_f64();
     assert!((poisson - 104.08).abs() < 0.01, "{poisson}");
     assert_eq!(shortest(1, Arrivals::Poisson, &ERRORS), 10 * SECOND);
