@@ -1,5 +1,5 @@
-//! The target before the load: where it is, whether it takes the credentials, whether it is what the plan says, and
-//! whether it knows the workload's commands. Slow and careful; the load itself is the engine's.
+//! Preparation of the target before the load: resolves it, authenticates, compares it with the plan, and checks that it supports the
+//! workload's commands. Speed does not matter here; the engine runs the load.
 
 mod advice;
 mod cleanup;
@@ -42,56 +42,56 @@ use self::tls::Security;
 use crate::cluster::{Topology, UNIX};
 use crate::engine::{self, Handshake, Tls};
 
-/// For one look at all endpoints.
+/// Timeout for one look at all endpoints.
 const LOOK: Duration = Duration::from_secs(15);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
-/// Between looks while the map changes.
+/// Pause between looks while the map changes.
 const SETTLING_PAUSE: Duration = Duration::from_millis(300);
-/// Looks while slots get no answers that show the known map, before one is told.
+/// Looks that may return the known map while slots get no answers, before it is reported anyway.
 const UNCHANGED: u32 = 20;
-/// Between looks while slots get no answers.
+/// Shortest pause between looks while slots get no answers.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a look at the target found.
+/// The finding of a look at the target.
 #[derive(Debug)]
 pub enum Finding {
-    /// It is there, will be ready by itself, and is waited for.
+    /// The target is up but not ready, and will become ready by itself.
     Waiting(String),
-    /// Something that may pass; a failure if it lasts.
+    /// A possibly temporary problem; a failure if it lasts.
     Obstacle(ShardFailure),
-    /// Something that will not pass.
+    /// A permanent problem.
     Failed(ShardFailure),
-    /// It is what the plan says.
+    /// The target matches the plan.
     Found(Box<Found>),
-    /// A cluster that is known has this map now.
+    /// The current map of a known cluster.
     Map(Topology),
 }
 
-/// Why a target is looked at again. What is more urgent does not wait for what is less.
+/// Why a target is looked at again, in rising urgency. A more urgent reason does not wait for a less urgent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Again {
-    /// The map was another than before, and may be changing still.
+    /// The map has changed and may still be changing.
     Settling,
-    /// A node cannot be reached.
+    /// A node is unreachable.
     NodeGone,
-    /// A node said that a slot is elsewhere.
+    /// A node redirected a slot.
     Moved,
     /// Slots get no answers while a load runs.
     Unanswered,
 }
 
 impl Again {
-    /// How long to wait before. Random, because all shards of a benchmark notice at once; and longer while a node is
-    /// gone, because each look that finds the old map is followed by another. While slots get no answers looks follow one
-    /// another closely, and less so the more shards there are: about 1,000 in a second over all of them at most.
+    /// The pause before the look. Random, because all shards of a benchmark notice at once. Longer while a node is down, because each look
+    /// that finds the old map is followed by another. While slots get no answers, looks are frequent, but at most about 1,000 per second
+    /// over all shards.
     fn pause(self, plan: &ShardPlan) -> Duration {
         match self {
             Self::Unanswered => {
                 let shortest = SHORTEST_PAUSE.max(Duration::from_millis(1) * plan.shards);
                 shortest + jitter(shortest)
             }
-            // The map is one address, and the primary may be another within a second.
+            // With Sentinel the map is one address, and the primary may change within a second.
             _ if plan.target.topology == Kind::Sentinel => jitter(Duration::from_millis(200)),
             Self::Moved => jitter(Duration::from_millis(500)),
             Self::Settling => {
@@ -103,45 +103,44 @@ impl Again {
     }
 }
 
-/// What the engine needs to know of the target.
+/// The engine's view of the target.
 #[derive(Debug)]
 pub struct Found {
-    /// The servers.
     pub topology: Topology,
-    /// Of each operation, whether it only reads.
+    /// For each operation, whether it only reads.
     pub reads: Vec<bool>,
     /// The first commands of every connection.
     pub handshake: Handshake,
-    /// Whether that gives it a name.
+    /// Whether the handshake sets a client name.
     pub named: bool,
-    /// How to speak TLS to them, if they do.
+    /// TLS settings, if the servers use TLS.
     pub tls: Option<Tls>,
-    /// Whether they may remove keys of their own accord, as far as the one that was asked tells.
+    /// Whether the inspected server may evict keys; assumed for all.
     pub may_evict: bool,
 }
 
-/// Where the secrets are mounted that a target wants to see.
+/// Mount points of the target's secrets.
 #[derive(Clone, Debug)]
 pub struct Mounts {
-    /// Folder of `username` and `password`.
+    /// Directory of `username` and `password`.
     pub credentials: PathBuf,
-    /// Folder of `ca.crt`, `tls.crt` and `tls.key`.
+    /// Directory of `ca.crt`, `tls.crt` and `tls.key`.
     pub tls: PathBuf,
-    /// Folder of all of these that are for sentinels.
+    /// Directory of the same files for sentinels.
     pub sentinels: PathBuf,
 }
 
-/// What lets us in: who to be, and whom to trust.
+/// Credentials and TLS settings.
 #[derive(Clone, Debug, Default)]
 struct Access {
     credentials: Option<Credentials>,
     security: Option<Security>,
-    /// The same for sentinels, if they ask for something of their own.
+    /// The sentinels' own, if they differ.
     sentinels: Option<Box<Self>>,
 }
 
 impl Access {
-    /// Reads the files that the plan asks for. They are read at every look, so that a rotated Secret is seen.
+    /// Reads the files that the plan asks for. They are read at every look, so that a rotated Secret takes effect.
     async fn read(plan: &ShardPlan, mounts: &Mounts) -> Result<Self, ShardFailure> {
         let target = &plan.target;
         let mut access = Self::default();
@@ -161,7 +160,7 @@ impl Access {
         Ok(access)
     }
 
-    /// What sentinels have no `own` of is that of the servers.
+    /// Sentinels fall back to the servers' credentials and TLS.
     async fn of_sentinels(&self, target: &Target, own: &Sentinels, mount: &Path) -> Result<Self, ShardFailure> {
         let credentials = if own.authenticate {
             let credentials = Credentials::read(mount).await;
@@ -185,8 +184,7 @@ impl Access {
     }
 }
 
-/// Looks at the target until it is what the plan says, or never will be. Tells every finding; the last one is Found
-/// or Failed.
+/// Looks at the target until it matches the plan or cannot. Sends every finding; the last one is Found or Failed.
 pub async fn search(plan: Arc<ShardPlan>, mounts: Mounts, findings: mpsc::Sender<Finding>) {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -200,10 +198,9 @@ pub async fn search(plan: Arc<ShardPlan>, mounts: Mounts, findings: mpsc::Sender
     }
 }
 
-/// Reads the Secrets anew, which may have been rotated: what connections that are made from now on say first, and how they
-/// speak TLS.
+/// Re-reads the Secrets, which may have been rotated. Sends the handshake and TLS settings for new connections.
 pub async fn renew(plan: Arc<ShardPlan>, mounts: Mounts, named: bool, renewed: mpsc::Sender<engine::Access>) {
-    // Files that are just being replaced are read when the next connection fails.
+    // A Secret in mid-replacement is read again when the next connection fails.
     if let Ok(access) = Access::read(&plan, &mounts).await {
         let tls = access.security.as_ref().map(|security| security.engine.clone());
         let handshake = inspect::handshake(&plan, &access, named);
@@ -211,11 +208,11 @@ pub async fn renew(plan: Arc<ShardPlan>, mounts: Mounts, named: bool, renewed: m
     }
 }
 
-/// Whether the target can be elsewhere at another time, so that it is worth looking again.
+/// Whether the target's addresses may change, so that another look makes sense.
 pub fn may_move(target: &Target) -> bool {
     match target.topology {
         Kind::Cluster | Kind::Sentinel => true,
-        // A name may come to mean another address.
+        // A host name may later resolve to another address.
         Kind::Standalone => target
             .endpoints
             .first()
@@ -223,8 +220,7 @@ pub fn may_move(target: &Target) -> bool {
     }
 }
 
-/// Looks at a target that may have moved until it answers. A running load is not ended by what is found: it counts
-/// its errors itself.
+/// Looks at a target that may have moved until it answers. Findings never end a running load, which counts its own errors.
 pub async fn search_again(
     plan: Arc<ShardPlan>,
     mounts: Mounts,
@@ -239,7 +235,7 @@ pub async fn search_again(
     sleep(why.pause(&plan)).await;
     loop {
         let finding = match plan.target.topology {
-            // A full look loads scripts too, which a node that took over may not have.
+            // A full look also loads scripts, which a newly promoted node may lack.
             Kind::Cluster if !needs_scripts(&plan) => {
                 lookout.lock().await.look(&plan, &mounts, &known).await.map(Finding::Map)
             }
@@ -257,7 +253,7 @@ pub async fn search_again(
             continue;
         }
         if let Some(finding) = finding {
-            // Nobody listens any more if the trial is over.
+            // Sending fails if the trial has ended, which needs no finding.
             let _ = findings.send(finding).await;
             return;
         }
@@ -289,7 +285,7 @@ async fn look_in_time(plan: &ShardPlan, mounts: &Mounts, known: Option<&Topology
     })
 }
 
-/// A random time below `most`. The hasher's keys are random; no more is asked of it.
+/// A random time below `most`. The hasher's random keys are good enough here.
 fn jitter(most: Duration) -> Duration {
     most.mul_f64((RandomState::new().hash_one(0) % 1024) as f64 / 1024.0)
 }

@@ -1,7 +1,7 @@
-//! What is checked of the target's answers: their types, and whether values are what was written. Without input or
-//! output; `docs/load.md` defines what counts as what.
+//! Verifies the target's replies: their types, and whether values are those that were written. Performs no I/O; `docs/load.md` defines the
+//! categories.
 //!
-//! Nothing here runs unless the plan asks for it.
+//! Runs only if the plan asks for it.
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_possible_truncation, reason = "keys, arguments and findings are bounded by the plan's check")]
 
@@ -17,22 +17,20 @@ pub use own::own_workload;
 pub use reply::Seen;
 pub use verifier::{Begin, Moment, Verifier};
 
-/// What became of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judgement {
-    /// As it should be.
+    /// As expected.
     Fine,
-    /// Nobody can say.
+    /// Cannot be decided.
     Indeterminate,
-    /// Acknowledged writes are gone.
+    /// Acknowledged writes are lost.
     Lost {
-        /// How many.
         writes: u64,
     },
-    /// The key is gone.
+    /// The key is missing.
     LostKey,
-    /// Nobody wrote this.
+    /// A value that no client wrote.
     Corrupt,
-    /// A count that is too high.
+    /// A counter that is too high.
     TooHigh,
 }

@@ -1,4 +1,4 @@
-//! What people are told when a target refuses: what it said, and which field of the manifest to change.
+//! Error messages for a target that refuses: its reply, and the field of the manifest to change.
 
 use redisbench_wire::plan::{Target, Transport};
 use redisbench_wire::{FailureReason, ShardFailure, limits};
@@ -6,12 +6,12 @@ use redisbench_wire::{FailureReason, ShardFailure, limits};
 use super::client::Trouble;
 use super::credentials::Credentials;
 
-/// A failure with a message of bounded length.
+/// A failure whose message is cut to the limit of the protocol.
 pub fn failure(reason: FailureReason, message: &str) -> ShardFailure {
     ShardFailure { reason, message: limits::message(message) }
 }
 
-/// The mounted Secret does not hold what it should.
+/// The mounted Secret is incomplete or unreadable.
 pub fn unreadable_credentials(target: &str, problem: &str) -> ShardFailure {
     failure(
         FailureReason::AuthenticationFailed,
@@ -19,7 +19,7 @@ pub fn unreadable_credentials(target: &str, problem: &str) -> ShardFailure {
     )
 }
 
-/// The server refused AUTH, or a question before it.
+/// The server refused AUTH, or an earlier command.
 pub fn refused_credentials(target: &str, credentials: Option<&Credentials>, trouble: &Trouble) -> ShardFailure {
     let said = trouble.text();
     let message = match (trouble.code(), credentials) {
@@ -43,12 +43,12 @@ pub fn refused_credentials(target: &str, credentials: Option<&Credentials>, trou
     failure(FailureReason::AuthenticationFailed, &message)
 }
 
-/// TLS is not possible: `problem` names the field, and the way out.
+/// TLS failed. `problem` names the field and the fix.
 pub fn insecure(target: &str, problem: &str) -> ShardFailure {
     failure(FailureReason::TlsFailed, &format!("target {target}: {problem}"))
 }
 
-/// The server speaks TLS, which the plan does not.
+/// The server speaks TLS, but the plan does not use it.
 pub fn wants_tls(target: &str, endpoint: &str) -> ShardFailure {
     let message = format!(
         "target {target}: {endpoint} speaks TLS: set spec.targets[0].tls, or name its plain port in \
@@ -57,7 +57,7 @@ pub fn wants_tls(target: &str, endpoint: &str) -> ShardFailure {
     failure(FailureReason::TlsFailed, &message)
 }
 
-/// A connection of the engine was refused: `message` names the server and its words.
+/// The server refused a connection of the engine. `message` contains the server and its reply.
 pub fn refused_handshake(target: &str, message: &str) -> ShardFailure {
     let (reason, advice) = if ["WRONGPASS", "NOAUTH", "NOPERM"].iter().any(|code| message.contains(code)) {
         (FailureReason::AuthenticationFailed, "check spec.targets[0].auth.secretRef")
@@ -66,12 +66,12 @@ pub fn refused_handshake(target: &str, message: &str) -> ShardFailure {
     } else {
         (FailureReason::Unreachable, "check spec.targets[0]")
     };
-    // The advice must survive the cut of the whole message.
+    // Cut the reply, so that the advice after it survives the limit on the whole message.
     let said: String = message.chars().take(120).collect();
     failure(reason, &format!("target {target}: {said}: {advice}"))
 }
 
-/// No endpoint could be asked; `last` is what happened at one of them.
+/// No endpoint answered; `last` is the error of one of them.
 pub fn unreachable(target: &str, endpoint: &str, last: &str) -> ShardFailure {
     failure(
         FailureReason::Unreachable,
@@ -91,7 +91,7 @@ pub fn not_resolved(target: &str, endpoint: &str, problem: &str) -> ShardFailure
     )
 }
 
-/// The same about a sentinel: it names the fields of sentinels, where there are some.
+/// Rewrites a message for a sentinel: replaces field names by those of sentinels, if the plan sets them.
 pub fn of_sentinels(target: &Target, said: &ShardFailure) -> ShardFailure {
     let mut message = said.message.replace("spec.targets[0].auth", "spec.targets[0].sentinel.auth");
     if target.sentinels.as_ref().is_some_and(|own| own.transport != Transport::SameAsTarget) {
@@ -100,7 +100,7 @@ pub fn of_sentinels(target: &Target, said: &ShardFailure) -> ShardFailure {
     failure(said.reason, &message)
 }
 
-/// The server is of another kind.
+/// The server's topology differs from the plan.
 pub fn wrong_topology(message: &str) -> ShardFailure {
     failure(FailureReason::WrongTopology, message)
 }

@@ -1,4 +1,4 @@
-//! Deletes a shard's part of the keys: by name, so that nothing else can go with them.
+//! Deletes a shard's part of the keys. By name, so that no other keys can be deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use super::{Access, FIRST_PAUSE, Finding, Mounts, look_in_time};
 use crate::cluster::{NodeAddress, slot_of};
 use crate::workload::OwnKeys;
 
-/// Keys in flight: a server is busy with them for about a millisecond.
+/// Keys in flight: about a millisecond of work for a server.
 const BATCH: u64 = 1_000;
-/// Failures in a row without a batch between them.
+/// Failures in a row before giving up. A finished batch resets the count.
 const TRIES: u32 = 3;
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Deletes the keys of the shard with `plan`, and tells how far that is until it is done or given up.
+/// Deletes the keys of the shard with `plan`, and sends its progress until it has finished or given up.
 pub async fn clean_up(mut plan: Arc<ShardPlan>, mounts: Mounts, progress: mpsc::Sender<CleanupState>) {
-    // Primaries delete, whether or not there are still replicas to read from.
+    // Deletes on primaries, even if no replica is left to read from.
     Arc::make_mut(&mut plan).target.read_from = ReadFrom::Primary;
     let mut state = CleanupState::default();
     match OwnKeys::of(&plan) {
@@ -41,7 +41,7 @@ pub async fn clean_up(mut plan: Arc<ShardPlan>, mounts: Mounts, progress: mpsc::
         Err(error) => state.failure = Some(error.to_string()),
     }
     state.done = state.failure.is_none();
-    // Nobody listens any more if the shard ends.
+    // Sending fails if the shard ends, which needs no progress.
     let _ = progress.send(state).await;
 }
 
@@ -49,13 +49,13 @@ struct Sweep<'a> {
     plan: &'a ShardPlan,
     mounts: &'a Mounts,
     progress: &'a mpsc::Sender<CleanupState>,
-    /// The first number that may be left.
+    /// The first number whose key may still exist.
     next: u64,
 }
 
 impl Sweep<'_> {
-    /// From the first number that may be left to the end, unless a server does not do as it is asked: its slots may
-    /// have moved, so that the target is to be looked at again.
+    /// Deletes from the first remaining number to the end. Fails if a server refuses a command: its slots may have moved, so the caller
+    /// looks at the target again.
     async fn run(&mut self, keys: &OwnKeys, state: &mut CleanupState, failures: &mut u32) -> Result<(), String> {
         let topology = match look_in_time(self.plan, self.mounts, None, false).await {
             Finding::Found(found) => found.topology,
@@ -74,7 +74,7 @@ impl Sweep<'_> {
             for number in self.next..end {
                 let key = keys.key(number);
                 let owner = topology.slots.as_ref().map_or(0, |slots| usize::from(slots[usize::from(slot_of(&key))]));
-                // A map with a slot that nobody owns is none of a target that was found.
+                // Always true: a target with an unassigned slot is never reported as found.
                 if let Some(pipeline) = pipelines.get_mut(owner) {
                     pipeline.cmd("UNLINK").arg(key);
                 }
@@ -88,7 +88,7 @@ impl Sweep<'_> {
             }
             self.next = end;
             *failures = 0;
-            // The last word is waited with, not this one.
+            // Intermediate progress may be dropped; the final state is sent reliably.
             let _ = self.progress.try_send(state.clone());
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! One connection for questions, with a bound on every wait.
+//! A connection for single commands, with a timeout on every wait.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,24 +15,24 @@ use super::tls::Security;
 use crate::cluster::UNIX;
 use crate::resp::without_arguments;
 
-/// For a server to answer a question.
+/// Timeout of one answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Why a question has no answer.
+/// Why a command has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The server did not answer; the text says what happened.
+    /// No answer; the text contains the cause.
     Silent(String),
-    /// Something is there, and speaks otherwise.
+    /// The peer closed the connection, or its reply is not RESP.
     Foreign(String),
-    /// TLS was not agreed on, and will not be: the field that it is about, what is wrong, and the way out.
+    /// TLS failed for good. The text contains the field, the problem and the fix.
     Insecure(String),
-    /// The server answered with an error: its whole text.
+    /// The server's error reply, in full.
     Refused(String),
 }
 
 impl Trouble {
-    /// The first word of the server's error; empty if it did not answer.
+    /// The first word of the server's error; empty without one.
     pub fn code(&self) -> &str {
         match self {
             Self::Silent(_) | Self::Foreign(_) | Self::Insecure(_) => "",
@@ -40,7 +40,7 @@ impl Trouble {
         }
     }
 
-    /// What to tell people.
+    /// The text for messages.
     pub fn text(&self) -> &str {
         match self {
             Self::Silent(text) | Self::Foreign(text) | Self::Insecure(text) | Self::Refused(text) => text,
@@ -48,7 +48,7 @@ impl Trouble {
     }
 }
 
-/// A connection that has sent nothing yet: not even AUTH, so that the server's own words about it are seen.
+/// A connection that has sent nothing yet, not even AUTH, so that the caller sees the server's reply to it.
 pub struct Client {
     connection: MultiplexedConnection,
     driver: JoinHandle<()>,
@@ -61,8 +61,7 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// Connects to `endpoint` at its `address` within `limit`, and with as much time again agrees on TLS, if that is
-    /// wanted.
+    /// Connects to `endpoint` at its `address` within `limit`. A TLS handshake may take as long again.
     pub async fn connect(
         endpoint: &str,
         address: SocketAddr,
@@ -100,14 +99,14 @@ impl Client {
         }
     }
 
-    /// Ends the connection, and returns when it is closed.
+    /// Closes the connection, and returns when it is closed.
     pub async fn close(mut self) {
         self.driver.abort();
-        // It ends by being aborted.
+        // The task ends by the abort.
         let _ = (&mut self.driver).await;
     }
 
-    /// Asks and awaits the answer.
+    /// Sends a command and awaits the answer.
     pub async fn ask(&mut self, command: &Cmd) -> Result<Value, Trouble> {
         self.connection
             .send_packed_command(command)
@@ -118,14 +117,14 @@ impl Client {
 }
 
 impl Client {
-    /// Asks all of it at once and awaits the answers.
+    /// Sends all commands at once and awaits the answers.
     pub async fn ask_all(&mut self, commands: &Pipeline) -> Result<Vec<Value>, Trouble> {
         let answers = self.connection.send_packed_commands(commands, 0, commands.len()).await;
         let answers = answers.map_err(|error| trouble(&error))?;
         answers.into_iter().map(|answer| answer.extract_error().map_err(|error| trouble(&error))).collect()
     }
 
-    /// The same where an answer may be missing: none is what the server refused.
+    /// Like `ask_all`, with `None` for each command that the server refused.
     pub async fn ask_each(&mut self, commands: &Pipeline) -> Result<Vec<Option<Value>>, Trouble> {
         if commands.is_empty() {
             return Ok(Vec::new());
@@ -153,7 +152,7 @@ fn trouble(error: &RedisError) -> Trouble {
     }
 }
 
-/// The error without the number of the system's table.
+/// The error without its OS error number.
 pub fn name(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()

@@ -1,4 +1,4 @@
-//! Asking a node of a cluster for its map, and what of it the load uses.
+//! Reads a cluster's map from a node, and selects the nodes that the load uses.
 
 use redis::Value;
 use redisbench_wire::plan::{ReadFrom, Target};
@@ -10,20 +10,19 @@ use super::map::{ClusterMap, Node};
 use super::{Finding, advice};
 use crate::cluster::{Member, NodeAddress, SLOTS, Topology, UNCOVERED};
 
-/// What a node says when it is asked for its cluster's map.
+/// A node's reply about its cluster's map.
 pub enum Answer {
-    /// This.
     Map(ClusterMap),
-    /// That it is in none.
+    /// The server has cluster support disabled.
     NoCluster,
 }
 
-/// Asks for `CLUSTER SHARDS`, which servers have from Redis 7 on, and where it is not to be had for `CLUSTER SLOTS`.
+/// Uses `CLUSTER SHARDS`, available since Redis 7, or `CLUSTER SLOTS` where that is unknown or forbidden.
 pub async fn ask(client: &mut Client, target: &Target, asked: &Endpoint) -> Result<Answer, End> {
     match client.ask(redis::cmd("CLUSTER").arg("SHARDS")).await {
         Ok(answer) => read(target, "SHARDS", ClusterMap::of_shards(&answer, asked, target.tls.is_some())),
         Err(Trouble::Refused(said)) if said.contains("cluster support disabled") => Ok(Answer::NoCluster),
-        // An older server does not know it, and a user may not be allowed to.
+        // Unknown to an older server, or forbidden to the user.
         Err(Trouble::Refused(_)) => match client.ask(redis::cmd("CLUSTER").arg("SLOTS")).await {
             Err(Trouble::Refused(said)) if said.contains("cluster support disabled") => Ok(Answer::NoCluster),
             answer => read(target, "SLOTS", ClusterMap::of_slots(&answer?, asked)),
@@ -37,12 +36,12 @@ fn read(target: &Target, command: &str, map: Option<ClusterMap>) -> Result<Answe
     map.map(Answer::Map).ok_or_else(|| wrong_topology(&message()).into())
 }
 
-/// Whether the map is one that a load can begin with.
+/// Fails if a load cannot begin with the map.
 pub fn check(target: &Target, map: &ClusterMap) -> Result<(), Finding> {
     let name = &target.name;
     let uncovered = map.uncovered();
     if uncovered > 0 {
-        // A cluster that is being formed gets there.
+        // A cluster may still be forming.
         let message = format!(
             "target {name}: {uncovered} of 16384 slots have no primary: repair the cluster, wait until it is formed, or \
              name another in spec.targets[0].endpoints"
@@ -60,7 +59,7 @@ pub fn check(target: &Target, map: &ClusterMap) -> Result<(), Finding> {
                 map.primaries[*first].endpoint
             );
             let failure = advice::wrong_topology(&message);
-            // One that is loading or out of reach may come.
+            // A replica that is loading or unreachable may return.
             let may_come = lonely.iter().all(|primary| map.replicas.iter().any(|(of, _)| of == primary));
             return Err(if may_come { Finding::Obstacle(failure) } else { Finding::Failed(failure) });
         }
@@ -68,7 +67,7 @@ pub fn check(target: &Target, map: &ClusterMap) -> Result<(), Finding> {
     Ok(())
 }
 
-/// The servers that the load uses, and all that there are.
+/// The servers that the load uses, and all members.
 pub async fn topology(target: &Target, map: ClusterMap) -> Result<Topology, Finding> {
     let mut nodes = Vec::with_capacity(map.primaries.len());
     for primary in &map.primaries {
@@ -88,7 +87,7 @@ pub async fn topology(target: &Target, map: ClusterMap) -> Result<Topology, Find
     Ok(Topology { nodes, slots: Some(map.slots), readers, members })
 }
 
-/// The node that reads of each slot are led to: of several replicas, each has its part of their primary's slots.
+/// The node that serves reads of each slot. The replicas of a primary share its slots.
 async fn readers(
     target: &Target,
     map: &ClusterMap,
@@ -97,7 +96,7 @@ async fn readers(
 ) -> Result<Box<[u16; SLOTS]>, Finding> {
     let mut replicas: Vec<Vec<u16>> = vec![Vec::new(); map.primaries.len()];
     for (of, replica) in map.replicas.iter().filter(|(_, replica)| replica.healthy) {
-        // A cluster has far fewer nodes; the engine refuses more than it can tell apart.
+        // A cluster has far fewer nodes; the engine refuses a larger number than it can index.
         replicas[*of].push(u16::try_from(nodes.len()).unwrap_or(UNCOVERED));
         nodes.push(locate(target, replica).await?);
     }
@@ -113,7 +112,7 @@ async fn readers(
     Ok(readers)
 }
 
-/// Where a node is reached, as text.
+/// The node's reachable address as text.
 fn label(target: &Target, node: &Node) -> String {
     let announced = node.endpoint.to_string();
     target.reachable(&announced).map_or(announced, str::to_owned)
@@ -134,7 +133,7 @@ async fn locate(target: &Target, node: &Node) -> Result<NodeAddress, Finding> {
     }
 }
 
-/// What a server without a cluster says of itself and those that follow it. Nothing, if the user may not ask.
+/// A standalone server and its replicas, from its ROLE. Empty if the user may not run ROLE.
 pub fn members(role: &Value, own: &str) -> Vec<Member> {
     let Value::Array(fields) = role else { return Vec::new() };
     let member = |label: String, primary| Member { id: label.clone(), label, primary, healthy: true };
@@ -163,7 +162,7 @@ mod tests {
         Node { id: id.into(), endpoint: Endpoint::new("127.0.0.1", port), healthy }
     }
 
-    /// Two primaries; the first has two replicas, of which `healthy` serve.
+    /// Two primaries. The first has two replicas, and `healthy` of them serve.
     fn map(healthy: usize) -> ClusterMap {
         let mut slots: Box<[u16; SLOTS]> = vec![0; SLOTS].into_boxed_slice().try_into().unwrap();
         slots[8192..].fill(1);

@@ -1,5 +1,5 @@
-//! Whether the server knows the workload's commands, takes their number of arguments, and lets them be part of a load: by
-//! its own COMMAND, where the user may ask that.
+//! Checks with COMMAND that the server knows the workload's commands, accepts their number of arguments, and that a load may use them.
+//! Without permission for COMMAND, all pass.
 
 mod reads;
 
@@ -9,14 +9,14 @@ use redisbench_wire::plan::{Operation, Part, ShardPlan};
 use self::reads::reads;
 use super::client::{Client, Trouble};
 
-/// Flagged as blocking, and waiting only with this word.
+/// Commands flagged as blocking that block only with this word.
 const BLOCKING_WITH: &[(&str, &str)] = &[("XREAD", "BLOCK"), ("XREADGROUP", "BLOCK")];
 
-/// The most characters of a command that are shown.
+/// The most characters of a command in a message.
 const SHOWN: usize = 60;
 
-/// Asks for all commands of the mix. Says of each operation whether it only reads, or else which one cannot work. A server
-/// that does not tell, as when the user may not run COMMAND, lets all of them pass.
+/// Checks all commands of the mix. Returns for each operation whether it only reads, or else a message on the first that cannot work. If
+/// COMMAND is refused, all pass.
 pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Result<Vec<bool>, String>, Trouble> {
     let mut question = redis::cmd("COMMAND");
     question.arg("INFO");
@@ -35,13 +35,13 @@ pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Result<Vec<b
     })
 }
 
-/// Whether an operation sends nothing beside its command that a replica could not answer.
+/// True if the operation sends nothing else that a replica could not answer.
 fn stays_alone(plan: &ShardPlan, operation: u32) -> bool {
     let options = &plan.workload.options;
     options.transaction.is_none() && !options.fills.iter().any(|fill| fill.operation == operation)
 }
 
-/// How messages begin that are about an operation's command.
+/// The start of messages about an operation's command.
 pub(super) fn field(index: usize, operation: &Operation) -> String {
     let text = written(operation);
     let shown: String = text.chars().take(SHOWN).collect();
@@ -49,13 +49,13 @@ pub(super) fn field(index: usize, operation: &Operation) -> String {
     format!("spec.workload.operations[{index}].command: {shown}{more}")
 }
 
-/// An argument as text, in capitals; empty where it has more than that.
+/// An argument in upper case; empty if it is not plain text.
 fn word(operation: &Operation, at: usize) -> String {
     let literal = |part: &Part| if let Part::Literal(text) = part { Some(text.to_ascii_uppercase()) } else { None };
     operation.arguments.get(at).and_then(|parts| parts.iter().map(literal).collect()).unwrap_or_default()
 }
 
-/// The command as in the manifest, but for quotes.
+/// The command as in the manifest, without quotes.
 fn written(operation: &Operation) -> String {
     let part = |part: &Part| match part {
         Part::Literal(text) => text.clone(),
@@ -78,7 +78,7 @@ fn judge(plan: &ShardPlan, answer: &Value) -> Option<String> {
     })
 }
 
-/// What COMMAND INFO says of one command, or of one subcommand.
+/// The COMMAND INFO entry of a command or subcommand.
 struct Description<'a> {
     name: String,
     fields: &'a [Value],
@@ -115,7 +115,7 @@ fn judge_one(plan: &ShardPlan, operation: &Operation, description: &Value) -> Op
     };
     let Some(Value::Int(arity)) = description.fields.get(1) else { return None };
     let given = i64::try_from(operation.arguments.len()).unwrap_or(i64::MAX);
-    // A negative arity is the least that a command of any length takes.
+    // A negative arity is a minimum.
     let fits = if *arity < 0 { given >= -arity } else { given == *arity };
     let name = &description.name;
     if !fits {
@@ -137,7 +137,7 @@ fn judge_one(plan: &ShardPlan, operation: &Operation, description: &Value) -> Op
     None
 }
 
-/// What describes the command with its subcommand, if it has any; else the name of what is not there.
+/// The entry of the subcommand, or of the command if it has none. Fails with the name of an unknown subcommand.
 fn subcommand<'a>(operation: &Operation, name: &str, fields: &'a [Value]) -> Result<Description<'a>, String> {
     let whole = Description { name: name.to_owned(), fields };
     let Some(Value::Array(subcommands)) =

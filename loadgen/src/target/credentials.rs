@@ -1,11 +1,9 @@
-//! The user name and password of the target, as mounted from the user's Secret. Read at every look at the target, so
-//! that a rotated Secret is seen.
+//! The target's user name and password from the mounted Secret. Read at every look at the target, so that a rotated Secret takes effect.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Who to be at the target.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     username: Option<String>,
@@ -19,11 +17,10 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Reads `username`, which may be absent, and `password` from `directory`. A line break at the end is taken for
-    /// an accident of the tool that wrote the file.
+    /// Reads `username`, which may be absent, and `password` from `directory`. Drops a trailing line break, which tools often add.
     ///
     /// # Errors
-    /// Says for people which file is missing, unreadable or empty.
+    /// Fails with a readable message if a file is missing, unreadable or empty.
     pub async fn read(directory: &Path) -> Result<Self, String> {
         let password = match read(&directory.join("password")).await {
             Ok(password) if password.is_empty() => Err("the password is empty".to_owned()),
@@ -42,12 +39,12 @@ impl Credentials {
         Ok(Self { username, password })
     }
 
-    /// The user's name, for messages.
+    /// The user name for messages.
     pub fn user(&self) -> &str {
         self.username.as_deref().unwrap_or("default")
     }
 
-    /// `AUTH` with these credentials. Keep it out of every log.
+    /// `AUTH` with these credentials. Never log it.
     pub fn command(&self) -> redis::Cmd {
         let mut command = redis::cmd("AUTH");
         if let Some(username) = &self.username {
@@ -58,7 +55,7 @@ impl Credentials {
     }
 }
 
-/// `HELLO 3`, which asks for RESP3, with `credentials` if there are some. Keep it out of every log.
+/// `HELLO 3`, which switches to RESP3, with `credentials` if given. Never log it.
 pub fn hello(credentials: Option<&Credentials>) -> redis::Cmd {
     let mut command = redis::cmd("HELLO");
     command.arg(3);

@@ -1,4 +1,4 @@
-//! `host:port`, and the addresses behind it; or `unix:/path`.
+//! An endpoint, `host:port` or `unix:/path`, and its addresses.
 
 use std::fmt;
 use std::io;
@@ -11,10 +11,10 @@ use tokio::time::timeout;
 
 use crate::cluster::UNIX;
 
-/// Resolvers try several servers with 5 s each; a look at the target should not wait for all of them.
+/// Resolvers try several servers for 5 s each. A look at the target must not wait for all of them.
 const RESOLVE: Duration = Duration::from_secs(5);
 
-/// One endpoint of a target. A UNIX socket is a host `unix:/path` without a port.
+/// One endpoint of a target. A UNIX socket is a host `unix:/path` with port 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     host: String,
@@ -22,12 +22,12 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint of its parts; `host` may be an IPv6 address without brackets.
+    /// `host` may be an IPv6 address without brackets.
     pub fn new(host: &str, port: u16) -> Self {
         Self { host: host.to_owned(), port }
     }
 
-    /// Whether it is a UNIX socket.
+    /// True for a UNIX socket.
     fn is_file(&self) -> bool {
         self.port == 0
     }
@@ -37,10 +37,10 @@ impl Endpoint {
         &self.host
     }
 
-    /// The addresses behind the name, in the resolver's order. A UNIX socket has one that means nothing.
+    /// The addresses in the resolver's order. A UNIX socket has one placeholder.
     ///
     /// # Errors
-    /// When the name cannot be resolved in time.
+    /// Fails if the name cannot be resolved in time.
     pub async fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         if self.is_file() {
             return Ok(vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))]);
@@ -65,7 +65,6 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The text is not `host:port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not of the form host:port")]
 pub struct EndpointError;

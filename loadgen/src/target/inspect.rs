@@ -1,4 +1,4 @@
-//! One look at the target: asks its endpoints in order until one answers, and compares the answer with the plan.
+//! One look at the target: tries its endpoints in order until one answers, and compares the answer with the plan.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,14 +19,14 @@ use super::{Access, Finding, Found, credentials, sentinel, tls};
 use crate::cluster::{NodeAddress, Topology};
 use crate::engine::Handshake;
 
-/// Connecting to one address, whatever the plan allows: others are waiting.
+/// Upper bound of the connect timeout per address, so that the other addresses get their turn.
 const CONNECT_AT_MOST: Duration = Duration::from_secs(5);
 
-/// For sentinels that were found before.
+/// Timeout for sentinels once a primary is known.
 const SENTINELS: Duration = Duration::from_secs(1);
 
-/// Looks at the target. `known` are the nodes of an earlier look; they are asked if the endpoints do not answer. Where
-/// they are said to be silent, sentinels that name another are believed first.
+/// Looks at the target. `known` are the nodes of an earlier look, which a cluster look tries after the endpoints. If `silent`, the known
+/// primary does not answer, and one that sentinels name instead is tried first.
 pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, silent: bool) -> Finding {
     let target = &plan.target;
     let mut endpoints = target.endpoints.iter().map(String::as_str).collect::<Vec<_>>();
@@ -62,7 +62,7 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, s
         let addresses = match endpoint.resolve().await {
             Ok(addresses) => known_first(addresses, known),
             Err(error) => {
-                // An endpoint that does not answer says more than one that has no address.
+                // An endpoint that does not answer is more informative than one without an address.
                 last.get_or_insert(advice::not_resolved(&target.name, text, &client::name(&error)));
                 continue;
             }
@@ -71,7 +71,7 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, s
             let look = Look { plan, access, endpoint: &endpoint, address };
             match look.connect_and_inspect(connect_limit).await {
                 Ok(found) => return Finding::Found(Box::new(found)),
-                // Another sentinel may know better.
+                // Another sentinel may have newer information.
                 Err(End::Judged(Finding::Obstacle(failure))) if target.topology == Kind::Sentinel => {
                     last = Some(failure);
                 }
@@ -92,7 +92,7 @@ pub async fn look(plan: &ShardPlan, access: &Access, known: Option<&Topology>, s
     Finding::Obstacle(last.unwrap_or_else(|| advice::unreachable(&target.name, "none", "the list is empty")))
 }
 
-/// Of several addresses behind a name, the one that is in use stays so while it answers.
+/// Sorts the address in use first, so that it is kept while it answers.
 fn known_first(mut addresses: Vec<SocketAddr>, known: Option<&Topology>) -> Vec<SocketAddr> {
     let in_use =
         |address: &SocketAddr| known.is_some_and(|known| known.nodes.iter().any(|node| node.address == *address));
@@ -102,9 +102,8 @@ fn known_first(mut addresses: Vec<SocketAddr>, known: Option<&Topology>) -> Vec<
 
 /// Why a look at one address ended early.
 pub(super) enum End {
-    /// A question was not answered, or refused.
+    /// A command got no answer or an error.
     Trouble(Trouble),
-    /// An answer decided.
     Judged(Finding),
 }
 
@@ -173,7 +172,7 @@ impl Look<'_> {
         &self.plan.target
     }
 
-    /// What a refused question means.
+    /// The meaning of an error reply.
     fn refused(&self, trouble: &Trouble) -> Finding {
         let name = &self.target().name;
         match trouble.code() {
@@ -225,7 +224,7 @@ impl Look<'_> {
         let label = self.endpoint.to_string();
         let members = match client.ask(&redis::cmd("ROLE")).await {
             Ok(role) => cluster::members(&role, &label),
-            // Who may not ask knows of no others.
+            // A user without ROLE sees no other members.
             Err(Trouble::Refused(_)) => Vec::new(),
             Err(trouble) => return Err(trouble.into()),
         };
@@ -236,14 +235,14 @@ impl Look<'_> {
     async fn cluster(&self, client: &mut Client) -> Result<Topology, End> {
         let map = match cluster::ask(client, self.target(), self.endpoint).await? {
             Answer::Map(map) => map,
-            // INFO may be forbidden to the user; this says the same.
+            // Repeats the check of INFO, which may be forbidden to the user.
             Answer::NoCluster => return Err(self.not_a_cluster().into()),
         };
         cluster::check(self.target(), &map)?;
         Ok(cluster::topology(self.target(), map).await?)
     }
 
-    /// The last question: it changes how the answers are written.
+    /// Runs last, because it changes the format of replies.
     async fn agree_on_resp3(&self, client: &mut Client) -> Result<(), End> {
         match client.ask(&credentials::hello(self.access.credentials.as_ref())).await {
             Err(trouble) if matches!(trouble.code(), "ERR" | "NOPROTO") => {
@@ -266,7 +265,7 @@ impl Look<'_> {
         ))
     }
 
-    /// Whether the user may give its connections a name.
+    /// Whether the user may run CLIENT SETNAME.
     async fn may_set_name(&self, client: &mut Client) -> Result<bool, Trouble> {
         match client.ask(&set_name(self.plan)).await {
             Ok(_) => Ok(true),
@@ -276,7 +275,7 @@ impl Look<'_> {
     }
 }
 
-/// What every connection of the engine says first; its name, if it is `named`.
+/// The first commands of every connection of the engine. Sets the client name if `named`.
 pub(super) fn handshake(plan: &ShardPlan, access: &Access, named: bool) -> Handshake {
     let mut bytes = Vec::new();
     let mut replies = 0;
@@ -289,7 +288,7 @@ pub(super) fn handshake(plan: &ShardPlan, access: &Access, named: bool) -> Hands
         Protocol::Resp3 => add(&credentials::hello(credentials)),
         Protocol::Resp2 => credentials.into_iter().for_each(|credentials| add(&credentials.command())),
     }
-    // On a primary it means nothing, and a replica may become one.
+    // No effect on a primary, which may become a replica.
     if target.read_from != ReadFrom::Primary {
         add(&redis::cmd("READONLY"));
     }
@@ -312,14 +311,14 @@ pub(super) fn wrong_topology(message: &str) -> Finding {
     Finding::Failed(advice::wrong_topology(message))
 }
 
-/// How the load shows in the server's CLIENT LIST: the end of the run, which differs most, and the shard.
+/// The name in the server's CLIENT LIST: the last characters of the run, which differ most, and the shard.
 fn connection_name(run: &str, shard: u32) -> String {
     let plain: Vec<char> = run.chars().filter(char::is_ascii_graphic).collect();
     let end: String = plain.iter().skip(plain.len().saturating_sub(8)).collect();
     format!("redisbench:{end}:{shard}")
 }
 
-/// The fields of INFO. Empty if the user may not ask.
+/// The fields of INFO. Empty if the user may not run INFO.
 struct Facts(HashMap<String, String>);
 
 impl Facts {
@@ -345,12 +344,12 @@ impl Facts {
         self.get(name) == Some(value)
     }
 
-    /// Valkey has `server_mode` in place of `redis_mode`.
+    /// Valkey has `server_mode` instead of `redis_mode`.
     fn is_sentinel(&self) -> bool {
         self.is("redis_mode", "sentinel") || self.is("server_mode", "sentinel")
     }
 
-    /// Whether the server may remove keys without an expiry. One that does not tell may.
+    /// Whether the server may evict keys without an expiry. Assumed if it does not report its policy.
     fn may_evict(&self) -> bool {
         let policy = self.get("maxmemory_policy");
         !self.is("maxmemory", "0") && policy.is_none_or(|policy| policy.starts_with("allkeys-"))

@@ -1,5 +1,4 @@
-//! Looking at a known cluster again: often, so with one question over a connection that is kept, and quickly, so never
-//! waiting for one node alone.
+//! Repeated looks at a known cluster. Cheap: one command over a kept connection. Fast: never waits for a single node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +14,16 @@ use super::inspect::End;
 use super::{Access, Mounts, jitter};
 use crate::cluster::Topology;
 
-/// A node that takes longer is not asked again before others were.
+/// Timeout of the kept connection, before other nodes are tried.
 const ANSWER: Duration = Duration::from_millis(500);
-/// For a connection to a node, with TLS and AUTH, and its answer.
+/// Timeout for a new connection including TLS, AUTH and the answer.
 const REACH: Duration = Duration::from_secs(3);
-/// When the next node is asked too, if one has not answered yet.
+/// Delay before the next node is tried in parallel.
 const STAGGER: Duration = Duration::from_millis(50);
-/// Looks at one node in a row that show nothing new. It may be the one that hears of nothing.
+/// Unchanged looks in a row at one node before another is tried, because this one may be cut off from updates.
 const TRUST: u32 = 40;
 
-/// A connection to a node that answers.
+/// A kept connection to a node that answers.
 #[derive(Default)]
 pub struct Lookout {
     kept: Option<Kept>,
@@ -33,7 +32,7 @@ pub struct Lookout {
 struct Kept {
     endpoint: Endpoint,
     client: Client,
-    /// Looks that showed the map that was known.
+    /// Looks in a row that returned the known map.
     unchanged: u32,
 }
 
@@ -44,8 +43,7 @@ impl std::fmt::Debug for Lookout {
 }
 
 impl Lookout {
-    /// The cluster's map, by the node that was asked last, or the first other one that answers. None if there is no answer
-    /// that a load can go on with.
+    /// The cluster's map from the kept connection, or from the first other node that answers. `None` without an answer that a load can use.
     pub async fn look(&mut self, plan: &Arc<ShardPlan>, mounts: &Mounts, known: &Topology) -> Option<Topology> {
         let avoided = self.kept.as_ref().map(|kept| kept.endpoint.to_string());
         if let Some(mut kept) = self.kept.take().filter(|kept| kept.unchanged < TRUST)
@@ -67,7 +65,7 @@ impl Lookout {
     }
 }
 
-/// The first answer of any; the next one is asked when one has failed, or after a while.
+/// The first answer of any candidate. The next one is tried after a failure or a delay.
 async fn race(
     plan: &Arc<ShardPlan>,
     access: &Arc<Access>,
@@ -113,7 +111,7 @@ async fn reach(plan: &ShardPlan, access: &Access, candidate: &str) -> Option<(En
     None
 }
 
-/// A map with slots that nobody owns is one of a node that was reset, or has not heard of the others yet.
+/// Rejects a map with unassigned slots: the node was reset, or has not joined yet.
 async fn map_of(plan: &ShardPlan, asked: &Endpoint, client: &mut Client) -> Result<Topology, End> {
     match cluster::ask(client, &plan.target, asked).await? {
         Answer::Map(map) if map.uncovered() == 0 => Ok(cluster::topology(&plan.target, map).await?),

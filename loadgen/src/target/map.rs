@@ -1,4 +1,4 @@
-//! What a node says of its cluster: who owns which slots, and who follows whom. Pure.
+//! A node's view of its cluster: the owners of slots and their replicas. Pure.
 
 mod shards;
 mod slots;
@@ -11,48 +11,46 @@ use crate::cluster::{SLOTS, UNCOVERED};
 /// A node as the cluster describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The node's id.
     pub id: String,
-    /// Where clients should connect.
+    /// The address for clients.
     pub endpoint: Endpoint,
-    /// Whether it serves: it has not failed, and is not loading its keys.
+    /// True if the node serves: neither failed nor loading its data.
     pub healthy: bool,
 }
 
-/// The nodes and their slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterMap {
-    /// Those that own slots, in the order of their first slot.
+    /// Nodes with slots, in the order of their first slot.
     pub primaries: Vec<Node>,
-    /// Per slot an index into `primaries`, or [`UNCOVERED`].
+    /// For each slot an index into `primaries`, or [`UNCOVERED`].
     pub slots: Box<[u16; SLOTS]>,
     /// Replicas, each with the index of its primary.
     pub replicas: Vec<(usize, Node)>,
-    /// Primaries without slots, with their replicas.
+    /// Nodes without slots: primaries (true) and their replicas.
     pub idle: Vec<(bool, Node)>,
 }
 
-/// Slots that one primary owns, in an answer.
+/// The slots of one primary.
 struct Part {
-    /// First and last.
+    /// First and last slot of each range.
     ranges: Vec<(usize, usize)>,
     primary: Node,
     replicas: Vec<Node>,
 }
 
 impl ClusterMap {
-    /// Reads the answer to `CLUSTER SHARDS`. `asked` is whom we asked: a node that does not know its own address leaves it
-    /// out. `tls` says which of a node's ports is wanted.
+    /// Reads the answer of `asked` to `CLUSTER SHARDS`. A node that does not know its own address omits it. `tls` selects the node's TLS
+    /// port.
     pub fn of_shards(answer: &Value, asked: &Endpoint, tls: bool) -> Option<Self> {
         Self::of(shards::read(answer, asked, tls)?)
     }
 
-    /// The same of `CLUSTER SLOTS`, which names neither primaries without slots nor nodes that do not serve.
+    /// Reads the answer to `CLUSTER SLOTS`, which omits primaries without slots and nodes that do not serve.
     pub fn of_slots(answer: &Value, asked: &Endpoint) -> Option<Self> {
         Self::of(slots::read(answer, asked)?)
     }
 
-    /// How many slots nobody owns.
+    /// The number of slots without an owner.
     pub fn uncovered(&self) -> usize {
         self.slots.iter().filter(|slot| **slot == UNCOVERED).count()
     }
@@ -86,14 +84,13 @@ impl ClusterMap {
     }
 }
 
-/// First and last slot.
 fn range(first: &Value, last: &Value) -> Option<(usize, usize)> {
     let (Value::Int(first), Value::Int(last)) = (first, last) else { return None };
     let (first, last) = (usize::try_from(*first).ok()?, usize::try_from(*last).ok()?);
     (first <= last && last < SLOTS).then_some((first, last))
 }
 
-/// Where a node is. Nil or empty: the address that we reached the asked one by. "?": a name that was promised and not set.
+/// A node's address. Nil or empty means the address of the node that answered; "?" means an announced host name that is not set.
 fn endpoint(host: &Value, port: i64, asked: &Endpoint) -> Option<Endpoint> {
     let host = text(host).filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked.host().to_owned());
     Some(Endpoint::new(&host, u16::try_from(port).ok()?))

@@ -1,4 +1,4 @@
-//! Whether all keys of each command lie in one slot of a cluster, by the server's own word on what its keys are.
+//! Checks that all keys of each command lie in one slot of a cluster. The server determines which arguments are keys.
 
 use redis::Value;
 use redisbench_wire::plan::{ShardPlan, Workload as PlanWorkload, WorkloadOptions};
@@ -8,20 +8,20 @@ use super::commands;
 use crate::cluster::slot_of;
 use crate::workload::Workload;
 
-/// How many requests of an operation are looked at: keys that share no tag differ soon.
+/// Requests checked per operation. Keys without a common hash tag differ soon.
 const REQUESTS: u64 = 4;
 
-/// A command that is longer is not sent only to ask about it.
+/// Longer commands are not sent for this check.
 const LONGEST: usize = 16 << 10;
 
-/// Asks for the keys of some requests of every operation that may have several. Says which operation cannot work; nothing
-/// if the server does not tell.
+/// Checks some requests of every operation that may have several keys. Returns a message on the first that cannot work; `None` also if the
+/// server refuses to answer.
 pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Option<String>, Trouble> {
     let bare = ShardPlan {
         workload: PlanWorkload { options: WorkloadOptions::default(), ..plan.workload.clone() },
         ..plan.clone()
     };
-    // What cannot be made into commands is told elsewhere.
+    // Another check reports a workload that cannot be built.
     let Ok(workload) = Workload::of_trial(&bare) else { return Ok(None) };
     if workload.longest() > LONGEST {
         return Ok(None);
@@ -49,7 +49,7 @@ pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Option<Strin
     }))
 }
 
-/// The first two keys that are in different slots.
+/// The first two keys in different slots.
 fn apart(answer: &Value) -> Option<(String, String)> {
     let Value::Array(keys) = answer else { return None };
     let keys = keys.iter().filter_map(|key| if let Value::BulkString(key) = key { Some(key) } else { None });
@@ -60,7 +60,7 @@ fn apart(answer: &Value) -> Option<(String, String)> {
     Some((shown(first), shown(other)))
 }
 
-/// The arguments of an encoded command, the first being its name.
+/// The arguments of an encoded command, including its name.
 fn arguments(command: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = line(command).map_or(&[][..], |(_, rest)| rest);
     std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
-//! Scripts and libraries of functions, loaded into every primary before the load and whenever the target is looked at
-//! again: a replica that took over has no scripts, and a server that was started anew has neither.
+//! Loads scripts and function libraries into every primary before the load and at every later look at the target. A newly promoted replica
+//! or restarted server may lack them.
 
 use std::time::Duration;
 
@@ -12,8 +12,7 @@ use super::inspect::End;
 use super::{Access, Finding, advice};
 use crate::cluster::Topology;
 
-/// Loads all of them into the servers of `topology`. `client` is a connection to one of them, and of a target without slots
-/// to the only one.
+/// Loads all scripts into the servers of `topology`. `client` is connected to one of them, or to the only one of a target without slots.
 pub(super) async fn load(
     plan: &ShardPlan,
     access: &Access,
@@ -31,7 +30,7 @@ pub(super) async fn load(
     for node in &topology.nodes {
         let connected = Client::connect(&node.label, node.address, access.security.as_ref(), limit).await;
         let mut client = connected.map_err(|trouble| match trouble {
-            // It may be gone, and another take its place.
+            // The node may have failed and be replaced soon.
             Trouble::Silent(what) | Trouble::Foreign(what) => {
                 End::from(Finding::Obstacle(advice::unreachable(&plan.target.name, &node.label, &what)))
             }
@@ -78,7 +77,7 @@ async fn load_into(plan: &ShardPlan, client: &mut Client) -> Result<(), End> {
     Ok(())
 }
 
-/// What the target will not say for ever.
+/// True for an error that passes by itself.
 fn is_passing(said: &str) -> bool {
     ["LOADING", "BUSY", "MASTERDOWN"].contains(&said.split(' ').next().unwrap_or_default())
 }

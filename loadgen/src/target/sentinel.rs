@@ -1,4 +1,4 @@
-//! Asking sentinels who the primary is.
+//! Asks sentinels for the primary.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -16,22 +16,21 @@ use super::endpoint::Endpoint;
 use super::inspect::End;
 use super::{Access, Finding, Mounts, advice};
 
-/// Names in a message.
+/// The most names in a message.
 const NAMED: usize = 8;
 
-/// Between two questions of a watch; longer the more shards there are, so that all of them ask at most 1,000 times in a
-/// second. Sentinels let a primary that they replaced on purpose be one for seconds more: it closes no connection and
-/// refuses nothing, so that only they know. They would publish it too (`+switch-master`), but only to whom their ACL lets
-/// subscribe, and some milliseconds sooner; and as a message may be lost, they would have to be asked nevertheless.
+/// Poll interval of a watch. Longer with more shards, so that all together ask at most 1,000 times a second. After a manual failover the
+/// old primary may stay a primary for seconds. It closes no connection and refuses no command, so only sentinels show the change. They also
+/// publish it (`+switch-master`), but only to users whose ACL allows subscribing, and only some milliseconds sooner. A message may be lost,
+/// so polling would still be necessary.
 const WATCH: Duration = Duration::from_millis(100);
-/// Until sentinels are looked for again of which none answers.
+/// Pause before trying the sentinels again after none answered.
 const MISSED: Duration = Duration::from_secs(1);
 const CONNECT: Duration = Duration::from_secs(5);
-/// From one sentinel's answer to the next one's.
+/// Wait for further sentinels after the first answer.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Asks again and again who the primary is, over a connection that is kept, and tells whenever it is another than before.
-/// `known` is the first: `host:port`.
+/// Polls for the primary over a kept connection, and sends a message whenever it changes. `known` is the first one, as `host:port`.
 pub async fn watch(plan: Arc<ShardPlan>, mounts: Mounts, mut known: String, moved: mpsc::Sender<()>) {
     let pause = WATCH.max(Duration::from_millis(1) * plan.shards);
     loop {
@@ -64,8 +63,8 @@ async fn reach(sentinel: &str, access: &Access) -> Option<Client> {
     None
 }
 
-/// All primaries that sentinels name, each once, the one that most of them name first; but last what is `known`, if it
-/// does not answer. They are asked at once: the one that leads a failover knows its end seconds before the others.
+/// All distinct primaries that sentinels name, the most frequent first. The `silent` one goes last. All sentinels are asked in parallel,
+/// because the leader of a failover learns its end seconds before the others.
 pub async fn named(plan: &ShardPlan, access: &Access, limit: Duration, silent: Option<&str>) -> Vec<Endpoint> {
     let mut asked = JoinSet::new();
     for text in plan.target.endpoints.clone() {
@@ -76,7 +75,7 @@ pub async fn named(plan: &ShardPlan, access: &Access, limit: Duration, silent: O
         });
     }
     let mut votes: Vec<(Endpoint, usize)> = Vec::new();
-    // One that does not answer holds up the word of the others for a moment only.
+    // After the first answer, a slow sentinel delays the result only briefly.
     while let Ok(Some(answer)) = timeout(if votes.is_empty() { limit } else { MOMENT }, asked.join_next()).await {
         let Ok(Some(primary)) = answer else { continue };
         match votes.iter_mut().find(|(known, _)| *known == primary) {
@@ -88,7 +87,7 @@ pub async fn named(plan: &ShardPlan, access: &Access, limit: Duration, silent: O
     votes.into_iter().map(|(primary, _)| primary).collect()
 }
 
-/// Where the first sentinel that answers says the primary is.
+/// The primary according to the first sentinel that answers.
 pub async fn primary(plan: &ShardPlan, access: &Access, limit: Duration) -> Result<Endpoint, Finding> {
     let target = &plan.target;
     first(target, access.for_sentinels(), limit).await.map_err(|finding| match finding {
@@ -129,7 +128,7 @@ async fn first(target: &Target, access: &Access, limit: Duration) -> Result<Endp
                 {
                     return Err(Finding::Failed(advice::wants_tls(&target.name, text)));
                 }
-                // Another sentinel may know.
+                // Another sentinel may answer.
                 Err(End::Trouble(trouble)) => last = Some(advice::unreachable(&target.name, text, trouble.text())),
             }
         }
@@ -146,7 +145,7 @@ async fn ask(target: &Target, sentinel: &str, access: &Access, client: &mut Clie
     if !own {
         answer = client.ask(&question).await;
     }
-    // The servers' password goes only to a sentinel that asks for one.
+    // Send the servers' password only to a sentinel that requires one.
     if let (Err(trouble), Some(credentials)) = (&answer, &access.credentials)
         && trouble.code() == "NOAUTH"
     {
@@ -179,7 +178,6 @@ async fn ask(target: &Target, sentinel: &str, access: &Access, client: &mut Clie
     }
 }
 
-/// Host and port, as two texts.
 fn read(answer: &Value) -> Option<Endpoint> {
     let Value::Array(fields) = answer else { return None };
     let [host, port] = fields.as_slice() else { return None };
@@ -193,11 +191,11 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The sentinel watches no primary of that name: tells which it does.
+/// The sentinel has no primary of that name: lists those that it has.
 async fn unknown(target: &Target, sentinel: &str, client: &mut Client) -> Result<Finding, Trouble> {
     let answer = client.ask(redis::cmd("SENTINEL").arg("MASTERS")).await?;
     let known: Vec<String> = match &answer {
-        // Each is a list of fields and values, of which the first is the name.
+        // Each is a list of fields and values. The first field is the name.
         Value::Array(primaries) => {
             let name = |primary: &Value| match primary {
                 Value::Array(fields) => fields.get(1).and_then(text),
@@ -216,7 +214,7 @@ async fn unknown(target: &Target, sentinel: &str, client: &mut Client) -> Result
     Ok(Finding::Failed(advice::wrong_topology(&message)))
 }
 
-/// Whether the server that sentinels name is a primary: until a failover is over, they may disagree.
+/// Checks that the server that sentinels name is a primary. They may disagree during a failover.
 pub async fn check_role(target: &Target, endpoint: &Endpoint, client: &mut Client) -> Result<(), End> {
     match client.ask(&redis::cmd("ROLE")).await {
         Ok(Value::Array(fields)) => match fields.first().and_then(text) {
@@ -230,7 +228,7 @@ pub async fn check_role(target: &Target, endpoint: &Endpoint, client: &mut Clien
             }
             _ => Ok(()),
         },
-        // A user that may not ask is let in by what sentinels say.
+        // A user who may not run ROLE relies on the sentinels.
         Ok(_) | Err(Trouble::Refused(_)) => Ok(()),
         Err(trouble) => Err(trouble.into()),
     }

@@ -1,5 +1,5 @@
-//! Asks the target's servers for INFO while a trial runs, on connections of its own: before the start, about once a second
-//! in the measured window, and after the load. A server that does not answer, or may not, is told of and harms nothing.
+//! Polls the target's servers with INFO during a trial, on separate connections: before the start, about once a second in the measured
+//! window, and after the load. A server that fails or refuses is noted and affects nothing else.
 
 mod info;
 mod mix;
@@ -27,15 +27,15 @@ use super::{Access, Mounts};
 use crate::cluster::{NodeAddress, Topology};
 use crate::engine::monotonic_nanoseconds;
 
-/// Between two looks at the same server.
+/// Interval between two looks at the same server.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// For one server to be connected to and to answer.
+/// Timeout for connecting to one server and its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Servers that are asked at the same time. Of more the looks take turns.
+/// Servers polled in parallel. With more, the interval grows.
 const AT_A_TIME: usize = 64;
-/// The servers that a live snapshot tells of.
+/// The most servers in a live snapshot.
 const LIVE: usize = 16;
-/// Who wants the last look.
+/// Capacity of the queue of requests for the final look.
 const ORDERS: usize = 8;
 
 /// A watch of the servers over one attempt of a trial. Dropping it ends it.
@@ -48,7 +48,7 @@ pub struct ServerWatch {
     end: CancellationToken,
 }
 
-/// What is known of the servers.
+/// The results so far.
 #[derive(Clone, Debug)]
 pub struct ServerView {
     nodes: Arc<Mutex<Vec<Node>>>,
@@ -63,8 +63,8 @@ impl Drop for ServerWatch {
 }
 
 impl ServerWatch {
-    /// Begins to watch the servers of `topology` for the load of `plan` that starts at `start` nanoseconds of the monotonic
-    /// clock. `reads` says of each operation whether it only reads. The second part has to be run.
+    /// Watches the servers of `topology` for the load of `plan` that starts at `start` nanoseconds of the monotonic clock. `reads` holds
+    /// for each operation whether it only reads. The caller must run the returned future.
     pub fn begin(
         plan: Arc<ShardPlan>,
         mounts: Mounts,
@@ -89,7 +89,7 @@ impl ServerWatch {
                 () = ended.cancelled() => {}
                 () = watcher.run(map, begins, load_over, ordered) => {}
             }
-            // So that nobody is connected any more when this is over.
+            // Close the connections before the task ends.
             for client in watcher.clients.into_values() {
                 client.close().await;
             }
@@ -97,38 +97,36 @@ impl ServerWatch {
         (Self { view, topology, over, from, end }, task)
     }
 
-    /// What is known.
     pub fn view(&self) -> ServerView {
         self.view.clone()
     }
 
-    /// The target has another map.
+    /// Watches the servers of a new map as well.
     pub fn update_topology(&self, topology: Arc<Topology>) {
         self.topology.send_replace(topology);
     }
 
-    /// The measurement begins at `from` nanoseconds of the monotonic clock, before its time.
+    /// The measured window begins early, at `from` nanoseconds of the monotonic clock.
     pub fn measure_from(&self, from: u64) {
         self.from.send_replace(from);
     }
 
-    /// This shard's load is over.
+    /// Ends the looks of the measured window, because this shard's load has ended.
     pub fn load_is_over(&self) {
         self.over.send_replace(true);
     }
 }
 
 impl ServerView {
-    /// Has every server asked once more, for what it counted until now.
+    /// Queries every server once more for its final counts.
     pub async fn look(&self) {
         let (done, answered) = oneshot::channel();
         if self.orders.send(done).await.is_ok() {
-            // Nothing comes of a watch that has ended.
+            // Fails if the watch has ended.
             let _ = answered.await;
         }
     }
 
-    /// What is known so far.
     pub fn report(&self, detail: Detail) -> ServerStats {
         let nodes = locked(&self.nodes);
         let full = detail == Detail::Full;
@@ -149,10 +147,10 @@ struct Watcher {
     mounts: Mounts,
     mix: Mix,
     nodes: Arc<Mutex<Vec<Node>>>,
-    /// By the address.
+    /// By address.
     clients: BTreeMap<String, Client>,
     start: u64,
-    /// When the measured window ends.
+    /// End of the measured window.
     until: u64,
 }
 
@@ -175,7 +173,7 @@ impl Watcher {
                     due = self.next();
                 }
                 Ok(()) = load_over.changed() => {
-                    // Of a number of requests nobody knows the end before; of a time, the last look may be due just now.
+                    // With a number of requests the end is unknown in advance; with a duration, the last look may be due right now.
                     if due.take().is_some() {
                         self.look(When::Measuring).await;
                     }
@@ -188,14 +186,14 @@ impl Watcher {
                     let Some(order) = order else { return };
                     due = None;
                     self.look(When::After).await;
-                    // Who asked may have gone.
+                    // The caller may have given up.
                     let _ = order.send(());
                 }
             }
         }
     }
 
-    /// The measured window begins at `from`: then is the first look at it.
+    /// Sets the measured window to begin at `from`, the time of its first look.
     fn window(&mut self, from: u64) -> Instant {
         self.until = match self.plan.bound {
             Bound::Duration { nanoseconds } => from.saturating_add(nanoseconds),
@@ -204,7 +202,7 @@ impl Watcher {
         timer(from)
     }
 
-    /// The next look: in a second, with the last one at the end of the window.
+    /// The time of the next look: after the interval, the last one at the end of the window.
     fn next(&self) -> Option<Instant> {
         let now = monotonic_nanoseconds();
         if now >= self.until {
@@ -213,11 +211,11 @@ impl Watcher {
         let turns = u32::try_from(locked(&self.nodes).len().div_ceil(AT_A_TIME)).unwrap_or(u32::MAX);
         let interval = u64::try_from(INTERVAL.saturating_mul(turns).as_nanos()).unwrap_or(u64::MAX);
         let next = now.saturating_add(interval);
-        // Two looks shortly after one another would tell little.
+        // Skip a look shortly before the last one.
         Some(timer(if next.saturating_add(interval / 2) > self.until { self.until } else { next }))
     }
 
-    /// Servers that were not there before are watched from now on.
+    /// Adds the servers that are new in this map.
     fn add_nodes(&self, topology: &Topology) {
         let mut nodes = locked(&self.nodes);
         for node in &topology.nodes {
@@ -253,7 +251,7 @@ impl Watcher {
                 });
             }
             let Some(answered) = asked.join_next().await else { return };
-            // A question that panicked has said so on stderr.
+            // A panic is already on stderr.
             let Ok((index, answer)) = answered else { continue };
             let mut nodes = locked(&self.nodes);
             let Some(node) = nodes.get_mut(index) else { continue };
@@ -265,7 +263,7 @@ impl Watcher {
                 Err(trouble) => {
                     let label = node.address.label.clone();
                     match &trouble {
-                        // What is reading its keys answers all the same.
+                        // Permanent: INFO is answered even while a server loads its data.
                         Trouble::Refused(text) => node.refuse(&format!("{label} does not allow INFO: {text}")),
                         other => node.note(&format!("{label} did not answer INFO: {}", other.text())),
                     }
@@ -281,7 +279,7 @@ struct Answer {
     at: u64,
 }
 
-/// Asks one server, over the connection that there is.
+/// Queries one server, over its open connection if any.
 async fn ask(
     node: &NodeAddress,
     client: Option<Client>,
@@ -315,12 +313,12 @@ fn text(answer: Value) -> Result<String, Trouble> {
     String::from_redis_value(answer).map_err(|_| Trouble::Foreign("its answer is no text".to_owned()))
 }
 
-/// When the monotonic clock will read so.
+/// The runtime's time at which the monotonic clock reads `nanoseconds`.
 fn timer(nanoseconds: u64) -> Instant {
     Instant::now() + Duration::from_nanos(nanoseconds.saturating_sub(monotonic_nanoseconds()))
 }
 
-/// Plain numbers: whoever panicked left them whole.
+/// Ignores poisoning: the values are plain numbers, valid even after a panic.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

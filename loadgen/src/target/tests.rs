@@ -1,4 +1,4 @@
-//! One look at servers that answer from a script.
+//! One look at servers with scripted answers.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::sample;
 
-/// A server that greets with the first text, if any, and answers each command by its name from the rest.
+/// A server that sends the first text as greeting, if any, and answers each command by its name from the rest.
 struct Script {
     endpoint: String,
     task: JoinHandle<()>,
@@ -30,7 +30,7 @@ impl Script {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let _ = stream.write_all(greeting.as_bytes()).await;
                 let mut buffer = [0; 4096];
-                // Commands here are small and awaited one by one: each arrives whole.
+                // Commands are small and sent one at a time, so each arrives in one read.
                 while let Ok(length @ 1..) = stream.read(&mut buffer).await {
                     let command = String::from_utf8_lossy(&buffer[..length]).into_owned();
                     let answer = answers.iter().find(|(name, _)| command.contains(name));

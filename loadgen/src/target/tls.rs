@@ -1,4 +1,4 @@
-//! TLS to the target: settings from the plan and the mounted files, and what people are told when it fails.
+//! TLS to the target: settings from the plan and the mounted files, and error messages.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,24 +26,24 @@ const CERTIFICATE: &str = "spec.targets[0].tls.clientCertificateSecretRef";
 const SERVER_NAME: &str = "spec.targets[0].tls.serverName";
 const MINIMUM_VERSION: &str = "spec.targets[0].tls.minimumVersion";
 
-/// For a look at what a port speaks, after it did not speak what was expected.
+/// Timeout for detecting the protocol of a port after a failed handshake.
 const PROBE: Duration = Duration::from_secs(1);
-/// Longer than what any server says to a PING.
+/// Longer than any server's reply to PING.
 const GREETING: usize = 512;
 
-/// How to speak TLS to every server of the target.
+/// TLS settings for every server of the target.
 #[derive(Clone, Debug)]
 pub struct Security {
-    /// The same for the engine.
+    /// The same settings for the engine.
     pub engine: Tls,
     plan: plan::Tls,
 }
 
 impl Security {
-    /// Reads `ca.crt`, `tls.crt` and `tls.key` from `directory`, those that the plan asks for.
+    /// Reads those of `ca.crt`, `tls.crt` and `tls.key` that the plan asks for from `directory`.
     ///
     /// # Errors
-    /// Says for people which field names a file that is missing or holds something else.
+    /// Fails with a message that names the field if a file is missing or malformed.
     pub async fn read(plan: &plan::Tls, directory: &Path) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions: &[_] = match plan.minimum_version {
@@ -76,8 +76,8 @@ impl Security {
         Ok(Self { engine, plan: plan.clone() })
     }
 
-    /// Agrees on TLS with the server at `endpoint`, and hears that it goes on speaking: one that does not accept our
-    /// certificate says so only after the agreement.
+    /// Performs the TLS handshake with `endpoint` and one exchange after it, because a server reports a rejected client certificate only
+    /// after the handshake.
     pub async fn connect(
         &self,
         stream: TcpStream,
@@ -109,7 +109,7 @@ impl Security {
         }
     }
 
-    /// What spoke no TLS may be a Redis in the clear.
+    /// A port without TLS may be a plain Redis.
     async fn no_tls(&self, address: io::Result<SocketAddr>, what: &str) -> Trouble {
         match address {
             Ok(address) if speaks_redis(address).await => Trouble::Insecure(
@@ -147,7 +147,7 @@ async fn authorities(path: &Path) -> Result<RootCertStore, String> {
 
 fn system_authorities() -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    // A system may trust authorities that rustls does not understand: the others count.
+    // Ignore authorities that rustls cannot parse.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(format!("{AUTHORITY} is not set, and the shard's system knows no authorities: set it"));
@@ -155,9 +155,9 @@ fn system_authorities() -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Asks for a word, and gives its line.
+/// Sends PING and returns the first line of the reply.
 async fn greeting(stream: &mut TlsStream<TcpStream>) -> io::Result<String> {
-    // A server that refuses us may have closed already, and then its reason waits to be read.
+    // A server that rejects us may have closed already. Its reason can still be read.
     let asked = async {
         stream.write_all(b"*1\r\n$4\r\nPING\r\n").await?;
         stream.flush().await
@@ -173,11 +173,11 @@ async fn greeting(stream: &mut TlsStream<TcpStream>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
-/// What is wrong, which field it is about, and the way out. None if the server seems to speak no TLS at all.
+/// The problem, its field and the fix. `None` if the server seems not to speak TLS at all.
 fn explain(error: &io::Error, plan: &plan::Tls) -> Option<String> {
     let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) else {
         let closed = matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof);
-        // The end of a handshake that both understood.
+        // The peer closed the connection after a handshake that both understood.
         return (closed && error.to_string().contains("close_notify")).then(|| refused_certificate(plan));
     };
     Some(match error {
@@ -251,12 +251,12 @@ fn bad_certificate(error: &CertificateError, plan: &plan::Tls) -> String {
     }
 }
 
-/// `DnsName("redis")` as people write it.
+/// The name in `DnsName("redis")`.
 fn plain(name: &str) -> String {
     name.split('"').nth(1).unwrap_or(name).to_owned()
 }
 
-/// Whether whatever listens there answers as a Redis without TLS does.
+/// Whether a Redis without TLS answers at the address.
 async fn speaks_redis(address: SocketAddr) -> bool {
     let asked = async {
         let mut stream = TcpStream::connect(address).await?;
@@ -266,7 +266,7 @@ async fn speaks_redis(address: SocketAddr) -> bool {
     matches!(timeout(PROBE, asked).await, Ok(Ok(b'+' | b'-')))
 }
 
-/// Whether whatever listens there speaks TLS, trusted or not.
+/// Whether the port speaks TLS, trusted or not.
 pub async fn speaks_tls(address: SocketAddr) -> bool {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let Ok(builder) = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()
@@ -281,7 +281,7 @@ pub async fn speaks_tls(address: SocketAddr) -> bool {
     };
     match timeout(PROBE, asked).await {
         Ok(Ok(())) => true,
-        // It understood us, and refused.
+        // A TLS alert also proves TLS.
         Ok(Err(error)) => error
             .get_ref()
             .and_then(|error| error.downcast_ref::<rustls::Error>())
@@ -290,7 +290,7 @@ pub async fn speaks_tls(address: SocketAddr) -> bool {
     }
 }
 
-/// Takes any certificate. That the peer has its key is proven nevertheless.
+/// Accepts any certificate, but still verifies that the peer has its key.
 #[derive(Debug)]
 struct Anyone {
     provider: Arc<CryptoProvider>,

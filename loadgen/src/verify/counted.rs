@@ -1,23 +1,23 @@
-//! What is known of keys that are counted in: which numbers each may have.
+//! Expected values of keys used as counters.
 
 use super::Judgement;
 
-/// What is known of one key.
+/// The state of one key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
-    /// The number that it had last.
+    /// The last known number.
     value: i64,
-    /// Counts of which nobody knows whether they were executed, or will yet be.
+    /// Increments that may or may not have been executed, or may still be.
     ambiguous: u32,
     flags: u32,
 }
 
-/// A count is in flight: there is never a second one.
+/// An increment is in flight. There is never a second one.
 const IN_FLIGHT: u32 = 1;
 /// The number is known.
 const KNOWN: u32 = 2;
 
-/// All keys of a shard's own.
+/// All keys that this shard owns.
 #[derive(Debug)]
 pub(super) struct Counted {
     keys: Vec<Counter>,
@@ -31,7 +31,7 @@ impl Counted {
     }
 
     fn counter(&mut self, key: u32) -> &mut Counter {
-        // The plan's keys are as many as there is room for.
+        // The plan check bounds keys to the size of this table.
         &mut self.keys[key as usize]
     }
 
@@ -39,7 +39,6 @@ impl Counted {
         self.keys.get(key as usize).is_some_and(|counter| counter.flags & IN_FLIGHT != 0)
     }
 
-    /// Whether its number is known.
     pub(super) fn is_known(&self, key: u32) -> bool {
         self.keys.get(key as usize).is_some_and(|counter| counter.flags & KNOWN != 0)
     }
@@ -48,19 +47,19 @@ impl Counted {
         self.counter(key).flags |= IN_FLIGHT;
     }
 
-    /// It was certainly not executed.
+    /// The increment was certainly not executed.
     pub(super) fn rejected(&mut self, key: u32) {
         self.counter(key).flags &= !IN_FLIGHT;
     }
 
-    /// Nobody knows.
+    /// The increment may or may not have been executed.
     pub(super) fn unknown(&mut self, key: u32) {
         let counter = self.counter(key);
         counter.flags &= !IN_FLIGHT;
         counter.ambiguous = counter.ambiguous.saturating_add(1);
     }
 
-    /// Nobody will hear of what is in flight any more.
+    /// Marks everything in flight as unknown, because no reply will come.
     pub(super) fn abandon(&mut self) {
         for key in 0..self.keys.len() as u32 {
             if self.is_in_flight(key) {
@@ -69,7 +68,7 @@ impl Counted {
         }
     }
 
-    /// The lowest and the highest number that the key may have after one more count, or now.
+    /// The lowest and highest possible number after `counts` more increments.
     pub(super) fn range(&self, key: u32, counts: i64) -> (i64, i64) {
         let Some(counter) = self.keys.get(key as usize) else { return (0, 0) };
         let first = counter.value.saturating_add(self.step.saturating_mul(counts));
@@ -77,13 +76,13 @@ impl Counted {
         (first.min(last), first.max(last))
     }
 
-    /// Judges what a count was answered with.
+    /// Judges the reply to an increment.
     pub(super) fn counted(&mut self, key: u32, value: i64) -> Judgement {
         self.counter(key).flags &= !IN_FLIGHT;
         self.judge(key, value, 1)
     }
 
-    /// Judges what the last read found.
+    /// Judges the result of the last read.
     pub(super) fn read(&mut self, key: u32, value: Option<i64>) -> Judgement {
         match value {
             Some(value) => self.judge(key, value, 0),
@@ -99,7 +98,7 @@ impl Counted {
         let first = counter.value.saturating_add(step.saturating_mul(counts));
         counter.value = value;
         counter.flags |= KNOWN;
-        // The first answer says where it begins.
+        // The first reply sets the starting value.
         if !known {
             return Judgement::Fine;
         }
@@ -107,7 +106,7 @@ impl Counted {
         let steps = ahead / step.abs();
         match ahead {
             0.. if ahead % step.abs() == 0 && steps <= i64::from(counter.ambiguous) => {
-                // So many of those that nobody knew of were executed.
+                // This many of the unknown increments were executed.
                 counter.ambiguous -= u32::try_from(steps).unwrap_or(counter.ambiguous);
                 Judgement::Fine
             }

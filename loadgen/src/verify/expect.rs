@@ -1,4 +1,4 @@
-//! Of which types a command's reply can be.
+//! The possible types of a command's reply.
 
 use redisbench_wire::plan::Part;
 
@@ -18,14 +18,13 @@ impl Kinds {
     const MAP: Self = Self(64);
     const SET: Self = Self(128);
     const DOUBLE: Self = Self(256);
-    /// Of a command that is not known: anything but an error.
+    /// For an unknown command: anything but an error.
     const ANY: Self = Self(u16::MAX);
 
     const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether a reply may be this.
     pub(super) fn has(self, seen: Seen<'_>) -> bool {
         let kind = match seen {
             Seen::Status(b"OK") => Self::OK.or(Self::STATUS),
@@ -42,7 +41,7 @@ impl Kinds {
         self.0 & kind.0 != 0
     }
 
-    /// For people.
+    /// The types as text, for messages.
     pub(super) fn names(self) -> String {
         let names = [
             (Self::OK, "OK"),
@@ -59,13 +58,13 @@ impl Kinds {
         names.join(" or ")
     }
 
-    /// Those of the reply to a command with these arguments.
+    /// The types of the reply to a command with these arguments.
     pub(super) fn of(arguments: &[Vec<Part>]) -> Self {
         let words: Vec<String> = arguments.iter().map(|argument| literal(argument)).collect();
         let Some((name, rest)) = words.split_first() else { return Self::ANY };
         let has = |option: &str| rest.iter().skip(1).any(|word| word == option);
         match name.as_str() {
-            // The options that change what a command answers with.
+            // Options that change the type of the reply.
             "SET" if has("GET") => Self::BULK.or(Self::NIL),
             "SET" if has("NX") || has("XX") => Self::OK.or(Self::NIL),
             "ZADD" if has("INCR") => Self::BULK.or(Self::DOUBLE).or(Self::NIL),
@@ -85,7 +84,7 @@ fn literal(argument: &[Part]) -> String {
     argument.iter().map(|part| if let Part::Literal(text) = part { text.to_uppercase() } else { "\0".into() }).collect()
 }
 
-/// Commands by what they answer with, in RESP2 and in RESP3.
+/// Commands by the type of their reply, in RESP2 and RESP3.
 const TABLE: [(&[&str], Kinds); 12] = [
     (
         &["SET", "SETEX", "PSETEX", "MSET", "HMSET", "LSET", "LTRIM", "RENAME", "PFMERGE", "SELECT", "WATCH", "XGROUP"],

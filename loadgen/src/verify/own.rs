@@ -1,14 +1,14 @@
-//! The keys of a shard's own: those whose values it follows, and nobody else writes.
+//! The keys that a shard owns: it follows their values, and no other shard writes them.
 
 use redisbench_wire::plan::{KeyPattern, Keys, ShardPlan};
 
 use crate::workload::part_of;
 
-/// `plan` with the keys whose values are followed brought down to this shard's own part of them, in which its requests
-/// take them by the same pattern; none if no values are followed.
+/// Restricts the followed keys of `plan` to this shard's own part, which its requests use with the same pattern. `None` if no values are
+/// followed.
 ///
-/// A key belongs to one shard, which alone knows what was written. The requests of a shard are those k with
-/// `k mod shards = shard`, so request k stays a function of (seed, k), as with the pattern Partitioned.
+/// A key belongs to one shard, so only that shard needs to know what was written. A shard sends the requests k with `k mod shards = shard`.
+/// Request k stays a function of (seed, k), as with the pattern Partitioned.
 pub fn own_workload(plan: &ShardPlan) -> Option<ShardPlan> {
     let followed = plan.followed()?.keys;
     let mut own = plan.clone();
@@ -30,7 +30,7 @@ fn restrict(keys: &mut Keys, shard: u32, shards: u32) {
         u64::try_from(scaled).unwrap_or(u64::MAX)
     };
     keys.pattern = match keys.pattern {
-        // These walk by k, of which a shard has every nth.
+        // These advance with k, and a shard sends only every nth request.
         KeyPattern::Sequential | KeyPattern::Partitioned => {
             keys.pattern = KeyPattern::Partitioned;
             return;
@@ -44,7 +44,7 @@ fn restrict(keys: &mut Keys, shard: u32, shards: u32) {
         }
         same @ (KeyPattern::Uniform | KeyPattern::Zipf { .. }) => same,
     };
-    // A key has the same name whoever writes it.
+    // Keep the key's name independent of the shard.
     let last = keys.start.saturating_add(whole.saturating_sub(1));
     keys.width = keys.width.max(last.checked_ilog10().unwrap_or(0) + 1);
     keys.start += part.start;
@@ -58,7 +58,7 @@ mod tests {
     use crate::workload::{OwnKeys, Workload};
     use redisbench_wire::plan::{HotKeys, Verify};
 
-    /// All requests of all shards take keys of their shard's part, under the names that the preload writes.
+    /// All requests of all shards use keys of their shard's part, under the names that the preload writes.
     #[test]
     fn each_key_belongs_to_one_shard_whatever_the_pattern() {
         let hot_keys = HotKeys::First;

@@ -1,35 +1,33 @@
-//! A reply as it came, told apart by its type.
+//! Replies by type.
 
-/// A reply, without its parts but for those that are compared.
+/// A reply. Keeps only the content that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen<'r> {
-    /// A line of text.
+    /// A simple string.
     Status(&'r [u8]),
-    /// A number.
     Integer(i64),
-    /// A string of bytes.
+    /// A bulk or verbatim string.
     Bulk(&'r [u8]),
-    /// Null, of any kind.
+    /// Null of any kind.
     Nil,
-    /// A list.
     Array,
-    /// Pairs, in RESP3.
+    /// RESP3 only.
     Map,
-    /// A list without order, in RESP3.
+    /// RESP3 only.
     Set,
-    /// A number with a fraction, in RESP3.
+    /// RESP3 only.
     Double,
-    /// Yes or no, in RESP3.
+    /// RESP3 only.
     Boolean,
-    /// Too long to be kept, or of a type that is not told apart.
+    /// Too long to keep, or another type.
     Unknown,
 }
 
 impl<'r> Seen<'r> {
-    /// What the bytes of one whole reply are. Those of a longer one than is kept are `whole: false`.
+    /// Parses one complete reply. `whole` is false if only its beginning was kept.
     pub fn of(raw: &'r [u8], whole: bool) -> Self {
         let mut raw = raw;
-        // What a server says beside its replies stands before one.
+        // Skip push messages and attributes before the reply.
         while let [b'>' | b'|', ..] = raw {
             let Some(rest) = skip(raw) else { return Self::Unknown };
             raw = rest;
@@ -41,11 +39,11 @@ impl<'r> Seen<'r> {
             b'_' => Self::Nil,
             b'$' | b'*' if text == b"-1" => Self::Nil,
             b'$' if whole => rest.strip_suffix(b"\r\n").map_or(Self::Unknown, Self::Bulk),
-            // The first four bytes say of what kind the text is.
+            // The first four bytes are the format of the text.
             b'=' if whole => {
                 rest.strip_suffix(b"\r\n").and_then(|text| text.get(4..)).map_or(Self::Unknown, Self::Bulk)
             }
-            // Too long for any value that was written, whatever is in it.
+            // Longer than any written value, so the content does not matter.
             b'$' | b'=' => Self::Bulk(b""),
             b'*' => Self::Array,
             b'%' => Self::Map,
@@ -56,7 +54,7 @@ impl<'r> Seen<'r> {
         }
     }
 
-    /// For people.
+    /// The type as text, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Status(_) => "a status",
@@ -83,7 +81,7 @@ fn number(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// What stands behind the first element.
+/// The bytes after the first element.
 fn skip(raw: &[u8]) -> Option<&[u8]> {
     let mut rest = raw;
     let mut wanted: u64 = 1;
@@ -91,7 +89,7 @@ fn skip(raw: &[u8]) -> Option<&[u8]> {
         let (kind, text, behind) = line(rest)?;
         rest = behind;
         let top = rest.len() + text.len() + 3 == raw.len();
-        // Attributes belong to the element behind them, unless they are what is skipped.
+        // An attribute belongs to the element after it, unless the attribute itself is skipped.
         if kind != b'|' || top {
             wanted -= 1;
         }

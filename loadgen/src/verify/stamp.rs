@@ -1,36 +1,35 @@
-//! The first bytes of a value: who wrote it, and which write of this key it was.
+//! A stamp at the beginning of each value: its writer, and the number of the write to this key.
 
 use redisbench_wire::plan::Verify;
 
-/// The bytes that a stamp takes.
 const LENGTH: usize = Verify::STAMP_BYTES as usize;
 
-/// Who writes: a shard of a run.
+/// A writer: one shard of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Writer {
     run: u64,
     shard: u32,
 }
 
-/// What a value says of itself.
+/// The stamp of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stamped {
     /// This writer's write with this number, from 1.
     Own(u32),
-    /// Whole, but of another run.
+    /// A valid stamp of another run.
     Foreign,
-    /// Not what anybody wrote to this key.
+    /// Not a valid stamp for this key.
     Broken,
 }
 
 impl Writer {
-    /// Of one trial: what an earlier one of the same run wrote is not its own.
+    /// A writer per trial, so that values of an earlier trial of the same run are not its own.
     pub(super) fn new(run: &str, trial: u32, shard: u32) -> Self {
         let run = run.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| mix(hash ^ u64::from(byte)));
         Self { run: mix(run ^ u64::from(trial)), shard }
     }
 
-    /// Makes `value` write number `sequence` of key `key`. Too short a value stays as it is.
+    /// Stamps `value` as write number `sequence` of key `key`. Leaves a value that is too short unchanged.
     pub(super) fn write(self, key: u64, sequence: u32, value: &mut [u8]) {
         let Some((stamp, rest)) = value.split_first_chunk_mut::<LENGTH>() else { return };
         let sum = checksum(self.run, self.shard, key, sequence, rest);
@@ -43,7 +42,7 @@ impl Writer {
         }
     }
 
-    /// What the value of key `key` says.
+    /// Reads the stamp of key `key`'s value.
     pub(super) fn read(self, key: u64, value: &[u8]) -> Stamped {
         let Some((stamp, rest)) = value.split_first_chunk::<LENGTH>() else { return Stamped::Broken };
         let [run, sum] = [0, 8].map(|at| u64::from_le_bytes(word(stamp, at)));
@@ -66,7 +65,7 @@ fn word<const BYTES: usize>(stamp: &[u8; LENGTH], at: usize) -> [u8; BYTES] {
     word
 }
 
-/// Against accidents, not against an adversary: every bit of what goes in changes about half of the bits.
+/// Against accidents, not against an adversary: each input bit changes about half of the output bits.
 fn checksum(run: u64, shard: u32, key: u64, sequence: u32, rest: &[u8]) -> u64 {
     let mut sum = mix(run ^ mix(key ^ mix(u64::from(shard) << 32 | u64::from(sequence))));
     let mut words = rest.chunks_exact(8);

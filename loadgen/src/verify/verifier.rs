@@ -1,4 +1,4 @@
-//! Checks the answers that one worker gets, and knows the keys of its own.
+//! Verifies the replies of one worker, and tracks the keys that it owns.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,11 +14,10 @@ use super::written::Written;
 use super::{Judgement, Seen};
 use crate::workload::part_of;
 
-/// What is kept of replies whose content is not compared.
+/// Bytes kept of a reply whose content is not compared.
 const SHORT_REPLY: usize = 256;
 
-/// Errors with which a server says that it has not executed a command. Others, such as those that a proxy makes, may
-/// come after it was.
+/// Errors that prove that a command was not executed. Others, such as a proxy's, may follow an execution.
 const REJECTIONS: [&str; 22] = [
     "OOM",
     "READONLY",
@@ -47,55 +46,55 @@ const REJECTIONS: [&str; 22] = [
 /// Whether a request may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// It has.
+    /// It has begun.
     Now,
-    /// When the write of this key that is in flight is over.
+    /// Only after the write in flight to this key.
     After(u32),
 }
 
-/// Which server said something, and when.
+/// The server and time of a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'m> {
-    /// Its address.
+    /// The server's address.
     pub node: &'m str,
-    /// On the monotonic clock.
+    /// Nanoseconds of the monotonic clock.
     pub at: u64,
 }
 
-/// Checks the answers that one worker gets.
+/// Verifies the replies of one worker.
 #[derive(Debug)]
 pub struct Verifier {
-    /// In the plan's order.
+    /// In the plan's order of operations.
     checks: Vec<Check>,
     own: Option<Own>,
     found: Verification,
-    /// Replies of connections that have not come to their ends.
+    /// Incomplete replies by connection.
     partial: HashMap<usize, Partial>,
-    /// The most bytes of a reply that are kept.
+    /// The most bytes of a reply to keep.
     keep: usize,
 }
 
-/// What is checked of an operation's replies.
+/// What to verify in an operation's replies.
 #[derive(Debug)]
 struct Check {
     name: String,
     kinds: Kinds,
-    /// What it does to the value of a key that is followed.
+    /// The operation's effect on a followed key.
     role: Role,
 }
 
-/// The keys of a shard's own.
+/// The keys that a shard owns.
 #[derive(Debug)]
 struct Own {
     keys: Keys,
     width: usize,
-    /// The index of the first, in the whole key space.
+    /// The index of the first one in the whole keyspace.
     first: u64,
-    /// How many.
+    /// Their number.
     count: u64,
     writer: Writer,
     table: Table,
-    /// Requests under way that write or read one, by their numbers.
+    /// Requests in flight that read or write an owned key, by number.
     pending: HashMap<u64, Pending>,
 }
 
@@ -108,7 +107,7 @@ enum Table {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     key: u32,
-    /// Of a write its number, of a read the one that must be there at least.
+    /// For a write its number, for a read the lowest number that it must return.
     sequence: u32,
     writes: bool,
 }
@@ -120,7 +119,7 @@ struct Partial {
 }
 
 impl Verifier {
-    /// For `plan`, if it wants anything checked. `may_evict`: the server may remove keys of its own accord.
+    /// Returns `None` if `plan` asks for no verification. `may_evict`: the server may evict keys.
     pub fn of(plan: &ShardPlan, may_evict: bool) -> Option<Box<Self>> {
         if plan.verify == Verify::None {
             return None;
@@ -146,22 +145,22 @@ impl Verifier {
         }))
     }
 
-    /// Whether it follows the values of keys: then one worker must have all of them.
+    /// True if it follows values. Then one worker must own all keys.
     pub fn follows(&self) -> bool {
         self.own.is_some()
     }
 
-    /// What was found so far.
+    /// The findings so far.
     pub fn found(&self) -> &Verification {
         &self.found
     }
 
-    /// Begins anew. What is known of keys stays known, because they stay.
+    /// Drops the findings. Keeps the state of keys, because the keys remain.
     pub fn forget_findings(&mut self) {
         self.found = Verification::default();
     }
 
-    /// Request `k` of `operation`, whose key has this number, is about to be sent; or has to wait.
+    /// Registers request `k` of `operation` with this key number before it is sent, unless it must wait.
     pub fn begin(&mut self, k: u64, operation: u16, number: u64) -> Begin {
         let (Some(own), Some(check)) = (&mut self.own, self.checks.get(usize::from(operation))) else {
             return Begin::Now;
@@ -183,12 +182,12 @@ impl Verifier {
         Begin::Now
     }
 
-    /// Request `k` will not be sent after all. Returns the key that it was to write.
+    /// Request `k` will not be sent. Returns the key that it would have written.
     pub fn cancelled(&mut self, k: u64) -> Option<u32> {
         self.ended(k, true)
     }
 
-    /// Puts the stamp into the encoded command of request `k`.
+    /// Stamps the encoded command of request `k`.
     pub fn stamp(&self, k: u64, operation: u16, command: &mut [u8]) {
         let Some(Check { role: Role::Write { data, .. }, .. }) = self.checks.get(usize::from(operation)) else {
             return;
@@ -201,19 +200,19 @@ impl Verifier {
         }
     }
 
-    /// Puts the stamp into the command with which the preload writes key `k`.
+    /// Stamps the preload command of key `k`.
     pub fn stamp_preload(&mut self, k: u64, command: &mut [u8]) {
         if let Some((own, key)) = self.preloading(k)
             && let Table::Written(written) = &mut own.table
             && let Some(value) = argument(command, 2)
         {
-            // It may be encoded more than once before it is sent.
+            // A command may be encoded more than once before it is sent.
             let sequence = written.in_flight(key).unwrap_or_else(|| written.begin(key, false));
             own.writer.write(k, sequence, value);
         }
     }
 
-    /// The preload's write of key `k` was answered: with nil if the key was there already.
+    /// The preload's write of key `k` was answered, with nil if the key existed.
     pub fn preloaded(&mut self, k: u64, nil: bool) {
         if let Some((Table::Written(written), key)) = self.preloading(k).map(|(own, key)| (&mut own.table, key))
             && let Some(sequence) = written.in_flight(key)
@@ -237,7 +236,7 @@ impl Verifier {
         Some((own, key as u32))
     }
 
-    /// Request `k` was answered without an error. Returns the key that it wrote, which is free for another write.
+    /// Verifies the reply to request `k`, which is not an error. Returns the key that it wrote, which is free for another write.
     pub fn answered(&mut self, k: u64, operation: u16, seen: Seen<'_>, moment: Moment<'_>) -> Option<u32> {
         self.found.checked += 1;
         let check = self.checks.get(usize::from(operation))?;
@@ -252,7 +251,7 @@ impl Verifier {
             self.keep(FindingKind::Mismatch, &key, expected, seen.name(), moment);
             let own = self.own.as_mut()?;
             let pending = pending?;
-            // Whatever that was, it does not say that the write was executed.
+            // A reply of the wrong type does not prove that the write was executed.
             return pending.writes.then(|| own.table.unknown(pending.key, pending.sequence));
         }
         let (role, pending) = (check.role, pending?);
@@ -269,7 +268,7 @@ impl Verifier {
                 return Some(key);
             }
             (Role::Write { .. }, Table::Written(written)) => {
-                // What was there just before.
+                // The reply is the previous value.
                 let expected = written.expected(key);
                 let old = stamped(seen);
                 let judgement = written.read(key, expected, old);
@@ -292,12 +291,12 @@ impl Verifier {
         writes.then_some(key)
     }
 
-    /// Request `k` failed by an error of this kind, or without an answer. Returns the key that it was to write.
+    /// Request `k` failed with an error of this kind, or without an answer. Returns the key that it was writing.
     pub fn failed(&mut self, k: u64, kind: &str, answered: bool) -> Option<u32> {
         self.ended(k, answered && REJECTIONS.contains(&kind))
     }
 
-    /// Request `k` has no reply that could be judged.
+    /// Ends request `k`, which has no reply to verify.
     fn ended(&mut self, k: u64, not_executed: bool) -> Option<u32> {
         let own = self.own.as_mut()?;
         let Pending { key, sequence, writes } = own.pending.remove(&k)?;
@@ -313,7 +312,7 @@ impl Verifier {
         Some(key)
     }
 
-    /// Nobody will hear of what is in flight any more.
+    /// Marks everything in flight as unknown, because no reply will come.
     pub fn abandon(&mut self) {
         self.partial.clear();
         let Some(own) = &mut self.own else { return };
@@ -324,12 +323,12 @@ impl Verifier {
         }
     }
 
-    /// The indices of the keys of its own, in the whole key space.
+    /// The indices of the owned keys in the whole keyspace.
     pub fn own_keys(&self) -> Option<std::ops::Range<u64>> {
         self.own.as_ref().map(|own| own.first..own.first + own.count)
     }
 
-    /// Whether the last read shall read key `k`: one that something was sent to.
+    /// True if the last read should include key `k`, because something was sent to it.
     pub fn wants_read(&self, k: u64) -> bool {
         let Some(own) = &self.own else { return false };
         let Some(key) = k.checked_sub(own.first).filter(|key| *key < own.count) else { return false };
@@ -339,7 +338,7 @@ impl Verifier {
         }
     }
 
-    /// The last read found this in key `k`.
+    /// Verifies what the last read returned for key `k`.
     pub fn read_back(&mut self, k: u64, seen: Seen<'_>, moment: Moment<'_>) {
         self.found.checked += 1;
         self.found.read_keys += 1;
@@ -369,7 +368,7 @@ impl Verifier {
         self.judge(found, key, moment);
     }
 
-    /// The last read could not read so many keys.
+    /// Counts keys that the last read could not read.
     pub fn unread(&mut self, keys: u64) {
         self.found.unread_keys += keys;
     }
@@ -415,7 +414,7 @@ impl Verifier {
         }
     }
 
-    /// Keeps the beginning of a reply of connection `index` whose end has not come.
+    /// Keeps a part of an incomplete reply on connection `index`.
     pub fn hold(&mut self, index: usize, piece: &[u8]) {
         let partial = self.partial.entry(index).or_default();
         let room = self.keep.saturating_sub(partial.bytes.len());
@@ -423,7 +422,7 @@ impl Verifier {
         partial.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
     }
 
-    /// The reply whose end has come, and whether all of it was kept; none if `piece` is all of it.
+    /// The completed reply, and whether all of it was kept. `None` if `piece` is the complete reply.
     pub fn whole(&mut self, index: usize, piece: &[u8]) -> Option<(Vec<u8>, bool)> {
         if self.partial.is_empty() || !self.partial.contains_key(&index) {
             return None;
@@ -432,7 +431,7 @@ impl Verifier {
         self.partial.remove(&index).map(|partial| (partial.bytes, !partial.cut))
     }
 
-    /// Connection `index` begins anew.
+    /// Forgets a partial reply after connection `index` was replaced.
     pub fn forget(&mut self, index: usize) {
         self.partial.remove(&index);
     }
@@ -458,7 +457,7 @@ impl Own {
         }
     }
 
-    /// The place of the key with this number, if it is one of its own.
+    /// The index of the owned key with this number, if it is owned.
     fn index(&self, number: u64) -> Option<u32> {
         let index = number.checked_sub(self.keys.start)?.checked_sub(self.first)?;
         (index < self.count).then_some(index as u32)
@@ -511,7 +510,7 @@ fn between((least, most): (i64, i64)) -> String {
     if least == most { least.to_string() } else { format!("{least} to {most}") }
 }
 
-/// Argument `nth` of an encoded command, counted from its name, which is 0.
+/// Argument `nth` of an encoded command; 0 is its name.
 fn argument(command: &mut [u8], nth: usize) -> Option<&mut [u8]> {
     let mut at = end_of_line(command, 0)?;
     for argument in 0..=nth {
@@ -525,7 +524,7 @@ fn argument(command: &mut [u8], nth: usize) -> Option<&mut [u8]> {
     None
 }
 
-/// Behind the line that begins at `at`.
+/// The position after the line that begins at `at`.
 fn end_of_line(command: &[u8], at: usize) -> Option<usize> {
     Some(at + command.get(at..)?.iter().position(|byte| *byte == b'\n')? + 1)
 }

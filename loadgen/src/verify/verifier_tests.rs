@@ -35,7 +35,7 @@ impl Shard {
         Self { plan, workload, verifier }
     }
 
-    /// Request k as one of `operation`, whatever it would be.
+    /// Begins request k as one of `operation`, whatever the mix says.
     fn begin(&mut self, k: u64, operation: u16) -> Begin {
         self.verifier.begin(k, operation, self.workload.key(k, operation))
     }
@@ -48,7 +48,7 @@ impl Shard {
         room
     }
 
-    /// Sends a write and has it acknowledged; gives the value.
+    /// Sends a write, acknowledges it, and returns the value.
     fn write(&mut self, k: u64, operation: u16) -> Vec<u8> {
         assert_eq!(self.begin(k, operation), Begin::Now);
         let mut command = self.command(k, operation);
@@ -57,7 +57,7 @@ impl Shard {
         value
     }
 
-    /// The next request of the shard that takes the same key as request k.
+    /// The shard's next request with the same key as request k.
     fn same_key(&self, k: u64, operation: u16) -> u64 {
         let key = self.workload.key(k, operation);
         (1..1000)

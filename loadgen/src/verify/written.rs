@@ -1,38 +1,38 @@
-//! What is known of keys with values: which write of each must be there.
+//! Expected values of keys: the write that each must hold.
 
 use std::collections::HashMap;
 
 use super::Judgement;
 use super::stamp::Stamped;
 
-/// Ambiguous writes that are remembered of all keys together. More are not told apart: their keys can only be unsure.
+/// The most ambiguous writes to remember over all keys. Keys beyond that are marked unsure.
 const AMBIGUOUS: usize = 1 << 16;
 
-/// What is known of one key. Its writes are numbered from 1.
+/// The state of one key. Its writes are numbered from 1.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// The last write that must be there; 0 if none must.
+    /// The last write that must be present; 0 if none.
     expected: u32,
-    /// Writes up to here are no longer missed: their loss was told.
+    /// Writes up to this one are no longer missing, because their loss was reported.
     told: u32,
-    /// The last write that was sent.
+    /// The last write sent.
     sent: u32,
     flags: u32,
 }
 
-/// A write is in flight: there is never a second one.
+/// A write is in flight. There is never a second one.
 const IN_FLIGHT: u32 = 1;
-/// A write that expires was sent: the key may be gone at any time.
+/// A write with an expiry was sent, so the key may vanish at any time.
 const EXPIRES: u32 = 2;
-/// There were more ambiguous writes than can be remembered.
+/// An ambiguous write could not be remembered.
 const UNSURE: u32 = 4;
 
-/// All keys of a shard's own.
+/// All keys that this shard owns.
 #[derive(Debug)]
 pub(super) struct Written {
     keys: Vec<Known>,
-    /// Writes of which nobody knows whether they were executed, or will yet be: a server may find them in its buffers
-    /// long after we gave up. Each is executed once at most, so one that was read is settled.
+    /// Writes that may or may not have been executed, or may still be: a server may execute them from its buffers long after the client
+    /// gave up. Each is executed at most once, so one that was read is settled.
     ambiguous: HashMap<u32, Vec<u32>>,
     remembered: usize,
     may_evict: bool,
@@ -44,7 +44,7 @@ impl Written {
     }
 
     fn known(&mut self, key: u32) -> &mut Known {
-        // The plan's keys are as many as there is room for.
+        // The plan check bounds keys to the size of this table.
         &mut self.keys[key as usize]
     }
 
@@ -52,12 +52,12 @@ impl Written {
         self.keys.get(key as usize).is_some_and(|known| known.flags & IN_FLIGHT != 0)
     }
 
-    /// The last write that was sent, and is in flight.
+    /// The write in flight, if any.
     pub(super) fn in_flight(&self, key: u32) -> Option<u32> {
         self.is_in_flight(key).then(|| self.keys[key as usize].sent)
     }
 
-    /// Nobody will hear of what is in flight any more.
+    /// Marks everything in flight as unknown, because no reply will come.
     pub(super) fn abandon(&mut self) {
         for key in 0..self.keys.len() as u32 {
             if let Some(sequence) = self.in_flight(key) {
@@ -66,7 +66,7 @@ impl Written {
         }
     }
 
-    /// Whether anything was ever sent to it.
+    /// Whether a write was ever sent to the key.
     pub(super) fn is_touched(&self, key: u32) -> bool {
         self.keys.get(key as usize).is_some_and(|known| known.sent > 0)
     }
@@ -75,7 +75,7 @@ impl Written {
         self.keys.get(key as usize).map_or(0, |known| known.expected)
     }
 
-    /// A write is sent. Returns its number.
+    /// Registers a write before it is sent. Returns its number.
     pub(super) fn begin(&mut self, key: u32, expires: bool) -> u32 {
         let known = self.known(key);
         known.flags |= if expires { IN_FLIGHT | EXPIRES } else { IN_FLIGHT };
@@ -89,7 +89,7 @@ impl Written {
         known.expected = sequence;
     }
 
-    /// It was certainly not executed: as if it had never been.
+    /// The write was certainly not executed, as if it had never been sent.
     pub(super) fn rejected(&mut self, key: u32, sequence: u32) {
         let known = self.known(key);
         known.flags &= !IN_FLIGHT;
@@ -98,7 +98,7 @@ impl Written {
         }
     }
 
-    /// Nobody knows.
+    /// The write may or may not have been executed.
     pub(super) fn unknown(&mut self, key: u32, sequence: u32) {
         self.known(key).flags &= !IN_FLIGHT;
         if self.remembered >= AMBIGUOUS {
@@ -109,7 +109,7 @@ impl Written {
         self.ambiguous.entry(key).or_default().push(sequence);
     }
 
-    /// Takes an ambiguous write off the list, if it is on it: it was executed.
+    /// Removes an ambiguous write that turned out to be executed. Returns false if it is not listed.
     fn settle(&mut self, key: u32, sequence: u32) -> bool {
         let Some(list) = self.ambiguous.get_mut(&key) else { return false };
         let Some(at) = list.iter().position(|known| *known == sequence) else { return false };
@@ -121,21 +121,21 @@ impl Written {
         true
     }
 
-    /// Judges what a read found, before which `expected` must have been there when it was sent.
+    /// Judges a read. `expected` is the write that had to be present when the read was sent.
     pub(super) fn read(&mut self, key: u32, expected: u32, stamped: Option<Stamped>) -> Judgement {
         let known = *self.known(key);
-        // What was told to be lost is not missed again.
+        // A reported loss is not reported again.
         let least = if expected > known.told { expected } else { 0 };
         let found = match stamped {
             Some(Stamped::Own(sequence)) if sequence > known.sent => return Judgement::Corrupt,
             Some(Stamped::Own(sequence)) => sequence,
-            // Before our first write anything may be in a key.
+            // Before our first write a key may hold anything.
             Some(Stamped::Broken) if least == 0 => return Judgement::Fine,
             Some(Stamped::Broken) => return Judgement::Corrupt,
             Some(Stamped::Foreign) | None => 0,
         };
         if found > 0 && self.settle(key, found) {
-            // Whatever came before it, this is what is there now; what it was written over is not missed.
+            // The late write replaced the present value, so the overwritten one is not missing.
             let known = self.known(key);
             if found < known.expected {
                 known.told = known.told.max(known.expected);
@@ -161,7 +161,7 @@ impl Written {
         }
     }
 
-    /// Acknowledged writes after `found` that were not told yet.
+    /// The number of acknowledged writes after `found` whose loss has not been reported.
     fn missing(&self, key: u32, found: u32) -> u64 {
         let Some(known) = self.keys.get(key as usize) else { return 0 };
         let after = found.max(known.told);
@@ -197,7 +197,7 @@ mod tests {
         }
         assert_eq!(written.read(1, 3, Some(Stamped::Own(5))), Judgement::Corrupt, "above the highest that was sent");
         assert_eq!(written.read(1, 3, Some(Stamped::Broken)), Judgement::Corrupt);
-        // Sent before the third was acknowledged, on another connection.
+        // Sent on another connection before the third write was acknowledged.
         assert_eq!(written.read(1, 2, Some(Stamped::Own(2))), FINE);
     }
 
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(written.read(1, 2, Some(Stamped::Own(2))), FINE, "not executed, or not yet");
         let next = written.begin(1, false);
         written.acknowledged(1, next);
-        // The server found it in its buffer, after the next one came over another connection.
+        // The server executed the buffered write after the next one arrived on another connection.
         assert_eq!(written.read(1, next, Some(Stamped::Own(late))), FINE);
         assert_eq!(written.read(1, next, Some(Stamped::Own(late))), FINE, "a read that was under way");
         let last = written.begin(1, false);

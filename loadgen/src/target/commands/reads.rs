@@ -1,16 +1,16 @@
-//! Which commands only read, so that a replica may answer them.
+//! Decides which commands only read, so that a replica may answer them.
 
 use redis::Value;
 use redisbench_wire::plan::only_reads;
 
-/// Whether each of the commands only reads: by the flags in the answer to COMMAND INFO, else by the table.
+/// Whether each command only reads, by the flags from COMMAND INFO, otherwise by the table.
 pub fn reads(names: &[String], answer: &Value) -> Vec<bool> {
     let descriptions = if let Value::Array(descriptions) = answer { descriptions.as_slice() } else { &[] };
     let of = |(at, name): (usize, &String)| descriptions.get(at).and_then(flagged).unwrap_or_else(|| only_reads(name));
     names.iter().enumerate().map(of).collect()
 }
 
-/// What the server says; none if it has no flags.
+/// The server's flag; `None` if it has no flags.
 fn flagged(description: &Value) -> Option<bool> {
     let Value::Array(fields) = description else { return None };
     let (Value::Array(flags) | Value::Set(flags)) = fields.get(2)? else { return None };

@@ -1,4 +1,4 @@
-//! The answer to `CLUSTER SHARDS`: lists of names and values, of which newer servers may have more.
+//! The answer to `CLUSTER SHARDS`: lists of names and values. Newer servers may add more.
 
 use redis::Value;
 
@@ -14,14 +14,14 @@ pub(super) fn read(answer: &Value, asked: &Endpoint, tls: bool) -> Option<Vec<Pa
     Some(parts)
 }
 
-/// Nothing is added if there is nobody in it that takes writes.
+/// Adds nothing if the shard has no primary.
 fn add_part(parts: &mut Vec<Part>, shard: &Value, asked: &Endpoint, tls: bool) -> Option<()> {
     let Value::Array(slots) = field(shard, "slots")? else { return None };
     let Value::Array(nodes) = field(shard, "nodes")? else { return None };
     let ranges = slots.chunks(2).map(|pair| range(pair.first()?, pair.get(1)?)).collect::<Option<_>>()?;
     let nodes = nodes.iter().map(|fields| node(fields, asked, tls)).collect::<Option<Vec<_>>>()?;
     let (mut primaries, mut replicas): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|(primary, _)| *primary);
-    // One that was replaced may still be named; the other has the slots.
+    // A replaced primary may still be listed; the healthy one has the slots.
     primaries.sort_by_key(|(_, node)| !node.healthy);
     let mut primaries = primaries.into_iter().map(|(_, node)| node);
     let Some(primary) = primaries.next() else { return Some(()) };
@@ -45,7 +45,7 @@ fn node(fields: &Value, asked: &Endpoint, tls: bool) -> Option<(bool, Node)> {
     Some((told("role")? == "master", Node { id, endpoint, healthy }))
 }
 
-/// The value behind `name` in a list of names and values.
+/// The value after `name` in a list of names and values.
 fn field<'v>(pairs: &'v Value, name: &str) -> Option<&'v Value> {
     let Value::Array(pairs) = pairs else { return None };
     pairs.chunks(2).find(|pair| text(&pair[0]).is_some_and(|text| text == name)).and_then(|pair| pair.get(1))

@@ -1,60 +1,58 @@
-//! The answers to INFO. Pure: what a server leaves out, or says in another way, is not known.
+//! The answers to INFO. Pure. Missing or unusual fields are unknown.
 
 use std::collections::BTreeMap;
 
 use redisbench_wire::snapshot::ServerSample;
 
-/// The most commands that a server is believed to have: modules bring some hundreds.
+/// The most commands kept per server; modules add some hundreds.
 const COMMANDS: usize = 4096;
-/// What says that a child is at work.
+/// Fields that show a running child process.
 const CHILDREN: &[&str] = &["rdb_bgsave_in_progress", "aof_rewrite_in_progress", "module_fork_in_progress"];
 
 /// One answer to INFO.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Info {
-    /// Of the process: another one after a restart.
+    /// Identifies the process; changes on a restart.
     pub run_id: Option<String>,
-    /// Whether it follows a primary.
+    /// Whether the server is a replica.
     pub replica: bool,
-    /// Its own clock, in microseconds.
+    /// The server's clock, in microseconds.
     pub server_microseconds: Option<u64>,
-    /// Processor time.
     pub cpu: Option<Cpu>,
-    /// For how long its event loop did not sleep so far, as servers from 7.2 on say.
+    /// Total time that the event loop was awake; reported since version 7.2.
     pub event_loop_microseconds: Option<u64>,
-    /// How often it forked, as servers from 6.2 on say.
+    /// Total number of forks; reported since version 6.2.
     pub forks: Option<u64>,
-    /// For how long the latest fork stopped it.
+    /// How long the latest fork blocked the server.
     pub latest_fork_microseconds: u64,
-    /// A child of it is writing: a save, an append-only file, or something of a module.
+    /// True while a child process writes: an RDB save, an AOF rewrite, or a module's fork.
     pub has_child: bool,
-    /// Bytes per second that it received and sent just now.
+    /// Current rates in bytes per second.
     pub received_bytes_per_second: u64,
     pub sent_bytes_per_second: u64,
-    /// The rest, without the time.
+    /// The other fields, without the time.
     pub sample: ServerSample,
 }
 
 /// Processor time so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Of the main thread alone.
+    /// True if only the main thread is counted.
     pub main_thread: bool,
     pub nanoseconds: u64,
 }
 
-/// What a server counted of one command.
+/// A server's counts of one command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     pub executed: u64,
     pub failed: u64,
-    /// None: it does not count them, as servers before 6.2.
+    /// `None` before version 6.2, which does not count them.
     pub rejected: Option<u64>,
     pub microseconds: u64,
 }
 
 impl Info {
-    /// Reads the answer to INFO.
     pub fn parse(text: &str) -> Self {
         let mut all = BTreeMap::new();
         let mut keys = 0_u64;
@@ -71,7 +69,7 @@ impl Info {
             let part = |kind: &str| nanoseconds(all.get(format!("used_cpu_{kind}{end}").as_str())?);
             Some(Cpu { main_thread, nanoseconds: part("user")?.checked_add(part("sys")?)? })
         };
-        // Of kibibytes, with two decimals.
+        // From kibibytes with two decimals.
         let rate = |name: &str| {
             let value = all.get(name).and_then(|value| nanoseconds(value)).unwrap_or_default();
             value / 1_000_000 * 1024 / 1_000
@@ -103,7 +101,7 @@ impl Info {
     }
 }
 
-/// Reads the answer to `INFO commandstats`: each command by its name in lower case, a subcommand behind a `|`.
+/// Reads the answer to `INFO commandstats`: counts by the command's name in lower case, with a subcommand after `|`.
 pub fn commands(text: &str) -> BTreeMap<String, Calls> {
     let line = |line: &str| {
         let (name, counts) = line.trim_end().strip_prefix("cmdstat_")?.split_once(':')?;
@@ -118,12 +116,12 @@ pub fn commands(text: &str) -> BTreeMap<String, Calls> {
     text.lines().filter_map(line).take(COMMANDS).collect()
 }
 
-/// `db0` and so on.
+/// `db0`, `db1` and so on.
 fn is_database(name: &str) -> bool {
     name.strip_prefix("db").is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The number called `name` of a list such as `calls=1,usec=2`.
+/// The number of `name` in a list such as `calls=1,usec=2`.
 fn part(list: &str, name: &str) -> Option<u64> {
     list.split(',').find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name)?.1.parse().ok())
 }

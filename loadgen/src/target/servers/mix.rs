@@ -1,4 +1,4 @@
-//! Which of a server's counts are those of the mix. Pure.
+//! Selects those of a server's counts that belong to the mix. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use redisbench_wire::snapshot::ServerCommands;
 
 use super::info::Calls;
 
-/// Sent by everybody for their own purposes: this load generator, replicas, sentinels, monitoring. They change no key.
+/// Commands that clients send for their own purposes: this load generator, replicas, sentinels, monitoring. They change no key.
 const HOUSEKEEPING: &[&str] = &[
     "acl",
     "asking",
@@ -56,26 +56,26 @@ const HOUSEKEEPING: &[&str] = &[
     "watch",
 ];
 
-/// What they execute counts too, and nobody outside knows what that is.
+/// The server also counts the commands that scripts execute, which are unknown here.
 const SCRIPTS: &[&str] = &["eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro"];
 
-/// May wait on the server; how often a command that waited counts differs from one version to the next.
+/// Commands that may block. Versions differ in how often they count a command that has blocked.
 const WAITING: &[&str] =
     &["blpop", "brpop", "brpoplpush", "blmove", "blmpop", "bzpopmin", "bzpopmax", "bzmpop", "xread", "xreadgroup"];
 
-/// The commands of a mix, by which a server's counts are told apart.
+/// The commands of a mix, to separate a server's counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mix {
-    /// The first word, the second one if it stands as it is, and whether it only reads.
+    /// First word, second word if it is literal, and whether the command only reads.
     names: Vec<(String, Option<String>, bool)>,
-    /// Scripts are in it: other commands than these may be of their making.
+    /// True with scripts: other commands may come from them.
     scripts: bool,
-    /// Those that cannot be compared.
+    /// Commands whose counts cannot be compared.
     pub not_compared: Vec<String>,
 }
 
 impl Mix {
-    /// Of the plan, and of whether each operation only reads.
+    /// `reads` holds for each operation of the plan whether it only reads.
     pub fn of(plan: &ShardPlan, reads: &[bool]) -> Self {
         let literal = |argument: Option<&Vec<Part>>| match argument.map(Vec::as_slice) {
             Some([Part::Literal(text)]) => Some(text.to_ascii_lowercase()),
@@ -91,7 +91,7 @@ impl Mix {
         let fills = options.fills.iter().filter_map(|fill| name(&fill.arguments, false));
         let mut names: Vec<_> = operations.chain(fills).collect();
         if plan.followed().is_some() {
-            // The last read.
+            // For the last read of followed keys.
             names.push(("get".to_owned(), None, true));
         }
         let is = |list: &[&str], name: &str| list.contains(&name);
@@ -106,7 +106,7 @@ impl Mix {
         Self { names, scripts, not_compared }
     }
 
-    /// What a server executed between two of its answers; none if it counts from the beginning again.
+    /// The commands that a server executed between two answers; `None` if its counts were reset.
     pub fn between(
         &self,
         before: &BTreeMap<String, Calls>,
@@ -137,7 +137,7 @@ impl Mix {
         Some(commands)
     }
 
-    /// Whether a count is one of the mix. A replica executes what it is given by its primary, and counts it.
+    /// Whether a count belongs to the mix. A replica also counts the writes replicated from its primary.
     fn has(&self, counted: &str, replica: bool) -> bool {
         let mut parts = counted.splitn(2, '|');
         let (word, sub) = (parts.next().unwrap_or_default(), parts.next());
@@ -192,7 +192,7 @@ mod tests {
         ]);
         let found = mix.between(&before, &after, false).unwrap();
         assert_eq!((found.calls, found.rejected, found.foreign), (9, Some(2), 2));
-        // What its primary made it execute is not asked for.
+        // Replicated writes are not counted.
         let found = mix.between(&before, &after, true).unwrap();
         assert_eq!((found.calls, found.rejected, found.foreign), (5, Some(0), 0));
         assert!(mix.not_compared.is_empty());

@@ -1,4 +1,4 @@
-//! What one server said over a trial. Pure: times are readings of the shard's clock.
+//! One server's statistics over a trial. Pure: times are readings of the shard's clock.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,10 @@ use super::info::{Calls, Info};
 use super::mix::Mix;
 use crate::cluster::NodeAddress;
 
-/// A server's own clock is believed if it went from half as fast as ours to twice.
+/// A server's clock is trusted if it ran between half and twice as fast as ours.
 const CLOCKS: u64 = 2;
 const WHOLE: u128 = 10_000;
 
-/// One server.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub address: NodeAddress,
@@ -21,12 +20,12 @@ pub struct Node {
     run_id: Option<String>,
     replica: bool,
     refuses: bool,
-    /// Why its counts are not those of this trial.
+    /// Why its counts do not belong to this trial alone.
     disturbed: Option<String>,
     before: Option<BTreeMap<String, Calls>>,
     first: Option<Point>,
     last: Option<Point>,
-    /// Its count of forks at the latest answer of the window.
+    /// Total forks at the latest answer of the window.
     forks: Option<u64>,
 }
 
@@ -48,7 +47,7 @@ impl Point {
         Some(Self { at, server_microseconds, main_thread, nanoseconds, event_loop_microseconds })
     }
 
-    /// Wall time from `self` to `later`. A busy server answers late, and its own clock says when it did.
+    /// Wall time from `self` to `later`. Uses the server's clock, because a busy server answers late.
     fn wall(&self, later: &Self) -> u64 {
         let ours = later.at.saturating_sub(self.at);
         let its = self.server_microseconds.zip(later.server_microseconds);
@@ -56,12 +55,12 @@ impl Point {
         its.filter(|its| (ours / CLOCKS..=ours.saturating_mul(CLOCKS)).contains(its)).unwrap_or(ours)
     }
 
-    /// Processor time from `self` to `later` over wall time, in hundredths of a per cent.
+    /// Processor time over wall time from `self` to `later`, in hundredths of a per cent.
     fn share(&self, later: &Self) -> u32 {
         self.share_of(later, later.nanoseconds.saturating_sub(self.nanoseconds))
     }
 
-    /// The same of the time that its event loop did not sleep.
+    /// The same for the time that the event loop was awake.
     fn event_loop(&self, later: &Self) -> Option<u32> {
         let (from, to) = self.event_loop_microseconds.zip(later.event_loop_microseconds)?;
         Some(self.share_of(later, to.saturating_sub(from).saturating_mul(1_000)))
@@ -73,19 +72,17 @@ impl Point {
     }
 }
 
-/// When an answer came, and what for.
+/// The phase of the trial in which an answer arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Before the start, which is then.
+    /// Before the load, which starts at `start`.
     Before { start: u64 },
-    /// Within the measured window.
     Measuring,
-    /// After the load.
     After,
 }
 
 impl Node {
-    /// Nothing is known of it.
+    /// A server without answers yet.
     pub fn new(address: &NodeAddress) -> Self {
         let seen = ServerNode { id: address.id.clone(), address: address.label.clone(), ..ServerNode::default() };
         Self {
@@ -102,23 +99,22 @@ impl Node {
         }
     }
 
-    /// It did not answer.
+    /// Notes a failed look.
     pub fn note(&mut self, note: &str) {
         self.seen.note = Some(limits::message(note));
     }
 
-    /// It will not answer, and is not asked again.
+    /// Notes a permanent refusal; the server is not polled again.
     pub fn refuse(&mut self, note: &str) {
         self.note(note);
         self.refuses = true;
     }
 
-    /// Whether it will not answer.
     pub fn refuses(&self) -> bool {
         self.refuses
     }
 
-    /// An answer came at `at`; `commands` if it was asked for them.
+    /// Adds an answer that arrived at `at`, with `commands` if they were requested.
     pub fn take(&mut self, info: &Info, commands: Option<BTreeMap<String, Calls>>, at: u64, when: When, mix: &Mix) {
         if self.before.is_some() && (self.run_id != info.run_id || self.replica != info.replica) {
             let what = if self.run_id == info.run_id { "changed its role" } else { "restarted" };
@@ -175,7 +171,7 @@ impl Node {
 
     fn count_forks(&mut self, info: &Info) {
         self.seen.had_child |= info.has_child;
-        // A server that restarted counts from 0.
+        // A restarted server counts from 0.
         let more = self.forks.zip(info.forks).map_or(0, |(before, now)| now.checked_sub(before).unwrap_or(now));
         if more > 0 {
             self.seen.forks = self.seen.forks.saturating_add(more);
@@ -185,19 +181,19 @@ impl Node {
         self.forks = info.forks.or(self.forks);
     }
 
-    /// All that is known, or a short form of it.
+    /// All results, or a short form.
     pub fn report(&self, full: bool) -> ServerNode {
         if !full {
             let ServerNode { id, address, cpu, .. } = self.seen.clone();
             return ServerNode { id, address, cpu, ..ServerNode::default() };
         }
         let mut seen = self.seen.clone();
-        // A server that restarted did not answer for a while either.
+        // A restart also explains a missing answer.
         seen.note = self.disturbed.as_deref().map(limits::message).or(seen.note);
         seen
     }
 
-    /// How busy it was.
+    /// Mean processor use, in hundredths of a per cent.
     pub fn busy(&self) -> u32 {
         self.seen.cpu.map_or(0, |cpu| cpu.mean_basis_points)
     }
@@ -227,14 +223,14 @@ mod tests {
         let mut node = node();
         let mix = Mix::default();
         node.take(&info(500, 0), None, SECOND, When::Before { start: 2 * SECOND }, &mix);
-        // Answered late by 200 ms, of which the server's clock knows nothing.
+        // The answer arrives 200 ms late, which the server's clock does not show.
         node.take(&info(600, 10_000), None, 11 * SECOND, When::Measuring, &mix);
         node.take(&info(1_500, 11_000), None, 12 * SECOND + SECOND / 5, When::Measuring, &mix);
         node.take(&info(2_000, 12_000), None, 13 * SECOND, When::Measuring, &mix);
         let cpu = node.report(false).cpu.unwrap();
         assert_eq!((cpu.main_thread, cpu.mean_basis_points, cpu.max_basis_points), (true, 7_000, 9_000));
         assert_eq!(cpu.nanoseconds, 2 * SECOND);
-        // A clock that was set is not believed.
+        // A clock that was set is not trusted.
         node.take(&info(2_500, 99_000_000), None, 14 * SECOND, When::Measuring, &mix);
         assert_eq!(node.report(true).cpu.unwrap().nanoseconds, 3 * SECOND);
     }
@@ -267,12 +263,12 @@ mod tests {
             (seen.forks, seen.longest_fork_microseconds, seen.had_child)
         };
         assert_eq!(see(&at(3, 900, true), When::Before { start: 2 * SECOND }), (0, 0, false));
-        // That it forked in the warm-up is over, unless its child is still there.
+        // A fork during the warm-up does not count, but a child that still runs does.
         assert_eq!(see(&at(4, 950, false), When::Measuring), (0, 0, false));
         assert_eq!(see(&at(4, 950, true), When::Measuring), (0, 0, true));
         assert_eq!(see(&at(5, 700, false), When::Measuring), (1, 700, true));
         assert_eq!(see(&at(7, 300, false), When::Measuring), (3, 700, true));
-        // It started again.
+        // The server restarted.
         assert_eq!(see(&at(1, 800, false), When::Measuring), (4, 800, true));
         assert_eq!(see(&at(2, 990, true), When::After), (4, 800, true));
     }
