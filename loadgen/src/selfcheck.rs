@@ -9,4 +9,4 @@ mod seconds;
 
 pub use machine::Evidence;
 pub(crate) use machine::{Observer, quota_millionths};
-pub(crate) use run_queue::{RunQueue, Threads};
+pub(crate) use run_queue::{RunQueue, Threads, Times};

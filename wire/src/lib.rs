@@ -7,6 +7,8 @@
 //!
 //! Independent of Kubernetes and Redis, except for the names of Redis' read-only commands.
 
+#![warn(missing_docs)]
+
 mod answer;
 mod bounded;
 mod call;

@@ -1,6 +1,8 @@
 //! The API `redisbench.dev/v1alpha1`: types, the schema that the API server holds objects against, and the validation
 //! that the operator and the command line share.
 
+#![warn(missing_docs)]
+
 mod command;
 pub mod comparison;
 mod crd;

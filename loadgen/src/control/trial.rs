@@ -31,10 +31,7 @@ pub enum Event {
     /// The target matches the plan; connecting has begun.
     TargetReady,
     /// Progress of connecting.
-    Connected {
-        ready: u32,
-        wanted: u32,
-    },
+    Connected { ready: u32, wanted: u32 },
     /// Progress of the preload.
     Preloading {
         /// Keys written or found.
@@ -43,9 +40,7 @@ pub enum Event {
     /// The preload is complete.
     Preloaded,
     /// An attempt's load has finished or was stopped by [`Action::Stop`].
-    LoadEnded {
-        attempt: u32,
-    },
+    LoadEnded { attempt: u32 },
     /// Progress of deleting the keys.
     Cleanup(CleanupState),
     /// The probe has finished.

@@ -5,6 +5,8 @@
 //! themselves. A worker of an open loop therefore has itself woken up before a request is due, and stays awake after a send for a reply
 //! that is about to come: by as much as it took lately, within a small share of its time.
 
+use crate::selfcheck::Times;
+
 /// The time that may be spent awake, of that of a processor.
 const SHARE: u64 = 8;
 
@@ -24,6 +26,12 @@ const CONTESTED: u64 = 8;
 /// It then sleeps for so many times what it waited: a thread that sleeps is let in sooner than one that ran and gave way. What it costs to
 /// try again is less than one request in 200.
 const REST: u64 = 200;
+
+/// A worker that ran for more than half of that time finds its requests awake anyway. Polling would make it look busier than its load does.
+const BUSY: u64 = 2;
+
+/// How long it then sleeps between requests, in nanoseconds.
+const BUSY_REST: u64 = 1_000_000_000;
 
 /// How long before or after an instant a worker is to be awake, so that all but one in so many events find it so. It follows what was
 /// seen: up by a step when an event was missed, down by a fraction of it otherwise. In nanoseconds.
@@ -61,8 +69,8 @@ pub(super) struct Vigil {
     credit: u64,
     /// Up to when it was credited.
     credited: u64,
-    /// For how long it had waited for a processor at the latest look, and when that was.
-    waited: u64,
+    /// How long it had run and waited for a processor at the latest look, and when that was.
+    times: Times,
     looked: u64,
     /// Until when to sleep, as others want the processor.
     rests: u64,
@@ -105,13 +113,17 @@ impl Vigil {
         }
     }
 
-    /// Up to `now` the worker has waited for a processor for so long.
-    pub(super) fn waited(&mut self, nanoseconds: u64, now: u64) {
-        let (waited, elapsed) = (nanoseconds.saturating_sub(self.waited), now.saturating_sub(self.looked));
+    /// Takes how long the worker has run and waited for a processor up to `now`.
+    pub(super) fn looked(&mut self, times: Times, now: u64) {
+        let elapsed = now.saturating_sub(self.looked);
+        let waited = times.waited.saturating_sub(self.times.waited);
+        let ran = times.ran.saturating_sub(self.times.ran);
         if waited > elapsed / CONTESTED {
-            self.rests = now.saturating_add(waited.saturating_mul(REST));
+            self.rests = self.rests.max(now.saturating_add(waited.saturating_mul(REST)));
+        } else if ran > elapsed / BUSY {
+            self.rests = self.rests.max(now.saturating_add(BUSY_REST));
         }
-        (self.waited, self.looked) = (nanoseconds, now);
+        (self.times, self.looked) = (times, now);
     }
 
     /// The worker stayed awake from `since` to `now`, and nothing happened.
@@ -185,7 +197,7 @@ mod tests {
         assert_eq!(vigil.before(due, 0), due - 50 * MICROSECOND);
         // Of 50 ms it waited for 6, then for 7.
         for (waited, now, contested) in [(6, 50, false), (13, 100, true)] {
-            vigil.waited(waited * 1_000_000, now * 1_000_000);
+            vigil.looked(Times { ran: 0, waited: waited * 1_000_000 }, now * 1_000_000);
             let now = now * 1_000_000 + 1;
             vigil.sent(now);
             assert_eq!(vigil.before(now + due, now) == now + due, contested);
@@ -195,6 +207,19 @@ mod tests {
         vigil.sent(later);
         assert_eq!(vigil.before(later + due, later), later + due - 50 * MICROSECOND);
         assert!(vigil.expects(later));
+    }
+
+    #[test]
+    fn a_busy_worker_does_not_poll() {
+        let mut vigil = Vigil { lead: Reach(50 * MICROSECOND), ..Vigil::of(PROCESSOR) };
+        // Of 50 ms it ran for 24, then for 26.
+        for (ran, now, busy) in [(24, 50, false), (50, 100, true)] {
+            vigil.looked(Times { ran: ran * 1_000_000, waited: 0 }, now * 1_000_000);
+            let now = now * 1_000_000 + 1;
+            assert_eq!(vigil.before(now + 1_000_000, now) == now + 1_000_000, busy);
+        }
+        let later = 1_101_000_000;
+        assert!(vigil.before(later + 1_000_000, later) < later + 1_000_000);
     }
 
     #[test]

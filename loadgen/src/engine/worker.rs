@@ -336,7 +336,7 @@ impl Worker {
             self.grant_tokens();
         }
         if self.run.as_ref().is_some_and(Run::is_open) {
-            self.vigil.waited(self.run_queue.waited_nanoseconds(), self.now);
+            self.vigil.looked(self.run_queue.times().unwrap_or_default(), self.now);
         }
         self.expire();
         self.resume();

@@ -10,11 +10,11 @@ pub(crate) struct RunQueue(Option<File>);
 
 /// Nanoseconds since the thread began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Times {
+pub(crate) struct Times {
     /// Time on a processor.
-    pub(super) ran: u64,
+    pub(crate) ran: u64,
     /// Time runnable without a processor.
-    pub(super) waited: u64,
+    pub(crate) waited: u64,
 }
 
 impl RunQueue {
@@ -29,7 +29,7 @@ impl RunQueue {
     }
 
     /// `None` where the kernel does not count.
-    fn times(&self) -> Option<Times> {
+    pub(crate) fn times(&self) -> Option<Times> {
         let mut text = [0; 96];
         let length = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
         times(std::str::from_utf8(&text[..length]).ok()?).filter(|times| times.ran > 0)
