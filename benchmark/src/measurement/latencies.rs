@@ -1,4 +1,4 @@
-//! Quantiles of what was measured. Requests without an answer are not dropped: they count as longer than any answer.
+//! Quantiles of latencies. Requests without an answer are not dropped: they count as longer than any answer.
 
 use hdrhistogram::Histogram;
 use redisbench_statistics::ranks;
@@ -14,9 +14,9 @@ const WHOLE: u32 = 1_000_000;
 /// A quantile over requests of which some had no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Censored {
-    /// It is so many nanoseconds.
+    /// In nanoseconds.
     Known(u64),
-    /// Too many requests had no answer, or one beyond what a histogram holds: it is more than so many nanoseconds.
+    /// Lower bound in nanoseconds: too many requests had no answer, or one beyond the range of a histogram.
     MoreThan(u64),
 }
 
@@ -25,19 +25,19 @@ pub fn response_time(measured: &Measured, percentiles: &[Quantile]) -> Latencies
     latencies(&Requests::all(measured, &answered(measured)), percentiles)
 }
 
-/// One percentile of that.
+/// One percentile of [`response_time`].
 pub fn response_time_at(measured: &Measured, quantile: Quantile) -> Percentile {
     Requests::all(measured, &answered(measured)).percentile(quantile)
 }
 
-/// The quantile of response time over all scheduled requests but those that wait for their outcome; none of too few.
+/// A quantile of response time over all scheduled requests except those in flight; none if there are too few.
 pub fn response_time_quantile(measured: &Measured, quantile: Quantile) -> Option<Censored> {
     let answered = answered(measured);
     let all = Requests::all(measured, &answered);
     Requests { censored: all.censored - measured.tally.in_flight, ..all }.quantile(quantile)
 }
 
-/// Response time over the succeeded requests alone.
+/// Response time over succeeded requests only.
 pub fn response_time_of_succeeded(measured: &Measured, percentiles: &[Quantile]) -> Latencies {
     let tally = &measured.tally;
     let succeeded = Requests {
@@ -49,22 +49,22 @@ pub fn response_time_of_succeeded(measured: &Measured, percentiles: &[Quantile])
     latencies(&succeeded, percentiles)
 }
 
-/// A latency that is known of succeeded requests only.
+/// Latencies of a histogram that holds only succeeded requests.
 pub fn plain(histogram: &Histogram<u64>, percentiles: &[Quantile]) -> Latencies {
     latencies(&Requests::answered(histogram), percentiles)
 }
 
-/// The quantile of `histogram`; none of too few.
+/// A quantile of `histogram`; none if it has too few values.
 pub fn known(histogram: &Histogram<u64>, quantile: Quantile) -> Option<u64> {
     (histogram.len() >= quantile.needs()).then(|| self::quantile(histogram, quantile.millionths())).flatten()
 }
 
-/// The quantile, in millionths, of `histogram`, at rank ceil(q n), of however few; none if it is empty.
+/// A quantile of `histogram`, in millionths, at rank ceil(q n), for any number of values; none if it is empty.
 pub fn quantile(histogram: &Histogram<u64>, millionths: u32) -> Option<u64> {
     at_rank(histogram, rank(histogram.len(), millionths))
 }
 
-/// Response times of what succeeded, and of what was answered with an error.
+/// Response times of succeeded requests and of error replies.
 fn answered(measured: &Measured) -> Histogram<u64> {
     let mut answered = measured.response.clone();
     if let Some(errors) = &measured.error_replies {
@@ -74,16 +74,16 @@ fn answered(measured: &Measured) -> Histogram<u64> {
     answered
 }
 
-/// Requests of which quantiles are asked.
+/// The requests to take quantiles of.
 #[derive(Clone, Copy)]
 struct Requests<'a> {
-    /// Those with an answer that a histogram holds.
+    /// Answered within the range of a histogram.
     answered: &'a Histogram<u64>,
-    /// Those that took longer than a histogram holds.
+    /// Answered beyond the range of a histogram.
     overflow: u64,
-    /// At most so long, in nanoseconds.
+    /// Longest of `overflow`, in nanoseconds.
     overflow_max: u64,
-    /// Those without an answer, which count as longer than any that had one.
+    /// Without an answer; they count as longer than any answer.
     censored: u64,
 }
 
@@ -106,12 +106,12 @@ impl<'a> Requests<'a> {
         self.answered.len() + self.overflow + self.censored
     }
 
-    /// The longest that is known.
+    /// The longest known latency.
     fn max(&self) -> u64 {
         if self.overflow > 0 { self.overflow_max } else { self.answered.max() }
     }
 
-    /// None of too few requests.
+    /// None if there are too few requests.
     fn quantile(&self, quantile: Quantile) -> Option<Censored> {
         let (all, millionths) = (self.count(), quantile.millionths());
         let rank = rank(all, millionths);
@@ -126,13 +126,13 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// The quantile with its interval, or why it is not known.
+    /// The quantile with its confidence interval, or the reason why it is unknown.
     fn percentile(&self, quantile: Quantile) -> Percentile {
         let mut found = Percentile { percentile: quantile.percent(), ..Percentile::default() };
         match self.quantile(quantile) {
             Some(Censored::Known(nanoseconds)) => {
                 let ends = ranks::interval(self.count(), quantile.millionths());
-                // Beyond what was answered nothing is known of an end.
+                // An end beyond the answered requests is unknown.
                 let at = |rank: u64| at_rank(self.answered, rank);
                 found.nanoseconds = Some(nanoseconds);
                 found.low_nanoseconds = ends.and_then(|(low, _)| at(low));
@@ -144,7 +144,7 @@ impl<'a> Requests<'a> {
         found
     }
 
-    /// Whether the share of those without an answer is 1 - q or more, so that nobody can tell the quantile q.
+    /// Whether the share of requests without an answer is 1 - q or more, so that the quantile q is unknown.
     fn is_censored(&self, millionths: u32) -> bool {
         let beyond = u128::from(WHOLE.saturating_sub(millionths)) * u128::from(self.count());
         self.censored > 0 && u128::from(self.censored) * u128::from(WHOLE) >= beyond
@@ -160,7 +160,7 @@ fn latencies(requests: &Requests<'_>, percentiles: &[Quantile]) -> Latencies {
         Some(Censored::MoreThan(_)) | None => None,
     };
     let answered = requests.answered;
-    // What had no answer, or took longer than a histogram holds, has no time that a mean could take in.
+    // Requests without an answer, or beyond the range of a histogram, have no exact time for a mean.
     let whole = requests.censored == 0 && requests.overflow == 0;
     Latencies {
         mean_nanoseconds: (whole && !answered.is_empty()).then(|| round(answered.mean())),
@@ -175,7 +175,7 @@ fn latencies(requests: &Requests<'_>, percentiles: &[Quantile]) -> Latencies {
     }
 }
 
-/// The smallest rank, from 1, at which at least this share of `count` is reached. Exact: no floats.
+/// The smallest rank, from 1, that covers this share of `count`. Exact: no floats.
 fn rank(count: u64, millionths: u32) -> u64 {
     let rank = (u128::from(count) * u128::from(millionths)).div_ceil(u128::from(WHOLE));
     u64::try_from(rank).unwrap_or(u64::MAX).max(1)
@@ -185,7 +185,7 @@ fn at_rank(histogram: &Histogram<u64>, rank: u64) -> Option<u64> {
     let mut seen = 0;
     histogram.iter_recorded().find_map(|bucket| {
         seen += bucket.count_since_last_iteration();
-        // The bucket's upper end, but never more than was seen.
+        // The bucket's upper end, capped at the maximum seen.
         (seen >= rank).then(|| bucket.value_iterated_to().min(histogram.max()))
     })
 }
@@ -195,7 +195,7 @@ pub(crate) fn round(mean: f64) -> u64 {
     mean.round() as u64
 }
 
-/// A percentile of latencies, such as `1.45 ms`, or `> 1.00 s` where that is all that is known; none of too few requests.
+/// Formats a percentile of latencies: `1.45 ms`, or `> 1.00 s` if only a bound is known. None if there are too few requests.
 pub fn percentile(found: &Percentile) -> Option<String> {
     let beyond = |nanoseconds| format!("> {}", human::latency(nanoseconds));
     found.nanoseconds.map(human::latency).or(found.more_than_nanoseconds.map(beyond))

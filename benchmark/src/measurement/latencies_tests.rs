@@ -17,7 +17,7 @@ fn measured(answered: &[u64], tally: Tally) -> Measured {
     Measured { tally, unknown: 0, response: histogram(answered), service: None, error_replies: None }
 }
 
-/// Those of which only a bound is known.
+/// Percentiles of which only a bound is known.
 fn beyond(latencies: &Latencies) -> Vec<&str> {
     let beyond = latencies.percentiles.iter().filter(|one| one.more_than_nanoseconds.is_some());
     beyond.map(|one| one.percentile.as_str()).collect()
@@ -44,7 +44,7 @@ fn overflow_is_beyond_the_highest_value() {
     assert_eq!(beyond(&latencies), ["95"]);
 }
 
-/// p99.99 of 180 requests was the longest of them, as were p99.9 and p99 of one more.
+/// A quantile needs enough requests: p99.99 of 180 requests would be their maximum, and so would p99.9 and p99.
 #[test]
 fn a_quantile_is_not_given_of_too_few_requests() {
     let of = |count: u64| {
@@ -62,13 +62,13 @@ fn a_quantile_is_not_given_of_too_few_requests() {
     assert_eq!(response_time_quantile(&measured(&[1; 999], Tally::default()), Quantile::P99), None);
     assert_eq!(known(&histogram(&[1; 999]), Quantile::P99), None);
     assert!(known(&histogram(&[1; 1_000]), Quantile::P99).is_some());
-    // The longest of all is a fact, of however few.
+    // A minimum count of one: the maximum is known for any number of requests.
     assert!(known(&histogram(&[1]), Quantile::parse("1").unwrap()).is_some());
 }
 
 #[test]
 fn an_interval_is_that_of_its_ranks() {
-    // 64 to 64,000 ns, each once: a bucket each.
+    // 64 to 64,000 ns, one per bucket.
     let values: Vec<u64> = (1..=1_000).map(|step| step * 64).collect();
     let at = |rank: u64| Some(histogram(&values).highest_equivalent(rank * 64));
     let all = response_time(&measured(&values, Tally::default()), &[Quantile::P50, Quantile::P99]);

@@ -1,4 +1,4 @@
-//! Many shards' snapshots as one measurement: counts are added, histograms bucket by bucket, quantiles never.
+//! Merges the snapshots of many shards into one measurement: counts are added, histograms bucket by bucket, quantiles never.
 //!
 //! No sum can overflow: the conductor keeps only snapshots that pass [`Snapshot::check`], which bounds every number.
 
@@ -22,90 +22,86 @@ const SECOND: u64 = 1_000_000_000;
 /// Parts of the common window whose throughput is compared.
 const TENTHS: usize = 10;
 
-/// Shorter ones hold too little.
+/// Shorter parts hold too few requests.
 const SHORTEST_TENTH: u64 = SECOND / 2;
 
-/// What is beyond the bound of nodes or kinds of error is counted as this.
+/// Name for everything beyond the bound of nodes or error kinds.
 const OTHER: &str = "Other";
 
-/// The most kinds of error over all shards, each of which may name [`limits::ERROR_KINDS`].
+/// Bound of error kinds over all shards, each of which may name [`limits::ERROR_KINDS`].
 const ERROR_KINDS: usize = 16 * limits::ERROR_KINDS;
 
-/// What all shards measured together.
+/// Merged measurement of all shards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
     /// All measured requests.
     pub total: Measured,
-    /// The warm-up's requests.
+    /// Requests of the warm-up.
     pub warmup: Tally,
     /// Keys that preloads wrote or found.
     pub preloaded_keys: u64,
-    /// Commands that preloads sent and that were answered.
+    /// Answered commands of preloads.
     pub preload_commands: u64,
-    /// What each shard would have sent after it was last heard: 0 but for lost ones. In the order of their indices.
+    /// Per shard, requests that it would have sent after its last snapshot: 0 except for lost shards. In index order.
     pub unknown: Vec<u64>,
-    /// Per operation, in the plan's order.
+    /// In the plan's order.
     pub operations: Vec<OperationMeasured>,
-    /// Per Redis node, in the order of their addresses.
+    /// In the order of their addresses.
     pub nodes: Vec<NodeMeasured>,
     /// Actual send minus due time; none in a closed loop.
     pub lateness: Option<Histogram<u64>>,
     /// By kind, the most frequent first.
     pub errors: Vec<ErrorTally>,
-    /// What was found of the answers, without the findings; none if nothing was checked.
+    /// Counts of checked replies, without the individual findings; none if nothing was checked.
     pub verification: Option<Verification>,
     /// Succeeded requests over time.
     pub pace: Pace,
-    /// The target's servers, and what became of them.
+    /// The target's servers, and their changes and outages.
     pub topology: MergedTopology,
-    /// What the servers said of themselves; none if they were not asked.
+    /// Statistics from the servers; none if they were not asked.
     pub servers: Option<ServerStats>,
-    /// Completions in ten equal parts of the common window, in order, per second; empty if it is too short for that.
+    /// Completions per second in ten equal parts of the common window, in order; empty if the window is too short.
     pub tenths: Vec<u64>,
 }
 
 /// One set of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Where they went.
     pub tally: Tally,
-    /// What lost shards would have sent after they were last heard; not in the tally. 0 for parts of the total.
+    /// Requests that lost shards would have sent after their last snapshot; not in the tally. 0 for parts of the total.
     pub unknown: u64,
-    /// Response time of those that succeeded.
+    /// Of succeeded requests.
     pub response: Histogram<u64>,
-    /// Service time of those that succeeded; none in a closed loop.
+    /// Of succeeded requests; none in a closed loop.
     pub service: Option<Histogram<u64>>,
-    /// Response time of those that were answered with an error.
+    /// Response time of requests that were answered with an error.
     pub error_replies: Option<Histogram<u64>>,
 }
 
-/// One operation's requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationMeasured {
-    /// Its name.
     pub name: String,
-    /// Its requests.
     pub measured: Measured,
     /// Replies that were nil.
     pub nil_replies: u64,
 }
 
-/// What one Redis node answered.
+/// One Redis node's answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeMeasured {
-    /// Its id in a cluster, else its address.
+    /// Its id in a cluster, otherwise its address.
     pub id: String,
     /// `host:port`.
     pub address: String,
-    /// Slots it owned at the end, or was read from for.
+    /// Slots that it owned at the end, or served reads for.
     pub slots: u32,
-    /// Whether it was there to be read from only, by the word of any shard.
+    /// Whether it was used only for reads, according to any shard.
     pub replica: bool,
-    /// Requests whose last answer it gave.
+    /// Requests whose last answer came from it.
     pub requests: u64,
-    /// Of these, errors.
+    /// Failed ones among `requests`.
     pub errors: u64,
-    /// Redirects it answered with.
+    /// Redirects that it replied.
     pub redirects: u64,
     /// Service time of successful requests.
     pub service: Histogram<u64>,
@@ -114,27 +110,27 @@ pub struct NodeMeasured {
 /// Succeeded requests over the common window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
-    /// The time during which all shards were measuring, in nanoseconds.
+    /// Length of the common window.
     pub window_nanoseconds: u64,
-    /// Per second over that time.
+    /// Requests per second over the window.
     pub mean: u64,
-    /// In its slowest whole second.
+    /// Requests in its slowest whole second.
     pub slowest: u64,
-    /// In its fastest whole second.
+    /// Requests in its fastest whole second.
     pub fastest: u64,
-    /// What an open loop's schedule asks for over that time, per second.
+    /// Rate that an open loop's schedule asks for over the window, per second.
     pub target: Option<u64>,
-    /// The requests behind the mean.
+    /// Number of requests behind the mean.
     pub completed: u64,
-    /// What an open loop's schedule had due over the same time, but a mean response time earlier: as many could have been
+    /// Requests that an open loop's schedule had due over the same time, shifted back by the mean response time: this many could have
     /// completed.
     pub due: Option<u64>,
 }
 
-/// Merges the snapshots of `outcome`; none if there is not a single one.
+/// Merges the snapshots of `outcome`; none if it has no snapshot.
 ///
 /// # Errors
-/// When a histogram is not what the contract says.
+/// If a histogram violates the contract.
 pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, HistogramError> {
     let snapshots: Vec<&Snapshot> = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
     if snapshots.is_empty() {
@@ -167,7 +163,7 @@ pub fn merge(plans: &[ShardPlan], outcome: &Outcome) -> Result<Option<Merged>, H
     }))
 }
 
-/// The counts of all shards together; none if nothing was checked.
+/// Merged counts of all shards; none if nothing was checked.
 pub(crate) fn verification<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<Verification> {
     let mut sum: Option<Verification> = None;
     for found in snapshots.filter_map(|snapshot| snapshot.verification.as_ref()) {
@@ -176,7 +172,7 @@ pub(crate) fn verification<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) ->
     sum
 }
 
-/// Counts from elsewhere may be anything, so sums stop at the largest number.
+/// Saturates: shards' counts are untrusted.
 fn sum(parts: impl Iterator<Item = u64>) -> u64 {
     parts.fold(0, u64::saturating_add)
 }
@@ -237,7 +233,7 @@ pub(crate) fn operations(snapshots: &[&Snapshot]) -> Result<Vec<OperationMeasure
 pub(crate) fn nodes(snapshots: &[&Snapshot]) -> Result<Vec<NodeMeasured>, HistogramError> {
     let mut nodes = BTreeMap::<(&str, &str), NodeMeasured>::new();
     for part in snapshots.iter().flat_map(|snapshot| &snapshot.nodes) {
-        // Each shard names its nodes itself, and each has a histogram.
+        // Bounded, because shards report the names of nodes and each one costs a histogram.
         let known = (part.address.as_str(), part.id.as_str());
         let full = nodes.len() >= limits::NODES && !nodes.contains_key(&known);
         let (address, id) = if full { (OTHER, OTHER) } else { known };
@@ -274,7 +270,7 @@ fn errors(snapshots: &[&Snapshot]) -> Vec<ErrorTally> {
     errors
 }
 
-/// What a lost shard would have sent after it was last heard. Unknowable in a closed loop that ends by time.
+/// Requests that a lost shard would have sent after its last snapshot. Unknowable in a closed loop that ends by time.
 fn unknown((shard, plan): (&crate::measurement::ShardOutcome, &ShardPlan)) -> u64 {
     if shard.lost.is_none() {
         return 0;
@@ -283,7 +279,7 @@ fn unknown((shard, plan): (&crate::measurement::ShardOutcome, &ShardPlan)) -> u6
     let planned = match (plan.bound, CumulativeRate::of(plan)) {
         (Bound::Requests { count, .. }, _) => count,
         (Bound::Duration { nanoseconds }, Some(rate)) => {
-            // The warm-up may have ended before its time.
+            // The warm-up may have ended early.
             let window = shard.snapshot.as_ref().map(|snapshot| &snapshot.window);
             let begun = window.filter(|window| window.start_nanoseconds > 0);
             let from = begun.map_or(plan.warmup_nanoseconds, |window| {
@@ -297,45 +293,45 @@ fn unknown((shard, plan): (&crate::measurement::ShardOutcome, &ShardPlan)) -> u6
     planned.saturating_sub(heard)
 }
 
-/// How many of the shard's requests are due before `nanoseconds` after the start; of Poisson arrivals, their mean.
+/// How many of the shard's requests are due before `nanoseconds` after the start. For Poisson arrivals this is the mean.
 fn due_before(plan: &ShardPlan, rate: &CumulativeRate, nanoseconds: u64) -> u64 {
     let all = rate.count_before(nanoseconds);
     all.saturating_sub(plan.shard.into()).div_ceil(plan.shards.max(1).into())
 }
 
-/// The completions of `outcome` in its common window: the length of a point, and those of each whole one.
+/// Completions of `outcome` in its common window: the length of a point, and the count of each whole point.
 pub(crate) fn completions(outcome: &Outcome) -> (Duration, Vec<u64>) {
     let snapshots = with_series(outcome);
     let (from, to, interval) = common_window(&snapshots);
     (Duration::from_nanos(interval), common_points(&snapshots, interval, from, to))
 }
 
-/// The spans of `outcome` that lie in its common window, and the whole seconds that they and the empty ones between them take. None
-/// if not a whole second does.
+/// The spans of `outcome` within its common window, and the range of whole seconds that they cover, empty seconds included. None if the
+/// window holds no whole second.
 pub(crate) fn common_seconds(outcome: &Outcome) -> Option<(&[Span], Range<u32>)> {
     let snapshots: Vec<&Snapshot> = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref()).collect();
     let (from, to, _) = common_window(&snapshots);
     whole_seconds(&outcome.timeline, from..to).filter(|(within, _)| !within.is_empty())
 }
 
-/// When all shards measured that told of their completions, in nanoseconds after the start.
+/// When all shards with a series were measuring, in nanoseconds after the start.
 pub(crate) fn completed_window(outcome: &Outcome) -> Range<u64> {
     let (from, to, _) = common_window(&with_series(outcome));
     from..to
 }
 
-/// A lost shard's live snapshot has no series.
+/// Excludes the live snapshots of lost shards, which have no series.
 fn with_series(outcome: &Outcome) -> Vec<&Snapshot> {
     let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
     snapshots.filter(|snapshot| !snapshot.series.completed.is_empty()).collect()
 }
 
-/// The `spans` that lie wholly within some nanoseconds after the start, and the whole seconds that they and the empty ones between
-/// them take. None if not a second does.
+/// The `spans` that lie wholly within a range of nanoseconds after the start, and the range of whole seconds that they cover, empty seconds
+/// included. None if the range holds no whole second.
 pub(crate) fn whole_seconds(spans: &[Span], within: Range<u64>) -> Option<(&[Span], Range<u32>)> {
     let second = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
     let (mut first, mut end) = (second(within.start.div_ceil(SECOND)), second(within.end / SECOND));
-    // What a longer span holds beside the window cannot be told apart.
+    // A longer span that reaches out of the window cannot be split, so it is left out.
     let over = |at: u32| spans.iter().find(|span| span.second < at && at < span.end());
     first = over(first).map_or(first, Span::end);
     end = over(end).map_or(end, |span| span.second);
@@ -348,7 +344,7 @@ pub(crate) fn since_start(snapshot: &Snapshot, instant: u64) -> u64 {
     instant.saturating_sub(snapshot.window.start_nanoseconds)
 }
 
-/// From when and until when after the start all of them measured, and the longest point of their series.
+/// When all of them measured, from and to after the start, and the longest interval of their series.
 fn common_window(snapshots: &[&Snapshot]) -> (u64, u64, u64) {
     let from = snapshots.iter().map(|s| since_start(s, s.window.measure_from_nanoseconds)).max().unwrap_or(0);
     let to = snapshots.iter().map(|snapshot| since_start(snapshot, measured_until(snapshot))).min().unwrap_or(0);
@@ -356,8 +352,8 @@ fn common_window(snapshots: &[&Snapshot]) -> (u64, u64, u64) {
     (from, to, interval)
 }
 
-/// Completions in the common window, from whole points of the series. A lost shard's live snapshot has none: the window
-/// and the rate are those of the others, unless there are no others. `response` is the mean response time.
+/// Completions in the common window, from whole points of the series. Live snapshots of lost shards have no series: window and rate are
+/// those of the other shards, unless there are none. `response` is the mean response time.
 fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -> (Pace, Vec<u64>) {
     let with_series: Vec<&Snapshot> =
         snapshots.iter().copied().filter(|snapshot| !snapshot.series.completed.is_empty()).collect();
@@ -373,7 +369,7 @@ fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -
         let completed = sum(points.iter().copied());
         (completed, per_second(completed, covered))
     } else {
-        // No point lies within the window. What is known are all completions, and they took until the last.
+        // No point lies within the window. Uses all completions, over the time until the last one.
         let last = |snapshot: &&Snapshot| match snapshot.window.drained_nanoseconds {
             0 => since_start(snapshot, snapshot.taken_nanoseconds),
             drained => since_start(snapshot, drained),
@@ -402,8 +398,7 @@ fn pace(snapshots: &[&Snapshot], rate: Option<&CumulativeRate>, response: u64) -
     (pace, tenths(&points, interval))
 }
 
-/// Ten equal parts of the common window, if each of them is half a second or more. What is left over at the end is left
-/// out.
+/// Ten equal parts of the common window, if each is at least half a second. Drops the remainder at the end.
 fn tenths(points: &[u64], interval: u64) -> Vec<u64> {
     let each = points.len() / TENTHS;
     let length = interval.saturating_mul(each as u64);
@@ -414,7 +409,7 @@ fn tenths(points: &[u64], interval: u64) -> Vec<u64> {
     parts.map(|part| per_second(sum(part.iter().copied()), length)).collect()
 }
 
-/// The end of a shard's window, or of what is known of it.
+/// End of a shard's window, or its last snapshot if that is earlier.
 pub(crate) fn measured_until(snapshot: &Snapshot) -> u64 {
     match snapshot.window.measure_to_nanoseconds {
         0 => snapshot.taken_nanoseconds,
@@ -422,19 +417,19 @@ pub(crate) fn measured_until(snapshot: &Snapshot) -> u64 {
     }
 }
 
-/// The length of a shard's own window, as far as it is known.
+/// Length of a shard's own window, as far as it is known.
 pub(crate) fn measured_nanoseconds(snapshot: &Snapshot) -> u64 {
     measured_until(snapshot).saturating_sub(snapshot.window.measure_from_nanoseconds)
 }
 
-/// All shards' completions in each whole `interval`, which is the longest of theirs: shards turn from fine to coarse
-/// points each for itself, so that those of one run may differ.
+/// All shards' completions in each whole `interval`, the longest of theirs. Shards switch from fine to coarse points independently, so
+/// intervals may differ.
 fn common_points(snapshots: &[&Snapshot], interval: u64, from: u64, to: u64) -> Vec<u64> {
     let (Some(first), Some(end)) = (from.checked_next_multiple_of(interval), to.checked_div(interval)) else {
         return Vec::new();
     };
     let first = first / interval;
-    // A window that no trial can have comes from a faulty shard.
+    // Bounded: only a faulty shard can report a window longer than any trial.
     let length = usize::try_from(end.saturating_sub(first)).unwrap_or(usize::MAX).min(limits::SERIES_POINTS);
     let mut points = vec![0_u64; length];
     for series in snapshots.iter().map(|snapshot| &snapshot.series) {
@@ -449,7 +444,7 @@ fn common_points(snapshots: &[&Snapshot], interval: u64, from: u64, to: u64) -> 
     points
 }
 
-/// Rounded to the nearest.
+/// Rounded to nearest.
 pub(crate) fn per_second(count: u64, nanoseconds: u64) -> u64 {
     let nanoseconds = u128::from(nanoseconds.max(1));
     u64::try_from((u128::from(count) * u128::from(SECOND) + nanoseconds / 2) / nanoseconds).unwrap_or(u64::MAX)

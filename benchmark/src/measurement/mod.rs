@@ -1,4 +1,4 @@
-//! What was measured: how a trial ended, and what all of its shards counted, merged.
+//! Results of a trial: how it ended, and the merged counts of all its shards.
 
 pub mod latencies;
 pub mod merge;

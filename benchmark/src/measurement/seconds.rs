@@ -1,4 +1,4 @@
-//! Coarse histograms of some seconds as the histograms that quantiles are read from.
+//! Converts coarse per-second histograms into the histograms that quantiles are read from.
 
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{HIGHEST_NANOSECONDS, Kind};
@@ -8,7 +8,7 @@ use redisbench_wire::timeline::{Buckets, Coarse, NodePart, Part, Span, highest_i
 use crate::measurement::merge::Measured;
 use crate::quantile::Quantile;
 
-/// The requests of `parts` together. A latency is rounded up to the end of its bucket, which is at most 1/32 away.
+/// Merges the requests of `parts`. A latency is rounded up to the end of its bucket, by at most 1/32.
 pub(crate) fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
     let mut sum = Measured {
         tally: Tally::default(),
@@ -19,7 +19,7 @@ pub(crate) fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
     };
     for Part { counts, response, service, error_replies } in parts {
         sum.tally.add(&Tally {
-            // What else was scheduled waits for its outcome.
+            // Other scheduled requests are still waiting for their outcome.
             scheduled: counts.finished(),
             succeeded: counts.succeeded,
             errors: counts.errors,
@@ -37,7 +37,7 @@ pub(crate) fn measured<'a>(parts: impl Iterator<Item = &'a Part>) -> Measured {
     sum
 }
 
-/// The response time of the succeeded requests of `span` at `quantile`, rounded up as above; none of too few.
+/// Response time of the succeeded requests of `span` at `quantile`, rounded up as above; none if there are too few.
 pub(crate) fn quantile(span: &Span, quantile: Quantile) -> Option<u64> {
     let mut sum = Coarse::default();
     span.parts.iter().for_each(|part| sum.add(&part.response));

@@ -1,8 +1,7 @@
-//! What the measurement must keep to, and whether it does: over the whole, or in every window; over all requests, one
-//! operation's, or each node's. Pure.
+//! Judges thresholds: over the whole measurement or in every window; over all requests, one operation's, or each node's. Pure.
 //!
-//! Everything is judged on the merge of all shards, never per shard. A quantile is that of all requests, of which those
-//! without an answer count as longer than any that has one.
+//! Everything is judged on the merge of all shards, never per shard. A quantile covers all requests; those without an answer count as
+//! longer than any answer.
 
 mod sight;
 mod watch;
@@ -17,73 +16,67 @@ use crate::api::{Limit, Scope, Threshold};
 use crate::human;
 use crate::measurement::latencies::Censored;
 
-/// So many requests must have failed at the bound, on average, before an error rate is judged while requests still come.
+/// Expected number of failed requests at the bound before an error rate is judged during the load.
 const FAILED: u64 = 10;
 
-/// A threshold, and how it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// What must be kept to.
     pub threshold: Threshold,
-    /// Whether it is.
     pub standing: Standing,
 }
 
-/// What was found of a threshold.
+/// Observed value of a threshold's metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observed {
     /// A quantile.
     Latency(Censored),
-    /// Failed requests, and all.
+    /// Failed requests of all requests.
     Errors {
         /// Failed or not sent.
         failed: u64,
-        /// All that have their outcome.
+        /// All requests with an outcome.
         of: u64,
     },
     /// Successful requests per second.
     PerSecond(u64),
 }
 
-/// How a threshold stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// The worst that was observed; none before anything could be judged.
+    /// The worst observation; none before anything could be judged.
     pub worst: Option<Worst>,
-    /// How many windows were judged; 0 of the whole.
+    /// Judged windows; 0 for a threshold on the whole.
     pub windows: u64,
-    /// In how many of them it did not hold.
+    /// Windows in which the threshold did not hold.
     pub failed_windows: u64,
 }
 
-/// The worst that was observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worst {
-    /// What it is.
     pub observed: Observed,
     /// Whether the threshold allows it.
     pub holds: bool,
-    /// The node that it was observed of, if each is judged by itself.
+    /// The node, if each node is judged separately.
     pub node: Option<String>,
-    /// The end of the window, since the measurement began; none of the whole.
+    /// End of the window, since the measurement began; none for the whole.
     pub at: Option<Duration>,
 }
 
 impl Standing {
-    /// Whether all that was judged holds; none if nothing was.
+    /// Whether everything judged holds; none if nothing was judged.
     pub fn holds(&self) -> Option<bool> {
         self.worst.as_ref().map(|worst| worst.holds)
     }
 }
 
 impl Limit {
-    /// Whether `observed`, which is of its metric, is allowed.
+    /// Whether `observed`, which must be of its metric, is allowed.
     fn allows(&self, observed: Observed) -> bool {
         match (*self, observed) {
             (Self::ResponseTime { max, .. } | Self::ServiceTime { max, .. }, Observed::Latency(latency)) => {
                 match latency {
                     Censored::Known(nanoseconds) => Duration::from_nanos(nanoseconds) <= max,
-                    // It may be anything above.
+                    // The value may be anything above.
                     Censored::MoreThan(_) => false,
                 }
             }
@@ -95,7 +88,7 @@ impl Limit {
         }
     }
 
-    /// From how many requests on it is judged while more may come. A quantile is not known before it has enough of them.
+    /// Minimum number of requests before it is judged during the load. A quantile has its own minimum.
     fn least(&self) -> u64 {
         match self {
             Self::ErrorRate { max_basis_points } => FAILED * 10_000 / u64::from(*max_basis_points).max(100),
@@ -115,7 +108,7 @@ impl Limit {
 }
 
 impl Observed {
-    /// Whether it is further from what anybody wants than `other`, which is of the same metric.
+    /// Whether it is worse than `other`, which must be of the same metric.
     fn is_worse_than(self, other: Self) -> bool {
         let order = match (self, other) {
             (Self::Latency(a), Self::Latency(b)) => match (a, b) {
@@ -134,7 +127,7 @@ impl Observed {
 }
 
 impl Threshold {
-    /// Judges the whole measurement. None of a threshold on windows, which [`Watch`] has judged.
+    /// Judges the whole measurement. None for a threshold on windows, which [`Watch`] has judged.
     pub fn judge(&self, sight: &Sight) -> Option<Standing> {
         if self.window.is_some() {
             return None;
@@ -142,7 +135,7 @@ impl Threshold {
         Some(Standing { worst: self.worst(sight, 0, None), ..Standing::default() })
     }
 
-    /// The worst of what it is about in `sight`, leaving out whatever has fewer than `least` requests.
+    /// The worst observation of its scope in `sight`, ignoring parts with fewer than `least` requests.
     fn worst(&self, sight: &Sight, least: u64, at: Option<Duration>) -> Option<Worst> {
         let mut worst: Option<Worst> = None;
         for part in sight.parts(&self.scope) {
@@ -155,7 +148,7 @@ impl Threshold {
         worst
     }
 
-    /// What was observed beside what is allowed, for people.
+    /// Observed and allowed value, for people.
     pub fn describe(&self, standing: &Standing) -> String {
         let (subject, allowed) = (self.subject(), self.allowed());
         let window = self.window.map(|window| format!(" over {}", human::seconds(window))).unwrap_or_default();
@@ -183,7 +176,7 @@ impl Threshold {
 }
 
 impl Worst {
-    /// Whether it is further from what anybody wants than `other`, which is of the same threshold.
+    /// Whether it is worse than `other`, which must be of the same threshold.
     pub fn is_worse_than(&self, other: &Self) -> bool {
         (other.holds && !self.holds) || (other.holds == self.holds && self.observed.is_worse_than(other.observed))
     }

@@ -45,7 +45,7 @@ fn a_quantile_is_that_of_all_shards_together() {
 #[test]
 fn the_bound_itself_is_allowed() {
     let one = || vec![sample::snapshot(0, &[MILLISECOND; 100])];
-    // A histogram knows a value to a thousandth.
+    // A histogram has a precision of one thousandth.
     let highest = Duration::from_nanos(Kind::Request.empty().highest_equivalent(MILLISECOND));
     assert_eq!(judge(&of(response("0.5", highest)), one()).holds(), Some(true));
     assert_eq!(judge(&of(response("0.5", highest / 2)), one()).holds(), Some(false));
@@ -67,7 +67,7 @@ fn requests_without_an_answer_are_longer_than_any_with_one() {
     assert!(matches!(standing.worst.unwrap().observed, Observed::Latency(Censored::MoreThan(_))));
 }
 
-/// One request decided it.
+/// One request would have decided it.
 #[test]
 fn a_quantile_of_too_few_requests_is_not_judged() {
     for limit in [
@@ -91,7 +91,7 @@ fn nothing_measured_is_nothing_judged() {
     let empty = || vec![sample::snapshot(0, &[])];
     assert_eq!(judge(&of(response("0.99", Duration::from_millis(1))), empty()).holds(), None);
     assert_eq!(judge(&of(Limit::ErrorRate { max_basis_points: 0 }), empty()).holds(), None);
-    // That no request succeeded is known.
+    // A throughput of zero is known even without requests.
     assert_eq!(judge(&of(Limit::Throughput { min_per_second: 1 }), empty()).holds(), Some(false));
     let other = Threshold { scope: Scope::Operation("other".into()), ..of(Limit::ErrorRate { max_basis_points: 0 }) };
     assert_eq!(judge(&other, vec![sample::snapshot(0, &[1])]).holds(), None);
@@ -124,7 +124,7 @@ fn people_are_told_what_was_seen_and_what_is_wanted() {
     );
 }
 
-/// Judges seconds one by one: what each holds, by operation.
+/// Judges seconds one by one. Each is given as parts by operation.
 struct Seconds {
     watch: Watch,
     history: History,
@@ -142,7 +142,7 @@ impl Seconds {
         self.watch.look(&self.history, 0..u32::MAX)
     }
 
-    /// A second in which an operation succeeds this often, in so many nanoseconds each.
+    /// Adds a second in which an operation succeeds `count` times, in `nanoseconds` each.
     fn come(&mut self, count: u64, nanoseconds: u64) -> Option<String> {
         self.push(vec![part(count, nanoseconds)])
     }
@@ -168,7 +168,7 @@ fn a_window_holds_what_came_in_it_and_no_more() {
         assert_eq!(seconds.come(1_000, if second == 6 { 9 * MILLISECOND } else { MILLISECOND }), None);
     }
     let [two, four] = &seconds.watch.judged()[..] else { panic!() };
-    // Half of a window of two seconds are slow, which is more than 0.4; a quarter of one of four is not.
+    // Half of a window of two seconds is slow, which is more than 0.4; a quarter of one of four is not.
     assert_eq!((two.standing.windows, two.standing.failed_windows), (11, 2));
     assert_eq!((four.standing.windows, four.standing.failed_windows), (9, 0));
     let worst = two.standing.worst.as_ref().unwrap();
@@ -212,7 +212,7 @@ fn an_operation_is_judged_by_its_own_requests() {
         seconds.push(vec![part(1_000, MILLISECOND), part(10, 9 * MILLISECOND)]);
     }
     let holds: Vec<_> = seconds.watch.judged().iter().map(|one| one.standing.holds()).collect();
-    // Too few requests for a quantile of 20: a hundred are wanted.
+    // 20 requests are too few for the quantile: it needs a hundred.
     assert_eq!(holds, [Some(true), None, Some(false)]);
     for _ in 0..4 {
         seconds.push(vec![part(1_000, MILLISECOND), part(100, 9 * MILLISECOND)]);
@@ -232,7 +232,7 @@ fn a_quantile_waits_for_enough_requests_before_it_stops_the_load() {
 fn a_throughput_waits_for_the_first_answers_before_it_stops_the_load() {
     let stop = Threshold { abort_on_fail: true, ..of(Limit::Throughput { min_per_second: 900 }) };
     let mut seconds = Seconds::new(vec![stop]);
-    // The first answers come late, and those after it on time.
+    // The first replies come late, and those after it on time.
     let said: Vec<_> = (0..8).map(|second| seconds.come(if second == 0 { 700 } else { 1_000 }, MILLISECOND)).collect();
     assert_eq!(said, vec![None; 8]);
 }
@@ -253,7 +253,7 @@ fn only_load_that_counts_is_judged() {
     let stop = Threshold { abort_on_fail: true, ..windowed(Limit::Throughput { min_per_second: 1 }, 2) };
     let mut seconds = Seconds::new(vec![stop]);
     (0..10).for_each(|second| seconds.history.push(Span { second, seconds: 1, ..Span::default() }, 3_600));
-    // Not yet, in the future, and too short.
+    // Not complete yet, in the future, and too short.
     for measured in [20..30, 9..30, 3..4] {
         assert_eq!(seconds.watch.look(&seconds.history, measured), None);
         seconds.watch.forget();
@@ -274,7 +274,7 @@ fn who_takes_over_judges_all_windows_again_that_are_kept_by_the_second() {
     let mut successor = again();
     successor.look(&former.history, 0..u32::MAX);
     assert_eq!(successor.judged()[0].standing, left[0]);
-    // Of an hour ago there are minutes only, in which a window cannot be told.
+    // Seconds of an hour ago are merged into minutes, which cannot be split into windows.
     let mut history = History::default();
     let minute = Span { second: 0, seconds: 60, parts: vec![part(60_000, MILLISECOND)], ..Span::default() };
     history.push(minute, 3_600);
@@ -287,7 +287,7 @@ fn who_takes_over_judges_all_windows_again_that_are_kept_by_the_second() {
     assert_eq!((standing.windows, standing.failed_windows), (19 + 9, 0));
 }
 
-/// A second in which nodes did so much: address, requests, errors, and the service time of the rest.
+/// A second of these nodes: address, requests, errors, and the service time of the rest.
 fn second_of(nodes: &[(&str, u64, u64, u64)]) -> Vec<NodePart> {
     let node = |(address, requests, errors, nanoseconds): &(&str, u64, u64, u64)| {
         let mut service = Coarse::default();
@@ -342,7 +342,7 @@ fn a_node_that_falls_silent_is_judged_by_that() {
     let mut seconds = Seconds::new(vec![each_node(windowed(Limit::Throughput { min_per_second: 1 }, 2))]);
     for second in 0..6 {
         let both = [("a", 10, 0, MILLISECOND), ("b", 10, 0, MILLISECOND)];
-        // Then it is not even known any more.
+        // After that the node is missing from the seconds.
         seconds.of_nodes(if second < 3 { &both } else { &both[..1] });
     }
     let standing = &seconds.watch.judged()[0].standing;

@@ -1,6 +1,5 @@
-//! Many shards' views of the target's map as one: a change is as old as the first shard's sight of it, and slots were
-//! unavailable when at least half of the shards got no answers. Times are relative to the start instant, which all shards
-//! have in common. Pure.
+//! Merges many shards' views of the target's topology. A change has the time at which the first shard saw it. Slots were unavailable when
+//! at least half of the shards got no answers. Times are relative to the start instant, which all shards have in common. Pure.
 
 mod report;
 
@@ -13,15 +12,15 @@ use redisbench_wire::topology::{Change, ChangeKind, Outage, SlotRange, ranges};
 
 pub use report::shortened;
 
-/// Slots that move between the same two nodes within so much time are told as one change, in nanoseconds.
+/// In nanoseconds. Slots that move between the same two nodes within this time are reported as one change.
 const TOGETHER: u64 = 1_000_000_000;
 
-/// What all shards together saw of the target's servers. Times are nanoseconds since the start instant.
+/// Topology as seen by all shards together. Times are nanoseconds since the start instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergedTopology {
     /// Whether the target has slots.
     pub slotted: bool,
-    /// When the measurement began.
+    /// Beginning of the measurement.
     pub measured_from: u64,
     /// Primaries that own slots.
     pub primaries: u32,
@@ -29,13 +28,13 @@ pub struct MergedTopology {
     pub replicas: u32,
     /// In the order of time.
     pub changes: Vec<Change>,
-    /// When slots got no answers, in the order of time.
+    /// Times in which slots got no answers, in the order of time.
     pub outages: Vec<Outage>,
-    /// How many changes and outages shards left out, those that several saw counted as often.
+    /// Changes and outages that shards left out. An event left out by several shards counts several times.
     pub left_out: u64,
 }
 
-/// Merges what `snapshots` say of the target of `plan`.
+/// Merges the topologies of `snapshots`. `plan` is that of any shard.
 pub fn merge(plan: Option<&ShardPlan>, snapshots: &[&Snapshot]) -> MergedTopology {
     let reports = || snapshots.iter().map(|snapshot| &snapshot.topology);
     let since_start = |snapshot: &Snapshot, at: u64| at.saturating_sub(snapshot.window.start_nanoseconds);
@@ -73,7 +72,7 @@ pub fn merge(plan: Option<&ShardPlan>, snapshots: &[&Snapshot]) -> MergedTopolog
     }
 }
 
-/// The nth change of a kind at a node is the same for every shard.
+/// Matches the nth change of a kind at a node across shards.
 fn one_timeline(lists: impl Iterator<Item = Vec<Change>>) -> Vec<Change> {
     let mut nodes = BTreeMap::<(ChangeKind, String, usize), Change>::new();
     let mut moves = BTreeMap::<(String, String), BTreeMap<(u16, usize), u64>>::new();
@@ -108,7 +107,7 @@ fn one_timeline(lists: impl Iterator<Item = Vec<Change>>) -> Vec<Change> {
     all
 }
 
-/// Slots that moved at about the same time are one change.
+/// Groups slots that moved at about the same time into one change.
 fn together(from: &str, to: &str, slots: BTreeMap<(u16, usize), u64>) -> Vec<Change> {
     let mut by_time: Vec<(u64, u16)> = slots.into_iter().map(|((slot, _), at)| (at, slot)).collect();
     by_time.sort_unstable();
@@ -132,8 +131,8 @@ fn together(from: &str, to: &str, slots: BTreeMap<(u16, usize), u64>) -> Vec<Cha
 }
 
 impl MergedTopology {
-    /// The outages of the measurement, which is `window` nanoseconds long, each cut to it. Like shorter outages, shorter rests
-    /// are none.
+    /// The outages of the measurement, which is `window` nanoseconds long, each cut to it. Drops those that become shorter than the
+    /// shortest outage.
     pub fn outages_within(&self, window: u64) -> impl Iterator<Item = Outage> {
         let (from, until) = (self.measured_from, self.measured_from.saturating_add(window));
         let cut = move |outage: &Outage| Outage {
@@ -144,8 +143,8 @@ impl MergedTopology {
         self.outages.iter().map(cut).filter(|outage| outage.nanoseconds() >= Outage::SHORTEST_NANOSECONDS)
     }
 
-    /// The share of the time from the start of the measurement on, `window` nanoseconds long, in which slots were
-    /// unavailable, weighed by how many; in hundredths of a per cent.
+    /// Share of slots times time that was unavailable in the `window` nanoseconds from the beginning of the measurement, in hundredths of a
+    /// per cent.
     pub fn unavailable(&self, window: u64) -> u64 {
         let share = |reads: bool| {
             let outages = self.outages_within(window).filter(|outage| outage.reads == reads);
@@ -173,7 +172,7 @@ mod tests {
         Change { at_nanoseconds: at * MS, what, node: node.into(), from: from.map(str::to_owned), slots }
     }
 
-    /// A snapshot of a shard with a clock of its own that saw this.
+    /// A snapshot with these changes and outages, from a shard with its own clock.
     fn seen(shard: u32, changes: &[Change], outages: &[(u64, u64)]) -> Snapshot {
         let mut snapshot = snapshot(shard, &[1_000]);
         let start = snapshot.window.start_nanoseconds;

@@ -1,4 +1,4 @@
-//! From the shards' snapshots to numbers and verdict: what a merge must keep, and what each number means.
+//! Tests from snapshots to numbers and verdict: what a merge must preserve, and the meaning of each number.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 

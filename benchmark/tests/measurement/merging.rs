@@ -59,7 +59,7 @@ fn throughput_is_that_of_the_common_window() {
     let requests = Requests { succeeded: vec![SECOND / 1000; 1000], ..Requests::default() };
     let first = snapshot(0, &requests);
     let mut second = snapshot(1, &requests);
-    // Begins to measure 2 s later and ends 1 s earlier; what completed outside counts for neither.
+    // Begins to measure 2 s later and ends 1 s earlier; completions outside the common window do not count.
     second.window.measure_from_nanoseconds += 2 * SECOND;
     second.window.measure_to_nanoseconds -= SECOND;
     let merged = merge(&plan(&spec(&json!({}))), &outcome([first, second])).unwrap().unwrap();
@@ -72,7 +72,7 @@ fn points_of_different_lengths_are_added_by_time() {
     let requests = Requests { succeeded: vec![SECOND / 1000; 1000], ..Requests::default() };
     let fine = snapshot(0, &requests);
     let mut coarse = snapshot(1, &requests);
-    // A reply that came after the tenth minute made this shard's points seconds.
+    // A reply after the tenth minute switched this shard to points of a second.
     coarse.series = Series { interval_nanoseconds: SECOND, completed: vec![100; 10] };
     let merged = merge(&plan(&spec(&json!({}))), &outcome([fine, coarse])).unwrap().unwrap();
     assert_eq!((merged.pace.mean, merged.pace.slowest, merged.pace.fastest), (200, 200, 200));

@@ -34,7 +34,7 @@ fn a_quantile_is_read_at_its_rank_over_all_scheduled() {
     assert!(about(all.p95_nanoseconds, 9_500 * MILLISECOND));
     assert!(about(all.p99_nanoseconds, 9_900 * MILLISECOND));
     assert!(about(all.p999_nanoseconds, 9_990 * MILLISECOND));
-    // It takes ten times as many.
+    // Needs ten times as many.
     assert_eq!(all.p9999_nanoseconds, None);
     assert_eq!(beyond(&all), []);
 }

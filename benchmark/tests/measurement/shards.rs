@@ -1,4 +1,4 @@
-//! Made-up shards.
+//! Synthetic shards.
 
 use redisbench_benchmark::api::{RedisBenchmarkSpec, Validated, validate};
 use redisbench_benchmark::measurement::{Ending, Outcome, ShardOutcome};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 pub const SECOND: u64 = 1_000_000_000;
 
-/// A checked open loop of 1000 requests per second over 10 s on two shards, with `patch` put over `spec.load`.
+/// A checked open loop of 1000 requests per second over 10 s on two shards, with `patch` merged into `spec.load`.
 pub fn spec(patch: &Value) -> Validated {
     let mut spec = json!({
         "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
@@ -30,7 +30,7 @@ pub fn plan(spec: &Validated) -> Vec<ShardPlan> {
     plans(spec, "run")
 }
 
-/// Where each of a shard's requests went. Latencies are nanoseconds.
+/// A shard's requests by outcome. Latencies are in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
     pub succeeded: Vec<u64>,

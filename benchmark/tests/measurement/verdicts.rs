@@ -91,7 +91,7 @@ fn a_missed_rate_is_told() {
     let verdict = judged(&json!({"openLoop": {"rate": 1011}}), &as_asked());
     assert_eq!(only(&verdict), (ReasonKind::RateMissed, VerdictValue::Degraded));
     assert_eq!(verdict.limited_by, LimitedBy::Unknown);
-    // One per cent less is met, and a queue that grows by as much all the same.
+    // A rate missed by one per cent counts as met, but the backlog that grows by as much is reported.
     let verdict = judged(&json!({"openLoop": {"rate": 1010}}), &as_asked());
     assert_eq!(only(&verdict), (ReasonKind::Backlog, VerdictValue::Degraded));
     assert_eq!(judged(&json!({"openLoop": {"rate": 1002}}), &as_asked()).value, VerdictValue::Valid);

@@ -1,4 +1,4 @@
-//! From nothing to the start.
+//! Tests of preparing, arming and starting.
 
 use std::time::Duration;
 

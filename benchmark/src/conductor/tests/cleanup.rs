@@ -1,4 +1,4 @@
-//! Deleting the keys after the load.
+//! Tests of deleting the keys after the load.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn who_keeps_the_keys_asks_nobody() {
 #[tokio::test(start_paused = true)]
 async fn every_shard_deletes_its_part_after_the_results() {
     let rig = rig(100);
-    // Takes four questions, which the others are not asked.
+    // Needs four calls; the other shards are done after one.
     rig.shards.shard(7).removes = Some(250);
     let conducting = rig.spawn();
     rig.until_measuring().await;

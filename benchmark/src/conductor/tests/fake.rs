@@ -1,4 +1,4 @@
-//! Shards in memory, on tokio's clock: each with its own clock, plan, trial and faults.
+//! Fake shards in memory, on tokio's clock: each with its own clock, plan, trial and faults.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard};
@@ -20,36 +20,35 @@ use crate::conductor::{CallError, Endpoint, ShardCalls, Unreachable};
 /// Requests per second of every fake shard.
 pub const RATE: u64 = 1_000;
 
-/// One fake shard. Tests change it while it runs.
+/// A fake shard. Tests change it while it runs.
 pub struct FakeShard {
     pub incarnation: String,
     /// Its clock minus the time since the fakes were made.
     pub clock_offset: Duration,
-    /// There and back.
     pub round_trip: Duration,
     pub reachable: bool,
-    /// Hears nothing of `PUT abort`.
+    /// Drops `PUT abort`.
     pub deaf_to_aborts: bool,
-    /// How long a `PUT measure` hangs before it fails, of which it hears nothing; none hears of it.
+    /// If set, `PUT measure` hangs this long and then fails without effect.
     pub deaf_to_measuring: Option<Duration>,
-    /// When it begins to measure after its start, if that was ordered.
+    /// Ordered beginning of the measurement, after the start.
     pub measures_after: Option<u64>,
-    /// When it was to begin a probe after its start, if that was asked for.
+    /// Ordered beginning of a probe, after the start.
     pub probed_after: Option<u64>,
-    /// What it says came of that.
+    /// The result that it reports for the probe.
     pub probe: Option<Probe>,
-    /// From the plan until it is armed; none is never.
+    /// From the plan until it is armed; none means never.
     pub arms_after: Option<Duration>,
-    /// What it says it waits for until it is armed.
+    /// The obstacle that it reports until it is armed.
     pub waiting_for: Option<String>,
-    /// Keys that it preloads per second until it is armed.
+    /// Until it is armed.
     pub preloads_per_second: u64,
     pub failure: Option<ShardFailure>,
     /// Attempts whose start it does not acknowledge.
     pub misses: Vec<u32>,
-    /// Sends its first request this much too late.
+    /// Delay of its first request.
     pub starts_late_by: Duration,
-    /// The most seconds that fit into an answer.
+    /// Maximum number of seconds in one answer.
     pub seconds_in_an_answer: usize,
 
     pub epoch: u64,
@@ -58,21 +57,20 @@ pub struct FakeShard {
     pub aborted_at: Option<u64>,
     pub rearmed: u32,
     pub released: bool,
-    /// How often it was told to delete its keys.
+    /// Number of calls of `PUT cleanup`.
     pub cleanups: u32,
-    /// Keys that it deletes between two questions, of 1,000; none is deaf to `PUT cleanup`.
+    /// Keys, of 1,000, that it deletes between two calls; none drops `PUT cleanup`.
     pub removes: Option<u64>,
     /// The trial after which it has closed its connections.
     pub drained: Option<u32>,
-    /// How often it was told to.
+    /// Number of calls of `PUT drain`.
     pub drains: u32,
-    /// When it was last asked for its state, and the longest time between two questions.
+    /// Time of the last call for its state, and the longest time between two.
     pub asked_at: Option<Instant>,
     pub longest_silence: Duration,
     sequence: u64,
 }
 
-/// The shards of one run.
 pub struct FakeShards {
     origin: Instant,
     shards: Vec<Mutex<FakeShard>>,
@@ -209,7 +207,7 @@ impl FakeShard {
 }
 
 impl FakeShard {
-    /// What was sent `until` now in every second from `from` on.
+    /// Requests sent in every second from `from` on, up to `until`, which is now.
     fn timeline(&self, shard: u32, until: u64, from: u32) -> Timeline {
         let window = self.window();
         let since = until.saturating_sub(window.start_nanoseconds);
@@ -303,12 +301,12 @@ impl FakeShards {
         }
     }
 
-    /// Another process takes the shard's place, as a replaced pod does.
+    /// Puts another process in the shard's place, like a replaced pod.
     pub fn replace(&self, shard: u32) {
         *self.shard(shard) = FakeShard { incarnation: format!("pod-{shard}-again"), ..FakeShard::new(shard) };
     }
 
-    /// Whether the shard would send requests now or later.
+    /// Whether the shard sends requests now or will later.
     pub fn has_load(&self, shard: u32) -> bool {
         let shard = self.shard(shard);
         let now = u64::try_from((self.origin.elapsed() + shard.clock_offset).as_nanos()).unwrap();
@@ -321,7 +319,7 @@ impl FakeShards {
         Duration::from_nanos(shard.accepted.unwrap().start_nanoseconds).abs_diff(shard.clock_offset)
     }
 
-    /// The time that a call takes, faults included, around what it does.
+    /// Adds the time of a call and the faults around `act`.
     async fn call<T>(
         &self,
         endpoint: &Endpoint,
@@ -456,7 +454,7 @@ impl ShardCalls for FakeShards {
                 return Err(refused(RefusalCode::Unknown));
             }
             match request.then {
-                // A trial that is over stays as it is.
+                // A finished trial does not change.
                 AbortThen::Stop if shard.phase(now) == ShardPhase::Finished => {}
                 AbortThen::Stop => shard.aborted_at = Some(now),
                 AbortThen::Rearm => {

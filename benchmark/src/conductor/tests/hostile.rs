@@ -1,5 +1,5 @@
-//! Everything that a shard answers and a user writes, against input from a liar: what cannot be is refused, and whatever
-//! is not refused can be merged, judged, reported and written. See `redisbench-fuzz`.
+//! Fuzzes all answers of a shard and all input of a user: impossible input is refused, and everything else can be merged, judged, reported
+//! and written. See `redisbench-fuzz`.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -39,12 +39,12 @@ use crate::sample::{self, open_loop, outcome};
 static METER: Meter = Meter;
 
 const TARGETS: [Target; 4] = [
-    // Some ten histograms of 0.2 MiB are merged, and written once as JSON and once as pieces.
+    // Merges about ten histograms of 0.2 MiB, and writes them once as JSON and once as pieces.
     Target { name: "snapshot", run: snapshot, seeds: snapshots, words, memory: (16 << 20, 16), cases: 250 },
     Target { name: "state", run: state, seeds: states, words, memory: (256 << 10, 8), cases: 1_500 },
-    // The plans of 2,000 shards, each with its operations; and every problem with its text.
+    // Holds the plans of 2,000 shards, each with its operations, and every problem with its text.
     Target { name: "manifest", run: manifest, seeds: manifests, words, memory: (64 << 20, 256), cases: 400 },
-    // A whole run of two shards, of which one lies whenever the input says so.
+    // Runs two shards, of which one lies whenever the input says so.
     Target { name: "run", run, seeds: || vec![vec![1]], words: Vec::new, memory: (32 << 20, 0), cases: 12 },
 ];
 
@@ -66,7 +66,7 @@ fn endpoint() -> Endpoint {
     Endpoint { shard: 0, incarnation: "pod".into(), address: SocketAddr::from(([127, 0, 0, 1], 1)), host: "n1".into() }
 }
 
-/// As the client reads an answer of trial 0.
+/// Parses an answer of trial 0 like the client.
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
     thread_local! {
         static CLIENT: RefCell<Option<ShardClient>> = const { RefCell::new(None) };
@@ -104,7 +104,7 @@ fn snapshot(bytes: &[u8]) {
     assert_fits(&finished);
 }
 
-/// The result fits where it is written, and the API server takes it.
+/// The result fits into its ConfigMaps and status, and the API server accepts it.
 fn assert_fits(finished: &Finished) {
     let benchmark = api::read(&serde_json::from_slice(&manifests()[0]).unwrap()).unwrap();
     let subject = Subject {
@@ -139,12 +139,12 @@ fn state(bytes: &[u8]) {
 
 fn manifest(bytes: &[u8]) {
     let Ok(document) = serde_json::from_slice(bytes) else { return };
-    // What is said to people ends, however much is wrong.
+    // Messages are bounded, however many problems there are.
     let judged = api::read(&document).and_then(|benchmark| api::validate(&benchmark.spec, "sample"));
     if let Ok(spec) = judged {
         assert_eq!(plans(&spec, RUN).len(), usize::try_from(spec.shards.count).unwrap());
     }
-    // As the operator reads an object, which another version may have written.
+    // Parses like the operator: the object may come from another version.
     if let Ok(benchmark) = serde_json::from_slice::<RedisBenchmark>(bytes) {
         let _ = api::validate(&benchmark.spec, "sample");
         let mut status = benchmark.status.unwrap_or_default();
@@ -158,7 +158,7 @@ fn manifest(bytes: &[u8]) {
     }
 }
 
-/// Answers as the fakes do, but for shard 0, which lies now and then.
+/// Answers like the fakes, except that shard 0 lies now and then.
 struct Liar {
     shards: Arc<FakeShards>,
     random: Mutex<Random>,
@@ -226,7 +226,7 @@ impl ShardCalls for Liar {
     }
 }
 
-/// However one of two shards lies, the run ends in its time, and what the other measured is right.
+/// However one of two shards lies, the run ends within its limits and the other shard's numbers are right.
 fn run(bytes: &[u8]) {
     let seed = bytes.iter().fold(7_u64, |seed, byte| seed.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -252,7 +252,7 @@ fn run(bytes: &[u8]) {
         if outcome.ending == Ending::Completed {
             let measured = honest.snapshot.as_ref().unwrap();
             assert_eq!((measured.total.succeeded, honest.partial), (RATE * MEASURED.as_secs(), false));
-            // Who never gave a final snapshot that could be used is lost, and the result says so.
+            // A shard without a usable final snapshot is lost, and the result contains that.
             assert_eq!(lying.partial || lying.snapshot.is_none(), lying.lost.is_some());
         }
         let finished = Finished::of("sample", &open_loop(2), &rig.config.plans, &outcome).unwrap();

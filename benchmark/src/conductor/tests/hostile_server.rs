@@ -1,5 +1,5 @@
-//! The client against a server that lies, drags its feet or never ends: whatever comes, the call ends in its time, in
-//! bounded memory, and nothing that the server made up is taken for an answer.
+//! Tests the client against a server that lies, is slow or never stops sending: every call ends within its timeout and in bounded memory,
+//! and no forged answer is accepted.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::conductor::{Endpoint, ShardCalls as _, Unreachable};
 
 type Stream = TlsStream<TcpStream>;
 
-/// For calls that can end by their time only.
+/// For calls that can end only by their timeout.
 const SHORT: Duration = Duration::from_millis(300);
 
 fn impatient() -> ShardClient {
@@ -37,14 +37,14 @@ async fn request(stream: &mut Stream) -> bool {
     true
 }
 
-/// The clock's answer as it should be.
+/// A valid answer of the clock.
 fn answer(reading: u64) -> String {
     let answer = Answer::new(RUN, "pod", None, ClockReading { monotonic_nanoseconds: reading });
     let body = serde_json::to_string(&answer).unwrap();
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// What the call ends with when the answer is this, and then the connection closes.
+/// The error of the call if the server sends `bytes` and closes the connection.
 async fn said(bytes: impl Into<Vec<u8>>) -> Unreachable {
     let bytes: Arc<Vec<u8>> = Arc::new(bytes.into());
     let server = Server::raw(move |mut stream| {
@@ -60,7 +60,7 @@ async fn said(bytes: impl Into<Vec<u8>>) -> Unreachable {
     unreachable(client().clock(&server.endpoint()).await.unwrap_err())
 }
 
-/// What an impatient call ends with when the answer begins with `head` and goes on with `more` for ever.
+/// The error of a call with a short timeout if the answer begins with `head` and repeats `more` forever.
 async fn endless(client: ShardClient, head: &'static str, more: Vec<u8>, pause: Duration) -> Unreachable {
     let more = Arc::new(more);
     let server = Server::raw(move |mut stream| {
@@ -69,7 +69,7 @@ async fn endless(client: ShardClient, head: &'static str, more: Vec<u8>, pause: 
             if !request(&mut stream).await || stream.write_all(head.as_bytes()).await.is_err() {
                 return;
             }
-            // Ends when the client hangs up.
+            // Ends when the client closes the connection.
             while stream.write_all(&more).await.is_ok() && stream.flush().await.is_ok() {
                 tokio::time::sleep(pause).await; // the slowness that is tested
             }
@@ -91,12 +91,12 @@ fn an_endless_body_is_cut_off_at_its_bound() {
     for (head, more) in [
         ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", chunk.clone()),
         ("HTTP/1.1 500 No\r\ntransfer-encoding: chunked\r\n\r\n", chunk),
-        // Without a length the body ends with the connection, which never ends.
+        // Without a length, the body ends with the connection, which never ends.
         ("HTTP/1.0 200 OK\r\n\r\n", vec![b' '; 1 << 16]),
     ] {
         let (how, held) = peak(|| runtime.block_on(endless(client(), head, more, Duration::ZERO)));
         assert!(is_too_large(&how), "{head}: {how:?}");
-        // The body's bound several times, and the buffers of TLS and HTTP on both sides.
+        // Several times the bound of the body, plus the buffers of TLS and HTTP on both sides.
         assert!(held < 4 << 20, "{held} bytes");
     }
 }
@@ -105,7 +105,7 @@ fn an_endless_body_is_cut_off_at_its_bound() {
 async fn what_is_announced_as_too_large_is_not_awaited() {
     for length in [limits::SHORT_ANSWER_BYTES as u64 + 1, 1 << 40] {
         let head: &'static str = Box::leak(format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n").into());
-        // Nothing comes after it: a client that waited would end by the time of its call.
+        // Nothing follows: a client that waited would run into the timeout of its call.
         let how = endless(client(), head, Vec::new(), Duration::from_secs(3_600)).await;
         assert!(is_too_large(&how), "{how:?}");
     }
@@ -160,7 +160,7 @@ async fn a_server_without_tls_is_refused() {
     let plain = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.write_all(answer(1).as_bytes()).await.unwrap();
-        // Held open until the client hangs up.
+        // Kept open until the client closes it.
         let _ = stream.read_to_end(&mut Vec::new()).await;
     });
     let endpoint = Endpoint { shard: 0, incarnation: "pod".into(), address, host: String::new() };
@@ -207,13 +207,13 @@ async fn a_body_that_is_no_answer_is_not_used() {
         with("204 No Content", ""),
         with("200 OK", "<html>"),
         with("200 OK\r\ncontent-type: application/json", &format!("{body}{body}")),
-        // Nothing was asked for in that form, so it is not undone.
+        // The client did not ask for an encoding, so it does not decode it.
         with("200 OK\r\ncontent-encoding: gzip", "\u{1f}\u{8b}\u{8}"),
         with("200 OK", &body.replace("\"body\":{", "\"body\":{\"monotonicNanoseconds\":1,")),
         with("200 OK", &body.replace("42", "18446744073709551615")),
-        // A refusal that is none.
+        // A refusal without the shape of one.
         with("503 Busy", &body),
-        // What cannot be read is quoted, but not at any length.
+        // Errors quote malformed input, but at bounded length.
         with("200 OK", &format!("{{\"{}\":1}}", "x".repeat(50_000))),
     ] {
         let how = said(bytes.clone()).await;
@@ -222,7 +222,7 @@ async fn a_body_that_is_no_answer_is_not_used() {
     }
 }
 
-/// Wherever the server points, nobody is asked there: the call carries the run's credential.
+/// A redirect is never followed: the call carries the run's credential.
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let asked = Arc::new(AtomicUsize::new(0));
@@ -242,7 +242,7 @@ async fn a_redirect_is_not_followed() {
     assert_eq!(asked.load(Ordering::Relaxed), 0);
 }
 
-/// A second answer behind the first must not be taken for the answer to the next call.
+/// A second answer behind the first must not count as the answer to the next call.
 #[tokio::test]
 async fn an_answer_that_nobody_asked_for_is_dropped() {
     let connections = Arc::new(AtomicUsize::new(0));
@@ -260,7 +260,7 @@ async fn an_answer_that_nobody_asked_for_is_dropped() {
     let client = client();
     for _ in 0..3 {
         let read = client.clock(&server.endpoint()).await;
-        // The connection may be found broken, but never the wrong answer believed.
+        // The connection may turn out broken, but the wrong answer is never accepted.
         assert!(read.is_err() || read.is_ok_and(|reading| reading.monotonic_nanoseconds == 42));
     }
     assert!(connections.load(Ordering::Relaxed) > 1);

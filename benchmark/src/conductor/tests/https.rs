@@ -1,4 +1,4 @@
-//! The client against a real HTTPS server on the loopback.
+//! Tests the client against a real HTTPS server on the loopback.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Server {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, router) = (acceptor.clone(), router.clone());
                 tokio::spawn(async move {
-                    // A client that does not like the certificate hangs up.
+                    // A client that rejects the certificate closes the connection.
                     let Ok(stream) = acceptor.accept(stream).await else { return };
                     let service = TowerToHyperService::new(router);
                     let _ =
@@ -79,7 +79,7 @@ impl Server {
         Self::with_certificate_of(&credential(RUN), router).await
     }
 
-    /// Hands every connection, TLS being agreed, to `answer`, which need not speak HTTP.
+    /// Passes every connection after its TLS handshake to `answer`, which need not speak HTTP.
     pub async fn raw<F>(answer: impl Fn(TlsStream<TcpStream>) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -106,7 +106,7 @@ pub fn client() -> ShardClient {
     ShardClient::new(RUN, &credential(RUN), timeouts).unwrap()
 }
 
-/// A shard's clock that answers as `run` and `incarnation` to whoever has the right token.
+/// A shard's clock that answers as `run` and `incarnation` to callers with the right token.
 pub fn clock(run: &'static str, incarnation: &'static str) -> Router {
     let token = credential(RUN).token();
     let handler = async move |headers: HeaderMap| {
@@ -184,7 +184,7 @@ async fn a_body_beyond_the_bound_is_refused() {
 async fn refusals_are_read_whoever_is_refused() {
     let cases = [
         (RefusalCode::WrongPhase, RUN, "pod"),
-        // A stranger is told nothing.
+        // An unauthorized caller gets no identity.
         (RefusalCode::Unauthorized, "", ""),
     ];
     for (code, run, incarnation) in cases {
@@ -214,7 +214,7 @@ async fn a_dial_into_the_void_is_told_apart() {
     listener.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let listener = listener.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
-    // Nobody accepts: once the queue is full the kernel drops what arrives, as a NetworkPolicy does.
+    // Nothing accepts: once the queue is full, the kernel drops connection attempts, like a NetworkPolicy.
     let mut queued = Vec::new();
     while let Ok(stream) = timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
         queued.push(stream.unwrap());

@@ -1,4 +1,4 @@
-//! The conductor on virtual time, against shards in memory; and its client against a real server.
+//! Tests of the conductor on virtual time, against shards in memory; and of its client against a real server.
 
 mod barrier;
 mod cleanup;
@@ -88,7 +88,7 @@ pub fn plan(shard: u32, shards: u32) -> ShardPlan {
     }
 }
 
-/// A journal that keeps its records for the test to see.
+/// A journal that keeps its records for the test.
 #[derive(Default)]
 struct Records {
     written: Mutex<Vec<(StartRecord, Instant)>>,
@@ -162,7 +162,7 @@ impl Rig {
         self.presence.send_modify(|all| all[shard] = presence);
     }
 
-    /// Waits until `seen` holds of the published progress. Bounded, so that a fault ends the test.
+    /// Waits until `seen` holds for the published progress. Bounded, so that a fault ends the test.
     async fn until(&self, seen: impl FnMut(&Progress) -> bool) {
         let mut progress = self.progress.subscribe();
         tokio::time::timeout(Duration::from_secs(3_600), progress.wait_for(seen)).await.unwrap().unwrap();
@@ -175,8 +175,8 @@ impl Rig {
         .await;
     }
 
-    /// Makes the rig that of a successor. The wall clock does not follow virtual time, so the record is put as far into
-    /// the past as virtual time has passed since.
+    /// Turns the rig into that of a successor. The wall clock does not follow virtual time, so the record is moved into the past by the
+    /// virtual time since it was written.
     fn succeed(&mut self) {
         self.config.epoch += 1;
         self.config.resume = self.journal.written.lock().unwrap().last().map(|(record, at)| StartRecord {

@@ -1,4 +1,4 @@
-//! Probes after trials whose own numbers do not tell what the limit was: fakes say nothing of servers or processors.
+//! Tests of probes. They follow these trials because fakes report nothing about servers or processors.
 
 use redisbench_wire::Probe;
 use redisbench_wire::plan::{Arrival, Load};
@@ -11,14 +11,14 @@ use crate::sample;
 
 const PROBED: u64 = 2_000_000_000;
 
-/// What one fake says of half of its connections.
+/// One fake's result with half of its connections.
 fn probe(room: u64) -> Probe {
     let succeeded = RATE;
     let tally = Tally { scheduled: succeeded, succeeded, ..Tally::default() };
     Probe { room, of_room: 2 * room, nanoseconds: PROBED, succeeded, mean_nanoseconds: 1_000_000, tally }
 }
 
-/// A closed loop of so many shards, which say something else each of half of their connections.
+/// A closed loop of `count` shards, each with a different result of its probe.
 pub fn rig(count: u32) -> Rig {
     let mut rig = Rig::new(count);
     let spec = sample::spec(count, &json!({"type": "ClosedLoop", "duration": "60s"}));
@@ -33,7 +33,7 @@ pub fn rig(count: u32) -> Rig {
     rig
 }
 
-/// When after its start each shard was to begin.
+/// When each shard was to begin its probe, after its start.
 fn asked(rig: &Rig, count: u32) -> Vec<Option<u64>> {
     (0..count).map(|shard| rig.shards.shard(shard).probed_after).collect()
 }

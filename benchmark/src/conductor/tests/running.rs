@@ -1,4 +1,4 @@
-//! From the start to the outcome.
+//! Tests from the start to the outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn a_lost_shard_keeps_its_last_snapshot_and_the_rest_goes_on() {
     let counts = succeeded(&outcome);
     assert!(counts[2] > 25_000 && counts[2] < 35_000, "{counts:?}");
     assert_eq!([counts[0], counts[1], counts[3]], [60_000; 3]);
-    // The picture is the sum of what was accepted, the lost shard's part included.
+    // The live picture is the sum of all accepted snapshots, including the lost shard's.
     let progress = rig.progress.borrow();
     let live = progress.live.as_ref().unwrap();
     assert_eq!(live.total.succeeded, counts.iter().sum::<u64>());
@@ -40,7 +40,7 @@ async fn a_lost_shard_keeps_its_last_snapshot_and_the_rest_goes_on() {
     assert_eq!(seconds(|span| span.counts().succeeded), live.total.succeeded);
     assert_eq!(seconds(|span| span.warmup.succeeded), live.warmup.succeeded);
     assert_eq!(seconds(|span| span.sent_bytes), live.total.sent_bytes);
-    // Of the last seconds, and not of the whole run.
+    // Over the last seconds, not over the whole run.
     assert_eq!(live.achieved_per_second, 3_000);
 }
 
@@ -99,7 +99,7 @@ async fn a_conductor_that_stood_still_asks_before_it_gives_up() {
     let rig = Rig::new(2);
     let conducting = rig.spawn();
     rig.until_measuring().await;
-    // In one step, so that nothing is asked until long after the collect timeout.
+    // In one step, so that the next poll comes long after the collect timeout.
     advance(MEASURED + rig.config.limits.collect * 2).await;
     let outcome = conducting.await.unwrap();
     assert_eq!(outcome.ending, Ending::Completed);
@@ -153,7 +153,7 @@ async fn abort_stops_every_shard_and_keeps_what_was_measured() {
     assert_eq!(deaf, [(2, true)], "the platform has to end it");
 }
 
-/// The requests of all seconds, and those of all final snapshots.
+/// Requests over all seconds, and over all final snapshots.
 fn counted(outcome: &Outcome) -> (u64, u64) {
     let seconds = outcome.timeline.iter().map(|span| span.counts().succeeded).sum();
     (seconds, succeeded(outcome).iter().sum())
@@ -164,7 +164,7 @@ async fn the_seconds_of_a_stopped_load_are_fetched_however_many_answers_they_tak
     let rig = Rig::new(3);
     let conducting = rig.spawn();
     rig.until_measuring().await;
-    // It has told nothing since, and tells no more than five seconds at a time.
+    // It has reported nothing since, and reports at most five seconds at a time.
     rig.shards.shard(1).reachable = false;
     rig.shards.shard(1).seconds_in_an_answer = 5;
     sleep(Duration::from_secs(30)).await;
@@ -178,7 +178,7 @@ async fn the_seconds_of_a_stopped_load_are_fetched_however_many_answers_they_tak
     assert!(total > 75_000, "{total}");
 }
 
-/// Whoever never comes to an end is not waited for.
+/// A shard that never finishes reporting is given up.
 #[tokio::test(start_paused = true)]
 async fn seconds_that_do_not_come_to_an_end_are_given_up() {
     let rig = Rig::new(2);
@@ -198,7 +198,7 @@ async fn abort_after_the_load_is_over_changes_nothing() {
     let rig = Rig::new(2);
     let conducting = rig.spawn();
     rig.until_measuring().await;
-    // Keeps the conductor collecting, beyond what it would wait for after an abort.
+    // Keeps the conductor collecting for longer than it would wait after an abort.
     rig.shards.shard(1).reachable = false;
     rig.until(|progress| progress.stage == ConductStage::Collecting).await;
     rig.control.send_modify(|control| control.abort = true);
@@ -309,7 +309,7 @@ async fn release_is_repeated_until_every_shard_is_done() {
 
 #[tokio::test(start_paused = true)]
 async fn release_ends_when_another_has_taken_over_or_nobody_looks_any_more() {
-    // Virtual time: a release that goes on for ever gets there at once.
+    // Virtual time: an endless release reaches the limit at once.
     let limit = Duration::from_secs(3600);
     let rig = Rig::new(1);
     rig.shards.shard(0).epoch = 2;

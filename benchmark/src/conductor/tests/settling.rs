@@ -1,4 +1,4 @@
-//! Warm-ups that end once the throughput has settled. Fakes send at one rate from their start on.
+//! Tests of warm-ups that end early. Fakes send at a constant rate from their start on.
 
 use super::fake::RATE;
 use super::*;
@@ -13,7 +13,7 @@ fn rig(count: u32) -> Rig {
     rig
 }
 
-/// When after the start each shard began to measure.
+/// When each shard began to measure, after its start.
 fn begun(outcome: &Outcome) -> Vec<Duration> {
     let windows = outcome.shards.iter().map(|shard| shard.snapshot.as_ref().unwrap().window);
     windows.map(|window| Duration::from_nanos(window.measure_from_nanoseconds - window.start_nanoseconds)).collect()
@@ -25,7 +25,7 @@ async fn all_shards_measure_from_one_instant_as_soon_as_the_throughput_has_settl
     assert_eq!(outcome.ending, Ending::Completed);
     let begun = begun(&outcome);
     assert!(begun.iter().all(|from| *from == begun[0]), "{begun:?}");
-    // Ten rounds of a second, and some time to tell them.
+    // Ten rounds of a second, plus the time to order the end.
     assert!((Duration::from_secs(10)..Duration::from_secs(16)).contains(&begun[0]), "{begun:?}");
     assert_eq!(succeeded(&outcome), [RATE * MEASURED.as_secs(); 3]);
 }

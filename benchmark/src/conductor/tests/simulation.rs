@@ -1,4 +1,4 @@
-//! Whatever happens to shards and conductors, the trial ends and no number is made up.
+//! Random faults of shards and conductors: the trial always ends, and no number is made up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{Rig, reason};
 
 const SEEDS: u64 = 40;
 
-/// No trial may take longer, whatever its faults.
+/// Upper bound of a trial's length under any faults.
 const AT_MOST: Duration = Duration::from_secs(7_200);
 
 fn seconds(random: &mut StdRng, at_most: u64) -> Duration {
@@ -35,7 +35,7 @@ fn rig(random: &mut StdRng) -> Rig {
     rig
 }
 
-/// Shards vanish from the network for a while, or for good and are replaced.
+/// Makes shards unreachable for a while, or replaces them.
 async fn havoc(mut random: StdRng, shards: Arc<FakeShards>, presence: watch::Sender<Vec<ShardPresence>>) {
     let count = u32::try_from(presence.borrow().len()).unwrap();
     for _ in 0..random.random_range(0..5) {

@@ -1,4 +1,4 @@
-//! A second conductor takes over from one that was killed.
+//! Tests of a second conductor that takes over from a killed one.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::sleep; // virtual time: it passes at once, and says when a faul
 use super::super::{ConductStage, Ending, OnLost, ShardPresence};
 use super::{MEASURED, Rig, WARMUP, failure, succeeded};
 
-/// Kills the conductor of `rig` once `when` holds, and makes the rig that of its successor.
+/// Kills the conductor of `rig` once `when` holds, and turns the rig into that of its successor.
 async fn kill(rig: &mut Rig, when: impl FnMut(&super::Progress) -> bool) {
     let conducting = rig.spawn();
     rig.until(when).await;
@@ -52,7 +52,7 @@ async fn after_the_end_the_result_is_collected() {
 async fn long_after_the_end_the_shards_are_still_asked() {
     let mut rig = Rig::new(3);
     kill(&mut rig, measuring).await;
-    // Longer than results are waited for: but nobody has asked for them yet.
+    // Longer than the collect timeout, but no conductor has asked for results yet.
     sleep(WARMUP + MEASURED + rig.config.limits.collect * 2).await;
     let outcome = rig.conduct().await;
     assert_eq!((&outcome.ending, outcome.attempt), (&Ending::Completed, 1));
@@ -203,7 +203,7 @@ async fn a_start_that_was_never_recorded_for_us_is_given_up() {
 async fn a_stop_that_was_begun_is_no_completed_trial() {
     let mut rig = Rig::new(2);
     kill(&mut rig, measuring).await;
-    // The predecessor stopped the shards, and died before it could say so.
+    // The predecessor stopped the shards, and died before it could report that.
     rig.control.send_modify(|control| control.abort = true);
     assert_eq!(rig.conduct().await.ending, Ending::Aborted);
     rig.control.send_modify(|control| control.abort = false);
@@ -303,7 +303,7 @@ async fn a_recorded_start_counts_as_one_before_anybody_is_asked() {
     assert_eq!(super::Progress::at_first(&rig.config).stage, ConductStage::Collecting);
 }
 
-/// The load is over, and an abort came after it: what is not there or not to be reached is collected as ever.
+/// An abort after the load has no effect: absent and unreachable shards are collected as usual.
 #[tokio::test(start_paused = true)]
 async fn an_abort_after_the_load_leaves_a_successor_collecting() {
     let mut rig = Rig::new(3);
@@ -322,7 +322,7 @@ async fn an_abort_after_the_load_leaves_a_successor_collecting() {
     assert_eq!(outcome.lost().map(|shard| shard.shard).collect::<Vec<_>>(), [0]);
 }
 
-/// As before, but by the successor's time of day the load is not over: the shards know better.
+/// By the successor's wall clock the load has not ended; the shards' answers decide.
 #[tokio::test(start_paused = true)]
 async fn an_abort_after_the_load_is_seen_by_what_the_shards_say() {
     let mut rig = Rig::new(3);

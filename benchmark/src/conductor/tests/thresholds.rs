@@ -1,4 +1,4 @@
-//! Thresholds that stop the load.
+//! Tests of thresholds that stop the load.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn p99(milliseconds: u64) -> Threshold {
 
 #[tokio::test(start_paused = true)]
 async fn a_threshold_stops_the_load_of_every_shard_and_what_was_measured_is_kept() {
-    // Shard i answers in i + 1 ms: of four, p99 of all is 4 ms.
+    // Shard i answers in i + 1 ms: p99 over four shards is 4 ms.
     let mut rig = Rig::new(4);
     rig.config.thresholds = vec![p99(10), p99(3)];
     let outcome = rig.conduct().await;
@@ -25,7 +25,7 @@ async fn a_threshold_stops_the_load_of_every_shard_and_what_was_measured_is_kept
     assert_eq!(failure.reason, reason::THRESHOLD_FAILED);
     assert!(failure.message.contains("threshold p99: p99 of response time is 4.0"), "{failure}");
     assert!((0..4).all(|shard| !rig.shards.has_load(shard)));
-    // Each makes 1,000 a second, and the first second that all have completed shows it.
+    // Each makes 1,000 a second, and the first second that all have completed breaks the threshold.
     assert!(succeeded(&outcome).iter().all(|count| (1..=3_500).contains(count)), "{:?}", succeeded(&outcome));
     assert_eq!(
         outcome.thresholds.iter().map(|one| one.standing.holds()).collect::<Vec<_>>(),
@@ -50,7 +50,7 @@ fn throughput(min_per_second: u64) -> Threshold {
     Threshold { name: "throughput".into(), limit, scope: Scope::Total, window: None, abort_on_fail: true }
 }
 
-/// Shards are asked one after another, so that at no look all have measured for as long.
+/// Shards are polled one after another, so at no moment have all been measured for the same time.
 #[tokio::test(start_paused = true)]
 async fn a_throughput_that_is_kept_stops_nothing_however_many_shards_make_it() {
     for count in [1, 2, 7, 150] {
@@ -69,7 +69,7 @@ async fn a_throughput_that_is_not_kept_stops_the_load_after_some_seconds() {
     assert!(succeeded(&outcome).iter().all(|count| (5_000..9_000).contains(count)), "{:?}", succeeded(&outcome));
 }
 
-/// Beyond 100 shards each is asked less than once a second.
+/// Beyond 100 shards, each is polled less than once a second.
 #[tokio::test(start_paused = true)]
 async fn windows_are_as_long_as_asked_for_however_many_shards_there_are() {
     for count in [1, 150, 400] {
@@ -80,12 +80,12 @@ async fn windows_are_as_long_as_asked_for_however_many_shards_there_are() {
         let outcome = rig.conduct().await;
         assert_eq!(outcome.ending, Ending::Completed);
         let windows = outcome.thresholds.iter().map(|one| (one.standing.windows, one.standing.failed_windows));
-        // One ends with each second of a minute but the first, and each holds exactly two seconds of all shards.
+        // One window ends with each second of a minute but the first, and each holds exactly two seconds of all shards.
         assert_eq!(windows.collect::<Vec<_>>(), [(59, 0), (59, 59)], "{count} shards");
     }
 }
 
-/// Shards are asked one after another, so that no two of their snapshots are of one instant.
+/// Shards are polled one after another, so no two of their snapshots are of the same instant.
 #[tokio::test(start_paused = true)]
 async fn windows_of_nodes_are_as_exact_as_those_of_all_requests() {
     for count in [1, 150, 400] {

@@ -1,4 +1,4 @@
-//! From one trial to the next, on the same shards.
+//! Tests of one trial after another on the same shards.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use super::super::{ConductStage, Ending, ShardPresence};
 use super::{MEASURED, Rig, failure, plan, succeeded};
 
-/// Makes the rig that of trial `trial`, which takes its first `shards`.
+/// Turns the rig into that of trial `trial`, which uses the first `shards`.
 fn next(rig: &mut Rig, trial: u32, shards: u32) {
     rig.config.epoch += 1;
     rig.config.of = 3;
@@ -77,7 +77,7 @@ async fn a_shard_that_was_given_up_and_runs_on_is_stopped_first() {
     let mut rig = Rig::new(2);
     let conducting = rig.spawn();
     rig.until_measuring().await;
-    // Its conductor is gone, and the next one has another trial to run.
+    // The next conductor has another trial to run.
     conducting.abort();
     next(&mut rig, 1, 2);
     let began = Instant::now();
@@ -151,7 +151,7 @@ async fn shards_that_a_trial_does_not_need_hear_of_the_conductor_all_the_while()
     for idle in 1..3 {
         let shard = rig.shards.shard(idle);
         let since = shard.asked_at.unwrap().elapsed();
-        // A shard ends after 600 s without a word.
+        // A shard exits after 600 s without contact.
         assert!(shard.longest_silence.max(since) < Duration::from_secs(300), "{:?}", shard.longest_silence);
     }
 }

@@ -1,4 +1,4 @@
-//! What was measured, as thresholds see it: at the end, or in some seconds.
+//! Measured requests as thresholds judge them: at the end, or over some seconds.
 
 use hdrhistogram::Histogram;
 use redisbench_wire::snapshot::Tally;
@@ -9,7 +9,7 @@ use crate::measurement::latencies::{self, Censored};
 use crate::measurement::merge::{self, Measured, Merged};
 use crate::measurement::seconds;
 
-/// Requests of all shards together, as far as thresholds ask for them.
+/// Requests of all shards together, by the scopes of thresholds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sight {
     total: Option<Part>,
@@ -20,7 +20,7 @@ pub struct Sight {
 /// One set of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Part {
-    /// The operation's name; empty of others.
+    /// The operation's name, otherwise empty.
     name: String,
     /// The node's address, if it is a node's.
     pub(super) node: Option<String>,
@@ -30,10 +30,10 @@ pub(super) struct Part {
 }
 
 impl Sight {
-    /// All that was measured.
+    /// The whole measurement.
     pub fn whole(merged: &Merged) -> Self {
         let succeeded = merged.total.tally.succeeded;
-        // The mean over the common window, and of each part its share.
+        // Mean over the common window; a part gets its proportional share.
         let per_second = |part: u64| {
             let share = u128::from(merged.pace.mean) * u128::from(part) / u128::from(succeeded.max(1));
             u64::try_from(share).unwrap_or(u64::MAX)
@@ -60,7 +60,7 @@ impl Sight {
         }
     }
 
-    /// What came in this many whole seconds, which `span` holds. Its parts are `operations`.
+    /// The requests that ended in this many whole seconds, all held by `span`. Its parts correspond to `operations`.
     pub(super) fn of_seconds(span: &Span, operations: &[String], seconds: u32) -> Self {
         let nanoseconds = u64::from(seconds) * 1_000_000_000;
         let per_second = |succeeded: u64| merge::per_second(succeeded, nanoseconds);
@@ -71,7 +71,7 @@ impl Sight {
         let node = |node: &NodePart| {
             Part::of_node(&node.address, (node.requests, node.errors), seconds::service(node), per_second)
         };
-        // Answers to the warm-up's last requests are part of the target's throughput.
+        // Replies to the warm-up's last requests are part of the target's throughput.
         let completed = span.counts().succeeded.saturating_add(span.warmup.succeeded);
         Self {
             total: Some(Part {
@@ -95,7 +95,7 @@ impl Sight {
 }
 
 impl Part {
-    /// A node knows when it was asked and what it answered, and no more.
+    /// For a node only requests, errors and service times are counted.
     fn of_node(
         address: &str,
         (requests, errors): (u64, u64),
@@ -117,13 +117,13 @@ impl Part {
         }
     }
 
-    /// Requests that have their outcome.
+    /// Requests with an outcome.
     pub(super) fn finished(&self) -> u64 {
         let tally = &self.measured.tally;
         tally.succeeded.saturating_add(tally.errors).saturating_add(tally.unsent)
     }
 
-    /// None if nothing was measured that could tell.
+    /// None if there is not enough data for the metric.
     pub(super) fn observe(&self, limit: &Limit) -> Option<Observed> {
         let measured = &self.measured;
         match limit {
@@ -131,7 +131,7 @@ impl Part {
                 latencies::response_time_quantile(measured, *quantile).map(Observed::Latency)
             }
             Limit::ServiceTime { quantile, .. } => {
-                // In a closed loop it is the response time.
+                // In a closed loop it equals the response time.
                 let service = measured.service.as_ref().unwrap_or(&measured.response);
                 latencies::known(service, *quantile).map(Censored::Known).map(Observed::Latency)
             }

@@ -1,6 +1,6 @@
-//! Thresholds while the load runs: windows, and what stops the load.
+//! Judges thresholds while the load runs: windows, and which threshold stops the load.
 //!
-//! Windows are whole seconds that all shards have completed, so that they are exact however seldom shards are asked.
+//! Windows are whole seconds that all shards have completed, so they are exact at any polling interval.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,11 +9,10 @@ use redisbench_wire::timeline::{History, Sum};
 
 use super::{Judged, Limit, Sight, Standing, Threshold};
 
-/// Windows follow one another by so many parts of their length.
+/// Windows advance by this fraction of their length.
 const STEPS: u32 = 10;
 
-/// A throughput since the beginning is not judged before it is this many seconds old: what is sent first has not been
-/// answered yet.
+/// A throughput since the beginning is judged only once it covers this many seconds: the first requests have not been answered before.
 const THROUGHPUT_SECONDS: u32 = 5;
 
 /// The longest window of `thresholds`, in whole seconds.
@@ -26,44 +25,43 @@ fn whole_seconds(window: Duration) -> u32 {
     u32::try_from(window.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u32::MAX).max(1)
 }
 
-/// Judges what shards have measured so far.
+/// Judges the thresholds on everything measured so far.
 #[derive(Debug)]
 pub struct Watch {
     thresholds: Vec<Threshold>,
     standings: Vec<Standing>,
-    /// The names of a second's parts.
+    /// Names of the parts of a second.
     operations: Vec<String>,
     /// The first second that has not been judged; none before the measurement.
     next: Option<u32>,
-    /// All measured seconds before that.
+    /// Sum of all measured seconds before `next`.
     so_far: Sum,
-    /// Before this second there are minutes only, in which no window can be told.
+    /// Before this second, only minutes are kept, which cannot be split into windows.
     coarse_until: u32,
 }
 
 impl Watch {
-    /// Goes on from `standings`, which another watch of the same thresholds may have left, as far as their windows cannot be
-    /// judged again; of other thresholds, nothing is taken. `operations` names what shards count apart.
+    /// Continues from `standings` of an earlier watch, unless their windows can be judged again. Standings of other thresholds are ignored.
+    /// `operations` names the parts that shards count separately.
     pub fn new(thresholds: Vec<Threshold>, standings: Vec<Standing>, operations: Vec<String>) -> Self {
         let mut standings = if standings.len() == thresholds.len() { standings } else { Vec::new() };
         standings.resize_with(thresholds.len(), Standing::default);
         Self { thresholds, standings, operations, next: None, so_far: Sum::default(), coarse_until: 0 }
     }
 
-    /// Another attempt begins: what was seen is of the one before.
+    /// Resets for another attempt.
     pub fn forget(&mut self) {
         self.standings.fill(Standing::default());
         (self.next, self.so_far, self.coarse_until) = (None, Sum::default(), 0);
     }
 
-    /// How each threshold stands.
     pub fn judged(&self) -> Vec<Judged> {
         let both = self.thresholds.iter().zip(&self.standings);
         both.map(|(threshold, standing)| Judged { threshold: threshold.clone(), standing: standing.clone() }).collect()
     }
 
-    /// Judges the seconds of `history` that have become complete and lie in `measured`. Gives what the first threshold
-    /// that stops the load has to say, if one does.
+    /// Judges the seconds of `history` that have become complete and lie in `measured`. Returns the message of the first broken threshold
+    /// that stops the load, if any.
     pub fn look(&mut self, history: &History, measured: Range<u32>) -> Option<String> {
         if !self.thresholds.iter().any(Threshold::is_watched) {
             return None;
@@ -83,13 +81,13 @@ impl Watch {
         None
     }
 
-    /// Looks at which resolution `second` is kept.
+    /// Notes the resolution at which `second` is kept.
     fn meet(&mut self, history: &History, second: u32) {
         let longer = history.since(second).next().filter(|span| span.second <= second && span.seconds > 1);
         if let Some(longer) = longer {
             self.coarse_until = longer.end();
         } else if self.next.is_none() {
-            // All windows are judged again.
+            // Every window will be judged again.
             self.standings.fill(Standing::default());
         }
     }
@@ -116,7 +114,7 @@ impl Watch {
                 let mut sum = Sum::default();
                 let spans = history.since(end - seconds).take_while(|span| span.end() <= end);
                 spans.for_each(|span| sum.add(span));
-                // A node that did nothing in the window is judged by that.
+                // A node without requests in the window is judged with zero.
                 sum.know_nodes(so_far);
                 windows.push((seconds, Sight::of_seconds(&sum.take(0, 1), operations, seconds)));
             }

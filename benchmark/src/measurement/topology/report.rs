@@ -1,4 +1,4 @@
-//! The merged topology as a status has it.
+//! Converts the merged topology to its form in the status.
 
 use std::cmp::Reverse;
 
@@ -10,17 +10,17 @@ use super::MergedTopology;
 use crate::api::status::{self, TopologyChange, TopologyStatus, Unavailability};
 use crate::human;
 
-/// The most entries of a list.
+/// Maximum entries of a list.
 const LISTED: usize = 32;
 
-/// The most ranges of an entry.
+/// Maximum ranges of an entry.
 const RANGES: usize = 8;
 
-/// The longest `host:port`.
+/// Maximum length of `host:port`.
 const ADDRESS: usize = 262;
 
 impl MergedTopology {
-    /// The whole of it; `start_at` is the start instant in nanoseconds since the Unix epoch.
+    /// The complete report. `start_at` is the start instant in nanoseconds since the Unix epoch.
     pub fn report(&self, start_at: Option<u64>) -> TopologyStatus {
         let at = |nanoseconds: u64| {
             let micros = start_at?.checked_add(nanoseconds)? / 1_000;
@@ -58,7 +58,7 @@ impl MergedTopology {
         }
     }
 
-    /// Outages of the same time and node, with the slots of all of them.
+    /// Groups outages of the same time and node, with the slots of all of them.
     fn alike(&self) -> Vec<(&Outage, Vec<SlotRange>)> {
         let mut alike: Vec<(&Outage, Vec<SlotRange>)> = Vec::new();
         for outage in &self.outages {
@@ -72,7 +72,7 @@ impl MergedTopology {
     }
 }
 
-/// What a status lists of it: the first changes, and the longest times.
+/// Shortens the report for the status: the first changes, and the longest outages.
 pub fn shortened(mut whole: TopologyStatus) -> TopologyStatus {
     let left_out = |length: usize| length.saturating_sub(LISTED) as u64;
     whole.left_out += left_out(whole.changes.len()) + left_out(whole.unavailability.len());
