@@ -1,4 +1,4 @@
-//! Whether a result can be trusted, and what limited it. Pure.
+//! Judges whether a result can be trusted, and what limited it. Pure.
 
 mod generator;
 mod limit;
@@ -32,12 +32,11 @@ pub use own_share::shares as generator_shares;
 pub(crate) use rate::{backlog_growth, is_met as rate_is_met};
 
 const WHOLE: u64 = 10_000;
-/// The most bytes of a reason: the condition Valid says them all in one message.
+/// Maximum bytes of a reason: the condition Valid holds all of them in one message.
 const REASON_BYTES: usize = 512;
-/// The most shards that a message names.
+/// Maximum number of shards that a message names.
 const NAMED: usize = 16;
 
-/// Judges what `merged` came to.
 pub fn verdict(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Verdict {
     let reasons: Vec<VerdictReason> = [
         shard_lost(outcome),
@@ -78,7 +77,7 @@ fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictR
     VerdictReason { reason, severity, message: human::shorten(message, REASON_BYTES).into_owned() }
 }
 
-/// What answers wrongly may do so for less work, and its replies count as successes.
+/// Wrong replies may cost the target less work, and they count as successes.
 fn wrong_replies(merged: &Merged) -> Option<VerdictReason> {
     let found = merged.verification.as_ref().filter(|found| found.corrupt + found.mismatched > 0)?;
     let message = format!(
@@ -91,7 +90,7 @@ fn wrong_replies(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::WrongReplies, VerdictValue::Degraded, &message))
 }
 
-/// The target's doing: what was measured is what it is.
+/// The numbers are correct: losing data is the target's behaviour.
 fn data_lost(merged: &Merged) -> Option<VerdictReason> {
     let found = merged.verification.as_ref().filter(|found| found.lost_writes + found.lost_keys > 0)?;
     let message = format!(
@@ -113,7 +112,7 @@ fn keys_unread(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::KeysUnread, VerdictValue::Valid, &message))
 }
 
-/// No doubt about the numbers, but about whose they are.
+/// The numbers are correct, but the server's identity is not verified.
 fn not_verified(spec: &Validated) -> Option<VerdictReason> {
     let servers = spec.target.tls.as_ref().map(|tls| ("spec.targets[0].tls", tls));
     let sentinels = spec.target.sentinels.as_ref().and_then(|own| match &own.transport {
@@ -149,8 +148,8 @@ fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {
     Some(reason(ReasonKind::ShardLost, VerdictValue::Invalid, &message))
 }
 
-/// The measurement itself begins at one instant on all shards, whenever each began its warm-up: a shard that is late has missed a
-/// part of that.
+/// Measuring begins at one instant on all shards, whenever each began its warm-up. So start skew matters only if the warm-up is not long
+/// enough to absorb it.
 fn start_skew(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let bound = spec.shards.max_start_skew;
     let warmup = Duration::from_nanos(merged.topology.measured_from);
@@ -217,7 +216,7 @@ fn waited_for(tally: &Tally) -> String {
     parts.join(", ")
 }
 
-/// An open loop's requests wait, and tell of it by their times; those of a closed loop are not even made.
+/// In an open loop, requests wait and their response times show the outage; a closed loop does not even make them.
 fn unavailable(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     let topology = &merged.topology;
     let longest = topology.outages_within(merged.pace.window_nanoseconds).max_by_key(Outage::nanoseconds)?;
@@ -256,7 +255,7 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::Overflow, VerdictValue::Degraded, &message))
 }
 
-/// How many shards a reason is about, such as `2 of 8 shards`.
+/// The number of shards that a reason applies to, such as `2 of 8 shards`.
 fn shards(count: usize, outcome: &Outcome) -> String {
     format!("{count} of {} shards", outcome.shards.len())
 }

@@ -67,7 +67,7 @@ fn the_target_of_stages_is_their_mean() {
     let spec = crate::sample::spec(1, &serde_json::json!({"type": "OpenLoop", "stages": stages}));
     let judge = |count: usize| {
         let mut snapshot = snapshot(0, &vec![1000; count]);
-        // Completed as it was due: a ramp of 4 s, and 200 in each point.
+        // Completed as due: a ramp of 4 s, then 200 in each point.
         let due = |point: u64| if point < 40 { 10 * point + 19 * point * point / 8 } else { 200 * point - 3_800 };
         let done = |point: u64| due(point) * count as u64 / 16_200;
         snapshot.series.completed = (0..100).map(|point| done(point + 1) - done(point)).collect();
@@ -89,7 +89,7 @@ fn errors_make_a_result_doubtful_and_then_useless() {
     assert_eq!(kinds(&with(11)), [(ReasonKind::Errors, VerdictValue::Degraded)]);
     assert_eq!(kinds(&with(1_000)), [(ReasonKind::Errors, VerdictValue::Degraded)]);
     let useless = with(1_100);
-    // What fails is not achieved either.
+    // Failed requests also miss the rate.
     let both = [(ReasonKind::RateMissed, VerdictValue::Degraded), (ReasonKind::Errors, VerdictValue::Invalid)];
     assert_eq!(kinds(&useless), both);
     let message = &useless.reasons[1].message;

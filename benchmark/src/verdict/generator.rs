@@ -1,4 +1,4 @@
-//! What the load generator found of itself: whether a shard was the limit, rather than the target.
+//! Judges the load generator: whether a shard was the limit, rather than the target.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ const MILLION: u64 = 1_000_000;
 
 /// Shares of a shard's time, in millionths, in the order of [`LACKS`].
 struct Processor {
-    /// Over its measurement, where its seconds are known; else over its load.
+    /// Over its measurement if its seconds are known, otherwise over its load.
     shares: [u64; 5],
-    /// Of its measurement.
+    /// Over the seconds of its measurement.
     seconds: Option<[Seconds; 5]>,
 }
 
-/// What the workers of all shards on a machine waited for its processors. With many shards none of them need wait for long:
-/// each has little to do, and all of it waits for the others.
+/// Time that the workers of all shards on a machine waited for its processors. With many shards, each may wait only briefly although the
+/// machine is overloaded.
 struct Machines<'a>(BTreeMap<&'a str, Machine>);
 
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl<'a> Machines<'a> {
             machine.time = machine.time.max(time);
             strain::add(&mut machine.seconds, snapshot);
         }
-        // Shards of unknown machines are not on the same one.
+        // Shards of unknown machines are not assumed to share one.
         machines.remove("");
         Self(machines)
     }
@@ -64,28 +64,28 @@ impl Processor {
         Self { shares, seconds }
     }
 
-    /// `crowded`: what all workers on its machine waited together, over the time of the machine's processors.
+    /// `crowded`: total time that all workers on its machine waited, over the time of the machine's processors.
     fn over_the_load(generator: &Generator, crowded: u64) -> [u64; 5] {
-        // A shard that never began has nothing to show.
+        // A shard that never began was not throttled.
         let throttled = match generator.load_nanoseconds {
             0 => 0,
             load => share(generator.throttled_nanoseconds, load),
         };
         let waiting = generator.longest_waiting_worker_millionths.into();
-        // The kernel adds up over all processors, and counts threads that make no requests too: a worker lost no more by it than
-        // it waited at all. A worker that never waited for a nanosecond has a kernel that does not say.
+        // The kernel sums throttled time over all processors, and includes threads that make no requests. So a worker's loss is at most its
+        // waiting time. If no worker waited for even a nanosecond, the kernel does not count waits.
         let waited_at_most = if generator.run_queue_nanoseconds > 0 { waiting } else { u64::MAX };
         let busy = generator.busiest_worker_millionths.into();
         [busy, waiting, throttled.min(waited_at_most), stolen(generator), crowded]
     }
 
-    /// How far beyond its bound each of these is, in hundredths of the bound; from 100 on it is.
+    /// Each share as a percentage of its bound; 100 and more is a lack.
     fn severities(&self) -> [u64; 5] {
         let mut lacks = LACKS.into_iter();
         self.shares.map(|share| lacks.next().map_or(0, |lack| share.saturating_mul(100) / strain::bound(lack)))
     }
 
-    /// The worst of them. From 100 on the shard lacked processor time all along.
+    /// The highest severity. From 100 on, the shard lacked processor time over the whole run.
     fn severity(&self) -> u64 {
         self.severities().into_iter().max().unwrap_or_default()
     }
@@ -94,33 +94,32 @@ impl Processor {
         self.shares[0]
     }
 
-    /// Whether a worker hardly ever slept: it ran, or had something to do and waited for a processor, or for its quota. All the
-    /// time that it got was used.
+    /// Whether a worker hardly ever slept: it ran, waited for a processor, or was throttled. It used all the time that it got.
     fn is_used_up(&self) -> bool {
         let [busy, waiting, throttled, ..] = self.shares;
         busy.saturating_add(waiting.max(throttled)) >= USED_UP
     }
 
-    /// How much of the measurement the bad seconds decide, of each lack: as much of it as they are, and as the shard's own delays
-    /// explain. `delayed` says that of delays of some length and more.
+    /// The share of the measurement that the bad seconds decide, per lack: their length, but at most what the shard's own delays explain.
+    /// `delayed` returns the share explained by delays of at least a given length.
     fn decided(&self, delayed: impl Fn(u64) -> u64) -> [u64; 5] {
         let Some(seconds) = &self.seconds else { return [0; 5] };
         let mut lacks = LACKS.into_iter();
         seconds.map(|seconds| match (seconds.beyond, lacks.next()) {
             (0, _) => 0,
-            // Before a worker that never rests requests queue, however short the queue is.
+            // Requests queue before a worker that never rests, even if the queue is short, so delays of any length count.
             (beyond, Some(Lack::BusiestWorker)) => beyond.min(delayed(0)),
             (beyond, _) => beyond.min(delayed(LATE)),
         })
     }
 
-    /// Whether it explains that replies were not read for this share of the time.
+    /// Whether it explains that replies lay unread for this share of the time.
     fn explains(&self, held: u64) -> bool {
         let beyond = self.seconds.iter().flatten().map(|seconds| seconds.beyond).max();
         self.severity() >= 100 || beyond.is_some_and(|beyond| beyond >= held)
     }
 
-    /// What was found, the worst first: it must be in a message that was cut. `decided` is of [`Self::decided`].
+    /// Findings as text, the worst first, because the message may be cut. `decided` is the result of [`Self::decided`].
     fn evidence(&self, generator: &Generator, decided: [u64; 5]) -> Vec<String> {
         let severities = self.severities();
         let when = if self.seconds.is_some() { "measurement" } else { "load" };
@@ -158,7 +157,7 @@ impl Processor {
         found.into_iter().map(|(.., text)| text).collect()
     }
 
-    /// The worst second of a lack, and how many there were.
+    /// The worst second of a lack, and the share of seconds beyond its bound.
     fn worst_second(&self, index: usize) -> String {
         let Some(seconds) = self.seconds.and_then(|seconds| seconds.get(index).copied()) else { return String::new() };
         format!(
@@ -171,7 +170,7 @@ impl Processor {
     }
 }
 
-/// Of millionths.
+/// From millionths.
 fn percent(share: u64) -> String {
     format!("{} %", share / 10_000)
 }
@@ -180,7 +179,7 @@ fn tenths(share: u64) -> String {
     format!("{}.{} %", share / 10_000, share / 1_000 % 10)
 }
 
-/// Machine time that went to other machines while the shard's load ran, in per cent of all its processors.
+/// Steal time while the shard's load ran, in per cent of all its machine's processors.
 pub fn stolen_percent(generator: &Generator) -> u32 {
     u32::try_from(stolen(generator).min(MILLION) / 10_000).unwrap_or(u32::MAX)
 }
@@ -190,7 +189,7 @@ fn stolen(generator: &Generator) -> u64 {
     if time == 0 { 0 } else { share(generator.stolen_nanoseconds, time) }
 }
 
-/// Of each shard, the worst second of its measurement; none where its seconds are not known.
+/// Per shard, the worst second of its measurement; none where its seconds are unknown.
 pub fn worst_seconds(outcome: &Outcome) -> Vec<Option<WorstSecond>> {
     let machines = Machines::of(outcome);
     let worst = |snapshot: &Snapshot| Processor::of(snapshot, &machines).seconds.as_ref().map(strain::worst);
@@ -208,24 +207,23 @@ fn processors(outcome: &Outcome) -> Vec<(&ShardOutcome, &Snapshot, Processor)> {
     known.map(|(shard, snapshot)| (shard, snapshot, Processor::of(snapshot, &machines))).collect()
 }
 
-/// Processors of shards that lacked time all along.
+/// Processors of shards that lacked time over the whole run.
 fn short_of_cpu(outcome: &Outcome) -> impl Iterator<Item = Processor> {
     processors(outcome).into_iter().map(|(_, _, processor)| processor).filter(|processor| processor.severity() >= 100)
 }
 
-/// Whether the load generator's processors kept the throughput from being higher: half of the shards or more used all the
-/// processor time that they got. A shard that lacked time and slept nevertheless waited for something else as well.
+/// Whether the load generator's processors limited the throughput: at least half of the shards used all the processor time that they got. A
+/// shard that lacked time and still slept was also waiting for something else.
 pub(super) fn is_limit(outcome: &Outcome) -> bool {
     2 * short_of_cpu(outcome).filter(Processor::is_used_up).count() >= outcome.shards.len().max(1)
 }
 
-/// Whether half of the shards or more had a worker with nothing left to give.
+/// Whether at least half of the shards had a saturated worker.
 pub(super) fn is_busy(outcome: &Outcome) -> bool {
     2 * short_of_cpu(outcome).filter(|processor| processor.busy() >= BUSY).count() >= outcome.shards.len().max(1)
 }
 
-/// The share of the shard's requests that its own delays of `least` and more can have made slower, in millionths. What is not known
-/// may be all of them.
+/// The share of the shard's requests that its own delays of `least` and more may have slowed down, in millionths. If unknown, all of them.
 fn delayed(snapshot: &Snapshot, merged: &Merged, least: u64) -> u64 {
     let generator = &snapshot.generator;
     let late = own_late(snapshot, LATE.max(least)) / requests(snapshot).max(1) as f64;
@@ -242,7 +240,7 @@ fn delayed(snapshot: &Snapshot, merged: &Merged, least: u64) -> u64 {
     latencies::round(known.min(1.0) * MILLION as f64)
 }
 
-/// Shards that lacked processor time: all along, or in seconds that decide the highest percentiles.
+/// Shards that lacked processor time: over the whole run, or in seconds that decide the highest percentiles.
 pub(super) fn cpu(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let mut short: Vec<_> = processors(outcome)
         .into_iter()
@@ -256,7 +254,7 @@ pub(super) fn cpu(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
         .collect();
     short.sort_by_key(|(all_along, most, ..)| std::cmp::Reverse((*all_along, *most)));
     let (all_along, _, decided, shard, snapshot, processor) = short.first()?;
-    // Each shard's seconds are its part of all shards': the more shards there are, the less one of them decides.
+    // A shard's seconds are only its part of the total: the more shards there are, the less one of them decides.
     let sum = short.iter().fold(0_u64, |sum, (_, most, ..)| sum.saturating_add(*most));
     let part = sum / outcome.shards.len().max(1) as u64;
     let (severity, when) = match all_along {
@@ -275,8 +273,8 @@ pub(super) fn cpu(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::GeneratorCPU, severity, &message))
 }
 
-/// Of the requests of a shard, how many were sent at least `least` late because a worker turned to them so late. A delay begins
-/// with a request that is due, and those that come due while it lasts are late as well.
+/// Number of a shard's requests that were sent at least `least` late because a worker turned to them late. A delay begins with a request
+/// that is due; requests that become due during the delay are late as well.
 fn own_late(snapshot: &Snapshot, least: u64) -> f64 {
     let generator = &snapshot.generator;
     let time = generator.load_nanoseconds.saturating_mul(generator.workers.max(1).into());
@@ -290,9 +288,8 @@ fn requests(snapshot: &Snapshot) -> u64 {
     snapshot.total.scheduled.saturating_add(snapshot.warmup.scheduled)
 }
 
-/// Requests that were sent late make the response time longer than the target made it. Late by want of room, or for a server that does
-/// not answer, is the target's doing and is not told here: the shards' own delays must explain that one request in a hundred was so
-/// late, of all shards together.
+/// Late requests make the response time longer than the target made it. Lateness caused by a full pipeline or by a silent server is the
+/// target's, and is not reported here. The shards' own delays must explain that at least one in a hundred of all requests was late.
 pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let late = latencies::quantile(merged.lateness.as_ref()?, P99)?;
     let response = latencies::response_time(&merged.total, &[]).p99_nanoseconds?;
@@ -319,8 +316,8 @@ pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> 
     Some(reason(ReasonKind::SendLate, VerdictValue::Degraded, &message))
 }
 
-/// The share of the time in which replies had come and a shard did not read them, in millionths: of one that had processors,
-/// and for longer than it takes to read others first. What stops it as a whole is in no account of processor time.
+/// The share of the time in which replies were available and a shard that had processor time did not read them, in millionths. Only delays
+/// longer than reading other replies first takes count. A frozen shard does not show in processor times.
 fn held(snapshot: &Snapshot, machines: &Machines<'_>, longest_turn: u64) -> Option<u64> {
     let generator = &snapshot.generator;
     let delay = generator.receive_delay.as_ref()?;
@@ -331,7 +328,7 @@ fn held(snapshot: &Snapshot, machines: &Machines<'_>, longest_turn: u64) -> Opti
 
 /// Shards that stood still, the worst first.
 fn standing<'a>(outcome: &'a Outcome, merged: &Merged) -> Vec<(u64, &'a ShardOutcome)> {
-    // Between two replies of a connection all others have their turn, and a request takes as long, on the mean.
+    // Between two replies of a connection all other connections have their turn, and on average this takes as long as a request.
     let longest_turn = latencies::round(2.0 * merged.total.response.mean());
     let machines = Machines::of(outcome);
     let held = |shard: &ShardOutcome| held(shard.snapshot.as_ref()?, &machines, longest_turn);
@@ -340,7 +337,7 @@ fn standing<'a>(outcome: &'a Outcome, merged: &Merged) -> Vec<(u64, &'a ShardOut
     standing
 }
 
-/// Whether half of the shards or more stood still: then requests queue before nothing but them.
+/// Whether at least half of the shards stood still: then requests may have queued only before the shards.
 pub(super) fn stood_still(outcome: &Outcome, merged: &Merged) -> bool {
     2 * standing(outcome, merged).len() >= outcome.shards.len().max(1)
 }

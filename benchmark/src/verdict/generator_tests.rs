@@ -8,7 +8,7 @@ use crate::plan::plans;
 use crate::sample::{SECOND, histogram, open_loop, outcome, snapshot, spec};
 use crate::verdict::verdict;
 
-/// A closed loop of ten seconds on so many shards, of which the last one measured `generator` of itself.
+/// A closed loop of ten seconds on `shards` shards, of which the last one reports `generator`.
 fn judged(shards: u32, generator: Generator) -> Verdict {
     let spec = spec(shards, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
     let mut snapshots: Vec<_> = (0..shards).map(|shard| snapshot(shard, &[1000; 500])).collect();
@@ -31,7 +31,7 @@ fn assert_silent(generator: Generator) {
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Valid, LimitedBy::Unknown), "{verdict:?}");
 }
 
-/// It lacked time, and slept all the same: that was not its limit.
+/// It lacked time but still slept, so that was not the limit.
 fn assert_told(generator: Generator, words: &str) {
     assert_told_with(LimitedBy::Unknown, generator, words);
 }
@@ -65,7 +65,7 @@ fn each_lack_of_processor_time_is_told_with_its_number() {
     assert_eq!(stolen_percent(&stolen(6 * SECOND)), 15);
 }
 
-/// Threads that only look at the machine are held back too, on processors of their own.
+/// Other threads, such as those that observe the machine, are throttled too, on their own processors.
 #[test]
 fn a_quota_that_no_worker_waited_for_is_no_lack() {
     let throttled = |waited: u64| Generator {
@@ -78,7 +78,7 @@ fn a_quota_that_no_worker_waited_for_is_no_lack() {
     assert_told(throttled(SECOND / 2), "its CPU limit held it back for 3.00 s in 10.0 s");
 }
 
-/// A worker of 4 % was held back by a quota of 5 %: of a message that is cut, the 4 % alone would be left.
+/// A worker that ran for 4 % was throttled by a quota of 5 %: if the message is cut, the throttling must remain.
 #[test]
 fn what_was_lacking_is_said_first() {
     let told = |generator: Generator| judged(1, generator).reasons.remove(0).message;
@@ -114,7 +114,7 @@ fn a_rate_that_was_met_is_the_limit_all_the_same() {
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Degraded, LimitedBy::Rate));
 }
 
-/// Many shards that have little to do each: none of them waits for long.
+/// Many shards with little work each: none of them waits for long.
 #[test]
 fn what_the_shards_of_a_machine_wait_adds_up() {
     let judge = |waited: u64| {
@@ -144,7 +144,7 @@ fn what_the_shards_of_a_machine_wait_adds_up() {
 
 const MILLISECOND: u64 = SECOND / 1000;
 
-/// The number of delays of each length.
+/// Histogram of delays, from counts and lengths.
 fn delays(of: &[(u64, u64)]) -> Vec<u64> {
     let mut counts = vec![0; 136];
     for (count, length) in of {
@@ -154,8 +154,8 @@ fn delays(of: &[(u64, u64)]) -> Vec<u64> {
     counts
 }
 
-/// An open loop of ten seconds with ten thousand requests of these lateness and response times, sent by so many shards, each
-/// of which was late by its own doing so many times for so long.
+/// An open loop of ten seconds with ten thousand requests of this lateness and response time, spread over `shards` shards. `own` lists each
+/// shard's own delays: count and length.
 fn late(shards: u32, late: u64, response: u64, own: &[(u64, u64)]) -> Verdict {
     let each = |shard: u32| {
         let requests = 10_000 / shards as usize;
@@ -182,7 +182,7 @@ fn late_sends_are_told_if_they_are_the_shards_own_and_much_of_the_response_time(
     assert_eq!(told.reasons[0].reason, ReasonKind::SendLate);
     let message = &told.reasons[0].message;
     assert!(message.contains("response times are 100 ms or more") && message.contains("by up to 100 ms"), "{message}");
-    // A small part of the response time, what timers do, and what waited for room in a pipeline.
+    // A small part of the response time; a timer's usual lateness; waiting for room in a pipeline.
     for (late_by, response, delayed) in [(40, 100, 3), (0, 1, 3), (60, 100, 1)] {
         let own = [(delayed, 100 * MILLISECOND)];
         let silent = late(1, late_by * MILLISECOND, response * MILLISECOND, &own);
@@ -207,7 +207,7 @@ fn many_shards_that_are_late_for_a_few_requests_each_are_late() {
     assert_eq!(few.reasons, []);
 }
 
-/// 400 delays of 40 ms and many of 64 ns, on two connections, in ten seconds.
+/// `delays` delays of 40 ms and many of 64 ns, on two connections, in ten seconds.
 fn unread(delays: u64) -> Generator {
     let mut counts = vec![0; 128];
     counts[4 * 4] = 1_000_000;
@@ -229,7 +229,7 @@ fn replies_that_nobody_read_are_told_unless_a_lack_of_processor_time_explains_it
     let busy = Generator { busiest_worker_millionths: 960_000, ..unread(240) };
     assert_told_with(LimitedBy::GeneratorCPU, busy, "its busiest worker ran for 96 %");
     assert_silent(Generator { load_nanoseconds: 0, ..unread(240) });
-    // With so many connections that one after the other takes as long.
+    // So many connections that reading them one after another takes as long.
     let spec = spec(1, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
     let mut slow = snapshot(0, &[SECOND / 50; 500]);
     slow.generator = unread(240);

@@ -1,4 +1,4 @@
-//! What kept the throughput from being higher. Where the evidence does not decide, nothing is named.
+//! Identifies what limited the throughput. Inconclusive evidence gives `Unknown`.
 
 use super::thresholds::{ERRORS_INVALID, MAIN_THREAD_NEAR, RATE_MET};
 use super::{WHOLE, generator, network, probe, rate, servers, steadiness};
@@ -9,7 +9,7 @@ use crate::measurement::merge::Merged;
 
 const SECOND: u128 = 1_000_000_000;
 
-/// The limit, and which part of it.
+/// The limiting factor, and its component.
 pub(super) fn limited_by(spec: &Validated, outcome: &Outcome, merged: &Merged) -> (LimitedBy, Option<String>) {
     if met_its_rate(spec, outcome, merged) {
         return (LimitedBy::Rate, None);
@@ -17,26 +17,26 @@ pub(super) fn limited_by(spec: &Validated, outcome: &Outcome, merged: &Merged) -
     at_its_end(spec, outcome, merged)
 }
 
-/// A queue that grows will miss the rate, and only had not yet.
+/// A rate with a growing backlog will be missed if the load lasts longer.
 fn met_its_rate(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
     rate::is_met(spec, merged) && rate::backlog_growth(spec, outcome, merged).is_none()
 }
 
-/// Whether nothing that was measured tells the limit, and a probe could.
+/// Whether the measurement does not reveal the limiting factor, and a probe could.
 pub(crate) fn needs_probe(spec: &Validated, outcome: &Outcome, merged: &Merged) -> bool {
     let told = met_its_rate(spec, outcome, merged)
         || servers::full(merged).is_some()
         || network::full(spec, outcome).is_some()
         || generator::is_limit(outcome)
         || generator::stood_still(outcome, merged);
-    // What comes after a load that drifted cannot be compared with its mean.
+    // After a load that drifted, a probe cannot be compared with the load's mean.
     let steady = steadiness::unsteady(spec, outcome, merged).is_none();
     !told && steady && merged.pace.mean > 0 && !failures_explain(merged)
 }
 
-/// Whether the target was in trouble, so that more load would harm it and explain nothing: an outage, more failed requests than a
-/// result may have, or so many that the rate would have been met without them. Requests of an open loop that found every
-/// connection full are no failures here: why they were full is what the probe finds out.
+/// Whether the target had failures that a probe would worsen and not explain: an outage, more failed requests than a valid result may have,
+/// or enough of them to explain the missed rate. Requests of an open loop that found every connection full do not count as failures here:
+/// the probe is to find out why they were full.
 fn failures_explain(merged: &Merged) -> bool {
     let tally = &merged.total.tally;
     let failed = tally.errors.saturating_add(tally.unsent_not_connected);
@@ -55,8 +55,8 @@ pub(crate) fn server_is_full(merged: &Merged) -> bool {
     servers::full(merged).is_some()
 }
 
-/// The server that was near its end, if nothing else that is measured can have made requests wait: no link, no outage, no failed
-/// request and no fork. What the load generator found of itself is in the verdict's reasons.
+/// The server that was near saturation, if nothing else that is measured can have delayed requests: no link, outage, failed request or
+/// fork. Findings about the load generator are in the verdict's reasons.
 pub(crate) fn near_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
     let (component, _) = servers::busiest(merged, MAIN_THREAD_NEAR)?;
     let tally = &merged.total.tally;
@@ -68,24 +68,24 @@ pub(crate) fn near_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged)
     (undisturbed && network::has_room(spec, outcome)).then_some(component)
 }
 
-/// What was at its end, whether or not the rate was met: near its end a server answers late before it answers less.
+/// The saturated part, whether or not the rate was met: a server near saturation answers late before it answers less.
 pub(crate) fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -> (LimitedBy, Option<String>) {
     let target = servers::full(merged);
     let network = network::full(spec, outcome);
     match (target, network) {
-        // With both at their end, more of the one would meet the other.
+        // If both are saturated, removing one limit would meet the other.
         (Some(_), Some(_)) => (LimitedBy::Unknown, None),
         (Some(_), None) if generator::is_busy(outcome) => (LimitedBy::Unknown, None),
-        // A server with no time left answers no faster, whatever the load generator gets.
+        // A saturated server answers no faster, whatever the load generator gets.
         (Some(component), None) => (LimitedBy::Target, Some(component)),
         (None, Some(_)) if generator::is_limit(outcome) => (LimitedBy::Unknown, None),
-        // A link that is full carries no more, however soon the load generator gets a processor.
+        // A full link carries no more, even if the load generator gets more processor time.
         (None, Some(direction)) => (LimitedBy::GeneratorNetwork, Some(direction.to_owned())),
         (None, None) if generator::is_limit(outcome) => (LimitedBy::GeneratorCPU, None),
-        // Requests may queue before them as well as before the target.
+        // Requests may have queued before the shards as well as before the target.
         (None, None) if generator::stood_still(outcome, merged) => (LimitedBy::Unknown, None),
         (None, None) => match probe::judged(outcome, merged) {
-            // No server says that it was at its end, and a queue before a link of the load generator looks the same.
+            // Without a server known to be saturated, a queue before a link of the load generator looks the same.
             Some((LimitedBy::Target, component))
                 if component.as_deref().is_none_or(|component| component == probe::PATH)
                     && !network::is_ruled_out(spec, outcome) =>

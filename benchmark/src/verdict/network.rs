@@ -1,4 +1,4 @@
-//! Whether a machine's network was full, against what somebody said that it carries.
+//! Judges whether a machine's network was full, based on the stated link capacity.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use super::thresholds::{LINK_FULL, LINK_ROOM};
 use crate::api::Validated;
 use crate::measurement::Outcome;
 
-/// The direction that was full on the machines of half of the shards or more, the fuller one if both were. None without a
-/// stated capacity: nothing else tells a link from a target that answers slowly.
+/// The direction that was full on the machines of at least half of the shards, the fuller one if both were. None without a stated capacity:
+/// nothing else distinguishes a full link from a slow target.
 pub(super) fn full(spec: &Validated, outcome: &Outcome) -> Option<&'static str> {
     let capacity = spec.measurement.link_bytes_per_second?;
     let full = |of: fn(&Interface) -> u64| {
@@ -26,8 +26,8 @@ pub(super) fn full(spec: &Validated, outcome: &Outcome) -> Option<&'static str> 
     }
 }
 
-/// What the link of each shard's machine carried: the sum over the networks of the shards there. Shards of one network read the
-/// same counters. Where machine or network is unknown, a shard counts alone.
+/// Traffic of each shard's machine: the sum over the networks of its shards. Shards in one network read the same counters. A shard whose
+/// machine or network is unknown counts alone.
 fn by_machine(outcome: &Outcome, of: fn(&Interface) -> u64) -> Vec<u64> {
     let seen = || {
         outcome.shards.iter().filter_map(|shard| {
@@ -46,8 +46,8 @@ fn by_machine(outcome: &Outcome, of: fn(&Interface) -> u64) -> Vec<u64> {
     seen().map(|(machine, _)| sum(machine)).collect()
 }
 
-/// Whether no shard's link can have been full, where none is known to have been: somebody said what it carries, or nothing
-/// went over one.
+/// Whether no shard's link can have been full, given that none is known to be full: the capacity is stated, or all traffic used the
+/// loopback.
 pub(super) fn is_ruled_out(spec: &Validated, outcome: &Outcome) -> bool {
     let within_machine = |snapshot: &Snapshot| {
         snapshot.generator.interface.as_ref().is_some_and(|interface| interface.name == Interface::LOOPBACK)
@@ -56,7 +56,7 @@ pub(super) fn is_ruled_out(spec: &Validated, outcome: &Outcome) -> bool {
         || outcome.shards.iter().all(|shard| shard.snapshot.as_ref().is_some_and(within_machine))
 }
 
-/// Whether every shard's link is known to have had room: then requests queued before none of them.
+/// Whether every shard's link is known to have had room, so that no requests queued before it.
 pub(super) fn has_room(spec: &Validated, outcome: &Outcome) -> bool {
     let Some(capacity) = spec.measurement.link_bytes_per_second else { return is_ruled_out(spec, outcome) };
     let has_room = |of: fn(&Interface) -> u64| {

@@ -1,4 +1,4 @@
-//! What is right as it was measured, and may be another thing than was meant.
+//! Notes on results that are measured correctly but may not be what the user intended.
 
 use redisbench_wire::plan::{Operation, Part, Preload, only_reads};
 
@@ -9,7 +9,7 @@ use crate::api::status::{ReasonKind, VerdictReason, VerdictValue};
 use crate::human;
 use crate::measurement::merge::Merged;
 
-/// WAIT that times out is a success, and its timeout the response time.
+/// A WAIT that times out counts as success, and its timeout is the response time.
 pub(super) fn under_replicated(merged: &Merged) -> Option<VerdictReason> {
     let tally = &merged.total.tally;
     if u128::from(tally.under_replicated) * 100 <= u128::from(tally.succeeded) * u128::from(UNDER_REPLICATED) {
@@ -24,7 +24,7 @@ pub(super) fn under_replicated(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::UnderReplicated, VerdictValue::Valid, &message))
 }
 
-/// Reads of an empty key space are fast, and measure nothing that anybody wants to know.
+/// Reads of an empty keyspace are fast, and rarely what a user wants to measure.
 pub(super) fn misses(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     if spec.preload != Preload::None || !spec.workload.options.fills.is_empty() {
         return None;

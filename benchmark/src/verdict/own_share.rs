@@ -1,7 +1,7 @@
-//! How much of the latencies is the load generator's own, and whether that is too much of them.
+//! Computes how much of the latencies the load generator itself caused, and judges whether that is too much.
 //!
-//! Two delays are its own. Requests sent after they were due, although there was room to send them, have a response time that is longer
-//! than their service time. And replies that lay in the kernel before the shard read them make both longer.
+//! It causes two delays. Requests sent after they were due, although there was room to send them, have a response time that is longer than
+//! their service time. Replies that lay in the kernel before the shard read them make both longer.
 
 use redisbench_wire::snapshot::ReceiveDelay;
 
@@ -17,7 +17,7 @@ const WHOLE: u64 = 1_000_000;
 const BASIS_POINTS: u64 = 10_000;
 const JUDGED: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
 
-/// The generator's part of p50, p99 and p99.9 of response time, over the successful requests; of those that are known.
+/// The generator's part of p50, p99 and p99.9 of response time, over successful requests; only for known quantiles.
 pub fn shares(outcome: &Outcome, merged: &Merged) -> Vec<GeneratorShare> {
     let not_own = not_own(outcome, merged);
     let unread = unread(outcome);
@@ -26,8 +26,8 @@ pub fn shares(outcome: &Outcome, merged: &Merged) -> Vec<GeneratorShare> {
 
 fn share(merged: &Merged, unread: &ReceiveDelay, not_own: u64, quantile: Quantile) -> Option<GeneratorShare> {
     let response = latencies::known(&merged.total.response, quantile)?;
-    // Without the generator's lateness, requests that waited for the target too would have taken longer than their service time:
-    // at worst all of them beyond the quantile. So the quantile without it is at most that of service time, as much higher.
+    // Even without the generator's lateness, requests that waited for the target would exceed their service time: at worst all of them lie
+    // beyond the quantile. So the quantile without lateness is at most the service time's quantile raised by their share.
     let without = match &merged.total.service {
         Some(service) => quantile
             .millionths()
@@ -49,11 +49,11 @@ fn share(merged: &Merged, unread: &ReceiveDelay, not_own: u64, quantile: Quantil
     })
 }
 
-/// Requests, in millionths of those that succeeded and rounded up, whose response time may be longer than their service time by the
-/// target's doing: they waited for room, or were sent more than once.
+/// Requests whose response time may exceed their service time because of the target: they waited for room, or were sent more than once. In
+/// millionths of the succeeded ones, rounded up.
 fn not_own(outcome: &Outcome, merged: &Merged) -> u64 {
     let snapshots = outcome.shards.iter().filter_map(|shard| shard.snapshot.as_ref());
-    // Of a shard that does not count them, it may be all.
+    // A shard that does not count them may have had only such requests.
     let waited = snapshots.fold(0_u64, |sum, snapshot| {
         sum.saturating_add(snapshot.generator.waited_for_room.unwrap_or(snapshot.total.succeeded))
     });
@@ -76,7 +76,7 @@ fn unread(outcome: &Outcome) -> ReceiveDelay {
     sum
 }
 
-/// Too large a part of a latency is the generator's: the number is not the target's.
+/// Reported if too large a part of a latency is the generator's, because the number then does not describe the target.
 pub(super) fn too_much(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let shares = shares(outcome, merged);
     let worst = shares.iter().filter(|share| share.basis_points > OWN_SHARE).max_by_key(|share| share.basis_points);
@@ -94,9 +94,9 @@ pub(super) fn too_much(outcome: &Outcome, merged: &Merged) -> Option<VerdictReas
     Some(reason(ReasonKind::GeneratorDelay, VerdictValue::Degraded, &message))
 }
 
-/// The busiest worker of an open loop had too little time to spare.
+/// Reported if the busiest worker of an open loop was too busy.
 fn busy(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
-    // A closed loop has no due times, and what replies wait for the worker is known.
+    // A closed loop has no due times, and the time that replies lie unread is measured.
     merged.pace.target?;
     let busy = generator::busiest_workers(outcome);
     let (part, shard) = busy.filter(|(share, _)| (BUSY_FOR_LATENCIES..BUSY).contains(share)).max()?;

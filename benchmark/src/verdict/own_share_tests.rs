@@ -10,7 +10,7 @@ use crate::verdict::verdict;
 
 const MICROSECOND: u64 = 1_000;
 
-/// Ten thousand requests of an open loop with these response and service times, which waited in the kernel for so long.
+/// Ten thousand requests of an open loop with these response and service times, whose replies lay in the kernel for `unread`.
 fn measured(response: &[u64], service: &[u64], unread: u64) -> Snapshot {
     let mut snapshot = snapshot(0, response);
     snapshot.latency.service = Some(encoded(Kind::Request, service));
@@ -45,14 +45,14 @@ fn mixed(short: u64, long: u64, slow: usize) -> Vec<u64> {
     [vec![short; 10_000 - slow], vec![long; slow]].concat()
 }
 
-/// The p99 of 1.16 ms that was shown was the server's for 0.36 ms.
+/// The server caused only 0.36 ms of the shown p99 of 1.16 ms.
 #[test]
 fn lateness_below_a_millisecond_is_told_where_it_is_most_of_a_latency() {
     let response = mixed(100 * MICROSECOND, 1_160 * MICROSECOND, 200);
     let service = mixed(90 * MICROSECOND, 360 * MICROSECOND, 200);
     let (shares, verdict) = judged(measured(&response, &service, 0));
     let [p50, p99, p999] = &shares[..] else { panic!("{shares:?}") };
-    // A histogram knows values to a thousandth.
+    // A histogram has a precision of one thousandth.
     assert!(p50.percentile == "50" && p50.basis_points.abs_diff(1_000) < 10, "{p50:?}");
     assert_eq!((p99.percentile.as_str(), p99.basis_points / 100), ("99", 68));
     assert!(p99.sending_nanoseconds.abs_diff(800 * MICROSECOND) < 2 * MICROSECOND, "{p99:?}");
@@ -83,9 +83,9 @@ fn what_waited_for_the_target_is_not_the_generators() {
     assert!(shares[0].basis_points.abs_diff(500) < 10, "{shares:?}");
     assert_eq!(shares[1..].iter().map(|share| share.basis_points).collect::<Vec<_>>(), [0, 0]);
     assert_eq!(reasons(&verdict), []);
-    // If none did, all of it was the generator's.
+    // If none waited, all of it was the generator's.
     assert_eq!(reasons(&waited(0).1), [ReasonKind::GeneratorDelay]);
-    // A few that did leave the others to it.
+    // If only a few waited, most of it still was.
     assert_eq!(reasons(&waited(10).1), [ReasonKind::GeneratorDelay]);
 }
 
@@ -96,7 +96,7 @@ fn replies_that_lay_unread_are_a_part_of_it() {
     assert!((1_000..2_000).contains(&shares[0].basis_points), "{shares:?}");
     assert_eq!((shares[0].sending_nanoseconds, reasons(&verdict)), (0, vec![]));
     assert_eq!(reasons(&of(32 * MICROSECOND).1), [ReasonKind::GeneratorDelay]);
-    // It is never more than the latency.
+    // Capped at the latency itself.
     assert_eq!(of(400 * MICROSECOND).0[0].basis_points, 10_000);
 }
 

@@ -1,7 +1,7 @@
-//! What half of the connections changed. All connections were full, and then throughput is always what they hold over the
-//! latency: nothing in the trial itself tells too few connections from a target at its end. The same holds for an open loop
-//! that missed its rate: its backlog keeps all connections full. If half of them keep the rate, they were not full, and the two
-//! cannot be compared.
+//! Judges the probe with half of the connections. In the trial all connections were full, so throughput equals connections over latency,
+//! and nothing in the trial itself distinguishes too few connections from a saturated target. The same holds for an open loop that missed
+//! its rate: its backlog keeps all connections full. If half of the connections keep the rate, they were not full, and the two loads cannot
+//! be compared.
 
 use redisbench_wire::Probe;
 use redisbench_wire::snapshot::ServerNode;
@@ -13,16 +13,16 @@ use crate::measurement::Outcome;
 use crate::measurement::merge::{Merged, per_second};
 use crate::{human, measurement::latencies};
 
-/// The component that is no server.
+/// The component for the path to the servers.
 pub(super) const PATH: &str = "Path";
 
-/// What the probes of all shards together say; none if they do not decide, or a shard had none.
+/// Judges the probes of all shards together; none if they are inconclusive, or a shard has none.
 pub(super) fn judged(outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, Option<String>)> {
     let probes = Some(&outcome.probes).filter(|probes| !probes.is_empty() && probes.len() == outcome.shards.len())?;
     let sum = |of: fn(&Probe) -> u64| probes.iter().map(|probe| u128::from(of(probe))).sum::<u128>();
     let (succeeded, all) = (sum(|probe| probe.succeeded), sum(|probe| probe.tally.scheduled));
-    // One that failed, or could not take half of the connections away, has perturbed something else. In an open loop requests
-    // that find all connections full stay unsent.
+    // A probe with failures, or one that kept more than 60 % of the room, changed more than the number of connections. In an open loop,
+    // requests that find all connections full stay unsent.
     let failed = sum(|probe| probe.tally.errors.saturating_add(probe.tally.unsent_not_connected));
     if succeeded < PROBE_LEAST || failed * 100 > all || sum(|probe| probe.room) * 10 > sum(|probe| probe.of_room) * 6 {
         return None;
@@ -35,7 +35,7 @@ pub(super) fn judged(outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, O
     if rate * u128::from(WHOLE) >= target * u128::from(RATE_MET) {
         return None;
     }
-    // Requests of an open loop also wait for a connection; these times are from the send.
+    // Requests of an open loop also wait for a connection; the probe's latencies are measured from the send.
     let before = merged.total.service.as_ref().unwrap_or(&merged.total.response);
     let before = u128::from(latencies::round(before.mean()));
     let throughput = rate * 100 / u128::from(merged.pace.mean.max(1));
@@ -46,9 +46,9 @@ pub(super) fn judged(outcome: &Outcome, merged: &Merged) -> Option<(LimitedBy, O
     (throughput >= SAME && latency <= SHORTER).then(|| (LimitedBy::Target, component(merged)))
 }
 
-/// Which part of a target at its end, as far as servers tell. One whose event loop hardly ever slept, although its main thread
-/// had not that much to compute, waited for something of its own: a disk, or a processor. Where every server had time for twice
-/// as much, it is not they who made requests wait, as far as they know of it.
+/// The limiting part of a saturated target, as far as servers report it. If a server's event loop hardly ever slept, although its main
+/// thread computed less, the server waited for something of its own: a disk, or a processor. If every server had time for twice the load,
+/// it is the path, as far as they can measure.
 fn component(merged: &Merged) -> Option<String> {
     let nodes = &merged.servers.as_ref().filter(|servers| !servers.nodes.is_empty())?.nodes;
     let event_loop = |node: &ServerNode| node.cpu?.event_loop_basis_points;
@@ -62,7 +62,7 @@ fn component(merged: &Merged) -> Option<String> {
             return false;
         };
         let wall = after.taken_nanoseconds.saturating_sub(before.taken_nanoseconds).max(1);
-        // What it slept in commands is no processor time.
+        // Commands may sleep, which is not processor time.
         let executing = u128::from(commands.microseconds) * 1_000 * 10_000 / u128::from(wall);
         let awake = cpu.mean_basis_points.max(cpu.event_loop_basis_points.unwrap_or_default());
         awake < IDLE && executing < u128::from(IDLE)

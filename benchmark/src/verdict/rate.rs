@@ -1,4 +1,4 @@
-//! Whether an open loop's rate was met, and whether its backlog grew.
+//! Judges whether an open loop's rate was met, and whether its backlog grew.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::merge::{Merged, completions};
 
-/// Whether nearly all requests that were due succeeded, and did so as fast as they were due. Neither alone would do: requests
-/// that wait in the connections when the load ends succeed in the end, and what fails may fail fast.
+/// Whether nearly all due requests succeeded, and completed as fast as they were due. Both are needed: requests that wait in the
+/// connections at the end of the load still succeed, and requests that fail may fail fast.
 ///
-/// Poisson arrivals miss their mean by chance: what 5 standard deviations explain, which are as many roots of the number
-/// expected, is not missed.
+/// Poisson arrivals miss their mean by chance: a deficit within 5 standard deviations is not a miss. One deviation is the square root of
+/// the expected number.
 pub(crate) fn is_met(spec: &Validated, merged: &Merged) -> bool {
     let Some(due) = merged.pace.due else { return false };
     let tally = &merged.total.tally;
@@ -29,7 +29,7 @@ pub(crate) fn is_met(spec: &Validated, merged: &Merged) -> bool {
     reaches(tally.succeeded, asked, 1) && reaches(merged.pace.completed, due, chance.max(1))
 }
 
-/// Whether `part` is 99 % of `whole`. Where that is less than `chance` requests away from the whole, these decide nothing.
+/// Whether `part` is at least 99 % of `whole`. A deficit of up to `chance` requests never counts.
 fn reaches(part: u64, whole: u64, chance: u64) -> bool {
     let nearly = u128::from(part) * u128::from(WHOLE) >= u128::from(whole) * u128::from(RATE_MET);
     part > 0 && (nearly || whole.saturating_sub(part) <= chance)
@@ -51,22 +51,22 @@ pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
     Some(reason(ReasonKind::RateMissed, VerdictValue::Degraded, &message))
 }
 
-/// How the backlog of a constant rate grew: that of the whole measurement, or that of the stages' end. Of random arrivals
-/// nobody here knows how many were due by when, and of a lost shard nobody knows what ended.
+/// Growth of the backlog at a constant rate: over the whole measurement, or over a last stage of constant rate. With random arrivals the
+/// number due at a time is unknown, and with a lost shard the number completed.
 pub(crate) fn backlog_growth(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<Growth> {
     let (rate, length) = constant_end(spec)?;
     if outcome.lost().next().is_some() {
         return None;
     }
     let tally = &merged.total.tally;
-    // What still waited when the load ended is the backlog itself.
+    // Requests still waiting at the end of the load are the backlog itself, not failures.
     let failed = tally.errors.saturating_add(tally.unsent.saturating_sub(tally.unsent_at_end));
     let (interval, points) = completions(outcome);
     let of_end = length.map_or(points.len(), |length| whole(length, interval).min(points.len()));
     backlog::growth(rate as f64, interval, &points[points.len() - of_end..], failed)
 }
 
-/// The constant rate at the end of the measurement, and for how many nanoseconds it lasts if that is not all of it.
+/// The constant rate at the end of the measurement, and how many nanoseconds it lasts if that is not the whole measurement.
 fn constant_end(spec: &Validated) -> Option<(u64, Option<u64>)> {
     let Load::OpenLoop { rate_per_second, stages, arrival: Arrival::Constant, .. } = &spec.load else { return None };
     match (stages.last(), &spec.bound) {
@@ -74,18 +74,18 @@ fn constant_end(spec: &Validated) -> Option<(u64, Option<u64>)> {
         (Some(last), Bound::Duration(_)) if last.from_per_second == last.to_per_second => {
             Some((last.to_per_second, Some(last.nanoseconds)))
         }
-        // A number of requests may be used up in any stage.
+        // A number of requests may run out in any stage.
         (Some(_), _) => None,
     }
 }
 
-/// How many whole intervals there are in `length` nanoseconds.
+/// The number of whole intervals in `length` nanoseconds.
 fn whole(length: u64, interval: Duration) -> usize {
     let intervals = u128::from(length).checked_div(interval.as_nanos()).unwrap_or_default();
     usize::try_from(intervals).unwrap_or(usize::MAX)
 }
 
-/// A rate that is missed says as much already.
+/// Only if the rate was met: otherwise the missed rate already reports it.
 pub(super) fn backlog(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let growth = backlog_growth(spec, outcome, merged).filter(|_| is_met(spec, merged))?;
     let message = format!(

@@ -21,7 +21,7 @@ fn reasons(verdict: &Verdict) -> Vec<ReasonKind> {
     verdict.reasons.iter().map(|reason| reason.reason).collect()
 }
 
-/// All requests succeed, and so many of them within the window, evenly.
+/// All requests succeed, `completed` of them within the window, evenly.
 fn behind(completed: u64, response: impl Fn(u64) -> u64) -> Snapshot {
     let mut snapshot = snapshot(0, &(1..=10_000).map(response).collect::<Vec<_>>());
     snapshot.series.completed = (0..100).map(|point| (point + 1) * completed / 100 - point * completed / 100).collect();
@@ -35,13 +35,13 @@ fn the_first_round_trip_misses_no_rate() {
     far.series.completed[..2].copy_from_slice(&[0, 50]);
     let verdict = judged("Constant", far.clone());
     assert_eq!((verdict.value, verdict.limited_by), (VerdictValue::Valid, LimitedBy::Rate), "{verdict:?}");
-    // The same gap, and replies that take a millisecond.
+    // The same gap, with replies that take a millisecond.
     let mut near = behind(10_000, |_| MILLISECOND);
     near.series = far.series;
     assert_eq!(reasons(&judged("Constant", near)), [ReasonKind::RateMissed]);
 }
 
-/// 1,000 requests that the connections hold at the end succeed all the same.
+/// The connections hold 1,000 requests at the end, which still succeed.
 #[test]
 fn a_queue_within_the_connections_meets_no_rate() {
     let verdict = judged("Constant", behind(9_000, |k| k * MILLISECOND / 9));
@@ -76,7 +76,7 @@ fn a_backlog_that_grows_is_told_though_the_rate_is_met() {
     assert_eq!((reasons(&random), random.limited_by), (Vec::new(), LimitedBy::Rate));
 }
 
-/// A ramp that ends in eight seconds at a rate, of which the target makes half a per cent less.
+/// A ramp that ends in eight seconds at a constant rate, of which the target completes half a per cent less.
 #[test]
 fn the_end_of_a_ramp_is_judged_for_itself() {
     let grows = |to: u64, missing: u64| {

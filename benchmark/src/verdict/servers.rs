@@ -1,4 +1,4 @@
-//! What the target's servers said of themselves: whether they executed what was sent to them, and what they had to do.
+//! Judges the servers' own statistics: whether they executed what was sent to them, and what other work they did.
 
 use redisbench_wire::plan::Verify;
 use redisbench_wire::snapshot::{ServerCommands, ServerNode, ServerStats};
@@ -12,7 +12,7 @@ use crate::human;
 use crate::measurement::merge::Merged;
 use crate::measurement::{Ending, Outcome};
 
-/// Commands that were sent, as far as it is known whether servers executed them.
+/// Bounds of the number of commands sent, given that their execution may be uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent {
     least: u64,
@@ -20,13 +20,13 @@ struct Sent {
 }
 
 impl Sent {
-    /// Of warm-up and measurement. `rejected`: the servers' counts hold what they refused before executing it.
+    /// Covers warm-up and measurement. `rejected`: the servers' counts include commands refused before execution.
     fn of(spec: &Validated, merged: &Merged, rejected: bool) -> Self {
         let mut both = merged.total.tally;
         both.add(&merged.warmup);
         let size = spec.workload.options.transaction.map_or(1, |transaction| u64::from(transaction.size));
         let hops = both.redirect_hops.saturating_add(both.deferral_hops);
-        // Of a transaction that was not executed nobody knows how many of its commands were looked at.
+        // For a refused transaction, the number of its commands that the server counted is unknown.
         let refused = if rejected && size == 1 { hops } else { 0 };
         let last_read = merged.verification.as_ref().filter(|_| spec.verify != Verify::None).map_or(0, |found| {
             let indeterminate = found.lost_writes.saturating_add(found.lost_keys).saturating_add(found.indeterminate);
@@ -37,16 +37,16 @@ impl Sent {
                 .saturating_add(indeterminate)
         });
         let least = both.succeeded.saturating_mul(size).saturating_add(refused).saturating_add(both.fills);
-        // An error may mean that it was executed, or not, or that nobody knows.
+        // A failed request may or may not have been executed.
         let ends = both.succeeded.saturating_add(both.errors).saturating_add(hops);
         let most = ends.saturating_mul(size).saturating_add(both.fills).saturating_add(both.fill_errors);
         Self { least, most: most.saturating_add(last_read) }
     }
 }
 
-/// Whether the servers executed what was sent to them, and nothing else.
+/// Whether the servers executed exactly what was sent to them.
 pub(super) fn reconciled(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
-    // Of what was stopped, or sent by a shard that is lost, nobody knows how much there was.
+    // After an early stop or with a lost shard, the number of sent commands is unknown.
     if outcome.ending != Ending::Completed || outcome.lost().next().is_some() {
         return None;
     }
@@ -67,7 +67,7 @@ pub(super) fn reconciled(spec: &Validated, outcome: &Outcome, merged: &Merged) -
     Some(reason(ReasonKind::Unreconciled, VerdictValue::Degraded, &message))
 }
 
-/// What each server executed; else why that is not known.
+/// Commands that each server executed, or why that is unknown.
 fn comparable(servers: &ServerStats) -> Result<Vec<ServerCommands>, String> {
     if !servers.not_compared.is_empty() {
         let names = servers.not_compared.join(", ");
@@ -130,13 +130,13 @@ pub(super) fn evictions(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::Evictions, VerdictValue::Degraded, &message))
 }
 
-/// Of the keys that the preload wrote, some were gone before the load began.
+/// Reported if keys of the preload were gone before the load began.
 pub(super) fn preload_evicted(merged: &Merged) -> Option<VerdictReason> {
     let nodes = &merged.servers.as_ref()?.nodes;
     let before = || nodes.iter().filter_map(|node| node.before);
     let keys = before().map(|sample| sample.keys).fold(0, u64::saturating_add);
     let evicted = before().map(|sample| sample.evicted_keys).fold(0, u64::saturating_add);
-    // Keys may also expire, or be deleted by others.
+    // Keys may also expire, or be deleted by other clients.
     if evicted == 0 || keys >= merged.preloaded_keys || nodes.iter().any(|node| node.before.is_none()) {
         return None;
     }
@@ -149,7 +149,7 @@ pub(super) fn preload_evicted(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::Evictions, VerdictValue::Valid, &message))
 }
 
-/// What servers do in any case when they are told to: no doubt about the numbers, but another run may have had none of it.
+/// Forking is normal for a server that is configured to save. The numbers are correct, but another run may have had no fork.
 pub(super) fn forked(merged: &Merged) -> Option<VerdictReason> {
     let nodes = merged.servers.as_ref()?.nodes.iter();
     let forked: Vec<&ServerNode> = nodes.filter(|node| node.forks > 0 || node.had_child).collect();
@@ -175,7 +175,7 @@ pub(super) fn forked(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::Forked, VerdictValue::Valid, &message))
 }
 
-/// Slots that move on purpose are served meanwhile; another primary is another server, with other keys in its caches.
+/// Slots being migrated on purpose stay available, so they do not count. A new primary is another server, with other keys in its caches.
 pub(super) fn topology_changed(merged: &Merged) -> Option<VerdictReason> {
     let topology = &merged.topology;
     let window = topology.measured_from..topology.measured_from.saturating_add(merged.pace.window_nanoseconds);
@@ -193,18 +193,18 @@ pub(super) fn topology_changed(merged: &Merged) -> Option<VerdictReason> {
     Some(reason(ReasonKind::TopologyChanged, VerdictValue::Degraded, &message))
 }
 
-/// The server that had no processor time left, if there is one: its id, and what of it.
+/// The server that had no processor time left, if any: its id and component.
 pub(super) fn full(merged: &Merged) -> Option<String> {
     busiest(merged, MAIN_THREAD).map(|(component, _)| component)
 }
 
-/// The server that used most of its processor, if that was `least` or more: its id and what of it, and how much in hundredths of a
+/// The server with the highest share of processor time, if that is at least `least`: its id and component, and the share in hundredths of a
 /// per cent.
 pub(super) fn busiest(merged: &Merged, least: u32) -> Option<(String, u32)> {
     let nodes = merged.servers.as_ref()?.nodes.iter();
     let busy = |node: &&ServerNode| {
         let cpu = node.cpu?;
-        // More threads than one may be in the time of a process.
+        // The process's time may include several threads.
         let several =
             !cpu.main_thread && node.after.or(node.before).is_some_and(|seen| seen.io_threads_active == Some(true));
         (cpu.mean_basis_points >= least && cpu.nanoseconds >= SHORTEST_CPU && !several).then_some(cpu.mean_basis_points)

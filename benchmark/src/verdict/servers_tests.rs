@@ -22,7 +22,7 @@ fn judged(spec: &Validated, outcome: &Outcome) -> Verdict {
     verdict(spec, outcome, &merge(&plans(spec, "run"), outcome).unwrap().unwrap())
 }
 
-/// A server that executed so many commands of the mix, of 20,000 that were sent.
+/// A server that executed `calls` commands of the mix, of 20,000 that were sent.
 fn server(calls: u64) -> ServerNode {
     ServerNode {
         id: "abc".into(),
@@ -159,7 +159,7 @@ fn a_full_server_and_a_full_load_generator_decide_nothing() {
     let generator = &mut outcome.shards[0].snapshot.as_mut().unwrap().generator;
     (generator.load_nanoseconds, generator.busiest_worker_millionths) = (10 * SECOND, 990_000);
     assert_eq!(judged(&closed(), &outcome).limited_by, LimitedBy::Unknown);
-    // Waiting for a processor is no limit where the server has none left.
+    // Waiting for a processor is not the limit if the server is saturated.
     let generator = &mut outcome.shards[0].snapshot.as_mut().unwrap().generator;
     (generator.busiest_worker_millionths, generator.longest_waiting_worker_millionths) = (500_000, 300_000);
     assert_eq!(judged(&closed(), &outcome).limited_by, LimitedBy::Target);
@@ -206,13 +206,13 @@ fn a_full_link_carries_no_more_whatever_processor_a_worker_waits_for() {
     };
     assert_eq!(judge(40_000, 250_000, 0), LimitedBy::GeneratorNetwork);
     assert_eq!(judge(40_000, 0, 3 * SECOND), LimitedBy::GeneratorNetwork);
-    // All the time that a worker got was used: with more of either, it would meet the end of the other.
+    // The worker used all the time that it got: without one limit it would meet the other.
     assert_eq!(judge(950_000, 0, 0), LimitedBy::Unknown);
     assert_eq!(judge(250_000, 700_000, 0), LimitedBy::Unknown);
     assert_eq!(judge(50_000, 0, 9 * SECOND), LimitedBy::Unknown);
 }
 
-/// The limit of `outcome`, which made 2,000 requests per second of 1 ms each, if half of its connections made this of it.
+/// The limiting factor of `outcome`, which made 2,000 requests per second of 1 ms each, for this result of a probe.
 fn probed(spec: &Validated, mut outcome: Outcome, per_second: u64, mean: u64) -> (LimitedBy, Option<String>) {
     let merged = merge(&plans(spec, "run"), &outcome).unwrap().unwrap();
     assert!(needs_probe(spec, &outcome, &merged));
@@ -242,7 +242,7 @@ fn half_of_the_connections_tell_what_the_trial_does_not() {
     assert_eq!(judge(1_000, SECOND / 1000, idle()), (LimitedBy::Connections, None));
     assert_eq!(judge(2_000, SECOND / 2000, idle()), (LimitedBy::Target, Some("Path".into())));
     assert_eq!(judge(2_000, SECOND / 2000, busy(8_000)), (LimitedBy::Target, None));
-    // A server that says that it was awake all the time, and computed for a fifth of it.
+    // A server that reports that it was awake all the time, and computed for a fifth of it.
     let awake = |share: u32| {
         let mut node = idle();
         node.cpu.as_mut().unwrap().event_loop_basis_points = Some(share);
@@ -251,9 +251,9 @@ fn half_of_the_connections_tell_what_the_trial_does_not() {
     assert_eq!(judge(2_000, SECOND / 2000, awake(9_500)), (LimitedBy::Target, Some("abc".into())));
     assert_eq!(judge(2_000, SECOND / 2000, awake(9_499)), (LimitedBy::Target, None));
     assert_eq!(judge(2_000, SECOND / 2000, awake(4_999)), (LimitedBy::Target, Some("Path".into())));
-    // It writes for all of them at once: more of them wait no longer.
+    // It writes for all of them at once, so more connections wait no longer.
     assert_eq!(judge(1_000, SECOND / 1000, awake(9_900)), (LimitedBy::Connections, None));
-    // Somewhat of both, or of neither.
+    // Between the two, or neither.
     assert_eq!(judge(1_600, SECOND / 1250, idle()), (LimitedBy::Unknown, None));
     assert_eq!(judge(2_000, SECOND / 1000, idle()), (LimitedBy::Unknown, None));
     assert_eq!(judge(40, SECOND / 1000, idle()), (LimitedBy::Unknown, None));
@@ -279,7 +279,7 @@ fn an_open_loop_that_misses_its_rate_is_probed_by_its_service_times() {
     let outcome = || {
         let mut outcome = with(vec![busy(2_000)]);
         let latency = &mut outcome.shards[0].snapshot.as_mut().unwrap().latency;
-        // What waited for its turn for seconds was served in 1 ms.
+        // Requests that waited seconds for their turn were served in 1 ms.
         latency.service =
             Some(std::mem::replace(&mut latency.response, encoded(Kind::Request, &vec![3 * SECOND; 20_000])));
         outcome

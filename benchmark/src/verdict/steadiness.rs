@@ -1,4 +1,4 @@
-//! Whether throughput and latency were the same from the beginning to the end. Pure arithmetic over the ten parts of the window.
+//! Judges whether throughput and latency were steady from the beginning to the end. Pure arithmetic over the ten parts of the window.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::measurement::merge::{Merged, common_seconds, completions};
 use crate::quantile::Quantile;
 use crate::{human, measurement::seconds};
 
-/// What was measured may not be what it would have come to: the longest warm-up was over before.
+/// Reported if the longest allowed warm-up ended before the throughput was steady.
 pub(super) fn not_settled(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     if !spec.settle || u128::from(merged.topology.measured_from) < spec.warmup.as_nanos() {
         return None;
@@ -30,13 +30,13 @@ pub(super) fn not_settled(spec: &Validated, merged: &Merged) -> Option<VerdictRe
     Some(reason(ReasonKind::Unsteady, VerdictValue::Degraded, &message))
 }
 
-/// A latency follows from the throughput, so it is looked at where that was steady.
+/// Latency follows from throughput, so it is judged only where the throughput was steady.
 pub(super) fn unsteady(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let message = throughput(spec, outcome, merged).or_else(|| latency(spec, outcome, merged))?;
     Some(reason(ReasonKind::Unsteady, VerdictValue::Degraded, &message))
 }
 
-/// A rate that changes by the plan, or by chance, is none of the target's doing. A window that is too short says nothing.
+/// Skips rates that change by plan or by chance. A window that is too short gives no result.
 fn throughput(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
     let closed = match &spec.load {
         Load::ClosedLoop => true,
@@ -51,8 +51,7 @@ fn throughput(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<St
     drift(parts).or_else(|| if closed { paused() } else { None })
 }
 
-/// A latency that changes by the plan, or that grows with a backlog which is told, is no other story. A lost shard's requests are
-/// missing from some seconds.
+/// Skips latencies that change by plan or grow with a reported backlog. A lost shard's requests are missing from some seconds.
 fn latency(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<String> {
     let told = match &spec.load {
         Load::ClosedLoop => false,
@@ -90,7 +89,7 @@ fn latency_over(outcome: &Outcome, quantile: Quantile, rule: &Rule) -> Option<St
     ))
 }
 
-/// The longest time in which next to nothing was completed, from points of the window.
+/// The longest time in which hardly anything completed, from points of the window.
 fn standstill(interval: Duration, points: &[u64]) -> Option<String> {
     let mut sorted = points.to_vec();
     sorted.sort_unstable();
@@ -162,8 +161,8 @@ mod tests {
 
     const MICROSECOND: u64 = 1_000;
 
-    /// The reasons of 30 s at 1,000 requests per second that ended in time, or so many fewer each second; and by second how long
-    /// half of its requests took, and how long the others.
+    /// The reasons for 30 s at 1,000 requests per second, all completed in time, except `missing` in each second. `latencies` gives, per
+    /// second, the latency of the faster 60 % and of the others.
     fn judged(load: &serde_json::Value, missing: u64, latencies: impl Fn(u64) -> (u64, u64)) -> Vec<VerdictReason> {
         let spec = sample::spec(1, load);
         let mut snapshot = snapshot(0, &vec![1_000 * MICROSECOND; 30_000]);
@@ -214,13 +213,13 @@ mod tests {
     fn a_latency_that_stays_or_must_change_is_not() {
         let stays = |at: u64| ((1_000 + at % 7 * 20) * MICROSECOND, (9_000 + at % 5 * 900) * MICROSECOND);
         assert_eq!(judged(&open("Constant"), 0, stays), []);
-        // By more than a third, and less than a processor that wakes up.
+        // By more than a third, but less than a waking processor adds.
         assert_eq!(judged(&open("Constant"), 0, |at| ((80 + at) * MICROSECOND, 9_000 * MICROSECOND)), []);
         let rising = |at: u64| ((1_000 + 20 * at) * MICROSECOND, 9_000 * MICROSECOND);
         let stage = |from: u64, to: u64| serde_json::json!({"duration": "15s", "rate": {"from": from, "to": to}});
         let ramp = serde_json::json!({"type": "OpenLoop", "stages": [stage(900, 1_100), stage(1_100, 900)]});
         assert_eq!(judged(&ramp, 0, rising), []);
-        // A backlog that grows is told as that, and so is a rate that is missed.
+        // A growing backlog or a missed rate is reported instead.
         let kinds = |missing| {
             let reasons = judged(&open("Constant"), missing, rising);
             reasons.into_iter().map(|reason| reason.reason).collect::<Vec<_>>()
@@ -233,7 +232,7 @@ mod tests {
     fn a_drift_is_found_and_noise_is_not() {
         let rising: Vec<u64> = (0..10).map(|part| 1_000 + 30 * part).collect();
         assert!(drift(&rising).unwrap().contains("1.00k/s"), "{:?}", drift(&rising));
-        // The same trend, and not worth a word.
+        // The same trend, but too small to report.
         let slightly: Vec<u64> = (0..10).map(|part| 1_000 + 10 * part).collect();
         assert_eq!(drift(&slightly), None);
         let falling: Vec<u64> = rising.iter().rev().copied().collect();
@@ -264,7 +263,7 @@ mod tests {
         points[72] = 380;
         assert_eq!(standstill(tenth, &points), None, "a tenth is something");
         assert!(standstill(Duration::from_secs(1), &[900, 900, 900, 10, 900]).unwrap().contains("1.00 s"));
-        // Too few in a point to say that there were none.
+        // Points with too few requests may be empty by chance.
         assert_eq!(standstill(tenth, &[9, 9, 9, 0, 0, 0, 0, 9, 9, 9]), None);
         assert_eq!(standstill(tenth, &[]), None);
     }

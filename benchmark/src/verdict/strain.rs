@@ -1,6 +1,6 @@
-//! How short of processor time a shard was in the seconds that it measured. Pure arithmetic over its own counts by the second.
+//! Judges how short of processor time a shard was in each measured second. Pure arithmetic over its own counts per second.
 //!
-//! The mean of a run hides some bad seconds, and these alone decide its highest percentiles.
+//! The mean of a run hides a few bad seconds, and these alone decide its highest percentiles.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::api::status::{Lack, WorstSecond};
 use crate::measurement::merge::{measured_until, since_start};
 
 const SECOND: u64 = 1_000_000_000;
-/// Of hundredths of a per cent.
+/// Per hundredth of a per cent.
 const MILLIONTHS: u64 = 100;
 
-/// All that a shard may lack.
+/// All resources that a shard may lack.
 pub(super) const LACKS: [Lack; 5] = [Lack::BusiestWorker, Lack::RunQueue, Lack::Throttled, Lack::Stolen, Lack::Machine];
 
-/// From which share on it is a lack, in millionths.
+/// The share from which on it is a lack, in millionths.
 pub(super) fn bound(lack: Lack) -> u64 {
     match lack {
         Lack::BusiestWorker => BUSY,
@@ -34,16 +34,15 @@ pub(super) struct Seconds {
     pub(super) mean: u64,
     /// In the worst second.
     pub(super) worst: u64,
-    /// When that began, in nanoseconds after the measurement did.
+    /// Beginning of that second, in nanoseconds after the beginning of the measurement.
     pub(super) worst_at: u64,
-    /// How much of the time lies in seconds beyond the bound.
+    /// Share of the time in seconds beyond the bound.
     pub(super) beyond: u64,
 }
 
-/// What the workers of all shards on a machine waited in each second, added up, in hundredths of a per cent of its length.
+/// Waiting time of the workers of all shards on a machine, summed per second, in hundredths of a per cent of its length.
 pub(super) type Waits = BTreeMap<(u64, u32), u64>;
 
-/// Adds a shard's.
 pub(super) fn add(waits: &mut Waits, snapshot: &Snapshot) {
     for point in snapshot.generator.strain.iter().flat_map(Strain::points) {
         let sum = waits.entry((point.from, point.seconds)).or_default();
@@ -51,14 +50,14 @@ pub(super) fn add(waits: &mut Waits, snapshot: &Snapshot) {
     }
 }
 
-/// The seconds of a shard's measurement, in the order of [`LACKS`]. A second of which less than half was measured is left
-/// out, and of the others as much counts as was. None if none is left, or the shard does not say.
+/// The seconds of a shard's measurement, in the order of [`LACKS`]. A second is left out if less than half of it was measured; otherwise
+/// its measured part counts. None if no second is left, or the shard reports none.
 pub(super) fn measured(snapshot: &Snapshot, waits: &Waits) -> Option<[Seconds; 5]> {
     let generator = &snapshot.generator;
     let from = since_start(snapshot, snapshot.window.measure_from_nanoseconds);
     let to = since_start(snapshot, measured_until(snapshot));
     let processors = u64::from(generator.processors.max(1));
-    // A kernel that counts no waits says nothing of them; else a worker lost no more by a quota than it waited.
+    // If the kernel counts waits, a worker lost at most its waiting time to a quota.
     let counts_waits = generator.run_queue_nanoseconds > 0;
     let shares = |shares: Shares, crowd: u64| {
         let waiting = u64::from(shares.longest_waiting_worker);
@@ -80,7 +79,7 @@ pub(super) fn measured(snapshot: &Snapshot, waits: &Waits) -> Option<[Seconds; 5
             if means[index] >= bound {
                 seconds.beyond = seconds.beyond.saturating_add(length);
             } else if worst[index] >= bound {
-                // A minute of which one second was for certain.
+                // Of a minute, only one second is certain.
                 seconds.beyond = seconds.beyond.saturating_add(length.min(SECOND));
             }
             if worst[index] > seconds.worst {
@@ -95,13 +94,13 @@ pub(super) fn measured(snapshot: &Snapshot, waits: &Waits) -> Option<[Seconds; 5
     (time > 0).then_some(all)
 }
 
-/// How much of a point was measured, if that is half of it or more.
+/// The measured length of a point, if that is at least half of it.
 fn within(point: &Point, from: u64, to: u64) -> Option<u64> {
     let length = point.until.min(to).saturating_sub(point.from.max(from));
     (length > 0 && length >= u64::from(point.seconds) * SECOND / 2).then_some(length)
 }
 
-/// The second that was worst of what the shard lacked most, by its bound.
+/// The worst second of the shard's worst lack, relative to its bound.
 pub(super) fn worst(all: &[Seconds; 5]) -> WorstSecond {
     let severity = |(lack, seconds): &(Lack, &Seconds)| seconds.worst.saturating_mul(100) / bound(*lack);
     let (lack, seconds) = LACKS.into_iter().zip(all).max_by_key(severity).unwrap_or((Lack::BusiestWorker, &all[0]));

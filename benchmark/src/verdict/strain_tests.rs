@@ -18,12 +18,12 @@ fn strain(seconds: impl IntoIterator<Item = Shares>) -> Strain {
     strain
 }
 
-/// So many seconds from the start, of which those from `from` on are bad.
+/// `all` seconds from the start, of which `count` are `bad` from `from` on.
 fn some(all: usize, from: usize, count: usize, bad: Shares) -> Strain {
     strain((0..all).map(|second| if (from..from + count).contains(&second) { bad } else { QUIET }))
 }
 
-/// A shard of a closed loop that measured for so many seconds from `from` on, with the means of its load.
+/// A shard of a closed loop that measured for `seconds` seconds from `from` on.
 fn shard(index: u32, from: u64, seconds: u64, strain: Option<Strain>) -> Snapshot {
     let mut shard = snapshot(index, &vec![1_000_000; 6_000]);
     let start = shard.window.start_nanoseconds;
@@ -56,7 +56,7 @@ fn judged(shard: Snapshot) -> Verdict {
     judged_all(vec![shard]).0
 }
 
-/// The only reason there may be.
+/// The only reason, if any.
 fn told(shard: Snapshot) -> Option<(VerdictValue, String)> {
     let mut verdict = judged(shard);
     assert!(verdict.reasons.len() <= 1, "{verdict:?}");
@@ -114,7 +114,7 @@ fn what_was_saturated_in_the_warm_up_alone_is_silent() {
     assert_eq!(told(shard), None);
 }
 
-/// Replies lay unread for so many of a thousand reads, for 40 ms each; their response times are 1 ms.
+/// Replies lay unread for `reads` of a thousand reads, for 40 ms each; the mean response time is 1 ms.
 fn unread(reads: u64) -> ReceiveDelay {
     let mut counts = vec![0; 128];
     counts[4 * 4] = 1_000_000 - 1_000 * reads;
@@ -148,7 +148,7 @@ fn seconds_without_a_processor_count_as_far_as_they_delayed_replies() {
     assert!(message.contains("held it back for 1.00 s in 60.0 s (19 % of the worst second"), "{message}");
 }
 
-/// The kernel adds up a quota over all processors, and counts threads that make no requests too.
+/// The kernel sums throttled time over all processors, and includes threads that make no requests.
 #[test]
 fn a_quota_holds_a_worker_back_as_far_as_it_waited_in_that_second() {
     let throttled = Shares { throttled: 9_000, ..QUIET };
