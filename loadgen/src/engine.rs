@@ -1,5 +1,5 @@
-//! The engine: worker threads that make connections, preload, and send a trial's requests, and the handle with which
-//! the cold side commands them.
+//! The engine: worker threads that connect, preload and send a trial's requests, and the handle through which the cold side commands
+//! them.
 #![allow(
     clippy::cast_possible_truncation,
     reason = "counts of connections and nodes are u32 in the plan, and the system is 64-bit"

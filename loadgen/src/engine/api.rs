@@ -1,4 +1,4 @@
-//! What the cold side says to the engine and hears from it.
+//! Types that the cold side passes to the engine and receives from it.
 
 use std::fmt;
 use std::io;
@@ -9,23 +9,22 @@ use rustls::pki_types::ServerName;
 
 use crate::cluster::Topology;
 
-/// Everything that the engine needs to know before it starts its threads.
+/// Everything that the engine needs before it starts its threads.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// What to do.
     pub plan: Arc<ShardPlan>,
-    /// The most worker threads, at least 1; see [`crate::engine::available_workers`]. Fewer are started if there are
-    /// too few connections to go round.
+    /// The maximum number of worker threads, at least 1; see [`crate::engine::available_workers`]. Fewer are started if there are fewer
+    /// connections.
     pub workers: usize,
     /// The servers, as discovered.
     pub topology: Arc<Topology>,
-    /// Of each operation, whether a replica may answer it; none may where there is no entry.
+    /// Per operation, whether a replica may serve it. Missing entries are `false`.
     pub reads: Vec<bool>,
     /// The first commands of every connection.
     pub handshake: Handshake,
-    /// How to speak TLS, if the servers do.
+    /// TLS settings, if the servers use TLS.
     pub tls: Option<Tls>,
-    /// Whether the servers may remove keys of their own accord: a key that is missing then says nothing.
+    /// Whether the servers may evict keys. A missing key is then no evidence of a lost write.
     pub may_evict: bool,
     /// This machine's name, reported in snapshots.
     pub host: String,
@@ -34,24 +33,24 @@ pub struct EngineConfig {
 /// TLS to the target.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    /// Whom to trust, and who to be.
+    /// Trusted certificates and the client's own.
     pub config: Arc<rustls::ClientConfig>,
-    /// Whom a server's certificate must name; also said to it. None: the host that each is reached by.
+    /// The name that a server's certificate must have, also sent as SNI. `None`: the host that each server is reached by.
     pub server_name: Option<ServerName<'static>>,
 }
 
 impl Tls {
-    /// Whom the certificate of the server at `endpoint`, which is `host:port`, must name.
+    /// The name that the certificate of the server at `endpoint` (`host:port`) must have.
     ///
     /// # Errors
-    /// When the host is no name that a certificate can have.
+    /// Fails if the host is not a valid certificate name.
     pub fn name_of(&self, endpoint: &str) -> io::Result<ServerName<'static>> {
         if let Some(name) = &self.server_name {
             return Ok(name.clone());
         }
         let host = endpoint.rsplit_once(':').map_or(endpoint, |(host, _)| host);
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        // A name that is not to be searched for ends with a dot, which certificates leave out.
+        // A fully qualified name ends with a dot, which certificates leave out.
         let host = host.strip_suffix('.').unwrap_or(host);
         ServerName::try_from(host.to_owned()).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidInput, format!("TLS: {host:?} is no name that a certificate can have"))
@@ -59,8 +58,8 @@ impl Tls {
     }
 }
 
-/// What every connection says before its first request: AUTH, SELECT and the like, already encoded. Debug output shows
-/// no byte of it, because it may hold a password.
+/// The commands that every connection sends before its first request (AUTH, SELECT and the like), already encoded. Debug output shows
+/// none of the bytes, because they may contain a password.
 #[derive(Clone, Default)]
 pub struct Handshake {
     pub(super) bytes: Arc<[u8]>,
@@ -80,69 +79,57 @@ impl fmt::Debug for Handshake {
     }
 }
 
-/// How new connections are let in, as the Secrets have it at present.
+/// Credentials and TLS settings of new connections, from the current Secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// The first commands of every connection.
     pub handshake: Handshake,
-    /// How to speak TLS, if the servers do.
     pub tls: Option<Tls>,
 }
 
-/// What happened, for the cold side. The channel is bounded: progress is left out when it is full, everything else is
-/// offered again.
+/// Reports to the cold side. The channel is bounded: progress is dropped when it is full, everything else is offered again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
     /// The number of ready connections changed. With `ready == wanted` the engine may preload or start.
     Connected {
-        /// Connections that are ready.
         ready: u32,
-        /// Connections wanted.
         wanted: u32,
     },
-    /// A connection could not be made. It is tried again, whatever the reason.
+    /// A connection could not be made. It is retried for every reason.
     ConnectFailed {
-        /// The class.
         reason: ConnectFailure,
-        /// Which server and why.
+        /// The server and the cause.
         message: String,
     },
     /// A ready connection broke. It is made again.
     ConnectionLost {
-        /// Which server and why.
+        /// The server and the cause.
         message: String,
     },
-    /// Keys that the preload wrote or found so far.
+    /// Keys that the preload has written or found so far.
     PreloadProgress {
-        /// Of all workers.
+        /// Total of all workers.
         keys: u64,
     },
-    /// The preload is complete.
     Preloaded {
         /// Keys written or found.
         keys: u64,
     },
-    /// The preload ended with an error.
     PreloadFailed {
-        /// The first error, with the server that gave it.
+        /// The first error, with its server.
         message: String,
     },
-    /// A server answered with MOVED: the topology should be discovered again and handed to
-    /// [`crate::engine::Engine::update_topology`]. Sent once until that happens.
+    /// A server replied MOVED: the topology should be discovered again and passed to [`crate::engine::Engine::update_topology`]. Sent
+    /// once until that happens.
     TopologyStale,
-    /// Slots get no answers while a load runs: the topology should be discovered again at once. Sent again and again until
-    /// they do.
+    /// Slots get no replies while a load runs: the topology should be discovered again at once. Repeated until they do.
     Unanswered,
     /// Every request of the attempt has its outcome, or the attempt was aborted.
     Finished {
-        /// Which attempt.
         attempt: u32,
-        /// Whether it was aborted.
         aborted: bool,
     },
-    /// A worker cannot go on: the kernel refused something it needs.
+    /// A worker cannot continue: the kernel refused something it needs.
     WorkerFailed {
-        /// What failed.
         message: String,
     },
 }
@@ -150,11 +137,11 @@ pub enum EngineEvent {
 /// Why a connection could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectFailure {
-    /// Nobody listens there.
+    /// Nothing listens there.
     Refused,
-    /// No answer within the connect timeout.
+    /// No connection within the connect timeout.
     TimedOut,
-    /// The connection broke before it was ready, or another system error.
+    /// The connection broke before it was ready, or another system error occurred.
     Broken,
     /// The server is not trusted, does not trust us, or does not speak TLS.
     NotSecure,
@@ -164,7 +151,6 @@ pub enum ConnectFailure {
     Resources,
 }
 
-/// Why the engine could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The plan cannot be run by this engine.
@@ -173,7 +159,7 @@ pub enum EngineError {
     /// The kernel refused epoll, an eventfd or a thread.
     #[error("failed to start a worker")]
     Start(#[source] io::Error),
-    /// A worker's mailbox is full or its thread is gone.
+    /// A worker's mailbox is full or its thread has ended.
     #[error("failed to reach a worker")]
     Unreachable,
     /// A histogram could not be encoded.

@@ -1,4 +1,4 @@
-//! One connection and the server it leads to.
+//! One connection and its server.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,39 +10,33 @@ use super::stream::Stream;
 use super::worker::Progress;
 use crate::resp::Decoder;
 
-/// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
-    /// Not there; to be made at this time.
+    /// Not connected; the next attempt is at this time.
     Down {
-        /// When to try.
         retry: u64,
     },
     /// The kernel is connecting.
     Connecting {
-        /// When it must be ready.
         deadline: u64,
     },
-    /// Agreeing on TLS.
+    /// The TLS handshake is running.
     Securing {
-        /// When it must be ready.
         deadline: u64,
     },
-    /// Awaiting the replies to the handshake.
+    /// Waiting for the replies to the handshake commands.
     Greeting {
-        /// When it must be ready.
         deadline: u64,
         /// Replies still to come.
         replies: u32,
     },
-    /// Carrying requests.
     Ready,
-    /// Not to be made again.
+    /// Never connects again.
     Retired,
 }
 
 impl Link {
-    /// Whether it was begun and is not ready.
+    /// Returns whether a connection attempt is under way.
     pub(super) fn is_in_the_making(self) -> bool {
         matches!(self, Self::Connecting { .. } | Self::Securing { .. } | Self::Greeting { .. })
     }
@@ -54,31 +48,30 @@ pub(super) struct Connection {
     /// Index of the server.
     pub node: u32,
     pub link: Link,
-    /// Failures in a row, for the backoff.
+    /// Consecutive failures, for the backoff.
     pub failures: u32,
     pub stream: Option<Stream>,
     pub decoder: Decoder,
     pub pipeline: Pipeline,
-    /// The replies so far to the request at the front, where requests get several.
+    /// The replies so far to the oldest request, where requests get several.
     pub progress: Option<Box<Progress>>,
-    /// What the socket did not take. Within TLS the session holds it.
+    /// Bytes that the socket did not take. With TLS, the session holds them.
     unsent: Queue<u8>,
-    /// Something waits for room in the socket.
+    /// Bytes wait for room in the socket.
     blocked: bool,
-    /// Whether it is in its node's list of connections with room.
+    /// Whether it is in its node's `open` list.
     pub listed: bool,
-    /// Was ready once.
+    /// Was ready at least once.
     pub known: bool,
-    /// What the present batch still lacks, where requests go out in batches.
+    /// Requests that the current batch still lacks, where requests are sent in batches.
     batch_left: u32,
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// The socket took everything.
     All,
-    /// The rest waits for room.
+    /// The rest waits for room in the socket.
     Blocked,
 }
 
@@ -100,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// How many more commands it may take, of `window`, with at most `batch` in one send.
+    /// How many more commands fit into `window`, with at most `batch` in one send.
     #[inline]
     pub(super) fn room(&self, window: usize, batch: usize) -> usize {
         if self.link != Link::Ready || self.blocked {
@@ -109,8 +102,8 @@ impl Connection {
         window.saturating_sub(self.pipeline.len()).min(batch.saturating_sub(self.pipeline.staged_count()))
     }
 
-    /// What of `room` belongs to the present batch of `size`: the next begins when all of this one was answered. A large
-    /// one takes several sends.
+    /// How many of `room` commands the current batch of `size` may still take. The next batch begins when the pipeline is empty. A large
+    /// batch takes several sends.
     pub(super) fn of_batch(&mut self, room: usize, size: usize) -> usize {
         if self.pipeline.is_empty() {
             self.batch_left = size as u32;
@@ -152,8 +145,7 @@ impl Connection {
         Ok(if self.blocked { Sent::Blocked } else { Sent::All })
     }
 
-    /// Closes the socket and forgets everything but the server. Returns the commands without a reply and when each was
-    /// sent.
+    /// Closes the socket and resets everything but the server. Returns the commands without a reply, each with the time it was sent.
     pub(super) fn close(&mut self, link: Link) -> Vec<(Request, u64)> {
         self.stream = None;
         self.link = link;
@@ -181,42 +173,41 @@ fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     Ok(sent)
 }
 
-/// A server, and what waits for it.
+/// A server and the requests that wait for it.
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct Node {
     pub id: String,
     pub address: SocketAddr,
     pub label: String,
-    /// Indices of its connections.
     pub connections: Vec<u32>,
-    /// Connections that may have room, the next to be used first.
+    /// Connections that may have room, the next to use first.
     pub open: VecDeque<u32>,
-    /// Requests that follow a redirect, in the order of their due times. They go before all others.
+    /// Requests that follow a redirect, ordered by due time. They are sent before all others.
     pub resends: VecDeque<Resend>,
-    /// Requests that found no room: their numbers and due times.
+    /// Requests that found no room.
     pub waiting: VecDeque<Waiting>,
     /// No longer part of the target.
     pub retired: bool,
-    /// There to be read from only.
+    /// Serves reads only.
     pub replica: bool,
-    /// When it answered last without an error, in this load; 0 if it never did.
+    /// When it last replied without an error in this load; 0 if never.
     pub answered: u64,
-    /// Something failed there, and it has not answered since: see [`super::worker`]'s outages.
+    /// A request failed there and it has not replied since; see the outages of [`super::worker`].
     pub out: bool,
     /// Its last connection broke, or none could be made: nothing can be sent there.
     pub unreachable: bool,
-    /// A request got no answer there: connections at rest may be dead too, and are to be tested.
+    /// A request got no reply there, so idle connections may be dead too and must be tested.
     pub suspect: bool,
 }
 
-/// A request on its way to another server.
+/// A request to be sent to another server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resend {
     pub request: Request,
     /// When it began to wait.
     pub since: u64,
-    /// Whether ASKING goes before it.
+    /// Whether ASKING precedes it.
     pub asking: bool,
 }
 
@@ -247,7 +238,7 @@ impl Node {
         }
     }
 
-    /// Queues a resend by its due time.
+    /// Inserts by due time.
     pub(super) fn resend(&mut self, resend: Resend) {
         let at = self.resends.partition_point(|other| other.request.due <= resend.request.due);
         self.resends.insert(at, resend);
@@ -262,7 +253,7 @@ mod tests {
     use super::*;
     use crate::engine::sys;
 
-    /// Moving what is left for every piece that the socket takes would copy a large value many times over.
+    /// Moving the rest for every piece that the socket takes would copy a large value many times over.
     #[test]
     fn what_the_socket_did_not_take_stays_where_it_is() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();

@@ -1,6 +1,6 @@
-//! Sums over time of something that changes in steps.
+//! Time integrals of step functions.
 
-/// The integral of a level over time, exact: it is kept by the times at which the level changes. Nanoseconds.
+/// The exact integral of a level over time, in nanoseconds times the level. Only changes of the level update it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Integral {
     sum: i128,
@@ -20,7 +20,7 @@ impl Integral {
         self.sum += i128::from(by) * i128::from(time);
     }
 
-    /// The integral up to `time`, which is after the last change.
+    /// The integral up to `time`, which is not before the last change.
     pub(super) fn until(&self, time: u64) -> u128 {
         u128::try_from(self.sum + i128::from(self.level) * i128::from(time)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! How the cold side speaks to a worker: a bounded queue, and an eventfd that wakes the worker to read it.
+//! Commands from the cold side to a worker: a bounded queue, and an eventfd that wakes the worker to read it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,7 +12,7 @@ use super::sys::Waker;
 use crate::cluster::Topology;
 use crate::record::WorkerReport;
 
-/// More than can pile up while a worker is busy: the cold side waits for its answers.
+/// More than can pile up while a worker is busy, because the cold side waits for its answers.
 const CAPACITY: usize = 64;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) enum Command {
         attempt: u32,
         together: Arc<Together>,
     },
-    /// Ends the warm-up at this instant of the monotonic clock, before its time.
+    /// Ends the warm-up early, at this instant of the monotonic clock.
     MeasureFrom(u64),
     Abort,
     Rearm,
@@ -33,11 +33,11 @@ pub(super) enum Command {
         done: oneshot::Sender<()>,
     },
     Topology(Arc<Topology>),
-    /// Connections that are made from now on are let in by this.
+    /// Credentials and TLS settings for connections made from now on.
     Access(Arc<Access>),
     Snapshot {
         detail: Detail,
-        /// The first second that is asked for.
+        /// The first second to report.
         from: u32,
         answer: oneshot::Sender<Box<WorkerReport>>,
     },
@@ -56,14 +56,14 @@ impl Mailbox {
         (Self { sender: Some(sender), waker }, receiver)
     }
 
-    /// Says whether the worker will read it.
+    /// Returns whether the command was queued.
     pub(super) fn send(&self, command: Command) -> bool {
         let sent = self.sender.as_ref().is_some_and(|sender| sender.try_send(command).is_ok());
         self.waker.wake();
         sent
     }
 
-    /// Tells the worker to stop, however full the queue is.
+    /// Stops the worker, even if the queue is full.
     pub(super) fn close(&mut self) {
         self.sender = None;
         self.waker.wake();

@@ -4,13 +4,13 @@ use crate::schedule::Seat;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A worker's part of a rate that all workers of all shards keep together: one at a time, evenly, and none of what was
-/// missed made up for.
+/// A worker's part of a rate shared by all workers of all shards. Connections begin one at a time, evenly spaced, and missed turns are
+/// not made up.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// From one to the next; 0 without a limit.
+    /// Nanoseconds between turns; 0 without a limit.
     interval: u64,
-    /// From the beginning to the first, so that the workers take turns.
+    /// Delay of the first turn, so that the workers alternate.
     first: u64,
     next: u64,
 }
@@ -29,7 +29,10 @@ impl Pace {
         self.next = now.saturating_add(self.first);
     }
 
-    /// Takes a turn at `now`; if it is too early, says when it will not be.
+    /// Takes a turn at `now`.
+    ///
+    /// # Errors
+    /// Too early: the time of the next turn.
     pub(super) fn take(&mut self, now: u64) -> Result<(), u64> {
         if now < self.next {
             return Err(self.next);

@@ -1,71 +1,66 @@
-//! The commands of one connection, from being staged until their reply: oldest first, as replies come.
+//! The commands of one connection, from staging to reply, oldest first.
 
 use super::queue::Queue;
 
-/// Which count a command belongs to.
+/// The count that a command belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Staged by a closed loop: the time of its send will tell.
+    /// Staged by a closed loop; the time of the send decides.
     #[default]
     Undecided,
-    /// Of the warm-up.
     Warmup,
-    /// Of the measurement.
     Measured,
-    /// Of the preload.
     Preload,
-    /// Of the last read of what was written.
+    /// Part of the final read of everything that was written.
     Check,
-    /// Of a load that was aborted: its reply is awaited, and counts nowhere.
+    /// Part of an aborted load: its reply is awaited but not counted.
     Orphan,
-    /// The same of a trial whose requests get several replies each.
+    /// Like `Orphan`, for a trial whose requests get several replies each.
     OrphanOfTrial,
-    /// Of the load, but no request of it: the write of a key that a read has missed.
+    /// Not a request: writes a key that a read has missed.
     Fill,
-    /// PING, on connections at rest.
+    /// PING on an idle connection.
     Ping,
     /// ASKING, before a request that follows an ASK redirect.
     Asking,
 }
 
 impl Class {
-    /// Whether it is no request, but sent beside them. These are the last ones: one comparison finds them.
+    /// Returns whether the command is sent in addition to requests. These classes come last, so one comparison is enough.
     #[inline]
     pub(super) fn is_beside(self) -> bool {
         self as u8 >= Self::Fill as u8
     }
 
-    /// Whether a load waits for its outcome.
+    /// Returns whether a load waits for its outcome.
     pub(super) fn is_load(self) -> bool {
         matches!(self, Self::Undecided | Self::Warmup | Self::Measured | Self::Preload | Self::Check | Self::Fill)
     }
 }
 
-/// A request, wherever it is on its way. Small, because as many of them are kept as are in flight: when it was sent is
-/// kept once for each send, and its key is drawn again from its number where that is wanted.
+/// A request at any stage. Kept small, because there is one for each request in flight: the time of sending is stored once per send, and
+/// the key is drawn again from the request's number where it is needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// Its number.
     pub k: u64,
-    /// When it is due; in a closed loop, when it was sent first. Of an undecided one, nothing yet.
+    /// When it is due; in a closed loop, when it was first sent. Unset while undecided.
     pub due: u64,
     /// Index into the mix.
     pub operation: u16,
-    /// What it counts as.
     pub class: Class,
-    /// Its sends so far.
     pub hops: Hops,
 }
 
-/// How often a request was sent before: the redirects that it followed, up to 15, and its deferrals, up to 15.
+/// How often a request was sent before: redirects followed and deferrals, each counted up to 15.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hops(u8);
 
 impl Hops {
-    /// The most of each.
+    /// The largest count of each.
     pub(super) const MOST: u8 = 15;
 
-    /// None of either: this is its first send.
+    /// Returns whether this is the first send.
     #[inline]
     pub(super) fn is_first(self) -> bool {
         self.0 == 0
@@ -94,39 +89,37 @@ impl Request {
         Self { k: 0, due: 0, operation: 0, class, hops: Hops::default() }
     }
 
-    /// A closed loop's, which is decided by its send.
+    /// A request of a closed loop, whose class and due time are set when it is sent.
     #[inline]
     pub(super) fn undecided(k: u64, operation: u16) -> Self {
         Self { k, due: 0, operation, class: Class::Undecided, hops: Hops::default() }
     }
 }
 
-/// Commands that one send took along.
+/// The commands of one send.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight {
-    /// When it was sent.
     pub sent: u64,
-    /// What its undecided requests count as.
+    /// The class of its undecided requests.
     class: Class,
     /// Commands without a reply.
     count: u32,
 }
 
 impl Flight {
-    /// Whether a request of this send is measured and no redirect led it here.
+    /// Returns whether a request of this send is measured and sent for the first time.
     #[inline]
     pub(super) fn is_plain(&self, request: &Request) -> bool {
         let class = if request.class == Class::Undecided { self.class } else { request.class };
         class == Class::Measured && request.hops.is_first()
     }
 
-    /// When a request of this send was due.
     #[inline]
     pub(super) fn due(&self, request: &Request) -> u64 {
         if request.class == Class::Undecided { self.sent } else { request.due }
     }
 
-    /// Makes an undecided request one of this send.
+    /// Gives an undecided request the class and due time of this send.
     #[inline]
     pub(super) fn decide(&self, request: Request) -> Request {
         match request.class {
@@ -136,26 +129,26 @@ impl Flight {
     }
 }
 
-/// Commands that a pipeline has room for from the beginning.
+/// The initial capacity of a pipeline, in commands.
 const PREPARED: usize = 64;
 
-/// Commands in flight, and behind them those staged for the next send.
+/// Commands in flight, followed by those staged for the next send.
 #[derive(Debug, Default)]
 pub(super) struct Pipeline {
     commands: Queue<Request>,
-    /// The oldest send. There is mostly no other, and looking through thousands of connections for one that is late
-    /// must not touch more than the connection itself. Empty only if there is none.
+    /// The oldest send, empty only if there is none. Usually there is no other. Kept inline, because checking thousands of connections
+    /// for late replies must touch no more than the connection itself.
     oldest: Flight,
-    /// The sends after it; none is empty. Together they are all commands but the staged ones.
+    /// The sends after it, none of them empty. All sends together cover every command that is not staged.
     later: Queue<Flight>,
     staged: u32,
-    /// Of the staged ones; they are the last.
+    /// Undecided commands among the staged ones. They are the last.
     undecided: u32,
 }
 
 impl Pipeline {
-    /// For `window` commands. A deep window gets its room when it is used, so that a plan does not fill the memory by a
-    /// number.
+    /// A pipeline for `window` commands. A deep window is allocated as it is used, so that a large number in a plan does not exhaust
+    /// memory.
     pub(super) fn of_window(window: usize) -> Self {
         Self { commands: Queue::with_capacity(window.min(PREPARED)), ..Self::default() }
     }
@@ -169,20 +162,17 @@ impl Pipeline {
         self.commands.is_empty()
     }
 
-    /// The staged commands.
     #[inline]
     pub(super) fn staged(&self) -> &[Request] {
         let commands = self.commands.as_slice();
         &commands[commands.len() - self.staged as usize..]
     }
 
-    /// How many commands are staged.
     #[inline]
     pub(super) fn staged_count(&self) -> usize {
         self.staged as usize
     }
 
-    /// Of the staged commands, how many are undecided.
     #[inline]
     pub(super) fn undecided_count(&self) -> usize {
         self.undecided as usize
@@ -195,7 +185,7 @@ impl Pipeline {
         self.undecided += u32::from(request.class == Class::Undecided);
     }
 
-    /// Stages requests that are undecided.
+    /// Stages requests, all of them undecided.
     #[inline]
     pub(super) fn stage_undecided(&mut self, requests: impl Iterator<Item = Request>) {
         let before = self.commands.len();
@@ -213,7 +203,7 @@ impl Pipeline {
         self.undecided -= dropped;
     }
 
-    /// What was staged went out at `sent`; its undecided requests are of `class`.
+    /// Marks the staged commands as sent at `sent`; its undecided requests get `class`.
     #[inline]
     pub(super) fn sent(&mut self, sent: u64, class: Class) {
         let flight = Flight { sent, class, count: self.staged };
@@ -226,14 +216,14 @@ impl Pipeline {
         self.undecided = 0;
     }
 
-    /// The commands that the next replies answer: what is left of one send.
+    /// The oldest send and those of its commands that still wait for replies.
     #[inline]
     pub(super) fn oldest(&self) -> Option<(Flight, &[Request])> {
         let commands = self.commands.as_slice().get(..self.oldest.count as usize)?;
         (!commands.is_empty()).then_some((self.oldest, commands))
     }
 
-    /// Drops `count` commands of [`Self::oldest`], which were answered.
+    /// Drops `count` answered commands of [`Self::oldest`].
     #[inline]
     pub(super) fn drop_oldest(&mut self, count: usize) {
         self.commands.drop_front(count);
@@ -246,7 +236,7 @@ impl Pipeline {
         }
     }
 
-    /// The command that the next reply answers, decided, and when it was sent.
+    /// Removes the command that the next reply answers, and returns it decided, with the time it was sent.
     #[inline]
     pub(super) fn answered(&mut self) -> Option<(Request, u64)> {
         let (flight, requests) = self.oldest()?;
@@ -255,12 +245,12 @@ impl Pipeline {
         Some((request, flight.sent))
     }
 
-    /// When the command was sent that has been in flight for the longest time.
+    /// When the command that has been in flight longest was sent.
     pub(super) fn oldest_sent(&self) -> Option<u64> {
         (self.oldest.count > 0).then_some(self.oldest.sent)
     }
 
-    /// Makes orphans of the requests of a load; `exchanges` if those of a trial may get several replies each.
+    /// Turns the requests of a load into orphans. `exchanges` if requests of the trial may get several replies each.
     pub(super) fn orphan(&mut self, exchanges: bool) {
         let load = self.commands.as_mut_slice().iter_mut().filter(|request| request.class.is_load());
         load.for_each(|request| {
@@ -270,7 +260,7 @@ impl Pipeline {
         self.undecided = 0;
     }
 
-    /// Empties it, because the connection is gone: each command and when it was sent, which is never for staged ones.
+    /// Empties the pipeline after the connection closed. Returns each command with the time it was sent, `u64::MAX` for staged ones.
     pub(super) fn take(&mut self) -> Vec<(Request, u64)> {
         let mut taken = Vec::with_capacity(self.commands.len());
         while let Some(answered) = self.answered() {

@@ -1,9 +1,9 @@
-//! A queue whose contents lie side by side in memory, so that they can be walked as one slice.
+//! A queue with contiguous contents, so that they can be walked as one slice.
 
 /// First in, first out.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    /// Those before `head` have left.
+    /// Items before `head` have left the queue.
     items: Vec<T>,
     head: usize,
 }
@@ -15,7 +15,6 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T: Copy> Queue<T> {
-    /// An empty queue with room for `capacity` items.
     pub(super) fn with_capacity(capacity: usize) -> Self {
         Self { items: Vec::with_capacity(capacity), head: 0 }
     }
@@ -30,13 +29,13 @@ impl<T: Copy> Queue<T> {
         self.len() == 0
     }
 
-    /// All items, the oldest first.
+    /// All items, oldest first.
     #[inline]
     pub(super) fn as_slice(&self) -> &[T] {
         self.items.get(self.head..).unwrap_or_default()
     }
 
-    /// All items, the oldest first.
+    /// All items, oldest first.
     #[inline]
     pub(super) fn as_mut_slice(&mut self) -> &mut [T] {
         self.items.get_mut(self.head..).unwrap_or_default()
@@ -54,7 +53,6 @@ impl<T: Copy> Queue<T> {
         self.items.extend(items);
     }
 
-    /// Drops the oldest `count` items.
     #[inline]
     pub(super) fn drop_front(&mut self, count: usize) {
         self.head += count;
@@ -64,13 +62,12 @@ impl<T: Copy> Queue<T> {
         }
     }
 
-    /// Keeps the oldest `length` items.
     pub(super) fn truncate(&mut self, length: usize) {
         self.items.truncate(self.head + length);
     }
 
-    /// Moves the items to the front rather than growing. It is rare: a queue is mostly emptied before it is full, which
-    /// costs nothing.
+    /// Moves the items to the front instead of growing. This is rare: a queue is usually emptied before it is full, and that costs
+    /// nothing.
     #[inline]
     fn make_room(&mut self, count: usize) {
         if self.head > 0 && self.items.len() + count > self.items.capacity() {

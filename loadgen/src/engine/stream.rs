@@ -1,4 +1,4 @@
-//! The bytes of one connection, in the clear or within TLS.
+//! The bytes of one connection, plain or within TLS.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -9,40 +9,40 @@ use super::api::Tls;
 use super::sys;
 use crate::record::Delays;
 
-/// A socket that never blocks, and the TLS session over it if there is one.
+/// A non-blocking socket, with a TLS session if there is one.
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: TcpStream,
     session: Option<Box<ClientConnection>>,
-    /// How long what was read had waited in the kernel, if that is looked at.
+    /// How long the data read had waited in the kernel, if sampled.
     delays: Option<Box<Delays>>,
-    /// Neither TLS nor delays: a read is a read.
+    /// Neither TLS nor delays, so a read is a single system call.
     plain: bool,
-    /// The socket had no more than the latest read took: until the next event it has nothing.
+    /// The latest read emptied the socket: nothing is left until the next event.
     emptied: bool,
 }
 
-/// What one read gave.
+/// The result of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     /// Bytes in the buffer; 0 at the end of the stream.
     pub count: usize,
-    /// Whether nothing is left: what comes later is a new event.
+    /// Whether nothing is left. Later data is a new event.
     pub emptied: bool,
 }
 
 impl Stream {
-    /// `socket`, which leads to `endpoint`, within TLS if there are settings for it.
+    /// Wraps `socket`, which is connected to `endpoint`, within TLS if `tls` is given. `sampled` records [`Delays`].
     ///
     /// # Errors
-    /// When the settings cannot begin a session.
+    /// Fails if a TLS session cannot begin with these settings.
     pub(super) fn new(socket: TcpStream, endpoint: &str, tls: Option<&Tls>, sampled: bool) -> io::Result<Self> {
         let stamped = sampled && sys::stamp_arrivals(&socket).is_ok();
         let delays = stamped.then(Box::default);
         let session = tls.map(|tls| {
             let name = tls.name_of(endpoint)?;
             let mut session = ClientConnection::new(tls.config.clone(), name).map_err(|error| protocol(&error))?;
-            // What waits is bounded by the window of requests.
+            // The window of requests bounds the backlog.
             session.set_buffer_limit(None);
             Ok::<_, io::Error>(Box::new(session))
         });
@@ -59,13 +59,13 @@ impl Stream {
         self.socket.take_error()
     }
 
-    /// Goes on with securing the connection. Says whether it is secure; one without TLS is as secure as it gets.
+    /// Continues the TLS handshake. Returns whether it is complete; without TLS it always is.
     ///
     /// # Errors
-    /// When the peer is not trusted, speaks no TLS or is gone.
+    /// Fails if the peer is not trusted, does not speak TLS, or closed the connection.
     pub(super) fn secure(&mut self) -> io::Result<bool> {
         loop {
-            // At the end these are the client's last words.
+            // At the end of the handshake this sends the client's last messages.
             self.flush()?;
             let Some(session) = self.session.as_mut().filter(|session| session.is_handshaking()) else {
                 return Ok(true);
@@ -74,7 +74,7 @@ impl Stream {
                 Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
                 Ok(_) => {
                     if let Err(error) = session.process_new_packets() {
-                        // An alert tells the server why.
+                        // Sends the alert, which gives the server the reason.
                         let _ = self.flush();
                         return Err(protocol(&error));
                     }
@@ -86,10 +86,10 @@ impl Stream {
         }
     }
 
-    /// Reads what there is, up to the size of `buffer`.
+    /// Reads the available data, up to the size of `buffer`.
     ///
     /// # Errors
-    /// As a socket's; `WouldBlock` when there is nothing.
+    /// Those of the socket; `WouldBlock` if there is nothing to read.
     #[inline]
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
         if !self.plain {
@@ -108,7 +108,7 @@ impl Stream {
         Ok(Received { count, emptied: socket.emptied })
     }
 
-    /// What was recorded since the last call of [`Self::forget_delays`].
+    /// Delays recorded since the last call of [`Self::forget_delays`].
     pub(super) fn delays(&self) -> Option<&Delays> {
         self.delays.as_deref()
     }
@@ -153,7 +153,7 @@ impl Stream {
         }
     }
 
-    /// Writes `bytes`, and says how many the socket or the session took.
+    /// Writes `bytes`, and returns how many the socket or the session took.
     #[inline]
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.session {
@@ -165,7 +165,7 @@ impl Stream {
         }
     }
 
-    /// Sends what the session holds. Says whether that is all.
+    /// Sends what the session holds. Returns whether everything was sent.
     #[inline]
     pub(super) fn flush(&mut self) -> io::Result<bool> {
         let Some(session) = &mut self.session else { return Ok(true) };
@@ -181,7 +181,7 @@ impl Stream {
     }
 }
 
-/// Notes whether a read took all there was, and how long that had waited if there are delays to be recorded.
+/// Notes whether a read emptied the socket, and records how long the data had waited if there are `delays`.
 struct Watched<'s> {
     socket: &'s TcpStream,
     delays: Option<&'s mut Delays>,

@@ -1,5 +1,4 @@
-//! The system calls of the engine that the standard library has no safe form of. All of this crate's unsafe code is
-//! here.
+//! The system calls of the engine that have no safe form in the standard library. All of this crate's unsafe code is here.
 #![allow(clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "the kernel's types, in ranges that it keeps")]
 
 use std::io::{self, Read as _};
@@ -7,14 +6,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// What epoll reports of one file.
+/// A readiness event of one file.
 pub(crate) type Event = libc::epoll_event;
 
-/// The bits of [`Event::events`] that say: read until nothing is left, the end or an error is near.
+/// [`Event::events`] bits for a closed or failed peer: read until nothing is left.
 pub(crate) const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP | libc::EPOLLERR) as u32;
-/// Something to read.
 pub(crate) const READABLE: u32 = libc::EPOLLIN as u32;
-/// Room to write.
 pub(crate) const WRITABLE: u32 = libc::EPOLLOUT as u32;
 
 /// Reads the monotonic clock, in nanoseconds.
@@ -31,12 +28,12 @@ pub(crate) fn thread_cpu_nanoseconds() -> u64 {
 #[inline]
 fn clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writing. The call cannot fail: both clocks exist on every Linux.
+    // SAFETY: `time` is valid for writing. The call cannot fail: every Linux has these clocks.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Has the kernel note when bytes arrive on this socket, for [`receive_stamped`].
+/// Enables kernel timestamps of received bytes, for [`receive_stamped`].
 pub(crate) fn stamp_arrivals(socket: &TcpStream) -> io::Result<()> {
     let on: libc::c_int = 1;
     let (descriptor, length) = (socket.as_raw_fd(), size_of_val(&on) as libc::socklen_t);
@@ -47,23 +44,23 @@ pub(crate) fn stamp_arrivals(socket: &TcpStream) -> io::Result<()> {
     .map(drop)
 }
 
-/// Reads as `recv` does, and says how many nanoseconds ago the last byte read arrived, if the kernel knows.
+/// Like `recv`. Also returns how many nanoseconds ago the last byte read arrived, if the kernel reports it.
 pub(crate) fn receive_stamped(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
-    // Room for one time stamp with its header; of `u64`, so that it is aligned as the kernel's header is.
+    // Room for one timestamp with its header. An array of `u64` has the alignment of the kernel's header.
     let mut control = [0_u64; 8];
     let mut vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: all members are numbers and pointers, of which zero is one that points nowhere.
+    // SAFETY: all members are numbers and pointers; zero is valid for both (a null pointer).
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut vector;
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: `message` points to one vector, which points to `buffer`, and to `control`, each with its length; all are
-    // valid for writing during the call.
+    // SAFETY: `message` points to `control` and to one vector, which points to `buffer`, each with its length. All are valid for writing
+    // during the call.
     let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: the kernel has filled `control` with headers up to `msg_controllen`, within which these macros stay; a header
-    // of this type is followed by a `timespec`, which is read without being aligned.
+    // SAFETY: the kernel has filled `control` with headers up to `msg_controllen`, and these macros stay within it. A header of this type
+    // is followed by a `timespec`, which is read unaligned.
     let arrived = unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         let is_stamp = !header.is_null()
@@ -72,12 +69,12 @@ pub(crate) fn receive_stamped(socket: &TcpStream, buffer: &mut [u8]) -> io::Resu
         is_stamp.then(|| libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned())
     };
     let nanoseconds = |time: libc::timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-    // The kernel stamps with the time of day. If that was set back meanwhile, nothing is known.
+    // The kernel stamps with the time of day. If that was set back meanwhile, the delay is unknown.
     let delay = arrived.and_then(|arrived| clock(libc::CLOCK_REALTIME).checked_sub(nanoseconds(arrived)));
     Ok((count, delay))
 }
 
-/// Waits until the peer has closed `socket`, which never blocks, or for its end. What still comes is dropped.
+/// Waits until the peer has closed `socket`, which is non-blocking, or until `until`. Drops everything received.
 pub(crate) fn await_end(socket: &TcpStream, until: std::time::Instant) {
     let (mut reader, mut dropped) = (socket, [0; 4096]);
     loop {
@@ -98,24 +95,24 @@ pub(crate) fn await_end(socket: &TcpStream, until: std::time::Instant) {
     }
 }
 
-/// For how long a connection had something on its way, in nanoseconds since it was made.
+/// How long a connection had data in flight, in nanoseconds since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SendTimes {
-    /// Something was sent and not acknowledged, whatever held it up.
+    /// Time with unacknowledged data, for any reason.
     pub busy: u64,
-    /// Of this, held up because the peer has no room: it does not read.
+    /// Part of `busy`: limited by the peer's receive window, because the peer does not read.
     pub peer_limited: u64,
-    /// Of this, held up because our buffer was too small for the path.
+    /// Part of `busy`: limited by our send buffer, which was too small for the path.
     pub buffer_limited: u64,
 }
 
-/// What TCP says of a connection's sending; none from kernels before 4.10.
+/// TCP's statistics of a connection's sending. `None` on kernels before 4.10.
 pub(crate) fn send_times(socket: &TcpStream) -> Option<SendTimes> {
-    // The kernel's struct tcp_info up to tcpi_sndbuf_limited; microseconds.
+    // The kernel's `struct tcp_info` up to `tcpi_sndbuf_limited`; microseconds.
     let mut information = [0_u64; 24];
     let mut length = size_of_val(&information) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `information`, and how many it wrote to `length`; both are
-    // valid, and any bytes are valid numbers.
+    // SAFETY: the kernel writes at most `length` bytes to `information`, and their number to `length`. Both are valid, and any bytes are
+    // valid numbers.
     let result = unsafe {
         let (option, information) = (libc::TCP_INFO, information.as_mut_ptr().cast());
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, information, &raw mut length)
@@ -125,12 +122,12 @@ pub(crate) fn send_times(socket: &TcpStream) -> Option<SendTimes> {
     whole.then_some(SendTimes { busy, peer_limited, buffer_limited })
 }
 
-/// Begins to connect to the socket at `path`. What is returned is no TCP, but reads, writes and closes as if it were.
+/// Begins to connect to the UNIX socket at `path`. The returned value is not TCP, but reads, writes and closes like it.
 pub(crate) fn connect_to_file(path: &str) -> io::Result<TcpStream> {
-    // SAFETY: all members are numbers, of which zero is one.
+    // SAFETY: all members are numbers, for which zero is valid.
     let mut raw: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     raw.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // The last one stays zero: it ends the path.
+    // The last byte stays zero: it ends the path.
     if path.len() >= raw.sun_path.len() {
         let message = format!("the path of a UNIX socket has at most {} bytes", raw.sun_path.len() - 1);
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
@@ -153,11 +150,10 @@ fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
 
 fn owned(result: libc::c_int) -> io::Result<OwnedFd> {
     let descriptor = checked(result)?;
-    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just returned this descriptor, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// An epoll instance.
 #[derive(Debug)]
 pub(crate) struct Poller(OwnedFd);
 
@@ -167,7 +163,7 @@ impl Poller {
         owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(Self)
     }
 
-    /// Watches `file`, edge-triggered, for everything. Closing the file ends it.
+    /// Watches `file` for all events, edge-triggered. Closing the file ends it.
     pub(crate) fn add(&self, file: &impl AsRawFd, token: u64) -> io::Result<()> {
         let events = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
         let mut event = Event { events, u64: token };
@@ -176,8 +172,8 @@ impl Poller {
         checked(unsafe { libc::epoll_ctl(poller, libc::EPOLL_CTL_ADD, file, &raw mut event) }).map(drop)
     }
 
-    /// Waits until something happens or `timeout` has passed, in whole milliseconds rounded up; without one until
-    /// something happens. An interruption is no event.
+    /// Waits for events, or until `timeout` has passed, in whole milliseconds rounded up. `None` waits without a limit. An interruption
+    /// returns no events.
     pub(crate) fn wait<'a>(&self, events: &'a mut [Event], timeout: Option<Duration>) -> io::Result<&'a [Event]> {
         let capacity = events.len() as libc::c_int;
         let milliseconds =
@@ -192,15 +188,15 @@ impl Poller {
     }
 }
 
-/// Lets other threads run on this processor that are ready to, such as the server's.
+/// Yields to other threads that are ready on this processor, such as the server's.
 #[inline]
 pub(crate) fn give_way() {
     // SAFETY: touches no memory.
     unsafe { libc::sched_yield() };
 }
 
-/// Wakes a poller at an instant of the monotonic clock, to the nanosecond as far as the kernel can. Unlike the timeout of
-/// a wait it stays set while replies come in between, so that the kernel programs its timer once per instant.
+/// Wakes a poller at an instant of the monotonic clock, with the precision of the kernel's timers. Unlike the timeout of a wait it stays
+/// set while replies arrive, so the kernel programs its timer once per instant.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     timer: OwnedFd,
@@ -215,8 +211,7 @@ impl Alarm {
         Ok(Self { timer, set: 0 })
     }
 
-    /// Goes off at `instant`, in nanoseconds, and no more at the one before. Each time is an edge of its own, so it need
-    /// not be read.
+    /// Sets the alarm to `instant`, in nanoseconds, replacing the previous one. Each expiry is an edge, so it need not be read.
     #[inline]
     pub(crate) fn set(&mut self, instant: u64) -> io::Result<()> {
         if self.set == instant {
@@ -228,7 +223,7 @@ impl Alarm {
         };
         let once = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
         let (timer, before) = (self.timer.as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: `once` is valid for the call, and what was set before is not asked for.
+        // SAFETY: `once` is valid for the call, and a null pointer for the previous setting is allowed.
         checked(unsafe { libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &raw const once, before) })?;
         self.set = instant;
         Ok(())
@@ -236,7 +231,7 @@ impl Alarm {
 }
 
 impl Alarm {
-    /// What it was set to last, in nanoseconds.
+    /// The instant it was last set to, in nanoseconds.
     pub(crate) fn instant(&self) -> u64 {
         self.set
     }
@@ -258,10 +253,10 @@ impl Waker {
         owned(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) }).map(Self)
     }
 
-    /// Each call is an edge of its own, so the counter needs no resetting.
+    /// Each call is an edge, so the counter needs no reset.
     pub(crate) fn wake(&self) {
         let one = 1u64;
-        // SAFETY: `one` is valid for 8 bytes. It fails only at 2^64 - 2 wakes unread, and then there is an edge anyway.
+        // SAFETY: `one` is valid for 8 bytes. The write fails only at 2^64 - 2 unread wakes, and then there is an edge anyway.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
     }
 }
@@ -272,16 +267,16 @@ impl AsRawFd for Waker {
     }
 }
 
-/// A connection at rest is probed by the kernel after this time, in seconds: sooner than firewalls and load balancers forget
-/// one, which is 350 s and less in public clouds.
+/// The kernel probes an idle connection after this time, in seconds: before firewalls and load balancers drop it, which in public clouds
+/// is after 350 s or less.
 const KEEPALIVE_IDLE: libc::c_int = 30;
-/// Between two probes, in seconds.
+/// Seconds between two probes.
 const KEEPALIVE_INTERVAL: libc::c_int = 10;
-/// Probes without an answer that end a connection.
+/// Unanswered probes that end a connection.
 const KEEPALIVE_PROBES: libc::c_int = 3;
 
-/// Has the kernel find out when the peer is gone without a word: by probes at rest, and where bytes stay unacknowledged for
-/// longer than `patience` in nanoseconds, or for as long as the probes take.
+/// Lets the kernel detect a peer that vanished silently: by probes on idle connections, and when data stays unacknowledged for longer
+/// than `patience` (nanoseconds) or the time the probes take, whichever is longer.
 fn keep_alive(socket: &OwnedFd, patience: u64) -> io::Result<()> {
     let probed = KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_PROBES;
     let patience = libc::c_int::try_from(patience / 1_000_000).unwrap_or(libc::c_int::MAX);
@@ -299,14 +294,13 @@ fn keep_alive(socket: &OwnedFd, patience: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Begins a connection to `address` and does not wait for it. What is sent may stay unacknowledged for `patience`
-/// nanoseconds.
+/// Begins to connect to `address` without waiting. Sent data may stay unacknowledged for `patience` nanoseconds.
 pub(crate) fn connect(address: SocketAddr, patience: u64) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: takes numbers and touches no memory.
     let socket =
         owned(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
-    // A kernel that lacks one of these options connects all the same.
+    // A kernel without one of these options still connects.
     let _ = keep_alive(&socket, patience);
     let descriptor = socket.as_raw_fd();
     let result = match address {

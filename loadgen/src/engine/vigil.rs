@@ -1,47 +1,48 @@
 //! When a worker stays awake although it has nothing to do.
 //!
-//! A thread that sleeps until an instant runs some time after it: the timer fires, the processor leaves its idle state, and the
-//! scheduler switches. So it does after a reply has come. Over loopback and in fast networks that is as long as the latencies
-//! themselves. A worker of an open loop therefore has itself woken up before a request is due, and stays awake after a send for a reply
-//! that is about to come: by as much as it took lately, within a small share of its time.
+//! A thread that sleeps until an instant runs some time after it: the timer fires, the processor leaves its idle state, and the scheduler
+//! switches. The same delay follows the arrival of a reply. Over loopback and in fast networks it is as long as the latencies themselves.
+//! A worker of an open loop therefore wakes up before a request is due, and stays awake after a send if a reply is about to arrive. Both
+//! times follow recent wake-ups and replies, within a small share of the worker's time.
 
 use crate::selfcheck::Times;
 
-/// The time that may be spent awake, of that of a processor.
+/// The share of a processor's time that may be spent awake: one part in this many.
 const SHARE: u64 = 8;
 
-/// The longest time to be early, or to wait for a reply, in nanoseconds. What takes longer is a busy processor's doing, or that of
-/// a network, beside which waking up is short.
+/// The longest lead or wait for a reply, in nanoseconds. Longer delays come from a busy processor or the network, next to which waking up
+/// is short.
 const LONGEST: u64 = 250_000;
 
-/// The most that may have been saved up, in nanoseconds: it bounds what is spent at once.
+/// The most credit that can be saved up, in nanoseconds. It bounds the time spent at once.
 const SAVED: u64 = 2_000_000;
 
-/// Replies are waited for only while this much is left for requests that become due, in nanoseconds.
+/// Waiting for replies leaves at least this much credit for requests that become due, in nanoseconds.
 const RESERVE: u64 = 1_000_000;
 
-/// A worker that waited for a processor for more than an eighth of the time between two looks has none to itself.
+/// A worker that waited for a processor during more than one part in this many of the time between two looks shares its processor.
 const CONTESTED: u64 = 8;
 
-/// It then sleeps for so many times what it waited: a thread that sleeps is let in sooner than one that ran and gave way. What it costs to
-/// try again is less than one request in 200.
+/// It then sleeps for this many times the wait. A thread that sleeps is scheduled sooner than one that ran and yielded. Trying again
+/// costs less than one request in 200.
 const REST: u64 = 200;
 
-/// A worker that ran for more than half of that time finds its requests awake anyway. Polling would make it look busier than its load does.
+/// A worker that ran for more than one part in this many of that time finds its requests awake anyway. Polling would only make it look
+/// busier than its load.
 const BUSY: u64 = 2;
 
 /// How long it then sleeps between requests, in nanoseconds.
 const BUSY_REST: u64 = 1_000_000_000;
 
-/// How long before or after an instant a worker is to be awake, so that all but one in so many events find it so. It follows what was
-/// seen: up by a step when an event was missed, down by a fraction of it otherwise. In nanoseconds.
+/// How long before or after an instant a worker must be awake so that it misses only one event in `ONE_OF`, in nanoseconds. It adapts: up
+/// by a step after a missed event, otherwise down by `1 / ONE_OF` of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reach<const ONE_OF: u64>(u64);
 
 impl<const ONE_OF: u64> Reach<ONE_OF> {
     const STEP: u64 = 2_000;
 
-    /// An event took so long. One that took longer than the longest says nothing: no reach would have done.
+    /// Records the delay of one event. Delays beyond [`LONGEST`] do not raise the reach, because no reach would have caught them.
     fn took(&mut self, time: u64) {
         if time > self.0 && time <= LONGEST {
             self.0 = (self.0 + Self::STEP).min(LONGEST);
@@ -50,62 +51,61 @@ impl<const ONE_OF: u64> Reach<ONE_OF> {
         }
     }
 
-    /// More was spent than may be.
+    /// Called when the credit did not suffice.
     fn shorten(&mut self) {
         self.0 -= self.0 / 64;
     }
 }
 
-/// What a worker knows of waking up. All times are nanoseconds.
+/// A worker's record of its wake-ups. All times are in nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct Vigil {
-    /// A processor's time is divided by this to give what may be spent.
+    /// Elapsed time divided by this is the credit earned.
     divisor: u64,
     lead: Reach<500>,
     reply: Reach<10>,
-    /// When a request was sent, of which no reply has come.
+    /// When the latest request was sent, if nothing has arrived since.
     sent: Option<u64>,
-    /// Time that may be spent.
+    /// Time that may be spent awake.
     credit: u64,
-    /// Up to when it was credited.
+    /// Time up to which credit was given.
     credited: u64,
-    /// How long it had run and waited for a processor at the latest look, and when that was.
+    /// Total run time and run queue wait at the latest look, and the time of that look.
     times: Times,
     looked: u64,
-    /// Until when to sleep, as others want the processor.
+    /// The worker sleeps between requests until then, because its processor is contested or busy.
     rests: u64,
 }
 
 impl Vigil {
-    /// Of a worker that may use so many millionths of a processor.
+    /// For a worker that may use `processor` millionths of a processor.
     pub(super) fn of(processor: u64) -> Self {
         Self { divisor: (SHARE * 1_000_000) / processor.max(1), ..Self::default() }
     }
 
-    /// When to be woken up, seen from `now`, for what is due at `due`.
+    /// When to wake up for a request that is due at `due`, seen from `now`.
     #[inline]
     pub(super) fn before(&self, due: u64, now: u64) -> u64 {
         if now < self.rests { due } else { due.saturating_sub(self.lead.0) }
     }
 
-    /// Whether to stay awake at `now` for a reply.
+    /// Returns whether to stay awake at `now` for a reply.
     #[inline]
     pub(super) fn expects(&self, now: u64) -> bool {
         self.credit > RESERVE && now >= self.rests && self.sent.is_some_and(|sent| now < sent + self.reply.0)
     }
 
-    /// The alarm of `instant` woke the worker up at `now`.
+    /// Records that the alarm for `instant` woke the worker at `now`.
     pub(super) fn woke(&mut self, instant: u64, now: u64) {
         self.lead.took(now.saturating_sub(instant));
     }
 
-    /// A request was sent.
     #[inline]
     pub(super) fn sent(&mut self, now: u64) {
         self.sent = Some(now);
     }
 
-    /// Something has come.
+    /// Records that something was received.
     #[inline]
     pub(super) fn came(&mut self, now: u64) {
         if let Some(sent) = self.sent.take() {
@@ -113,7 +113,7 @@ impl Vigil {
         }
     }
 
-    /// Takes how long the worker has run and waited for a processor up to `now`.
+    /// Records the worker's total run time and run queue wait up to `now`.
     pub(super) fn looked(&mut self, times: Times, now: u64) {
         let elapsed = now.saturating_sub(self.looked);
         let waited = times.waited.saturating_sub(self.times.waited);
@@ -126,7 +126,7 @@ impl Vigil {
         (self.times, self.looked) = (times, now);
     }
 
-    /// The worker stayed awake from `since` to `now`, and nothing happened.
+    /// Charges the time from `since` to `now`, during which the worker stayed awake and nothing happened.
     #[inline]
     pub(super) fn stayed(&mut self, since: u64, now: u64) {
         let stayed = now.saturating_sub(since);
@@ -147,8 +147,8 @@ mod tests {
     const PROCESSOR: u64 = 1_000_000;
     const MICROSECOND: u64 = 1_000;
 
-    /// A worker that has a request due every `interval`, and takes `latency(n)` to wake up the nth time. Returns how late the last half of
-    /// its sends were, sorted, and the part of the time that it stayed awake for nothing, in thousandths.
+    /// A worker with a request due every `interval`, which takes `latency(n)` to wake up the nth time. Returns how late the last half of
+    /// its sends were, sorted, and the share of time spent awake for nothing, in thousandths.
     fn paced(processor: u64, interval: u64, latency: impl Fn(u64) -> u64) -> (Vec<u64>, u64) {
         const COUNT: u64 = 40_000;
         let mut vigil = Vigil::of(processor);
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn no_more_is_spent_than_the_share_of_what_the_worker_may_use() {
-        // Sometimes long: being early for these too would take half the time.
+        // A few wake-ups are slow: being early for these too would take half the time.
         let latency = |n: u64| if n.is_multiple_of(20) { 200 * MICROSECOND } else { 10 * MICROSECOND };
         for (processor, most) in [(PROCESSOR, 130), (PROCESSOR / 4, 35)] {
             let (_, awake) = paced(processor, 400 * MICROSECOND, latency);
@@ -195,7 +195,7 @@ mod tests {
         vigil.reply = Reach(50 * MICROSECOND);
         let due = 1_000_000;
         assert_eq!(vigil.before(due, 0), due - 50 * MICROSECOND);
-        // Of 50 ms it waited for 6, then for 7.
+        // It waited for 6 of the first 50 ms, then for 7 of the next 50.
         for (waited, now, contested) in [(6, 50, false), (13, 100, true)] {
             vigil.looked(Times { ran: 0, waited: waited * 1_000_000 }, now * 1_000_000);
             let now = now * 1_000_000 + 1;
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_busy_worker_does_not_poll() {
         let mut vigil = Vigil { lead: Reach(50 * MICROSECOND), ..Vigil::of(PROCESSOR) };
-        // Of 50 ms it ran for 24, then for 26.
+        // It ran for 24 of the first 50 ms, then for 26 of the next 50.
         for (ran, now, busy) in [(24, 50, false), (50, 100, true)] {
             vigil.looked(Times { ran: ran * 1_000_000, waited: 0 }, now * 1_000_000);
             let now = now * 1_000_000 + 1;
