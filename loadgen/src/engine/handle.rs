@@ -31,10 +31,10 @@ pub struct Engine {
     workers: Vec<WorkerHandle>,
     sequence: AtomicU64,
     attempt: AtomicU32,
-    /// What the kernel says of the machine while the load runs.
+    /// Kernel counters of the machine while the load runs.
     observer: Observer,
     threads: Arc<Threads>,
-    /// What becomes of the servers' map.
+    /// Changes of the topology during the trial.
     timeline: Timeline,
     connections: u32,
 }
@@ -46,10 +46,10 @@ struct WorkerHandle {
 }
 
 impl Engine {
-    /// Starts the worker threads. They do nothing until told to.
+    /// Starts the worker threads, which wait for commands.
     ///
     /// # Errors
-    /// When the plan cannot be run or the kernel refuses a thread.
+    /// Fails if the plan cannot be run or the kernel refuses a thread.
     pub fn spawn(config: EngineConfig, events: mpsc::Sender<EngineEvent>) -> Result<Self, EngineError> {
         let EngineConfig { plan, workers, topology, reads, handshake, tls, may_evict, host } = config;
         let bad_plan = |error: crate::workload::WorkloadError| EngineError::BadPlan(error.to_string());
@@ -63,7 +63,7 @@ impl Engine {
         // A worker without a caller would do nothing.
         let callers = plan.concurrency.filter(|_| plan.load == Load::ClosedLoop);
         let workers = callers.map_or(workers, |callers| workers.min(callers as usize));
-        // A key whose values are followed has one owner, who knows what was written.
+        // A followed key has a single owner, which knows what was written.
         let own = verify::own_workload(&plan);
         let workers = if own.is_some() { 1 } else { workers };
         let split = split(plan.connections, workers, topology.nodes.len());
@@ -105,40 +105,38 @@ impl Engine {
         Ok(engine)
     }
 
-    /// How many workers were started.
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Connections that the workers make at first: those of the plan, or more if it has fewer than the cluster has
-    /// primaries.
+    /// Connections that the workers make at first: those of the plan, or more if it has fewer connections than the cluster has primaries.
     pub fn connections(&self) -> u32 {
         self.connections
     }
 
-    /// Makes all connections, and keeps them made until [`Self::stop`]. They are pinged every 5 s while idle.
+    /// Makes all connections and keeps them up until [`Self::stop`]. Idle ones are pinged every 5 s.
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub fn connect(&self) -> Result<(), EngineError> {
         self.tell_all(|| Command::Connect)
     }
 
-    /// Writes this shard's keys as the plan says. Ends with [`EngineEvent::Preloaded`], at once if there is nothing to
-    /// do, or [`EngineEvent::PreloadFailed`].
+    /// Writes this shard's keys as planned. Ends with [`EngineEvent::Preloaded`], at once if there is nothing to do, or
+    /// [`EngineEvent::PreloadFailed`].
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub fn preload(&self) -> Result<(), EngineError> {
         let together = self.together();
         self.tell_all(|| Command::Preload(Arc::clone(&together)))
     }
 
-    /// Runs the trial from `start_nanoseconds` of the monotonic clock on
-    /// ([`monotonic_nanoseconds`](super::monotonic_nanoseconds)). Ends with [`EngineEvent::Finished`].
+    /// Runs the trial, beginning at `start_nanoseconds` of the monotonic clock ([`monotonic_nanoseconds`](super::monotonic_nanoseconds)).
+    /// Ends with [`EngineEvent::Finished`].
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub fn start(&self, start_nanoseconds: u64, attempt: u32) -> Result<(), EngineError> {
         self.attempt.store(attempt, Relaxed);
         let together = self.together();
@@ -148,37 +146,36 @@ impl Engine {
         self.tell_all(|| Command::Start { start: start_nanoseconds, attempt, together: Arc::clone(&together) })
     }
 
-    /// Ends the warm-up at `from_nanoseconds` of the monotonic clock. Only an instant that lies ahead, of a warm-up that goes on,
-    /// changes anything.
+    /// Ends the warm-up at `from_nanoseconds` of the monotonic clock. Without effect unless that instant is in the future and before the
+    /// end of the warm-up.
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub fn measure_from(&self, from_nanoseconds: u64) -> Result<(), EngineError> {
         self.tell_all(|| Command::MeasureFrom(from_nanoseconds))
     }
 
-    /// Stops the load (preload or trial) at once. What was measured is kept; requests in flight stay counted as such.
+    /// Stops the load (preload or trial) at once. Measurements are kept; requests in flight stay counted as such.
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub fn abort(&self) -> Result<(), EngineError> {
         self.tell_all(|| Command::Abort)
     }
 
-    /// Stops the load if there is any, drops what was measured, and makes ready for another [`Self::start`]. The
-    /// preload's counts are kept.
+    /// Stops any load, drops its measurements, and prepares for another [`Self::start`]. The preload's counts are kept.
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub fn rearm(&self) -> Result<(), EngineError> {
         self.tell_all(|| Command::Rearm)
     }
 
-    /// Closes all connections once the load has finished; what was measured is kept. Returns when the servers have closed theirs
-    /// too, or after half a second. [`Self::connect`] makes them again.
+    /// Closes all connections after the load has finished. Measurements are kept. Returns when the servers have closed their ends too, or
+    /// after half a second. [`Self::connect`] makes the connections again.
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub async fn disconnect(&self) -> Result<(), EngineError> {
         let mut answers = Vec::with_capacity(self.workers.len());
         for worker in &self.workers {
@@ -194,19 +191,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Replaces the servers' map, as an answer to [`EngineEvent::TopologyStale`].
+    /// Replaces the topology, in response to [`EngineEvent::TopologyStale`].
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub fn update_topology(&self, topology: &Arc<Topology>) -> Result<(), EngineError> {
         self.timeline.update(topology, monotonic_nanoseconds());
         self.tell_all(|| Command::Topology(Arc::clone(topology)))
     }
 
-    /// Lets connections that are made from now on in by this: a Secret was rotated. Those that are there stay.
+    /// Replaces credentials and TLS settings after a Secret was rotated. Existing connections stay; new ones use `access`.
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub fn update_access(&self, access: Access) -> Result<(), EngineError> {
         let access = Arc::new(access);
         self.tell_all(|| Command::Access(Arc::clone(&access)))
@@ -215,15 +212,15 @@ impl Engine {
     /// The cumulative snapshot of all workers, with every second.
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub async fn snapshot(&self, detail: Detail) -> Result<Snapshot, EngineError> {
         self.snapshot_since(detail, 0).await
     }
 
-    /// The same with the seconds from `from` on.
+    /// Like [`Self::snapshot`], with only the seconds from `from` on.
     ///
     /// # Errors
-    /// When a worker cannot be reached.
+    /// Fails if a worker cannot be reached.
     pub async fn snapshot_since(&self, detail: Detail, from: u32) -> Result<Snapshot, EngineError> {
         let mut answers = Vec::with_capacity(self.workers.len());
         for worker in &self.workers {
@@ -277,7 +274,7 @@ impl Engine {
     }
 
     fn tell_all(&self, command: impl Fn() -> Command) -> Result<(), EngineError> {
-        // All are told, even if one cannot be: an abort should reach as many as it can.
+        // Sends to all workers even if one fails: an abort should reach as many as it can.
         let reached = self.workers.iter().filter(|worker| worker.mailbox.send(command())).count();
         if reached == self.workers.len() { Ok(()) } else { Err(EngineError::Unreachable) }
     }
@@ -290,7 +287,7 @@ impl Drop for Engine {
         }
         for worker in &mut self.workers {
             if let Some(thread) = worker.thread.take() {
-                // A worker that panicked has said so on stderr.
+                // A panic was already printed to stderr.
                 let _ = thread.join();
             }
         }
@@ -317,10 +314,10 @@ fn spawn_worker(
     Ok(WorkerHandle { mailbox, thread: Some(thread) })
 }
 
-/// A place among the events that nothing else takes: without a word of its end, a worker's load would seem to go on.
+/// A reserved place in the event channel. If a worker ended silently, its load would seem to continue.
 enum LastWord {
     Reserved(mpsc::OwnedPermit<EngineEvent>),
-    /// The channel is too small to keep a place.
+    /// The channel is too small to reserve a place.
     Unreserved(mpsc::Sender<EngineEvent>),
 }
 
@@ -343,8 +340,8 @@ impl LastWord {
     }
 }
 
-/// Connections per worker and node. Every worker has one to every node at least, for which workers are left out, and
-/// in the end connections added.
+/// Connections per worker and node. Every worker has at least one connection to every node. Where the connections do not suffice, fewer
+/// workers are started; a single worker gets additional connections.
 fn split(connections: u32, workers: usize, nodes: usize) -> Vec<Vec<u32>> {
     let most = (connections as usize / nodes).clamp(1, limits::WORKERS);
     let workers = workers.clamp(1, most);
@@ -370,7 +367,7 @@ mod tests {
         last_word.say("worker 0 panicked".into());
         told.try_recv().unwrap();
         assert!(matches!(told.try_recv(), Ok(EngineEvent::WorkerFailed { .. })));
-        // Who keeps a place and never needs it gives it back.
+        // An unused reservation is given back.
         drop(LastWord::reserve(events.clone()));
         events.try_send(EngineEvent::TopologyStale).unwrap();
         events.try_send(EngineEvent::TopologyStale).unwrap();

@@ -1,4 +1,4 @@
-//! One load, preload or trial, of one worker: its requests, its times, and how much of it is left.
+//! One load (preload or trial) of one worker: its requests, its times, and its progress.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,48 +14,46 @@ use crate::record::{Delays, LATE_NANOSECONDS};
 use crate::schedule::{Schedule, Seat};
 use crate::workload::{Workload, begin_apart, part_of};
 
-/// Where a load's requests come from.
+/// The source of a load's requests.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// As many as there is room for.
+    /// Endless: a request whenever there is room.
     Closed {
-        /// The next request.
         k: u64,
-        /// From one to the next.
+        /// Distance to the request after it.
         step: u64,
     },
-    /// The same, from a list that ends.
+    /// Like `Closed`, up to an end.
     Walk {
-        /// The next request.
         k: u64,
-        /// From one to the next.
+        /// Distance to the request after it.
         step: u64,
-        /// The first that is none.
+        /// Exclusive.
         end: u64,
     },
-    /// By the clock.
+    /// Requests have due times.
     Open(Schedule),
 }
 
 /// How a closed loop uses its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filling {
-    /// Each is kept full.
+    /// Each connection's window is kept full.
     Windows,
-    /// Each is filled when all that it sent was answered.
+    /// Each connection is filled when all of its requests were answered.
     Batches,
-    /// So many callers share them in turn.
+    /// This many callers take turns on all connections.
     Callers(u64),
 }
 
-/// How the workers of one load find out that they were the last.
+/// Shared by the workers of one load, to detect which one finishes last.
 #[derive(Debug, Default)]
 pub(super) struct Together {
-    /// Workers that are not done.
+    /// Workers that have not finished.
     pub remaining: AtomicUsize,
     /// Keys that the preload wrote or found.
     pub keys: AtomicU64,
-    /// One of them met an error that ends it for all.
+    /// One worker met an error that ends the load of all.
     pub failed: AtomicBool,
 }
 
@@ -66,17 +64,17 @@ pub(super) struct Run {
     pub workload: Arc<Workload>,
     pub source: Source,
     pub together: Arc<Together>,
-    /// It is none of the trial: a preload, or the last read.
+    /// Not a trial: a preload, or the last read.
     pub preload: bool,
     pub last_read: bool,
     pub attempt: u32,
     /// Keys whose write got no reply: the preload writes them again.
     pub redo: Vec<u64>,
-    /// How many more commands a preload may draw by its rate; none without one.
+    /// How many more commands a preload may draw at its rate; `None` without a rate.
     pub allowance: Option<Allowance>,
-    /// The most commands in flight per connection.
+    /// Pipeline depth: the maximum number of commands in flight per connection.
     pub window: usize,
-    /// The most commands in one send.
+    /// The maximum number of commands in one send.
     pub batch: usize,
     pub filling: Filling,
     pub stage: Stage,
@@ -85,11 +83,11 @@ pub(super) struct Run {
     pub measure_from: u64,
     /// Nothing is sent from here on.
     pub ends: u64,
-    /// Measured requests that may still be taken, with a number of requests.
+    /// Measured requests that may still be sent, if the plan limits their number.
     pub quota: Option<u64>,
     /// When the quota was used up.
     pub dry: Option<u64>,
-    /// Whether this worker has no request of the quota at all.
+    /// This worker's share of the quota is zero.
     pub idle: bool,
     pub unsent_after: u64,
     /// When its first request is due.
@@ -100,60 +98,60 @@ pub(super) struct Run {
     pub outstanding: u64,
     /// Closed loop of a cluster or of callers: requests that may be drawn.
     pub tokens: u64,
-    /// Tokens that there are, free or not.
+    /// All tokens, free or in use.
     pub granted: u64,
-    /// Of the requests that were drawn for tokens, those that were not sent yet.
+    /// Requests drawn for tokens that were not sent yet.
     pub drawn: u64,
-    /// CPU time of the thread at the beginning.
+    /// CPU time of the thread when the load began.
     pub cpu_before: u64,
-    /// CPU time of the load, once drained.
+    /// CPU time of the load, set once drained.
     pub cpu: u64,
-    /// Requests in flight over time; means nothing in an open loop.
+    /// Requests in flight over time; meaningless in an open loop.
     pub in_flight: Integral,
-    /// Connections that are ready, over time.
+    /// Ready connections over time.
     pub connected: Integral,
-    /// Some connections, by their indices, and what TCP said of them before.
+    /// Indices of sampled connections, with TCP's counters at the beginning.
     pub sampled: Vec<(u32, SendTimes)>,
-    /// What was found of itself when the last request was sent.
+    /// Set when the last request was sent.
     pub found: Option<Found>,
-    /// When the next request is due, if it can be sent then; only in an open loop.
+    /// When the next request is due, if it can be sent then. Open loop only.
     pub planned: u64,
-    /// How much later than planned the worker turned to it, summed up where it is more than a millisecond.
+    /// Sum of the delays between the planned time and the worker's turn that exceed 1 ms, in nanoseconds.
     pub delayed: u64,
     /// The longest of these delays.
     pub longest_delay: u64,
-    /// All of them by length, shorter ones too.
+    /// The distribution of all these delays, shorter ones too.
     pub delays: Delays,
-    /// Whether what has come waits for room on a connection: requests that are sent now did so too.
+    /// Whether due requests wait for room on a connection. Requests sent now have waited too.
     pub held_back: bool,
-    /// Measured requests that waited for room, or for a connection, before they were sent.
+    /// Measured requests that waited for room or for a connection before they were sent.
     pub waited_for_room: u64,
-    /// What the thread had waited for a processor at the beginning.
+    /// The thread's run queue wait when the load began.
     pub waited_before: u64,
-    /// What it waited during the load, once drained.
+    /// Run queue wait during the load, set once drained.
     pub waited: u64,
 }
 
-/// What a worker found of itself over the time in which its load sent.
+/// A worker's observations of itself while its load was sending.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
     /// Requests in flight times nanoseconds, in a closed loop.
     pub in_flight: u128,
-    /// Requests that its ready connections had room for times nanoseconds.
+    /// Requests that its ready connections had room for, times nanoseconds.
     pub room: u128,
-    /// What held up the sending of some of its connections.
+    /// Limits on sending, from the sampled connections.
     pub sending: Sending,
 }
 
 /// Enough for one send: more would only wait in the socket.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What a worker may draw of a preload's rate. What was missed may be made up for: the rate is that of the whole.
+/// A worker's share of a preload's rate. Missed sends are made up for, because the rate applies to the preload as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
     /// Per second, of all workers of all shards.
     rate: u64,
-    /// How many these are.
+    /// The number of workers of all shards.
     seats: u64,
     since: u64,
     drawn: u64,
@@ -161,7 +159,7 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// Adds what has come by `now`. Says whether there is something.
+    /// Adds what has accrued by `now`. Returns whether commands may be drawn.
     pub(super) fn come(&mut self, now: u64) -> bool {
         let time = u128::from(now.saturating_sub(self.since));
         let come = time * u128::from(self.rate) / (SECOND * u128::from(self.seats));
@@ -174,7 +172,7 @@ impl Allowance {
         self.left -= 1;
     }
 
-    /// When the next comes, if none is left; looked at once a millisecond at most.
+    /// When the next command accrues if none is left, rounded up to whole milliseconds.
     fn next(&self) -> u64 {
         if self.left > 0 {
             return u64::MAX;
@@ -238,7 +236,6 @@ impl Run {
         }
     }
 
-    /// The trial of `plan`.
     pub(super) fn trial(
         plan: &ShardPlan,
         seat: Seat,
@@ -259,7 +256,7 @@ impl Run {
         run.filling = match (plan.concurrency, plan.pipeline_mode) {
             _ if run.is_open() => Filling::Windows,
             (Some(callers), _) => Filling::Callers(seat.share(0, callers.into())),
-            // Requests are led by their keys, which no connection of its own could do.
+            // Each key leads its own request, so requests cannot be tied to connections.
             (None, _) if plan.followed().is_some() => {
                 Filling::Callers(u64::from(plan.connections) * u64::from(plan.pipeline))
             }
@@ -305,7 +302,7 @@ impl Run {
         run
     }
 
-    /// The last read of `keys` over so many connections, until `ends` at the latest.
+    /// The last read of `keys` over `connections` connections, until `ends` at the latest.
     pub(super) fn last_read(
         plan: &ShardPlan,
         workload: Arc<Workload>,
@@ -323,8 +320,8 @@ impl Run {
         run
     }
 
-    /// Ends the warm-up at `from`, if both that and its own end lie ahead: nothing has been counted as measured then. The
-    /// measurement stays as long.
+    /// Ends the warm-up at `from`, if both `from` and the planned end are in the future: then nothing was counted as measured. The
+    /// measurement keeps its length.
     pub(super) fn measure_sooner(&mut self, from: u64, now: u64) {
         let waits = matches!(self.stage, Stage::Waiting | Stage::Warmup);
         if waits && !self.preload && now < from && from < self.measure_from {
@@ -334,7 +331,7 @@ impl Run {
         }
     }
 
-    /// Whether the load sends at `time`, and what a closed loop's request counts as that is sent then.
+    /// The class of a closed loop's request sent at `time`, or `None` if the load does not send then.
     #[inline]
     pub(super) fn class_at(&self, time: u64) -> Option<Class> {
         if time >= self.ends || self.aborted || self.used_up(time) {
@@ -348,7 +345,7 @@ impl Run {
         }
     }
 
-    /// The next request of a source without a clock.
+    /// The next request of a source without due times.
     #[inline]
     pub(super) fn draw(&mut self) -> Option<u64> {
         match &mut self.source {
@@ -378,8 +375,8 @@ impl Run {
         }
     }
 
-    /// The next requests for the tokens that there are; to be asked again until there is none. Of a number of requests no
-    /// more are drawn than will be sent, so that they are the first ones.
+    /// The next requests for the free tokens; call again until it returns `None`. With a quota no more requests are drawn than will be
+    /// sent, so the requests sent are the first ones of the sequence.
     #[inline]
     pub(super) fn draw_tokens(&mut self) -> Option<impl Iterator<Item = u64> + use<>> {
         let most = self.quota.map_or(self.tokens, |quota| self.tokens.min(quota.saturating_sub(self.drawn)));
@@ -399,19 +396,19 @@ impl Run {
         Some((0..count).map(move |at| first + step * at))
     }
 
-    /// Whether the load sends anything more of itself.
+    /// Returns whether the load sends no further new requests.
     pub(super) fn exhausted(&self, now: u64) -> bool {
         let walked = matches!(self.source, Source::Walk { k, end, .. } if k >= end && self.redo.is_empty());
         now >= self.ends || walked || self.aborted || self.used_up(now)
     }
 
-    /// Whether no request of the quota is left.
+    /// Returns whether the quota is used up.
     #[inline]
     fn used_up(&self, now: u64) -> bool {
         self.quota == Some(0) && now >= self.measure_from
     }
 
-    /// Takes `count` measured requests of the quota.
+    /// Takes `count` measured requests from the quota.
     #[inline]
     pub(super) fn spend(&mut self, count: u64, now: u64) {
         if let Some(quota) = &mut self.quota {
@@ -422,7 +419,7 @@ impl Run {
         }
     }
 
-    /// When the load next needs attention of its own accord.
+    /// When the load next needs attention without an event.
     pub(super) fn next(&mut self, now: u64) -> u64 {
         let border = if now < self.measure_from { self.measure_from } else { self.ends };
         if let Some(allowance) = &self.allowance {
@@ -430,7 +427,7 @@ impl Run {
         }
         let Source::Open(schedule) = &self.source else { return border };
         match schedule.peek().due {
-            // Waits for room, of which a reply will tell.
+            // It waits for room, which only a reply makes.
             due if due <= now => border,
             due => {
                 self.planned = border.min(due);
@@ -439,7 +436,7 @@ impl Run {
         }
     }
 
-    /// The worker has woken up, or has done what it was at.
+    /// Records how late the worker turned to the planned request.
     #[inline]
     pub(super) fn woke(&mut self, now: u64) {
         if let Some(delay) = now.checked_sub(self.planned) {
@@ -460,7 +457,7 @@ impl Run {
         matches!(self.filling, Filling::Callers(_))
     }
 
-    /// Whether requests are drawn before there is room for them: where windows are to be full.
+    /// Returns whether requests are drawn before there is room for them, which keeps windows full.
     #[inline]
     pub(super) fn draws_ahead(&self) -> bool {
         !self.is_open() && !self.has_callers()
@@ -471,8 +468,8 @@ impl Run {
     }
 }
 
-/// The numbers that a worker of a closed loop draws. Of a mix in turns each walks the whole sequence, or it would have but
-/// some of its operations: far from where the others are, and from its beginning on.
+/// The request numbers of a closed loop's worker. With a mix in turns each worker walks the whole sequence, because a step could leave
+/// out some operations. It starts at the beginning of a period, far from the other workers.
 fn closed(plan: &ShardPlan, seat: Seat) -> Source {
     let operations = &plan.workload.operations;
     if !plan.workload.options.in_turns || operations.len() == 1 {
@@ -482,8 +479,8 @@ fn closed(plan: &ShardPlan, seat: Seat) -> Source {
     Source::Closed { k: begin_apart(seat.first(), period), step: 1 }
 }
 
-/// How many requests of an open loop's warm-up are the shard's, so that its number of requests goes on where they end. A
-/// closed loop and Poisson arrivals number each worker's requests apart.
+/// The number of warm-up requests of the shard in an open loop with constant arrivals: the measured requests are numbered after them. A
+/// closed loop and Poisson arrivals number each worker's requests separately, so it is 0.
 fn warmup_of_shard(plan: &ShardPlan, seat: Seat, start: u64) -> u64 {
     let Load::OpenLoop { arrival: Arrival::Constant, .. } = plan.load else { return 0 };
     let schedule = Schedule::of(plan, Seat { worker: 0, workers: 1, ..seat }, start);
@@ -506,7 +503,7 @@ mod tests {
             (run.measure_from, run.ends)
         };
         assert_eq!(run(2_000, 5_000), (5_000, 6_000));
-        // That has passed, is no sooner, or comes after the warm-up.
+        // `from` has passed, is not sooner, or is after the warm-up.
         for (now, from) in [(5_000, 5_000), (2_000, 9_000), (2_000, 9_500), (9_100, 9_200)] {
             assert_eq!(run(now, from), (9_000, 10_000), "{from} at {now}");
         }

@@ -1,8 +1,7 @@
-//! A worker: one thread with one epoll loop, and connections that nobody else touches.
+//! A worker: one thread with one epoll loop, and connections that no other thread touches.
 //!
-//! Each turn of the loop takes what happened on its sockets, answers closed-loop replies with the next send at once,
-//! and then sends what became due. Everything slow (timeouts, reconnecting, pings, news for the cold side) happens on
-//! a coarse tick.
+//! Each turn of the loop handles the events of its sockets, answers closed-loop replies with the next send at once, and then sends the
+//! requests that became due. Everything slow (timeouts, reconnecting, pings, events for the cold side) happens on a coarse tick.
 
 mod commands;
 mod deferred;
@@ -50,33 +49,33 @@ use crate::verify::Verifier;
 use crate::workload::Workload;
 use verified::Verified;
 
-/// The mark of the eventfd among the events.
+/// The epoll token of the eventfd.
 const MAIL: u64 = u64::MAX;
 
-/// The mark of the alarm.
+/// The epoll token of the alarm.
 const ALARM: u64 = u64::MAX - 1;
 
-/// Events taken in one turn.
+/// The maximum number of events per turn.
 const EVENTS: usize = 256;
 
-/// The shared read buffer. Replies are scanned in place, so it bounds nothing but the work between two reads.
+/// Size of the shared read buffer. Replies are scanned in place, so it bounds only the work between two reads.
 const READ_BYTES: usize = 64 << 10;
 
-/// The tick of a worker without a load.
+/// The tick of a worker without a load, in nanoseconds.
 const IDLE_TICK: u64 = 20_000_000;
 
 /// How a worker waits for its next turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// There is something to do.
+    /// There is work to do.
     NotAtAll,
-    /// Soon there will be: it looks at its sockets.
+    /// There will be work soon: polls its sockets.
     Awake,
-    /// Until something happens, or the alarm goes off.
+    /// Until an event or the alarm.
     Asleep,
 }
 
-/// What the workers of an engine share. None of it is touched by a request.
+/// Shared by the workers of an engine. Sending and receiving a request touches none of it.
 #[derive(Debug)]
 pub(super) struct Common {
     pub plan: Arc<ShardPlan>,
@@ -84,16 +83,15 @@ pub(super) struct Common {
     pub preload: Option<Arc<Workload>>,
     pub last_read: Option<Arc<Workload>>,
     pub may_evict: bool,
-    /// What each worker may use of a processor, in millionths.
+    /// Each worker's share of a processor, in millionths.
     pub processor: u64,
-    /// Of each operation, whether a replica may answer it.
+    /// Per operation, whether a replica may serve it.
     pub reads: Vec<bool>,
     pub events: mpsc::Sender<EngineEvent>,
-    /// Connections that are ready, of all workers.
+    /// Ready connections of all workers.
     pub ready: AtomicU32,
-    /// Connections wanted, of all workers.
+    /// Wanted connections of all workers.
     pub wanted: AtomicU32,
-    /// The threads of all workers.
     pub threads: Arc<Threads>,
 }
 
@@ -110,37 +108,37 @@ pub(super) struct Worker {
     alarm_is_early: bool,
     mail: Receiver<Command>,
     nodes: Vec<Node>,
-    /// The node that has all keys where there are no slots.
+    /// The node that has all keys if there are no slots.
     sole: usize,
-    /// Indices into `nodes`; none if standalone.
+    /// Indices into `nodes`; `None` if standalone.
     slots: Option<Box<[u16; SLOTS]>>,
-    /// Who is read from, if not primaries.
+    /// The nodes to read from, if not the primaries.
     readers: Option<Readers>,
     outages: Outages,
     connections: Vec<Connection>,
-    /// How many of them are ready.
+    /// Number of ready connections.
     ready: usize,
     read_buffer: Vec<u8>,
     output: Output,
     whole_replies: WholeReplies,
     /// Whether requests of the trial get several replies each.
     exchanges: bool,
-    /// Whether keys are written that reads have missed.
+    /// Whether keys that reads have missed are written.
     fills: bool,
-    /// Whether every reply is looked at by itself: for one of the two above, or because it is checked.
+    /// Whether every reply is handled individually: for `exchanges`, for `fills`, or to be verified.
     one_by_one: bool,
-    /// Requests that pause before they are sent again, by the ends of their pauses and their numbers.
+    /// Requests that pause before they are sent again, by the end of the pause and the request number.
     deferred: BTreeMap<(u64, u64), Request>,
     /// Connections with staged commands.
     dirty: Vec<u32>,
-    /// Connections to read again, because the reads of one turn did not empty them; and whether to read to the end of the
-    /// stream, whose event will not come again.
+    /// Connections to read again because the reads of one turn did not empty them, and whether to read to the end of the stream, whose
+    /// event is not repeated.
     again: Vec<(u32, bool)>,
     run: Option<Run>,
-    /// Checks the answers, if that is asked for.
+    /// Verifies the replies, if the plan asks for it.
     verified: Option<Box<Verified>>,
     recording: Recording,
-    /// What the sockets of the finished load told before they were closed.
+    /// Counters that the sockets of the finished load had before they were closed.
     parting: Option<(Found, ReceiveDelay)>,
     preloaded_keys: u64,
     preload_commands: u64,
@@ -240,7 +238,6 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Works until stopped.
     pub(super) fn run(mut self) {
         self.run_queue = RunQueue::of_this_thread();
         self.common.threads.add_this();
@@ -261,7 +258,7 @@ impl Worker {
         let before = std::mem::replace(&mut self.now, sys::monotonic_nanoseconds());
         match (happened, wait) {
             ([], Wait::Awake) => self.vigil.stayed(before, self.now),
-            // Nothing else woke it up.
+            // Only the alarm woke it up.
             ([Event { u64: ALARM, .. }], Wait::Asleep) if self.alarm_is_early => {
                 self.vigil.woke(self.alarm.instant(), self.now);
             }
@@ -275,7 +272,7 @@ impl Worker {
         for event in happened {
             match event.u64 {
                 MAIL => self.read_mail(),
-                // There is something to do of our own accord, as after every other event.
+                // The due work is done below, as after every event.
                 ALARM => {}
                 connection => self.happened(connection as usize, event.events),
             }
@@ -290,7 +287,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Sets the alarm to when there is something to do of our own accord, and says how to wait for that or an event.
+    /// Sets the alarm to the next work without an event. Returns how to wait for it or an event.
     fn until_next(&mut self) -> std::io::Result<Wait> {
         let mut next = self.next_tick;
         self.alarm_is_early = false;
@@ -319,7 +316,7 @@ impl Worker {
         Ok(Wait::Asleep)
     }
 
-    /// What happens rarely and need not be punctual.
+    /// Rare work that need not be punctual.
     fn tick(&mut self) {
         let busy = self.run.as_ref().is_some_and(|run| run.stage != Stage::Done);
         let patience = self.common.plan.timeouts.request_nanoseconds.min(self.common.plan.timeouts.connect_nanoseconds);

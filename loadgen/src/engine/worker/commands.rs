@@ -1,4 +1,4 @@
-//! What the cold side asks for, and what it is told.
+//! Commands from the cold side, and reports to it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
@@ -51,7 +51,7 @@ impl Worker {
             Command::MeasureFrom(from) => {
                 if let Some(run) = &mut self.run {
                     run.measure_sooner(from, self.now);
-                    // Wakes up for it.
+                    // The tick begins the measurement.
                     self.next_tick = self.next_tick.min(from);
                 }
             }
@@ -68,7 +68,7 @@ impl Worker {
             }
             Command::Topology(topology) => self.update_topology(&topology),
             Command::Access(access) => self.access = access,
-            // Nobody waits for the answer any more if it cannot be given.
+            // A failed send means that the caller has given up.
             Command::Snapshot { detail, from, answer } => drop(answer.send(Box::new(self.report(detail, from)))),
         }
     }
@@ -103,13 +103,13 @@ impl Worker {
         }
     }
 
-    /// Stops the load at once. What is in flight stays counted as such, and late replies count nowhere.
+    /// Stops the load at once. Requests in flight stay counted as such, and late replies are not counted.
     fn abort(&mut self) {
         let Some(run) = &mut self.run else { return };
         if run.stage == Stage::Done {
             return;
         }
-        // Scheduled, and in flight for ever.
+        // Counted as scheduled, and in flight forever.
         self.take_backlog(|_, _| ());
         for node in &mut self.nodes {
             node.waiting.clear();
@@ -130,7 +130,7 @@ impl Worker {
         self.end();
     }
 
-    /// A preload cannot go on.
+    /// Aborts the preload of all workers after an error.
     pub(super) fn preload_failed(&mut self, message: String) {
         if let Some(run) = &mut self.run {
             run.together.failed.store(true, Relaxed);
@@ -150,7 +150,7 @@ impl Worker {
         }
     }
 
-    /// Every request of the load has its outcome, or will never have one.
+    /// Ends the load: every request has its outcome, or will never have one.
     fn end(&mut self) {
         self.settle();
         if self.begin_last_read() {
@@ -178,7 +178,7 @@ impl Worker {
         self.tell();
     }
 
-    /// Offers the cold side what it should know. What the channel has no room for is offered again.
+    /// Offers pending events to the cold side. Events that find the channel full are offered again.
     pub(super) fn tell(&mut self) {
         let events = &self.common.events;
         while let Some(event) = self.outbox.pop_front() {
@@ -267,7 +267,7 @@ impl Worker {
     }
 }
 
-/// Slots that have come and were not drawn, of the measurement and of the warm-up.
+/// Requests that are due and were not drawn, of the measurement and of the warm-up.
 fn backlog(run: &Run, now: u64) -> (u64, u64) {
     let Source::Open(schedule) = &run.source else { return (0, 0) };
     if !run.is_active() {

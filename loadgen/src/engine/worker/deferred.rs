@@ -1,18 +1,17 @@
-//! Requests that a server cannot serve now and may soon (TRYAGAIN, CLUSTERDOWN, LOADING): sent again after a pause.
+//! Requests that a server cannot serve now but may soon (TRYAGAIN, CLUSTERDOWN, LOADING). They are sent again after a pause.
 //!
-//! A request is held while it pauses: its caller waits, so a closed loop sends no other in its place.
+//! A request is held while it pauses: its caller waits, so a closed loop sends no other request in its place.
 
 use super::Worker;
 use crate::cluster::Deferral;
 use crate::engine::connection::Resend;
 use crate::engine::pipeline::{Class, Hops, Request};
 
-/// The first pause. Each one after it is twice as long.
+/// The first pause, in nanoseconds. Each further pause is twice as long.
 pub(super) const FIRST_PAUSE: u64 = 10_000_000;
 
 impl Worker {
-    /// Holds a request for a pause. Not if its pauses would come to the time that it may take for a reply: then it has
-    /// failed.
+    /// Holds a request for a pause. Returns false if its pauses would exceed the request timeout: then it has failed.
     #[cold]
     pub(super) fn defer(&mut self, request: Request, why: Deferral) -> bool {
         match request.class {
@@ -23,7 +22,7 @@ impl Worker {
         self.hold(request)
     }
 
-    /// The same of a request that nobody is known for yet.
+    /// Like `defer`, for a request whose slot has no known owner.
     #[cold]
     pub(super) fn hold(&mut self, mut request: Request) -> bool {
         let pause = FIRST_PAUSE << request.hops.deferrals();
@@ -33,14 +32,14 @@ impl Worker {
         }
         request.hops.defer();
         let ends = self.now + pause;
-        // A cluster that is down may have other owners when it is up again.
+        // A cluster that was down may have other owners afterwards.
         self.topology_stale |= self.slots.is_some();
         self.deferred.insert((ends, request.k), request);
         self.next_tick = self.next_tick.min(ends);
         true
     }
 
-    /// Hands the requests whose pauses are over to the nodes that own them now.
+    /// Passes requests whose pauses have ended to the nodes that own them now.
     pub(super) fn resume(&mut self) {
         while let Some(first) = self.deferred.first_entry() {
             if first.key().0 > self.now {
@@ -53,7 +52,7 @@ impl Worker {
         }
     }
 
-    /// What pauses because this node could not serve it can be served: pauses for other nodes go on.
+    /// Ends the pauses of requests for a node that has recovered. Pauses for other nodes continue.
     #[cold]
     pub(super) fn resume_of(&mut self, node: usize) {
         for (place, request) in std::mem::take(&mut self.deferred) {
@@ -65,13 +64,13 @@ impl Worker {
         }
     }
 
-    /// How many fresh requests a connection with so much room may take in a closed loop of one server.
+    /// How many new requests a connection with `room` may take in a closed loop of one server, besides those held.
     #[inline]
     pub(super) fn room_beside_held(&self, room: usize) -> usize {
         if self.holds_none() { room } else { self.room_left(room) }
     }
 
-    /// Sends again what is held, where a closed loop of one server has room for it.
+    /// Sends held requests where a closed loop of one server has room.
     #[inline]
     pub(super) fn resend_held(&mut self) {
         if !self.holds_none() {

@@ -1,4 +1,4 @@
-//! What goes out: drawing requests, finding each its connection, and one send per connection and turn.
+//! Everything sent: draws requests, assigns each to a connection, and sends once per connection and turn.
 
 use redisbench_wire::snapshot::Stage;
 
@@ -13,7 +13,7 @@ use crate::schedule::Slot;
 use crate::workload::Workload;
 
 impl Worker {
-    /// Moves the load on: its stage, and what can be sent now.
+    /// Advances the load: its stage, and the requests that can be sent now.
     pub(super) fn pace(&mut self) {
         let Some(run) = &mut self.run else { return };
         match run.stage {
@@ -46,8 +46,8 @@ impl Worker {
         }
         let Some(run) = &mut self.run else { return };
         if run.stage == Stage::Draining {
-            // A slot of a number of requests may be sent until the time is over, a closed loop's token only until the
-            // number is.
+            // With a number of requests, an open loop sends waiting slots until its end time; a closed loop's tokens end with the
+            // quota.
             let over = if run.is_open() { self.now >= run.ends } else { run.class_at(self.now).is_none() };
             if over {
                 self.give_up_waiting();
@@ -68,8 +68,8 @@ impl Worker {
         self.fill_all();
     }
 
-    /// Whether requests are led to connections by queues. A closed loop of one server needs none, unless callers share
-    /// the connections: each connection draws for itself.
+    /// Returns whether requests reach connections through queues. A closed loop of one server needs none, unless callers share the
+    /// connections: each connection draws for itself.
     #[inline]
     pub(super) fn uses_queues(&self) -> bool {
         self.slots.is_some() || self.run.as_ref().is_some_and(|run| run.is_open() || run.has_callers())
@@ -105,7 +105,7 @@ impl Worker {
         None
     }
 
-    /// Leads requests to connections: resends first, then what waits, then what is new.
+    /// Assigns requests to connections: resends first, then waiting requests, then new ones.
     fn dispatch(&mut self) {
         for node in 0..self.nodes.len() {
             while let Some(resend) = self.nodes[node].resends.front().copied() {
@@ -168,7 +168,7 @@ impl Worker {
         self.hold_back(false);
     }
 
-    /// True if due slots were left for want of room.
+    /// Notes whether due slots are left because there is no room.
     #[inline]
     fn hold_back(&mut self, held_back: bool) {
         if let Some(run) = &mut self.run {
@@ -176,7 +176,7 @@ impl Worker {
         }
     }
 
-    /// Gives a connection of the only server the slots that have come, as far as it has room.
+    /// Gives a connection of the only server the slots that are due, as far as it has room.
     #[inline]
     fn stage_due(&mut self, index: u32) {
         let Some(run) = &mut self.run else { return };
@@ -218,7 +218,7 @@ impl Worker {
         run.spend(measured, self.now);
     }
 
-    /// The next slot of the schedule, if it has come by `now` and is part of the load.
+    /// The next slot of the schedule, if it is due by `now` and part of the load.
     fn next_slot(&self, now: u64) -> Option<Waiting> {
         let run = self.run.as_ref()?;
         let Source::Open(schedule) = &run.source else { return None };
@@ -227,7 +227,7 @@ impl Worker {
         comes.then_some(Waiting { k: slot.k, due: slot.due })
     }
 
-    /// Goes on to the slot after, and counts this one as scheduled.
+    /// Advances the schedule, and counts the slot as scheduled.
     fn take_slot(&mut self) {
         let Some(run) = &mut self.run else { return };
         let Source::Open(schedule) = &mut run.source else { return };
@@ -242,7 +242,7 @@ impl Worker {
         }
     }
 
-    /// Leads a request to its node: onto a connection, or into its queue. Returns the node if a connection took it.
+    /// Assigns a request to a connection of its node, or queues it there. Returns the node if a connection took it.
     pub(super) fn route(&mut self, waiting: Waiting) -> Option<usize> {
         let request = self.request(waiting)?;
         let node = self.node_of(&request);
@@ -262,7 +262,7 @@ impl Worker {
 
     pub(super) fn node_of(&self, request: &Request) -> usize {
         let (Some(slots), Some(run)) = (&self.slots, &self.run) else { return self.sole };
-        // The operations of a preload are others, and all of them write.
+        // A preload has its own operations, and all of them write.
         let readers = self.readers.as_ref().filter(|_| !run.preload);
         owner(&run.workload, slots, readers, &self.nodes, request.k, request.operation)
     }
@@ -287,7 +287,7 @@ impl Worker {
         self.run.as_ref().is_some_and(|run| run.is_open() && due.saturating_add(run.unsent_after) < self.now)
     }
 
-    /// What a request waited for that waited too long.
+    /// Why a request missed its deadline.
     #[cold]
     fn why_too_late(&self, node: usize) -> Unsent {
         if self.has_ready(node) { Unsent::NoRoom } else { Unsent::NotConnected }
@@ -307,7 +307,7 @@ impl Worker {
         }
     }
 
-    /// The load sends nothing more: what still waits will never be sent.
+    /// Gives up all waiting requests at the end of the load.
     fn give_up_waiting(&mut self) {
         for node in 0..self.nodes.len() {
             while let Some(waiting) = self.nodes[node].waiting.pop_front() {
@@ -318,7 +318,7 @@ impl Worker {
         self.take_backlog(|worker, waiting| worker.give_up(waiting, Unsent::AtEnd));
     }
 
-    /// Takes the slots that have come from the schedule, counts them, and does `then` with each.
+    /// Takes all due slots from the schedule, counts them, and calls `then` for each.
     pub(super) fn take_backlog(&mut self, then: fn(&mut Self, Waiting)) {
         let Some(run) = &mut self.run else { return };
         let (active, end) =
@@ -332,7 +332,7 @@ impl Worker {
         }
     }
 
-    /// Gives up what waits for longer than it may.
+    /// Gives up requests that have waited too long.
     pub(super) fn expire(&mut self) {
         let patience = self.common.plan.timeouts.request_nanoseconds;
         self.give_up_held(false);
@@ -356,8 +356,8 @@ impl Worker {
         }
     }
 
-    /// Gives up what a closed loop drew for a node without a connection and could not send for so long. Else it would draw
-    /// for that node until nothing was left to be drawn for the others, and stand still without a word.
+    /// Gives up requests that a closed loop drew for a node without a connection, after `patience`. Otherwise all tokens would end up at
+    /// that node, and the loop would stall silently.
     fn expire_drawn(&mut self, node: usize, patience: u64) {
         while let Some(waiting) = self.nodes[node].waiting.front().copied() {
             let Some(run) = self.run.as_ref().filter(|run| !run.is_open() && !run.preload) else { return };
@@ -387,7 +387,7 @@ impl Worker {
         }
     }
 
-    /// Leads what waits to the nodes of a new map.
+    /// Moves waiting requests to their nodes in a new map.
     pub(super) fn reroute(&mut self) {
         let mut waiting: Vec<Waiting> = self.nodes.iter_mut().flat_map(|node| node.waiting.drain(..)).collect();
         waiting.sort_by_key(|waiting| (waiting.due, waiting.k));
@@ -405,12 +405,12 @@ impl Worker {
     }
 }
 
-/// Who is read from.
+/// The nodes to read from.
 #[derive(Debug)]
 pub(super) struct Readers {
-    /// Per slot, as those of the owners.
+    /// Node per slot, like the map of owners.
     pub slots: Box<[u16; SLOTS]>,
-    /// Of each operation, whether it only reads.
+    /// Per operation, whether it only reads.
     pub operations: Vec<bool>,
 }
 
@@ -420,7 +420,7 @@ impl Readers {
     }
 }
 
-/// The node that a request of a cluster belongs to.
+/// The node that serves a request in a cluster.
 #[inline]
 pub(super) fn owner(
     workload: &Workload,
@@ -441,7 +441,7 @@ pub(super) fn owner(
     }
 }
 
-/// A node for a slot that nobody covers: any can say what is wrong.
+/// A node for an uncovered slot. Any node can reply with the reason.
 #[cold]
 fn any_node(nodes: &[Node], slot: u16) -> usize {
     let count = nodes.len();

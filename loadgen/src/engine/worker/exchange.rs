@@ -1,5 +1,5 @@
-//! Replies to requests of several commands: transactions, and WAIT behind a request. All of them are taken before the
-//! request has its outcome, so that whatever is sent next finds the connection clean.
+//! Replies to requests of several commands: transactions, and WAIT after a request. All replies are read before the request has its
+//! outcome, so nothing is left on the connection for the next request.
 
 use super::Worker;
 use crate::engine::pipeline::{Class, Request};
@@ -10,34 +10,32 @@ use crate::workload::Exchange;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GivenUp;
 
-/// The replies so far to the request at the front of a connection.
+/// The replies so far to the oldest request of a connection.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Progress {
-    /// How many.
     seen: u32,
-    /// The first error among them.
     error: Option<Error>,
     /// Whether its only command was answered with null.
     nil: bool,
-    /// How many replicas WAIT found to have it.
+    /// Replicas that acknowledged the write, from WAIT.
     acknowledged: Option<u64>,
 }
 
 #[derive(Debug)]
 struct Error {
     text: Vec<u8>,
-    /// Whether the commands may have been executed nevertheless.
+    /// Whether the commands may have been executed despite the error.
     executed: bool,
 }
 
-/// One reply, as far as it is looked at.
+/// The parts of a reply that matter here.
 struct Part<'a> {
     reply: Reply,
-    /// Its beginning.
+    /// The beginning of the reply.
     note: &'a [u8],
     /// The text of an error.
     error: &'a [u8],
-    /// The text of the first error within it.
+    /// The text of the first error nested in the reply.
     nested: Option<&'a [u8]>,
 }
 
@@ -45,15 +43,15 @@ impl Progress {
     /// Takes the next reply.
     ///
     /// # Errors
-    /// What no server answers that has understood what it was asked.
+    /// Fails on a reply that violates the protocol.
     fn take(&mut self, exchange: Exchange, part: &Part<'_>) -> Result<(), &'static str> {
         let at = self.seen;
         self.seen += 1;
         let commands = exchange.transaction.map_or(1, |size| size.saturating_add(2));
         let is_error = part.reply == Reply::Error;
         if is_error {
-            // A single command that failed was not executed; neither was a transaction with a command that was refused.
-            // WAIT fails on its own, when all is done.
+            // A single command that failed was not executed. Neither was a transaction with a refused command. WAIT fails separately,
+            // after everything was executed.
             self.note_error(part.error, at >= commands);
         }
         if at >= commands {
@@ -62,7 +60,7 @@ impl Progress {
         }
         match exchange.transaction {
             None => self.nil = part.reply == Reply::Nil,
-            // Once a command was refused, EXEC says no more than that.
+            // After a refused command, EXEC adds no information.
             Some(_) if is_error || self.error.is_some() => {}
             Some(_) if at == 0 && part.note != b"+OK" => return Err("MULTI was not answered with OK"),
             Some(size) if (1..=size).contains(&at) && part.note != b"+QUEUED" => {
@@ -90,19 +88,19 @@ impl Progress {
     }
 }
 
-/// The number behind the type of a line.
+/// The number after the type byte of a line.
 fn number(note: &[u8]) -> Option<u64> {
     std::str::from_utf8(note.get(1..)?).ok()?.parse().ok()
 }
 
 impl Worker {
-    /// Takes a reply that was noted. None if it answers a single command, whose outcome it is; else what it adds to the
+    /// Takes a noted reply. `None` if it answers a single command, whose outcome it is; otherwise the number of successes to add to the
     /// series.
     #[cold]
     pub(super) fn exchange(&mut self, index: usize, reply: Reply) -> Option<Result<u64, GivenUp>> {
         let connection = &mut self.connections[index];
         let (flight, requests) = connection.pipeline.oldest()?;
-        // A preload has single commands, of which the send alone says what they are.
+        // Preload commands are single; their class is decided by the send.
         let request = flight.decide(*requests.first()?);
         let exchange = self.common.trial.exchange(request.operation).filter(|_| is_of_trial(&request))?;
         let progress = connection.progress.get_or_insert_default();
@@ -144,7 +142,7 @@ impl Worker {
     }
 }
 
-/// Whether a command is a request of a trial, also of one that was aborted.
+/// Returns whether a command is a request of a trial, including an aborted one.
 fn is_of_trial(request: &Request) -> bool {
     matches!(request.class, Class::Undecided | Class::Warmup | Class::Measured | Class::OrphanOfTrial)
 }

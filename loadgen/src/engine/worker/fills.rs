@@ -1,11 +1,11 @@
-//! Writing the keys that reads have missed. Such a write takes the place of the read on its connection, so there are never
-//! more of them than requests may be in flight; it is no request of the schedule, and the load waits for its end.
+//! Writes the keys that reads have missed. Such a write takes the place of the read on its connection, so their number is bounded by the
+//! requests in flight. It is not a request of the schedule, and the load waits for its outcome.
 
 use super::Worker;
 use crate::engine::pipeline::{Class, Hops, Request};
 
 impl Worker {
-    /// A request was answered with null: stages the write of its key, if its operation has one.
+    /// Stages the write of a key whose read was answered with null, if its operation has one.
     #[cold]
     pub(super) fn missed(&mut self, index: usize, request: Request) {
         let Some(run) = &mut self.run else { return };
@@ -17,7 +17,7 @@ impl Worker {
         }
     }
 
-    /// Sends the writes that were staged while replies were read, unless they went out with what else there was.
+    /// Sends the writes that were staged while replies were read, unless an earlier flush already sent them.
     #[cold]
     pub(super) fn send_fills(&mut self, index: usize) {
         if self.connections[index].pipeline.staged_count() > 0 {
@@ -25,7 +25,7 @@ impl Worker {
         }
     }
 
-    /// Such a write has its outcome. It counts where its read did.
+    /// Counts the outcome of such a write, in the same period as its read.
     #[cold]
     pub(super) fn filled(&mut self, request: &Request, is_error: bool) {
         let Some(run) = &mut self.run else { return };

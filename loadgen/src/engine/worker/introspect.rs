@@ -1,4 +1,4 @@
-//! What a worker finds of itself while its load sends.
+//! A worker's observations of itself while its load sends.
 
 use redisbench_wire::snapshot::{ReceiveDelay, Sending};
 
@@ -8,11 +8,11 @@ use crate::engine::stream::Stream;
 use crate::engine::sys::{self, SendTimes};
 use crate::record::Delays;
 
-/// Connections that TCP is asked about: a system call each.
+/// The maximum number of connections sampled, because each costs a system call.
 const SAMPLED: usize = 64;
 
 impl Worker {
-    /// Chooses the connections that TCP is asked about, and asks: what they did before is not the load's.
+    /// Chooses the connections to sample and reads their counters, because activity before the load does not count.
     pub(super) fn sample(&mut self) {
         let step = self.connections.len().div_ceil(SAMPLED).max(1);
         let indices = (0..self.connections.len()).step_by(step);
@@ -27,7 +27,7 @@ impl Worker {
         sys::send_times(self.connections.get(index)?.stream.as_ref()?.socket())
     }
 
-    /// What the sampled connections did since the load began. One that was made anew since then has its later part in it.
+    /// Activity of the sampled connections since the load began. A connection that was made again contributes only its later part.
     fn sending(&self, run: &Run) -> Sending {
         let mut sending = Sending::default();
         for (index, before) in &run.sampled {
@@ -42,7 +42,7 @@ impl Worker {
         sending
     }
 
-    /// A connection became ready, or is no longer.
+    /// Updates the integral of ready connections.
     pub(super) fn connections_change(&mut self, more: bool) {
         let now = self.now;
         if let Some(run) = self.run.as_mut().filter(|run| run.is_active()) {
@@ -50,7 +50,7 @@ impl Worker {
         }
     }
 
-    /// How long replies waited in the kernel since the load began. Connections that are gone took theirs along.
+    /// How long replies waited in the kernel since the load began. Delays of closed connections are lost.
     pub(super) fn receive_delay(&self) -> ReceiveDelay {
         let mut sum = ReceiveDelay { connections: 0, counts: vec![0; Delays::STEPS] };
         let streams = self.connections.iter().filter_map(|connection| connection.stream.as_ref());
@@ -61,7 +61,7 @@ impl Worker {
         sum
     }
 
-    /// The load sends nothing more: what was found up to now is all.
+    /// Freezes the observations when the load stops sending.
     pub(super) fn settle(&mut self) {
         let found = self.found();
         if let Some(run) = &mut self.run {
@@ -69,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// What was found so far.
+    /// The observations so far.
     pub(super) fn found(&self) -> Found {
         if let Some(measured) = self.verified.as_ref().and_then(|verified| verified.measured()) {
             return measured.found.unwrap_or_default();
@@ -83,8 +83,8 @@ impl Worker {
     }
 }
 
-/// Requests that the ready connections of a closed loop had room for, over time; of callers that share them, as many
-/// as there are callers.
+/// The integral over time of the requests that a closed loop had room for: the windows of its ready connections, or the number of callers
+/// that share them.
 fn room(run: &Run, now: u64) -> u128 {
     match run.filling {
         Filling::Callers(callers) => u128::from(callers) * u128::from(now.saturating_sub(run.start)),

@@ -1,4 +1,4 @@
-//! Making connections, and making them again.
+//! Makes connections, and makes them again.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -17,23 +17,24 @@ use crate::engine::stream::Stream;
 use crate::engine::sys;
 use crate::resp::{self, Reply};
 
-/// Connections in the making at a time, so that a server's backlog is not overrun.
+/// The maximum number of concurrent connection attempts, so that a server's accept backlog is not overrun.
 const AT_ONCE: usize = 64;
 
 const BACKOFF_FIRST: u64 = 50_000_000;
 const BACKOFF_LONGEST: u64 = 2_000_000_000;
 
-/// Between a scout's attempts, and for each worker of the benchmark: 500 in a second over all of them at most.
+/// Interval of a scout's attempts in nanoseconds: at least the first, and the second times the workers of all shards. All workers
+/// together make at most 500 attempts per second.
 const SCOUT_FIRST: u64 = 30_000_000;
 const SCOUT_SHARE: u64 = 2_000_000;
 
-/// Of so many connections, one tells how long replies waited in the kernel.
+/// One connection in this many records how long replies waited in the kernel.
 const STAMPED: usize = 16;
 
 /// How long servers are given to close connections that were shut down.
 const PARTING: Duration = Duration::from_millis(500);
 
-/// Between pings of a connection at rest.
+/// Interval of pings on idle connections, in nanoseconds.
 const PING_EVERY: u64 = 5_000_000_000;
 
 impl Worker {
@@ -51,7 +52,7 @@ impl Worker {
         index as u16
     }
 
-    /// The server at `address`, added if it is new. None if there are too many already.
+    /// The server at `address`, added if it is new. `None` at the limit of nodes.
     pub(super) fn node_at(&mut self, address: SocketAddr) -> Option<u16> {
         if let Some(known) = self.nodes.iter().position(|node| node.address == address) {
             self.revive(known);
@@ -66,7 +67,7 @@ impl Worker {
         Some(self.add_node(&label, address, &label, count))
     }
 
-    /// Connections that a server gets which came later.
+    /// Number of connections for a server that joins later.
     fn share(&self) -> u32 {
         let active = self.nodes.iter().filter(|node| !node.retired).count().max(1);
         let connections: usize =
@@ -88,7 +89,7 @@ impl Worker {
         self.connect_soon = true;
     }
 
-    /// Takes over a new map of the servers. Those that are gone keep their counts and lose their connections.
+    /// Applies a new topology. Servers that left keep their counts and lose their connections.
     pub(super) fn update_topology(&mut self, topology: &Topology) {
         self.topology_stale = false;
         self.told_stale = false;
@@ -97,7 +98,7 @@ impl Worker {
         let mut indices = Vec::with_capacity(topology.nodes.len());
         for node in &topology.nodes {
             let known = self.nodes.iter().position(|known| known.id == node.id && known.address == node.address);
-            // One that a redirect told us of has no id but its address.
+            // A node known only from a redirect has its address as id.
             let known = known.or_else(|| self.nodes.iter().position(|known| known.address == node.address));
             indices.push(if let Some(known) = known {
                 self.revive(known);
@@ -108,8 +109,8 @@ impl Worker {
                 }
                 known as u16
             } else if self.nodes.len() >= limits::NODES {
-                // Nodes that are gone keep their places, and a report with more is none: what this one owns is not
-                // covered.
+                // Nodes that left keep their places, and a report with more nodes than the limit is invalid. The slots of this one count
+                // as not covered.
                 crate::cluster::UNCOVERED
             } else {
                 self.common.wanted.fetch_add(share, Relaxed);
@@ -137,7 +138,7 @@ impl Worker {
         self.reroute();
     }
 
-    /// Who is read from now. Where there is nobody, it stays who was.
+    /// Replaces the map of nodes to read from. Slots without a reader keep the previous one.
     fn update_readers(&mut self, topology: &Topology, map: impl Fn(u16) -> u16) {
         let Some(mut slots) = topology.readers.clone() else { return };
         slots.iter_mut().for_each(|slot| *slot = map(*slot));
@@ -148,7 +149,7 @@ impl Worker {
         self.readers = Some(Readers { slots, operations: self.common.reads.clone() });
     }
 
-    /// Which of the map's nodes, whose places with us are `indices`, are there to be read from only.
+    /// Marks the nodes that serve reads only. `indices` are the positions of the topology's nodes in `self.nodes`.
     pub(super) fn note_replicas(&mut self, topology: &Topology, indices: impl IntoIterator<Item = usize>) {
         for (place, index) in indices.into_iter().take(topology.nodes.len()).enumerate() {
             if let Some(node) = self.nodes.get_mut(index) {
@@ -157,8 +158,8 @@ impl Worker {
         }
     }
 
-    /// The one server is another now. What is in flight at the old one fails with its connections: it may not answer
-    /// any more, and if it does, then as a replica.
+    /// Closes the connections to the previous server after the only server was replaced. Requests in flight there fail: it may not reply
+    /// any more, or only as a replica.
     fn leave_retired(&mut self) {
         for index in 0..self.connections.len() {
             let connection = &mut self.connections[index];
@@ -173,7 +174,7 @@ impl Worker {
         }
     }
 
-    /// Begins as many connections as may be in the making.
+    /// Begins as many connections as the limits allow.
     pub(super) fn make_connections(&mut self) {
         if self.ready == self.connections.len() && self.nodes.iter().all(|node| !node.retired) {
             return;
@@ -188,7 +189,7 @@ impl Worker {
             match self.connections[index].link {
                 Link::Ready if retired && self.connections[index].pipeline.is_empty() => self.retire(index),
                 Link::Down { .. } if retired => self.connections[index].link = Link::Retired,
-                // One that looks whether its node is back does not wait for the tick.
+                // A scout does not wait for the tick.
                 Link::Down { retry } if retry > self.now && self.is_scout(index) => {
                     self.next_tick = self.next_tick.min(retry);
                 }
@@ -205,8 +206,8 @@ impl Worker {
         }
     }
 
-    /// Closes all connections and makes none until asked to. The servers are given a moment to close theirs first, so that none
-    /// still counts a connection which its successor replaces.
+    /// Closes all connections and makes none until asked to. The servers get a moment to close theirs first, so that none still counts a
+    /// connection when its successor arrives.
     pub(super) fn disconnect(&mut self) {
         self.connecting = false;
         self.parting.get_or_insert((self.found(), self.receive_delay()));
@@ -252,7 +253,7 @@ impl Worker {
         }
     }
 
-    /// The kernel is done connecting, for better or worse.
+    /// Called when the kernel has finished connecting, successfully or not.
     pub(super) fn connected(&mut self, index: usize, deadline: u64) {
         let connection = &mut self.connections[index];
         let error = match &connection.stream {
@@ -266,7 +267,7 @@ impl Worker {
         self.secure(index, deadline);
     }
 
-    /// Agrees on TLS where that is wanted, and then says what every connection says first.
+    /// Completes the TLS handshake if there is one, then sends the first commands.
     pub(super) fn secure(&mut self, index: usize, deadline: u64) {
         let connection = &mut self.connections[index];
         let Some(stream) = &mut connection.stream else { return };
@@ -285,7 +286,7 @@ impl Worker {
         }
     }
 
-    /// One reply to the handshake has come.
+    /// Handles one reply to the handshake commands.
     pub(super) fn greeted(&mut self, index: usize, reply: Reply, deadline: u64, replies: u32) {
         if reply == Reply::Error {
             let text = String::from_utf8_lossy(self.connections[index].decoder.error_text()).into_owned();
@@ -316,7 +317,7 @@ impl Worker {
         self.fill(index);
     }
 
-    /// A node that gave no answers is there: its other connections need not wait any longer.
+    /// Lets the other connections of a recovered node connect at once.
     #[cold]
     fn follow_scout(&mut self, node: usize) {
         for index in &self.nodes[node].connections {
@@ -328,7 +329,7 @@ impl Worker {
         }
     }
 
-    /// Whether a connection is its node's first. While a load runs it looks often whether the node is back.
+    /// Returns whether a connection is its node's scout: the first one, which retries often while a load runs.
     fn is_scout(&self, index: usize) -> bool {
         let node = &self.nodes[self.connections[index].node as usize];
         let running = self.run.as_ref().is_some_and(|run| run.is_active() && !run.preload);
@@ -341,16 +342,15 @@ impl Worker {
         connection.close(Link::Down { retry });
         let label = &self.nodes[connection.node as usize].label;
         let message = format!("failed to connect to {label}: {why}");
-        // The next attempt tells again, so a full channel loses nothing.
+        // The next attempt reports again, so a full channel loses nothing.
         let _ = self.common.events.try_send(EngineEvent::ConnectFailed { reason, message });
         self.connect_soon = true;
         let node = connection.node as usize;
         self.note_unreachable(node);
     }
 
-    /// When to try again: twice as long after each failure, and at most a quarter earlier or later, so that
-    /// connections that broke together do not come back together. A scout tries as often as all workers of the benchmark
-    /// together may.
+    /// When to retry: the backoff doubles with each failure, with a jitter of a quarter either way, so that connections that broke
+    /// together do not return together. A scout retries at the rate that all workers of the benchmark share.
     pub(super) fn retry(&mut self, index: usize) -> u64 {
         let scout = self.is_scout(index);
         let connection = &mut self.connections[index];
@@ -365,7 +365,7 @@ impl Worker {
         self.now + backoff - spread / 2 + noise
     }
 
-    /// Keeps connections at rest alive, and finds those that are not.
+    /// Pings idle connections when no load runs, to keep them alive and to find dead ones.
     pub(super) fn ping(&mut self, busy: bool) {
         if self.now < self.next_ping {
             return;
@@ -376,8 +376,7 @@ impl Worker {
         }
     }
 
-    /// Tests the connections at rest of nodes that left a request without an answer. A dead one is then found by its ping, and
-    /// not by a request each.
+    /// Pings idle connections of nodes that left a request unanswered. Otherwise each dead connection would cost a request.
     pub(super) fn test_suspects(&mut self) {
         if self.nodes.iter().any(|node| node.suspect) {
             self.ping_at_rest(|node| node.suspect);
@@ -396,7 +395,7 @@ impl Worker {
         self.flush_dirty();
     }
 
-    /// Ends connections whose oldest command or whose making takes too long.
+    /// Closes connections whose oldest command or whose setup takes too long.
     pub(super) fn check_timeouts(&mut self) {
         let patience = self.common.plan.timeouts.request_nanoseconds;
         for index in 0..self.connections.len() {

@@ -1,10 +1,9 @@
-//! Slots that get no answers: since when, until when, and that the cold side looks for another owner meanwhile.
+//! Outages: slots without replies, from when to when, while the cold side looks for another owner.
 //!
-//! An outage opens when a request fails at a node, or cannot be sent because the node has no connection. It begins when
-//! that request was sent or due, but never before the node's last answer without an error. It closes with the first such
-//! answer of the node that owns the slots then. A node that answers others meanwhile closes it at once, so what is left
-//! as too short are single failures. A connection that breaks at rest is no outage: no request failed. The hot path only
-//! notes when a node answered last.
+//! An outage opens when a request fails at a node, or cannot be sent because the node has no connection. It begins when that request was
+//! sent or due, but not before the node's last reply without an error. It closes with the first such reply from the node that owns the
+//! slots then. A node that answers other requests meanwhile closes it at once, so single failures are dropped as too short. An idle
+//! connection that breaks is no outage: no request failed. The hot path only notes when a node last answered.
 
 use redisbench_wire::limits;
 use redisbench_wire::topology::{Outage, SlotRange, ranges};
@@ -15,38 +14,38 @@ use crate::cluster::{SLOTS, UNCOVERED};
 use crate::engine::api::EngineEvent;
 use crate::engine::connection::Link;
 
-/// Between two calls for another look, while slots get no answers.
+/// Interval of requests for a new topology while slots get no replies, in nanoseconds.
 const CALL_EVERY: u64 = 10_000_000;
 
-/// A node with requests in flight that answers none for so long may be gone, though its connections stay.
+/// A node with requests in flight that replies to none for this long (nanoseconds) may be gone, even if its connections stay.
 const SILENCE: u64 = 200_000_000;
 
-/// The times without answers of one load.
+/// The outages of one load.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     open: Vec<Open>,
     closed: Vec<Outage>,
     left_out: u64,
-    /// A node has been silent for a while: nothing has failed yet.
+    /// A node has been silent for a while, but nothing has failed yet.
     silence: bool,
     next_call: u64,
 }
 
-/// One that lasts.
+/// An outage that has not ended.
 #[derive(Debug)]
 struct Open {
     slots: Vec<SlotRange>,
     reads: bool,
-    /// Who gave no answers.
+    /// Label of the node that failed.
     node: String,
     since: u64,
-    /// Who is to answer.
+    /// The node that should reply now.
     owner: usize,
 }
 
 impl Worker {
-    /// A connection to a node broke, or could not be made. If none is left, the next request for it opens an outage: at
-    /// once in a closed loop that sends whenever it can.
+    /// Called when a connection to a node broke or could not be made. If none is left, the next request for the node opens an outage; in
+    /// a closed loop that sends whenever it can, this happens at once.
     #[cold]
     pub(super) fn note_unreachable(&mut self, node: usize) {
         if self.has_ready(node) {
@@ -58,21 +57,21 @@ impl Worker {
         }
     }
 
-    /// A request that is to be sent since `due` found no room on a connection to a node.
+    /// Called when a request that was to be sent at `due` found no room on any connection to a node.
     #[inline]
     pub(super) fn found_no_room(&mut self, node: usize, due: u64) {
-        // Once: the next failed attempt to connect notes it again.
+        // Only once: the next failed connection attempt sets it again.
         if std::mem::take(&mut self.nodes[node].unreachable) {
             self.unanswered(node, due);
         }
     }
 
-    /// True if requests can be sent to a node.
+    /// Returns whether requests can be sent to a node.
     pub(super) fn has_ready(&self, node: usize) -> bool {
         self.nodes[node].connections.iter().any(|index| self.connections[*index as usize].link == Link::Ready)
     }
 
-    /// A request that was sent or due at `sent` failed at a node.
+    /// Called when a request that was sent or due at `sent` failed at a node.
     #[cold]
     pub(super) fn unanswered(&mut self, node: usize, sent: u64) {
         let Some(run) = self.run.as_ref().filter(|run| run.is_active() && !run.preload) else { return };
@@ -91,7 +90,7 @@ impl Worker {
         self.call();
     }
 
-    /// A node answered without an error after something had failed there.
+    /// Called when a node replied without an error after a failure.
     #[cold]
     pub(super) fn answered_again(&mut self, node: usize) {
         self.nodes[node].out = false;
@@ -102,14 +101,14 @@ impl Worker {
         for open in over {
             self.outages.close(&open, now, false);
         }
-        // A node that serves some requests and not others fails and answers all the time: there the pauses stay.
+        // A node that serves some requests and not others alternates between the two: there the pauses stay.
         if lasted >= FIRST_PAUSE {
             self.resume_of(node);
         }
     }
 
-    /// The slots have other owners: who is waited for is another one. Before, a node that loses slots and was silent has
-    /// failed to answer.
+    /// Reassigns open outages to the new owners of the slots. [`Self::silent_nodes_fail`] comes first, because a silent node that loses
+    /// slots counts as failed.
     pub(super) fn hand_over_outages(&mut self) {
         for node in &mut self.nodes {
             node.out = false;
@@ -129,13 +128,13 @@ impl Worker {
                 self.outages.open.push(Open { slots: ranges(slots), reads, node, since, owner });
             }
         }
-        // Another map is not yet one that is right.
+        // The new map may still be wrong, so ask again at once.
         if !self.outages.open.is_empty() {
             (self.outages.next_call, self.next_tick) = (0, self.now);
         }
     }
 
-    /// Opens outages of nodes that have requests in flight and answered none for a while: they are about to lose slots.
+    /// Opens outages of nodes that have requests in flight and were silent for a while. Called before such nodes lose slots.
     pub(super) fn silent_nodes_fail(&mut self) {
         for index in 0..self.connections.len() {
             let connection = &self.connections[index];
@@ -149,17 +148,17 @@ impl Worker {
         }
     }
 
-    /// Whether a node has answered nothing since `sent`, which is a while ago.
+    /// Returns whether a node has not replied since `sent`, and `sent` is long enough ago.
     pub(super) fn is_silent(&self, node: usize, sent: u64) -> bool {
         sent.saturating_add(SILENCE) <= self.now && self.nodes[node].answered <= sent
     }
 
-    /// Something is in flight at a silent node.
+    /// Notes that a silent node has requests in flight.
     pub(super) fn note_silence(&mut self) {
         self.outages.silence = true;
     }
 
-    /// Asks the cold side to look for other owners, as often as it may.
+    /// Asks the cold side to look for other owners, at most once per [`CALL_EVERY`].
     pub(super) fn call(&mut self) {
         let active = self.run.as_ref().is_some_and(|run| run.is_active() && !run.preload);
         let silence = std::mem::take(&mut self.outages.silence);
@@ -168,13 +167,13 @@ impl Worker {
         }
         if self.now >= self.outages.next_call {
             self.outages.next_call = self.now + CALL_EVERY;
-            // The next call comes soon, so a full channel loses nothing.
+            // The next call follows soon, so a full channel loses nothing.
             let _ = self.common.events.try_send(EngineEvent::Unanswered);
         }
         self.next_tick = self.next_tick.min(self.outages.next_call);
     }
 
-    /// A load begins.
+    /// Called when a load begins.
     pub(super) fn forget_outages(&mut self) {
         self.outages = Outages::default();
         for node in &mut self.nodes {
@@ -182,7 +181,7 @@ impl Worker {
         }
     }
 
-    /// The load is over: what lasts still is told with its length up to now.
+    /// Ends the outages of a finished load. Those still open are reported as lasting until now.
     pub(super) fn end_outages(&mut self) {
         let until = self.run.as_ref().map_or(self.now, |run| run.ends.min(self.now));
         for open in std::mem::take(&mut self.outages.open) {
@@ -193,7 +192,7 @@ impl Worker {
         }
     }
 
-    /// All of them until now, and how many were left out.
+    /// All outages until now, and how many were left out.
     pub(super) fn told_outages(&self) -> (Vec<Outage>, u64) {
         let mut told = Outages { closed: self.outages.closed.clone(), ..Outages::default() };
         told.left_out = self.outages.left_out;
@@ -203,7 +202,7 @@ impl Worker {
         (told.closed, told.left_out)
     }
 
-    /// The slots that a node owns; of a target without slots all, if it is the one server.
+    /// The slots that a node owns. Without slots, the sole server owns all.
     fn slots_of(&self, node: usize) -> Vec<SlotRange> {
         match &self.slots {
             None if node == self.sole => vec![SlotRange::ALL],

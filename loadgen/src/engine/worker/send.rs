@@ -1,4 +1,4 @@
-//! Filling the windows of connections, and one send per connection and turn.
+//! Fills the windows of connections, and sends once per connection and turn.
 
 use super::Worker;
 use super::verified::Verified;
@@ -11,7 +11,7 @@ use crate::resp::Output;
 use crate::workload::Workload;
 
 impl Worker {
-    /// Gives every connection what it has room for.
+    /// Gives every connection as many requests as it has room for.
     pub(super) fn fill_all(&mut self) {
         for index in 0..self.connections.len() {
             self.fill(index);
@@ -55,7 +55,7 @@ impl Worker {
         }
     }
 
-    /// Adds a command to what the next send of a connection takes along.
+    /// Adds a command to the next send of a connection.
     #[inline]
     pub(super) fn stage(&mut self, index: u32, request: Request) {
         let pipeline = &mut self.connections[index as usize].pipeline;
@@ -79,7 +79,7 @@ impl Worker {
         self.dirty = dirty;
     }
 
-    /// Encodes and sends what is staged on a connection. Says whether the socket may take more.
+    /// Encodes and sends the staged commands of a connection. Returns whether the socket may take more.
     pub(super) fn flush(&mut self, index: usize) -> bool {
         let connection = &mut self.connections[index];
         let mut class = None;
@@ -96,7 +96,7 @@ impl Worker {
                     Some(verified) => verified.encode(&connection.pipeline, run, &mut self.output),
                 }
                 let sent = sys::monotonic_nanoseconds();
-                // The border between two classes may lie between the two readings of the clock.
+                // The load may change its class between the two readings of the clock.
                 if run.class_at(sent) == class {
                     break sent;
                 }
@@ -139,7 +139,7 @@ impl Worker {
     }
 }
 
-/// Drops what a closed loop staged but may not send any more.
+/// Drops requests that a closed loop staged but may no longer send.
 #[inline]
 fn limit(connection: &mut Connection, run: &Run, class: Option<Class>, verified: Option<&mut Verified>) {
     let keep = match (class, run.quota) {
@@ -153,7 +153,7 @@ fn limit(connection: &mut Connection, run: &Run, class: Option<Class>, verified:
     connection.pipeline.keep_undecided(keep);
 }
 
-/// Puts the staged commands into the output, and nothing else.
+/// Encodes the staged commands.
 #[inline]
 fn encode(pipeline: &Pipeline, run: Option<&Run>, output: &mut Output) {
     let workload = run.map(|run| &*run.workload);
@@ -170,7 +170,7 @@ fn encode(pipeline: &Pipeline, run: Option<&Run>, output: &mut Output) {
     output.set_length(length);
 }
 
-/// Writes a command that is no request.
+/// Encodes a command that is not a request.
 #[cold]
 fn encode_beside(request: &Request, workload: Option<&Workload>, room: &mut [u8]) -> usize {
     match (request.class, workload) {
@@ -190,7 +190,7 @@ pub(super) fn write(command: &[u8], room: &mut [u8]) -> usize {
     command.len()
 }
 
-/// Counts requests that a closed loop sends: they are scheduled by being sent.
+/// Counts requests of a closed loop as scheduled when they are sent.
 #[inline]
 fn scheduled(pipeline: &Pipeline, class: Option<Class>, recording: &mut Recording) {
     let count = pipeline.undecided_count() as u64;
@@ -205,7 +205,7 @@ fn scheduled(pipeline: &Pipeline, class: Option<Class>, recording: &mut Recordin
     }
 }
 
-/// Records how late an open loop's requests are sent; those that follow a redirect were sent before.
+/// Records how late an open loop's requests are sent. Requests that follow a redirect were sent before and are skipped.
 #[inline]
 fn lateness(pipeline: &Pipeline, sent: u64, recording: &mut Recording) {
     for request in pipeline.staged() {

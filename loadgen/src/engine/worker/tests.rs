@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use super::*;
 use crate::cluster::NodeAddress;
 
-/// A worker with one connection to a server that is at `listener`.
+/// A worker with one connection to a server at `listener`.
 fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
     let plan = Arc::new(crate::sample::plan());
     let address = listener.local_addr().unwrap();
@@ -31,7 +31,7 @@ fn worker(listener: &TcpListener, mail: Receiver<Command>) -> Worker {
     worker
 }
 
-/// More is in the socket than one turn reads, and behind it is the end: its event does not come again.
+/// The socket holds more than one turn reads, followed by the end of the stream, whose event is not repeated.
 #[test]
 fn the_end_of_a_stream_is_seen_behind_more_than_a_turn_reads() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();

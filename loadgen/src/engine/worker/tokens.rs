@@ -1,6 +1,6 @@
-//! Closed loops whose requests are led to connections: those of a cluster, and those of callers.
+//! Closed loops that assign requests to connections: on a cluster, and with callers.
 //!
-//! A token is a request that may be drawn. A reply gives one back.
+//! A token permits drawing one request. Its reply returns the token.
 
 use super::Worker;
 use super::dispatch::owner;
@@ -9,14 +9,14 @@ use crate::engine::pipeline::Request;
 use crate::engine::run::{Filling, Run};
 
 impl Worker {
-    /// Grants a closed loop as many tokens as its connections are worth, which changes with the nodes of a cluster. Those that
-    /// are too many are taken back as they come free.
+    /// Adjusts a closed loop's tokens to its connections, whose number changes with the nodes of a cluster. Excess tokens are removed as
+    /// they become free.
     pub(super) fn grant_tokens(&mut self) {
         let usable = self.connections.iter().filter(|connection| connection.link != Link::Retired).count();
         let Some(run) = &mut self.run else { return };
         let worth = match run.filling {
             Filling::Callers(callers) => callers,
-            // Half as many more than the windows hold wait for their nodes, so that a node has some to fill a window with.
+            // Half as many again as the windows hold wait for their nodes, so that a node has enough to fill a window.
             Filling::Windows | Filling::Batches => (usable * run.window * 3 / 2) as u64,
         };
         let spare = run.granted.saturating_sub(worth).min(run.tokens);
@@ -25,13 +25,13 @@ impl Worker {
         run.granted = run.granted + lacking - spare;
     }
 
-    /// Draws a request for every one that a closed loop of a cluster or of callers has free.
+    /// Draws a request for each free token.
     pub(super) fn dispatch_tokens(&mut self) {
         let Some(run) = &self.run else { return };
         if !run.is_active() || run.class_at(self.now).is_none() {
             return;
         }
-        // Callers take the connections in turn, instead of filling one after the other.
+        // Callers use the connections in turn instead of filling one after the other.
         let in_turn = run.has_callers();
         while let Some(drawn) = self.run.as_mut().and_then(Run::draw_tokens) {
             for k in drawn {
@@ -47,11 +47,11 @@ impl Worker {
         }
     }
 
-    /// Fills a connection's window right after its replies, if enough waits for its node: that costs less than a send
-    /// after all replies have been read. What there is less of then goes out on as few connections as possible.
+    /// Fills a connection's window right after its replies, if enough requests wait for its node: that costs less than a send after all
+    /// replies have been read. Fewer requests are sent later, on as few connections as possible.
     pub(super) fn fill_for_node(&mut self, index: usize) {
         let node = self.connections[index].node as usize;
-        // A resend goes first.
+        // Resends go first.
         if !self.nodes[node].resends.is_empty() {
             return;
         }

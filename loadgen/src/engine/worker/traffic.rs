@@ -1,4 +1,4 @@
-//! What comes back: replies, redirects, and the ends of connections.
+//! Everything received: replies, redirects, and the ends of connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,14 +18,14 @@ use crate::engine::sys;
 use crate::record::{Completion, Recording};
 use crate::resp::{Reply, WholeReplies};
 
-/// Redirects that a request follows.
+/// The maximum number of redirects that a request follows.
 const HOPS: u8 = 5;
 
-/// Reads of one connection in a row, before the others have their turn.
+/// Consecutive reads of one connection, before the others have their turn.
 const READS: usize = 16;
 
 impl Worker {
-    /// Something happened on a connection.
+    /// Handles the events of a connection.
     #[inline]
     pub(super) fn happened(&mut self, index: usize, events: u32) {
         let hangup = events & sys::HANGUP != 0;
@@ -52,8 +52,8 @@ impl Worker {
         }
     }
 
-    /// Reads what there is. A read that does not fill the buffer has emptied the socket, and what comes later is a new
-    /// event; only after a hang-up is there more to learn.
+    /// Reads the available data. A read that does not fill the buffer has emptied the socket, and later data is a new event. Only after a
+    /// hang-up must it read on, to the end of the stream.
     pub(super) fn receive(&mut self, index: usize, hangup: bool) {
         for _ in 0..READS {
             let Some(stream) = &mut self.connections[index].stream else { return };
@@ -79,7 +79,7 @@ impl Worker {
 
     /// Takes the replies in the first `count` bytes of the read buffer.
     fn replies(&mut self, index: usize, count: usize) {
-        // Out of the worker while it is read, so that replies can be acted on.
+        // Taken out of the worker while it is read, so that replies can be acted on.
         let buffer = std::mem::take(&mut self.read_buffer);
         let mut input = &buffer[..count];
         let measuring = self.run.as_ref().is_some_and(|run| run.class_at(self.now) == Some(Class::Measured));
@@ -159,8 +159,8 @@ impl Worker {
         self.has_room(index);
     }
 
-    /// Takes the replies up to the first that is special in any way: in what it is, or in what it answers. Nothing
-    /// else happens between them, so they are counted together.
+    /// Takes replies up to the first that needs individual handling, because of its content or of its request. Nothing else happens
+    /// between them, so they are counted together.
     #[inline]
     fn plain_replies(&mut self, index: usize, input: &mut &[u8]) -> u64 {
         let connection = &self.connections[index];
@@ -220,7 +220,7 @@ impl Worker {
         1
     }
 
-    /// Requests of the load have their outcome.
+    /// Accounts for `count` requests of the load that have their outcome.
     #[inline]
     fn finished(&mut self, count: u64) {
         if let Some(run) = &mut self.run {
@@ -237,7 +237,7 @@ impl Worker {
         self.refused(index, request, sent, &text, false);
     }
 
-    /// A server answered what was sent at `sent` with an error; nothing is sent again of what was `executed`.
+    /// Handles an error reply to a command sent at `sent`. An `executed` request is never sent again.
     #[cold]
     pub(super) fn refused(&mut self, index: usize, request: Request, sent: u64, text: &[u8], executed: bool) {
         if !request.class.is_load() {
@@ -259,21 +259,21 @@ impl Worker {
         }
         let text = String::from_utf8_lossy(text);
         let kind = text.split(' ').next().filter(|word| !word.is_empty()).unwrap_or("ERR");
-        // A replica that was the primary: sentinels know who is now.
+        // The former primary is now a replica: the sentinels know the new primary.
         if kind == "READONLY" && self.common.plan.target.topology == Topology::Sentinel {
             self.topology_stale = true;
             self.unanswered(node as usize, sent);
         }
-        // A replica that took over, or a server that was started anew: whoever looks at the target loads them again.
+        // A replica took over, or a server restarted: discovering the topology loads the scripts again.
         if kind == "NOSCRIPT" && !self.common.plan.workload.options.scripts.is_empty() {
             self.topology_stale = true;
         }
-        // Kinds are bounded in number, and so is their length.
+        // The number of kinds is bounded, and so is their length.
         let kind: String = kind.chars().take(32).collect();
         self.fail(node, &request, &kind, &text, true);
     }
 
-    /// Ends a request in an error.
+    /// Ends a request with an error.
     #[cold]
     pub(super) fn fail(&mut self, node: u32, request: &Request, kind: &str, message: &str, answered: bool) {
         self.check_failed(request, kind, answered);
@@ -334,7 +334,7 @@ impl Worker {
             self.topology_stale = true;
             if let (Some(target), Some(slots)) = (target, &mut self.slots) {
                 slots[usize::from(slot)] = target;
-                // Whoever may be read from there, the next topology tells.
+                // The next topology names the replicas of that node.
                 if let Some(readers) = self
                     .readers
                     .as_mut()
@@ -344,7 +344,7 @@ impl Worker {
                 }
             }
         }
-        // A name that only a resolver knows: the next topology brings it, and until then the request waits.
+        // A name that needs a resolver: the next topology has it, and until then the request waits.
         let Some(target) = target else {
             self.topology_stale = true;
             if request.hops.redirects() == 0 {
@@ -363,7 +363,7 @@ impl Worker {
         self.nodes[usize::from(target)].resend(Resend { request, since: self.now, asking });
     }
 
-    /// The server that the map has under this name.
+    /// The node that has this label.
     fn node_called(&self, label: &str) -> Option<u16> {
         self.nodes.iter().position(|node| !node.retired && node.label == label).map(|node| node as u16)
     }
@@ -376,7 +376,7 @@ impl Worker {
         self.lost(index, "ConnectionReset", &error.to_string());
     }
 
-    /// A connection is gone: what was in flight on it fails, nothing is sent again, and it is made anew.
+    /// Handles a lost connection: requests in flight fail, nothing is sent again, and the connection is made anew.
     pub(super) fn lost(&mut self, index: usize, kind: &str, why: &str) {
         let link = self.connections[index].link;
         if link.is_in_the_making() {
@@ -412,8 +412,8 @@ impl Worker {
     }
 }
 
-/// Counts the replies in `input` that answer `requests`, the commands of one send in their order, up to the first that
-/// is special. What requests have in common is counted once. Returns how many were answered.
+/// Counts the replies in `input` that answer `requests`, the commands of one send in order, up to the first that needs individual
+/// handling. Consecutive requests with the same operation or due time are counted together. Returns how many were answered.
 // Out of line, so that it has the registers to itself.
 #[inline(never)]
 fn count_plain(
@@ -460,7 +460,7 @@ fn completion(node: u32, request: &Request, now: u64) -> Completion {
     Completion { operation: request.operation, node, due: request.due, now, redirected: request.hops.redirects() > 0 }
 }
 
-/// The address of a redirect; its host may be missing, and then is the answering server's.
+/// The address of a redirect. A missing host means that of the answering server.
 fn resolve(address: &str, answered_by: SocketAddr) -> Option<SocketAddr> {
     let (host, port) = address.rsplit_once(':')?;
     let port = port.parse().ok()?;

@@ -1,5 +1,4 @@
-//! Loads whose answers are checked: stamps in what is sent, a look at every reply, one write in flight per key, and a
-//! last read of all keys when the load is over.
+//! Verified loads: stamps in the data sent, a check of every reply, one write in flight per key, and a last read of all keys at the end.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,19 +17,19 @@ use crate::resp::{Output, Reply};
 use crate::verify::{Begin, Moment, Seen, Verifier};
 use crate::workload::Workload;
 
-/// What a worker has for it. None of it is there if nothing is checked.
+/// A worker's state for verification. Absent if nothing is verified.
 #[derive(Debug)]
 pub(super) struct Verified {
     pub verifier: Box<Verifier>,
-    /// Requests whose keys have a write in flight, by their keys.
+    /// Requests whose key has a write in flight, by key.
     held: HashMap<u32, VecDeque<Waiting>>,
-    /// The load, while its keys are read for the last time.
+    /// The measured load, during the last read.
     measured: Option<Run>,
     /// Reads key k as request k.
     last_read: Option<Arc<Workload>>,
-    /// Keys that the last read shall read.
+    /// Number of keys that the last read should read.
     wanted: u64,
-    /// Keys of writes that were dropped, until [`Worker::release_freed`].
+    /// Keys of dropped writes, until [`Worker::release_freed`].
     freed: Vec<u32>,
 }
 
@@ -39,8 +38,7 @@ impl Verified {
         Self { verifier, held: HashMap::new(), measured: None, last_read, wanted: 0, freed: Vec::new() }
     }
 
-    /// Puts the staged commands into the output, with their stamps. A loop of its own, so that the one without stamps is
-    /// as the compiler likes it.
+    /// Encodes the staged commands with their stamps. A separate loop, so that the compiler optimizes the one without stamps.
     pub(super) fn encode(&mut self, pipeline: &Pipeline, run: &Run, output: &mut Output) {
         let longest = run.workload.longest().max(ASKING.len());
         let room = output.room(pipeline.staged_count() * longest + Workload::SLACK);
@@ -64,7 +62,7 @@ impl Verified {
         output.set_length(length);
     }
 
-    /// The staged requests from `keep` on are dropped, of those that are undecided. The keys that they were to write are free.
+    /// Frees the keys that dropped requests were to write: the undecided staged ones from `keep` on.
     pub(super) fn dropped(&mut self, pipeline: &Pipeline, keep: usize) {
         let undecided = pipeline.staged().iter().filter(|request| request.class == Class::Undecided);
         self.freed.extend(undecided.skip(keep).filter_map(|request| self.verifier.cancelled(request.k)));
@@ -78,7 +76,7 @@ impl Verified {
         !self.held.is_empty()
     }
 
-    /// Nobody will hear of what is in flight or held.
+    /// Forgets everything in flight or held: no outcome will arrive.
     pub(super) fn abandon(&mut self) {
         self.held.clear();
         self.freed.clear();
@@ -87,12 +85,12 @@ impl Verified {
 }
 
 impl Worker {
-    /// Whether it follows the values of keys.
+    /// Returns whether the values of keys are followed.
     pub(super) fn follows(&self) -> bool {
         self.verified.as_ref().is_some_and(|verified| verified.verifier.follows())
     }
 
-    /// Whether a request may be sent now. One that writes a key with a write in flight is held until that is over.
+    /// Returns whether a request may be sent now. A write to a key with a write in flight is held until that one has its outcome.
     #[inline]
     pub(super) fn may_begin(&mut self, request: &Request) -> bool {
         self.verified.is_none() || self.begins(request)
@@ -115,7 +113,7 @@ impl Worker {
         }
     }
 
-    /// Whether the last read leaves out key `k`, whose token is then free.
+    /// Returns whether the last read leaves out key `k`, and frees its token if so.
     #[inline]
     pub(super) fn leaves_out(&mut self, k: u64) -> bool {
         let (Some(verified), Some(run)) = (&self.verified, &mut self.run) else { return false };
@@ -127,14 +125,14 @@ impl Worker {
         leaves_out
     }
 
-    /// Keys of dropped writes are free for their next ones.
+    /// Frees the keys of dropped writes.
     pub(super) fn release_freed(&mut self) {
         while let Some(key) = self.verified.as_mut().and_then(|verified| verified.freed.pop()) {
             self.release(Some(key));
         }
     }
 
-    /// A key is free for its next write, if one is held.
+    /// Frees a key for its next write, if one is held.
     fn release(&mut self, key: Option<u32>) {
         let (Some(verified), Some(key)) = (&mut self.verified, key) else { return };
         let Some(held) = verified.held.get_mut(&key) else { return };
@@ -150,21 +148,21 @@ impl Worker {
         }
     }
 
-    /// Keeps what has come of a reply whose end has not.
+    /// Keeps the received part of an incomplete reply.
     pub(super) fn hold_piece(&mut self, index: usize, piece: &[u8]) {
         if let Some(verified) = &mut self.verified {
             verified.verifier.hold(index, piece);
         }
     }
 
-    /// Drops the pieces that were held of a reply that is not checked.
+    /// Drops the kept parts of a reply that is not checked.
     pub(super) fn forget_pieces(&mut self, index: usize) {
         if let Some(verified) = &mut self.verified {
             verified.verifier.forget(index);
         }
     }
 
-    /// Checks a reply without an error. `piece` is its end, or all of it.
+    /// Checks a reply without an error. `piece` is the last part of it, or all of it.
     #[cold]
     pub(super) fn check(&mut self, index: usize, request: &Request, reply: Reply, piece: &[u8]) {
         let Some(verified) = &mut self.verified else { return };
@@ -185,7 +183,7 @@ impl Worker {
         }
     }
 
-    /// A request has failed.
+    /// Accounts for a failed request.
     pub(super) fn check_failed(&mut self, request: &Request, kind: &str, answered: bool) {
         let Some(verified) = &mut self.verified else { return };
         match request.class {
@@ -199,7 +197,7 @@ impl Worker {
         }
     }
 
-    /// Gives up what is held: what was due too long ago, or at the end all of it.
+    /// Gives up held requests: those due too long ago, or all of them at the end.
     pub(super) fn give_up_held(&mut self, all: bool) {
         let Some(verified) = &mut self.verified else { return };
         if verified.held.is_empty() {
@@ -221,7 +219,7 @@ impl Worker {
         }
     }
 
-    /// The load is over: begins to read what it wrote. Says whether there is anything to read.
+    /// Begins the last read after the load. Returns whether there is anything to read.
     pub(super) fn begin_last_read(&mut self) -> bool {
         let (Some(verified), Some(run)) = (&mut self.verified, &self.run) else { return false };
         if run.preload || run.aborted || verified.measured.is_some() {
@@ -244,12 +242,12 @@ impl Worker {
             verified.measured = Some(run);
         }
         self.begin_load();
-        // Not only when something happens.
+        // Continue without waiting for an event.
         self.next_tick = self.now;
         true
     }
 
-    /// The last read is over, if there was one: the load is what is told of.
+    /// Ends the last read, if there was one, and restores the measured load for reporting. Returns whether there was one.
     pub(super) fn end_last_read(&mut self) -> bool {
         let Some(verified) = &mut self.verified else { return false };
         let Some(measured) = verified.measured.take() else { return false };
