@@ -1,4 +1,4 @@
-//! What a worker counts. One recording per worker, written by its thread alone; merging them into a snapshot is pure.
+//! The counters of a worker. Each worker's thread alone writes its recording; merging them into a snapshot is pure.
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_possible_truncation, reason = "points and workers are bounded by the contract")]
 
@@ -22,21 +22,19 @@ pub use delays::Delays;
 pub use merge::{Machine, Meta, WorkerReport, merge};
 pub use series::Completions;
 
-/// Sent later than this after the due time is late.
+/// A request sent later than this after its due time counts as late.
 pub(crate) const LATE_NANOSECONDS: u64 = 1_000_000;
 
-/// One request that ended in an error, as the recording needs to know it.
+/// One request that ended in an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Index into the mix.
     pub operation: u16,
-    /// Index into the worker's nodes.
     pub node: u32,
-    /// When it was due; in a closed loop, when it was sent first.
+    /// When it was due; in a closed loop, when it was first sent.
     pub due: u64,
     /// When its outcome was known.
     pub now: u64,
-    /// Whether it took a redirect.
+    /// Whether it followed a redirect.
     pub redirected: bool,
 }
 
@@ -45,9 +43,9 @@ pub struct Completion {
 pub enum Unsent {
     /// It waited too long for room in a connection's pipeline.
     NoRoom,
-    /// It waited too long, and there was no connection to its server.
+    /// It waited too long without a connection to its server.
     NotConnected,
-    /// The load ended before it had waited too long.
+    /// The load ended before its deadline.
     AtEnd,
 }
 
@@ -73,16 +71,15 @@ impl Deferral {
     }
 }
 
-/// Everything that one worker measured in one attempt.
+/// All measurements of one worker in one attempt.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// One per operation, or one for all without that breakdown.
+    /// One per operation, or a single one without that breakdown.
     operations: Vec<OperationRecord>,
     nodes: Option<Vec<NodeRecord>>,
     node_seconds: bool,
     lateness: Option<RequestCounts>,
     errors: Vec<ErrorTally>,
-    /// The warm-up's requests.
     pub warmup: Tally,
     /// Bytes written while measuring.
     pub sent_bytes: u64,
@@ -100,7 +97,7 @@ struct OperationRecord {
     response: RequestCounts,
     service: Option<RequestCounts>,
     error_replies: Option<RequestCounts>,
-    /// Of the present second.
+    /// Latencies of the current second.
     second: Latencies,
 }
 
@@ -112,11 +109,11 @@ struct NodeRecord {
     errors: u64,
     redirects: u64,
     service: NodeCounts,
-    /// Of the present second, if nodes are counted by it.
+    /// The current second, if nodes are counted by the second.
     second: Option<NodeSecond>,
 }
 
-/// What a node did in the present second.
+/// A node's counts of the current second.
 #[derive(Clone, Debug, Default)]
 struct NodeSecond {
     service: Coarse,
@@ -146,7 +143,6 @@ impl OperationRecord {
 }
 
 impl Recording {
-    /// Nothing measured yet.
     pub fn new(plan: &ShardPlan) -> Self {
         let open_loop = matches!(plan.load, Load::OpenLoop { .. });
         let operations = if plan.breakdown.operation { plan.workload.operations.len() } else { 1 };
@@ -164,7 +160,7 @@ impl Recording {
         }
     }
 
-    /// Makes room for another node. Nodes are told apart by the order in which they are added.
+    /// Adds a node. Nodes are identified by the order in which they are added.
     pub fn add_node(&mut self, id: &str, label: &str) {
         let Some(nodes) = &mut self.nodes else { return };
         nodes.push(NodeRecord {
@@ -181,7 +177,7 @@ impl Recording {
         }
     }
 
-    /// Names a node that was known by its address only.
+    /// Names a node that was known only by its address.
     pub fn rename_node(&mut self, node: usize, id: &str, label: &str) {
         if let Some(node) = self.nodes.as_mut().and_then(|nodes| nodes.get_mut(node)) {
             id.clone_into(&mut node.id);
@@ -195,19 +191,19 @@ impl Recording {
         &mut self.operations[index]
     }
 
-    /// The operation that all requests count for, if there is but one.
+    /// The operation that all requests count for, if there is only one.
     #[inline]
     pub fn only_operation(&self) -> Option<u16> {
         (self.operations.len() == 1).then_some(0)
     }
 
-    /// `count` slots of `operation` have come.
+    /// Counts `count` due slots of `operation`.
     #[inline]
     pub fn scheduled(&mut self, operation: u16, count: u64) {
         self.operation(operation).tally.scheduled += count;
     }
 
-    /// A request was sent for the first time, `late` after it was due.
+    /// Counts a request sent for the first time, `late` nanoseconds after it was due.
     #[inline]
     pub fn sent(&mut self, operation: u16, late: u64) {
         if let Some(lateness) = &mut self.lateness {
@@ -218,18 +214,17 @@ impl Recording {
         }
     }
 
-    /// A slot was given up.
+    /// Counts a slot that was given up.
     pub fn unsent(&mut self, operation: u16, why: Unsent) {
         why.count(&mut self.operation(operation).tally);
     }
 
-    /// A slot of the warm-up was.
+    /// Like [`Self::unsent`], for the warm-up.
     pub fn warmup_unsent(&mut self, why: Unsent) {
         why.count(&mut self.warmup);
     }
 
-    /// `count` requests were answered without an error, `nil` of them with null. Their times are counted by
-    /// [`Self::responded`] and [`Self::served`].
+    /// Counts `count` replies without an error, `nil` of them null. [`Self::responded`] and [`Self::served`] record their times.
     #[inline]
     pub fn succeeded(&mut self, operation: u16, count: u64, nil: u64) {
         let record = self.operation(operation);
@@ -237,7 +232,7 @@ impl Recording {
         record.nil_replies += nil;
     }
 
-    /// It was `response` nanoseconds from the due time of `count` requests to their replies without an error.
+    /// Records the response time, in nanoseconds from due time to reply, of `count` requests without an error.
     #[inline]
     pub fn responded(&mut self, operation: u16, response: u64, count: u64) {
         let record = self.operation(operation);
@@ -249,13 +244,13 @@ impl Recording {
         }
     }
 
-    /// A request that was answered without an error had followed a redirect.
+    /// Counts a request that was redirected and then succeeded.
     #[cold]
     pub fn followed(&mut self, operation: u16) {
         self.operation(operation).tally.redirected += 1;
     }
 
-    /// A node took `service` nanoseconds from the send of their last hop to answer `count` requests without an error.
+    /// Records a node's service time, in nanoseconds since the last hop was sent, for `count` requests without an error.
     #[inline]
     pub fn served(&mut self, operation: u16, node: u32, service: u64, count: u64) {
         let record = self.operation(operation);
@@ -273,7 +268,7 @@ impl Recording {
         }
     }
 
-    /// A request ended in an error; `answered` if a server said so.
+    /// Counts a request that ended in an error; `answered` if a server replied with it.
     #[cold]
     pub fn failed(&mut self, request: &Completion, answered: bool) {
         let record = self.operation(request.operation);
@@ -293,7 +288,7 @@ impl Recording {
         }
     }
 
-    /// Keeps the kind of an error and the first message of that kind.
+    /// Counts an error by kind, and keeps the first message of each kind.
     #[cold]
     pub fn error(&mut self, kind: &str, message: impl FnOnce() -> String) {
         if let Some(tally) = self.errors.iter_mut().find(|tally| tally.kind == kind) {
@@ -304,20 +299,20 @@ impl Recording {
         add_error(&mut self.errors, error);
     }
 
-    /// A request succeeded that fewer replicas had than it waited for.
+    /// Counts a request that succeeded with fewer replicas than WAIT asked for.
     #[cold]
     pub fn under_replicated(&mut self, operation: u16) {
         self.operation(operation).tally.under_replicated += 1;
     }
 
-    /// A key that a request of `operation` had missed was written, or not.
+    /// Counts the write of a key that a request of `operation` had missed.
     #[cold]
     pub fn filled(&mut self, operation: u16, is_error: bool) {
         let tally = &mut self.operation(operation).tally;
         *(if is_error { &mut tally.fill_errors } else { &mut tally.fills }) += 1;
     }
 
-    /// A node answered with a redirect.
+    /// Counts a redirect from a node.
     #[cold]
     pub fn redirected(&mut self, operation: u16, node: u32) {
         self.operation(operation).tally.redirect_hops += 1;
@@ -326,13 +321,13 @@ impl Recording {
         }
     }
 
-    /// A node answered that it cannot serve this now.
+    /// Counts a reply that the server cannot serve the request now.
     #[cold]
     pub fn deferred(&mut self, operation: u16, why: Deferral) {
         why.count(&mut self.operation(operation).tally);
     }
 
-    /// The same of the warm-up.
+    /// Like [`Self::deferred`], for the warm-up.
     #[cold]
     pub fn warmup_deferred(&mut self, why: Deferral) {
         why.count(&mut self.warmup);
@@ -341,7 +336,7 @@ impl Recording {
 
 const OTHER: &str = "Other";
 
-/// Adds to the tally of the same kind, or as a new kind. The last place is kept for all the rest.
+/// Adds to the tally of the same kind, or as a new kind. The last place holds all other kinds.
 fn add_error(errors: &mut Vec<ErrorTally>, mut error: ErrorTally) {
     let known = |errors: &[ErrorTally], kind: &str| errors.iter().position(|tally| tally.kind == kind);
     if known(errors, &error.kind).is_none() && errors.len() + 1 >= limits::ERROR_KINDS {

@@ -1,5 +1,5 @@
-//! The counts of one histogram while it is recorded: `HdrHistogram`'s buckets without its bookkeeping, because this is
-//! done for every request.
+//! The counts of one histogram during recording: the buckets of `HdrHistogram` without its bookkeeping, because this runs for every
+//! request.
 
 use hdrhistogram::Histogram;
 use redisbench_wire::histogram::{HIGHEST_NANOSECONDS, Kind};
@@ -10,15 +10,15 @@ pub(super) type RequestCounts = Counts<{ Kind::Request.lowest().ilog2() }, { hal
 /// Counts of hops to one node.
 pub(super) type NodeCounts = Counts<{ Kind::Node.lowest().ilog2() }, { half_bits(Kind::Node) }>;
 
-/// log2 of the linear steps in a power of two: half of what tells twice the digits' resolution apart.
+/// log2 of the linear steps per power of two: half of the sub-buckets that the number of digits needs.
 const fn half_bits(kind: Kind) -> u32 {
     (2 * 10_u64.pow(kind.digits() as u32)).next_power_of_two().ilog2() - 1
 }
 
-/// Counts by bucket, with the bounds of a [`Kind`]. A value beyond the highest counts as the highest.
+/// Counts per bucket, with the bounds of a [`Kind`]. A value above the highest counts as the highest.
 ///
-/// The buckets are HdrHistogram's: each power of two has `2^HALF_BITS` linear steps, the first range twice as many, in
-/// units of `2^UNIT_BITS`.
+/// The buckets are those of HdrHistogram: each power of two has `2^HALF_BITS` linear steps, the first range twice as many, in units of
+/// `2^UNIT_BITS`.
 #[derive(Clone, Debug)]
 pub(super) struct Counts<const UNIT_BITS: u32, const HALF_BITS: u32> {
     kind: Kind,
@@ -72,7 +72,7 @@ impl<const UNIT_BITS: u32, const HALF_BITS: u32> Counts<UNIT_BITS, HALF_BITS> {
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, its)| *mine += its);
     }
 
-    /// Adds counts of the same kind that lie from `lowest` to `highest`, where no bucket crosses either.
+    /// Adds the counts from `lowest` to `highest` of the same kind. No bucket may straddle either bound.
     pub(super) fn add_range(&mut self, other: &Self, lowest: u64, highest: u64) {
         let range = Self::index(lowest)..Self::index(highest.min(HIGHEST_NANOSECONDS)) + 1;
         if let (Some(mine), Some(its)) = (self.counts.get_mut(range.clone()), other.counts.get(range)) {
@@ -80,7 +80,7 @@ impl<const UNIT_BITS: u32, const HALF_BITS: u32> Counts<UNIT_BITS, HALF_BITS> {
         }
     }
 
-    /// As a histogram that can be merged and sent.
+    /// Converts to a histogram that can be merged and sent.
     pub(super) fn histogram(&self) -> Histogram<u64> {
         let mut histogram = self.kind.empty();
         for (index, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {

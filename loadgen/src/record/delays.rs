@@ -1,6 +1,6 @@
-//! A small histogram: four steps in each power of two, up to a minute.
+//! A small histogram: four buckets per power of two, up to a minute.
 
-/// Counts of delays. A value is told by the step it is in, which is a quarter wide at most.
+/// Counts of delays. A bucket's width is at most a quarter of its lowest value.
 #[derive(Clone, Debug)]
 pub struct Delays([u32; Self::STEPS]);
 
@@ -11,10 +11,9 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// As many as the contract allows; the last one takes all that is longer.
+    /// The limit of the wire format. The last bucket also counts everything longer.
     pub const STEPS: usize = redisbench_wire::limits::DELAY_STEPS;
 
-    /// Counts one delay of so many nanoseconds.
     #[inline]
     pub fn record(&mut self, nanoseconds: u64) {
         let nanoseconds = nanoseconds.max(4);
@@ -24,7 +23,7 @@ impl Delays {
         *count = count.saturating_add(1);
     }
 
-    /// Counts of each step.
+    /// The count of each bucket.
     pub fn counts(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|count| u64::from(*count))
     }

@@ -17,30 +17,27 @@ use crate::selfcheck::Evidence;
 /// One worker's part of a snapshot.
 #[derive(Clone, Debug)]
 pub struct WorkerReport {
-    /// When it looked: its counts are those of this instant.
+    /// The instant that its counts belong to.
     pub taken_nanoseconds: u64,
-    /// What it counted.
     pub recording: Recording,
-    /// Its seconds from [`Meta::from`] on, and the first that is not complete.
+    /// Its seconds from [`Meta::from`] on, and the first incomplete one.
     pub seconds: (Vec<Span>, u32),
-    /// Where it is.
     pub stage: Stage,
     /// Whether it was stopped early.
     pub aborted: bool,
-    /// Its own window. `measure_to_nanoseconds` is `u64::MAX` while its number of requests is not used up, or if it has
-    /// none to send.
+    /// Its own window. `measure_to_nanoseconds` is `u64::MAX` while its number of requests is not used up, or if it has none to send.
     pub window: Window,
-    /// Measured slots that have come and were not drawn yet.
+    /// Measured slots that are due and not drawn yet.
     pub backlog: u64,
-    /// Warm-up slots that have come and were not drawn yet.
+    /// Warm-up slots that are due and not drawn yet.
     pub warmup_backlog: u64,
     /// Keys that its preload wrote or found.
     pub preloaded_keys: u64,
-    /// Commands of its preload that were answered.
+    /// Answered commands of its preload.
     pub preload_commands: u64,
     /// CPU time of its load so far.
     pub cpu_nanoseconds: u64,
-    /// Time of its load so far in which it was ready and had no processor.
+    /// Run queue wait of its load so far: ready to run, without a processor.
     pub run_queue_nanoseconds: u64,
     /// Wall time of its load so far.
     pub wall_nanoseconds: u64,
@@ -56,25 +53,25 @@ pub struct WorkerReport {
     pub in_flight: u128,
     /// How long replies waited in the kernel.
     pub receive_delay: ReceiveDelay,
-    /// What held up the sending of some of its connections.
+    /// Limits on sending, from the sampled connections.
     pub sending: Sending,
-    /// Requests that ready connections had room for times nanoseconds, in a closed loop.
+    /// Requests that ready connections had room for, times nanoseconds, in a closed loop.
     pub room: u128,
     /// Connections that broke and were made again.
     pub reconnects: u64,
-    /// Slots that each node owns, or is read from for, in the order of the recording's nodes.
+    /// Slots that each node owns or serves reads for, in the order of the recording's nodes.
     pub slots: Vec<u32>,
-    /// What it found of the answers; none if nothing is checked.
+    /// Findings of the verification; `None` if nothing is verified.
     pub verification: Option<Verification>,
-    /// Whether each of them is there to be read from only.
+    /// Per node, whether it serves reads only.
     pub replicas: Vec<bool>,
-    /// When slots got no answers.
+    /// Times without replies from slots.
     pub outages: Vec<Outage>,
-    /// How many more there were.
+    /// Outages beyond the limit.
     pub outages_left_out: u64,
 }
 
-/// What a snapshot says beside what workers counted.
+/// Fields of a snapshot that do not come from workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Meta {
     /// See [`Snapshot::sequence`].
@@ -83,9 +80,8 @@ pub struct Meta {
     pub shard: u32,
     /// See [`Snapshot::attempt`].
     pub attempt: u32,
-    /// How much it shall hold.
     pub detail: Detail,
-    /// The first second that it shall tell of.
+    /// The first second to include.
     pub from: u32,
 }
 
@@ -94,7 +90,7 @@ pub struct Meta {
 pub struct Machine {
     /// See [`Generator::host`].
     pub host: String,
-    /// What the kernel says of it.
+    /// The kernel's counters.
     pub evidence: Evidence,
     /// See [`Generator::strain`].
     pub strain: Option<Strain>,
@@ -104,11 +100,10 @@ pub struct Machine {
     pub interface: Option<Interface>,
 }
 
-/// Merges the workers' parts into the shard's snapshot. `operations` are the names in the plan's order, or empty
-/// without that breakdown.
+/// Merges the workers' parts into the shard's snapshot. `operations` are the names in the plan's order, or empty without that breakdown.
 ///
 /// # Errors
-/// When a histogram cannot be encoded.
+/// Fails if a histogram cannot be encoded.
 pub fn merge(
     mut reports: Vec<WorkerReport>,
     meta: Meta,
@@ -169,7 +164,7 @@ pub fn merge(
             .unwrap_or_default()
             .into_iter()
             .filter(|_| full)
-            // A node that only other workers know of has come after the first one's map.
+            // Nodes beyond the first worker's list joined after its map, so they own no slots in it.
             .zip(slots.into_iter().zip(replicas.into_iter().chain(repeat(false))).chain(repeat((0, false))))
             .map(|(node, (slots, replica))| node.tally(slots, replica))
             .collect::<Result<_, _>>()?,
@@ -181,9 +176,8 @@ pub fn merge(
     })
 }
 
-/// The seconds of all workers together.
 fn timeline(reports: &mut [WorkerReport], from: u32) -> Timeline {
-    // Workers that are done add nothing to any second.
+    // Workers that have finished add nothing to any second.
     let going_on = reports.iter().filter(|report| report.stage != Stage::Done);
     let complete = going_on.map(|report| report.seconds.1).min();
     let spans = reports.iter_mut().flat_map(|report| std::mem::take(&mut report.seconds.0)).collect();
@@ -194,7 +188,7 @@ fn timeline(reports: &mut [WorkerReport], from: u32) -> Timeline {
     timeline
 }
 
-/// When slots got no answers of most of the workers.
+/// The outages that most of the workers saw.
 fn topology(reports: &[WorkerReport]) -> TopologyReport {
     let lists: Vec<&[Outage]> = reports.iter().map(|report| report.outages.as_slice()).collect();
     let mut outages = agreed(&lists, reports.len());
@@ -230,7 +224,7 @@ fn empty(meta: Meta, generator: Generator) -> Result<Snapshot, HistogramError> {
     })
 }
 
-/// What has no outcome yet is in flight; so is what waits undrawn in the schedule.
+/// Counts every request without an outcome as in flight, including the backlog of undrawn slots.
 fn in_flight(mut tally: Tally, backlog: u64) -> Tally {
     tally.scheduled += backlog;
     tally.in_flight = tally.scheduled.saturating_sub(tally.succeeded + tally.errors + tally.unsent);
@@ -312,7 +306,7 @@ fn sending(reports: &[WorkerReport]) -> Option<Sending> {
     (all.connections > 0).then_some(all)
 }
 
-/// Empty without a delay, as in a closed loop.
+/// Empty without any delay, as in a closed loop.
 fn send_delays(reports: &[WorkerReport]) -> Vec<u64> {
     let mut all = vec![0; Delays::STEPS];
     for report in reports {
@@ -330,8 +324,8 @@ fn receive_delay(reports: &[WorkerReport]) -> Option<ReceiveDelay> {
     (all.connections > 0).then_some(all)
 }
 
-/// 1 - X W / (C P): throughput times latency is the number of requests in flight (Little's law), connections times window
-/// the number that could have been.
+/// 1 - X W / (C P): throughput times latency is the number of requests in flight (Little's law); connections times window is the number
+/// that there was room for.
 fn idle_millionths(reports: &[WorkerReport]) -> Option<u32> {
     let in_flight: u128 = reports.iter().map(|report| report.in_flight).sum();
     let room: u128 = reports.iter().map(|report| report.room).sum();
@@ -348,7 +342,7 @@ fn add_optional(mine: &mut Option<RequestCounts>, its: Option<&RequestCounts>) {
 }
 
 impl Recording {
-    /// Collapses what a live snapshot does not show, so that less is copied between threads.
+    /// A copy for a snapshot. Drops what a live snapshot does not contain, so that less is copied between threads.
     #[must_use]
     pub fn summary(&self, detail: Detail) -> Self {
         let full = detail == Detail::Full;
@@ -367,7 +361,7 @@ impl Recording {
         }
     }
 
-    /// All operations together. The worker does this while its load runs, so it adds what is in use and no more.
+    /// The sum of all operations. Runs in the worker during its load, so it adds only the buckets in use.
     fn whole(&self) -> OperationRecord {
         let [only] = &self.operations[..] else {
             let mut whole = OperationRecord::new(self.lateness.is_some());
@@ -396,7 +390,7 @@ impl Recording {
 }
 
 impl OperationRecord {
-    /// As [`Self::absorb`], of a record whose seconds are its own.
+    /// Like [`Self::absorb`], for a record of the same worker, whose used buckets are known from its seconds.
     fn absorb_used(&mut self, other: &Self) {
         self.tally.add(&other.tally);
         self.nil_replies += other.nil_replies;

@@ -1,7 +1,6 @@
-//! What a worker counts by the second.
+//! A worker's counts per second.
 //!
-//! Only latencies are counted twice for it. Counts follow from the totals: at the end of a second it takes what has come
-//! since the second before.
+//! Only latencies are recorded twice. Counts are differences of the totals between the end of a second and that of the second before.
 
 use redisbench_wire::snapshot::Tally;
 use redisbench_wire::timeline::{
@@ -12,13 +11,13 @@ use super::{NodeRecord, NodeSecond, Recording};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Latencies of one operation in the present second.
+/// Latencies of one operation in the current second.
 #[derive(Clone, Debug)]
 pub(super) struct Latencies {
     pub(super) response: Coarse,
     pub(super) service: Coarse,
     pub(super) error_replies: Coarse,
-    /// Of each bucket, whether any latency of a second before lies in it.
+    /// Per bucket, whether an earlier second has a latency in it.
     former: Box<[bool; BUCKETS]>,
 }
 
@@ -38,7 +37,7 @@ impl Latencies {
         }
     }
 
-    /// The buckets in which there is any latency of the attempt, as their shortest and longest.
+    /// The buckets with any latency of the attempt, as lowest and highest value.
     pub(super) fn used(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut used = self.former.clone();
         for latencies in [&self.response, &self.service, &self.error_replies] {
@@ -53,9 +52,9 @@ impl Latencies {
 #[derive(Clone, Debug)]
 pub(super) struct Seconds {
     start: u64,
-    /// When the present second ends; never before the start is known.
+    /// When the current second ends; `u64::MAX` until the start is known.
     ends: u64,
-    /// The present second.
+    /// The current second.
     second: u32,
     /// The totals when it began.
     before: Totals,
@@ -79,12 +78,12 @@ impl Seconds {
         Self { start: 0, ends: u64::MAX, second: 0, before, kept, history: History::default() }
     }
 
-    /// Of a copy that is merged: its seconds are told apart.
+    /// For a copy to be merged: its seconds are reported separately.
     pub(super) fn none() -> Self {
         Self::new(0)
     }
 
-    /// Seconds have this many parts from now on.
+    /// Sets the number of parts per second.
     pub(super) fn keep(&mut self, parts: usize) {
         self.kept = kept_spans(parts);
     }
@@ -102,7 +101,7 @@ impl Recording {
         self.seconds.ends = start.saturating_add(SECOND);
     }
 
-    /// The time has come to `now`: whatever is counted until it is called again belongs to the second of that instant.
+    /// Advances to `now`. Everything recorded until the next call belongs to the second of that instant.
     #[inline]
     pub fn come_to(&mut self, now: u64) {
         if now >= self.seconds.ends {
@@ -142,7 +141,7 @@ impl Recording {
         });
         let mut parts: Vec<Part> = parts.collect();
         let mut nodes: Vec<NodePart> = self.nodes.iter().flatten().filter_map(NodeRecord::present_part).collect();
-        // The warm-up has none.
+        // Seconds of the warm-up have no parts.
         if parts.iter().all(|part| part.counts == Outcomes::default()) {
             parts.clear();
             nodes.clear();
@@ -158,7 +157,7 @@ impl Recording {
         }
     }
 
-    /// The seconds from `from` on, the present one included, and the first that is not complete.
+    /// The seconds from `from` on, including the current one, and the first incomplete one.
     pub fn seconds_since(&self, from: u32) -> (Vec<Span>, u32) {
         let complete = self.seconds.history.complete();
         let mut spans: Vec<Span> = self.seconds.history.since(from).cloned().collect();
@@ -171,8 +170,8 @@ impl Recording {
 }
 
 impl NodeRecord {
-    /// Its part of the present second, if nodes are counted by it. A node without requests has one too: nothing is what
-    /// it did.
+    /// Its part of the current second, if nodes are counted by the second. A node without requests has one too, because zero is a
+    /// measurement.
     fn present_part(&self) -> Option<NodePart> {
         let NodeSecond { service, before: (requests, errors) } = self.second.as_ref()?;
         let requests = self.requests - requests;

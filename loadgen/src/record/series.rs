@@ -4,10 +4,10 @@ use redisbench_wire::snapshot::Series;
 
 const FINE: u64 = 100_000_000;
 const COARSE: u64 = 1_000_000_000;
-/// Up to this length of a run its points are fine.
+/// Runs up to this length, in nanoseconds, have fine points.
 const FINE_UNTIL: u64 = 600_000_000_000;
 
-/// Completions per point of time, the first point beginning at the start instant.
+/// Completions per point of time. The first point begins at the start instant.
 #[derive(Clone, Debug)]
 pub struct Completions {
     start: u64,
@@ -22,8 +22,8 @@ impl Default for Completions {
 }
 
 impl Completions {
-    /// Points of 100 ms, or of 1 s if the plan is longer than 10 min. A number of requests may end at any time: it
-    /// begins with 100 ms, and turns to 1 s after 10 min.
+    /// Points of 100 ms, or of 1 s if the plan is longer than 10 min. A run with a number of requests may end at any time: it begins with
+    /// points of 100 ms and switches to 1 s after 10 min.
     pub(super) fn of_plan(plan: &ShardPlan) -> Self {
         let interval = match plan.bound {
             Bound::Duration { nanoseconds } if plan.warmup_nanoseconds.saturating_add(nanoseconds) > FINE_UNTIL => {
@@ -38,12 +38,12 @@ impl Completions {
         Self { start: 0, interval, points: Vec::with_capacity(expected as usize) }
     }
 
-    /// Sets the instant that the first point begins at.
+    /// Sets the start of the first point.
     pub fn begin(&mut self, start: u64) {
         self.start = start;
     }
 
-    /// `count` requests succeeded at `now`.
+    /// Adds `count` requests that succeeded at `now`.
     #[inline]
     pub fn add(&mut self, now: u64, count: u64) {
         let point = (now.saturating_sub(self.start) / self.interval) as usize;
@@ -77,7 +77,6 @@ impl Completions {
         }
     }
 
-    /// Adds another worker's points.
     pub(super) fn merge(&mut self, mut other: Self) {
         if other.interval > self.interval {
             self.coarsen();

@@ -125,7 +125,7 @@ fn completion(operation: u16, node: u32, latency: u64) -> Completion {
     Completion { operation, node, due: 1000, now: 1000 + latency, redirected: false }
 }
 
-/// A request that was sent half way between its due time and its reply.
+/// A request sent half way between its due time and its reply.
 fn succeed(recording: &mut Recording, operation: u16, node: u32, latency: u64, nil: bool) {
     recording.responded(operation, latency, 1);
     recording.succeeded(operation, 1, u64::from(nil));
@@ -286,14 +286,14 @@ fn a_node_is_counted_in_the_second_of_each_outcome() {
     );
 }
 
-/// The worker adds up its operations for a live snapshot between two requests: 200 KB for each histogram of each of
-/// them would take about a millisecond.
+/// The worker adds up its operations for a live snapshot between two requests. Adding 200 KB for each histogram of each operation would
+/// take about a millisecond.
 #[test]
 fn a_live_snapshot_looks_at_no_bucket_that_is_not_in_use() {
     let mut recording = recording(true, &["x"]);
     recording.begin(0);
     recording.come_to(1);
-    // In this second and in one before.
+    // One request in the current second, one in an earlier second.
     for (operation, second) in [(0, 0), (1, 1)] {
         recording.come_to(1 + second * 1_000_000_000);
         recording.scheduled(operation, 1);
@@ -301,7 +301,7 @@ fn a_live_snapshot_looks_at_no_bucket_that_is_not_in_use() {
     }
     let ranges: Vec<usize> = recording.operations.iter().map(|operation| operation.second.used().count()).collect();
     assert_eq!(ranges, [2, 2], "one of response times and one of service times");
-    // What no second tells of would be found only by looking at every bucket.
+    // Counts that are in no second would be found only by reading every bucket.
     for operation in &mut recording.operations {
         operation.response.record(9_000_000, 1);
         operation.service.as_mut().unwrap().record(9_000_000, 1);
@@ -366,14 +366,14 @@ proptest! {
         };
         let mut together = merged(workers.iter().map(report).collect(), detail);
         let mut single = merged(vec![report(&alone)], detail);
-        // The sum over all seconds is the total, too.
+        // The sum over all seconds is also the total.
         prop_assert_eq!(together.check(), Ok(()));
         prop_assert_eq!(together.timeline.spans.is_empty(), together.total.scheduled == 0);
         prop_assert!(together.total.balances());
         prop_assert_eq!(together.generator.workers, 3);
         together.errors.sort_by(|one, other| one.kind.cmp(&other.kind));
         single.errors.sort_by(|one, other| one.kind.cmp(&other.kind));
-        // What speaks of the workers themselves.
+        // Fields about the workers themselves differ.
         together.generator = single.generator.clone();
         together.preloaded_keys = single.preloaded_keys;
         together.preload_commands = single.preload_commands;
