@@ -1,5 +1,4 @@
-//! The Redis protocol without input or output: commands become bytes, bytes become replies. RESP2, and RESP3 where a
-//! server speaks it unasked.
+//! The Redis protocol without I/O: encodes commands and decodes replies. RESP2, and RESP3 from servers that use it without being asked.
 #![forbid(unsafe_code)]
 
 mod decode;
@@ -10,8 +9,7 @@ mod encode;
 pub use decode::{Decoder, ProtocolError, Reply, WholeReplies};
 pub use encode::{Output, append_argument, append_command, append_header};
 
-/// An error's text without the arguments that a server repeats of a command it does not know: those of AUTH are a
-/// secret.
+/// An error's text without the arguments that a server echoes for an unknown command. The arguments of AUTH are secret.
 pub fn without_arguments(error: &str) -> &str {
     error.split(", with args").next().unwrap_or_default()
 }

@@ -1,69 +1,68 @@
-//! A scanner that finds the ends of replies in whatever pieces the socket hands out. Bodies of bulk strings are
-//! skipped and never copied; only a header line that is cut in two is carried over to the next piece.
+//! A scanner that finds the ends of replies, whatever pieces the socket delivers. Bodies of bulk strings are skipped and never copied.
+//! Only a header line that is split is carried over to the next piece.
 
 mod note;
 
 use note::Note;
 
-/// The longest line (header, status or error) that is accepted.
+/// The longest line (header, status or error) accepted, in bytes.
 const LINE_BYTES: usize = 64 << 10;
 
-/// The longest bulk string that is accepted: the largest that a server can be configured to send.
+/// The longest bulk string accepted, in bytes: the largest that a server can be configured to send.
 const BULK_BYTES: u64 = 1 << 40;
 
-/// The most elements that a reply may still want, whatever its nesting.
+/// The maximum number of pending elements of a reply, at any nesting.
 const ELEMENTS: u64 = 1 << 40;
 
-/// How much of an error's text is kept.
+/// How much of an error's text is kept, in bytes.
 const ERROR_BYTES: usize = 256;
 
-/// One complete reply, as far as a load generator needs to know it.
+/// The outcome of one complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Anything that is neither nil, empty nor an error.
+    /// Anything that is neither null, empty nor an error.
     Value,
-    /// Null, or nothing in an array, set or map: a missing key, nothing left to take, or a condition that was not met.
+    /// Null, or an empty array, set or map: a missing key, nothing left to take, or a condition that was not met.
     Nil,
-    /// An error, whose text is [`Decoder::error_text`] until the next reply is decoded.
+    /// An error. [`Decoder::error_text`] is its text until the next reply is decoded.
     Error,
 }
 
-/// The peer does not speak the protocol. The connection is of no use any more.
+/// The peer violated the protocol. The connection is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// A reply begins with an unknown byte.
     #[error("a reply begins with an unknown byte")]
     UnknownType,
-    /// A length is no number, negative or beyond all bounds.
+    /// A length is not a number, negative or out of bounds.
     #[error("a reply has an impossible length")]
     BadLength,
-    /// A line never ends.
+    /// A line is longer than 64 KiB.
     #[error("a reply's line is longer than 64 KiB")]
     LongLine,
     /// A line or body does not end in CR LF.
     #[error("a reply does not end in CR LF")]
     BadEnd,
-    /// A number, truth value or null is none.
+    /// The text of a number, boolean or null is invalid.
     #[error("a reply is not of the type that it says")]
     BadValue,
 }
 
-/// The state of decoding between two pieces of input: some words, and the start of a line if one was cut.
+/// The decoder's state between two pieces of input: a few words, and the beginning of a line that was split.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// Bytes of a body, and its CR LF, still to be skipped.
+    /// Bytes of a body, including its CR LF, still to skip.
     skip: u64,
-    /// Elements still wanted before the reply is complete; 0 between replies. Nesting needs no stack: an aggregate of n
-    /// simply wants n elements more.
+    /// Elements still missing from the reply; 0 between replies. Nesting needs no stack: an aggregate of n elements adds n.
     wanted: u64,
-    /// What the reply in progress is.
+    /// The outcome of the reply in progress.
     reply: Option<Reply>,
-    /// What is being read answers no command: a push message, or attributes before a reply.
+    /// The input being read answers no command: a push message, or attributes before a reply.
     aside: bool,
-    /// A line whose end has not come yet.
+    /// A line whose end was not received yet.
     carry: Vec<u8>,
     error: Vec<u8>,
-    /// What was noted of the last reply; none where nobody wants that.
+    /// The note of the last reply; `None` if notes are not used.
     note: Option<Box<Note>>,
 }
 
@@ -71,7 +70,7 @@ impl Decoder {
     /// Consumes input up to the end of the next reply, or all of it if the reply is incomplete.
     ///
     /// # Errors
-    /// When the input is not RESP. The decoder is of no use afterwards.
+    /// Fails if the input is not RESP. The decoder is unusable afterwards.
     #[inline]
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
         if self.is_between_replies()
@@ -82,25 +81,25 @@ impl Decoder {
         self.next_in_pieces::<false>(input)
     }
 
-    /// The same, and notes how the reply begins and the first error within it: [`Self::note`].
+    /// Like [`Self::next`], and also notes the beginning of the reply and the first error nested in it: [`Self::note`].
     ///
     /// # Errors
-    /// When the input is not RESP. The decoder is of no use afterwards.
+    /// Fails if the input is not RESP. The decoder is unusable afterwards.
     pub fn next_noted(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, ProtocolError> {
         self.next_in_pieces::<true>(input)
     }
 
-    /// The first bytes of the first line of the last reply that was noted, its type included.
+    /// The beginning of the first line of the last noted reply, including its type byte.
     pub fn note(&self) -> &[u8] {
         self.note.as_ref().map_or(&[], |note| note.line())
     }
 
-    /// The text of the first error within that reply, without its leading `-`, cut to 256 bytes.
+    /// The text of the first error nested in that reply, without its leading `-`, cut to 256 bytes.
     pub fn nested_error(&self) -> Option<&[u8]> {
         self.note.as_ref()?.nested()
     }
 
-    /// Whether nothing is left over from the input before.
+    /// Returns whether no reply is in progress.
     #[inline]
     pub fn is_between_replies(&self) -> bool {
         self.skip == 0 && self.wanted == 0 && self.carry.is_empty() && self.reply.is_none() && !self.aside
@@ -145,16 +144,16 @@ impl Decoder {
         &self.error
     }
 
-    /// Forgets everything, for a new connection.
+    /// Resets all state, for a new connection.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// Skips what there is of a body. Says whether it is through.
+    /// Skips the available part of a body. Returns whether its end was reached.
     #[inline]
     fn skip_body(&mut self, input: &mut &[u8]) -> Result<bool, ProtocolError> {
         let here = usize::try_from(self.skip).unwrap_or(usize::MAX).min(input.len());
-        // The body's CR LF are the last two of the bytes to skip, and may come in different pieces.
+        // The body's CR LF are the last two bytes to skip, and may arrive in different pieces.
         for (from_end, byte) in [(2, b'\r'), (1, b'\n')] {
             let at = self.skip.checked_sub(from_end).and_then(|at| usize::try_from(at).ok());
             if at.and_then(|at| input.get(at)).is_some_and(|found| *found != byte) {
@@ -182,7 +181,7 @@ impl Decoder {
             let mut line = std::mem::take(&mut self.carry);
             self.line::<NOTED>(&line)?;
             line.clear();
-            // Keeps a small allocation for the next cut line, and gives back a large one.
+            // Keeps a small allocation for the next split line, and frees a large one.
             if line.capacity() <= 64 {
                 self.carry = line;
             }
@@ -190,7 +189,7 @@ impl Decoder {
         Ok(complete)
     }
 
-    /// Takes one whole line, its LF included.
+    /// Takes one whole line, including its LF.
     #[inline]
     fn line<const NOTED: bool>(&mut self, line: &[u8]) -> Result<(), ProtocolError> {
         let [kind, text @ .., b'\r', b'\n'] = line else {
@@ -238,14 +237,14 @@ impl Decoder {
                 self.aside = true;
                 self.aggregate(top, text, 2)?;
             }
-            // Attributes stand before the element that they speak of and are none themselves.
+            // Nested attributes precede their element and do not count as one.
             b'|' => self.want(2 * count(text)?)?,
             _ => return Err(ProtocolError::UnknownType),
         }
         Ok(())
     }
 
-    /// One element is there (but for its body).
+    /// Counts one element (except for its body).
     #[inline]
     fn element(&mut self, top: bool, reply: Reply) {
         if top {
@@ -273,21 +272,20 @@ impl Decoder {
     }
 }
 
-/// Takes replies that are as nearly all are: a status, a number, null or a bulk string, short and wholly there. Remembers
-/// the header of the latest bulk string, because the next is mostly as long.
+/// Takes the most common replies: a status, a number, null or a bulk string, short and complete. Remembers the header of the latest bulk
+/// string, because the next one usually has the same length.
 #[derive(Debug, Default)]
 pub struct WholeReplies {
-    /// The header's bytes, the first in the lowest place. Before there is one everything has it, but no reply has its
-    /// length of 0.
+    /// The header's bytes, the first in the lowest place. Initially every input matches it, but its length of 0 matches no reply.
     header: u64,
-    /// The bits of a word that its bytes take.
+    /// The bits of a word that the header occupies.
     mask: u64,
-    /// The bytes of the whole reply.
+    /// The length of the whole reply in bytes.
     length: usize,
 }
 
 impl WholeReplies {
-    /// Consumes the next reply. What it is not sure of stays for [`Decoder::next`]. Only to be asked between two replies.
+    /// Consumes the next reply. Leaves anything uncertain to [`Decoder::next`]. Call it only between two replies.
     #[inline]
     pub fn next(&mut self, input: &mut &[u8]) -> Option<Reply> {
         if let Some(word) = input.first_chunk()
@@ -324,7 +322,7 @@ impl WholeReplies {
         Some(reply)
     }
 
-    /// Remembers the header of the bulk string that `input` begins with, if it fits into a word.
+    /// Remembers the header of the bulk string at the beginning of `input`, if it fits into a word.
     fn remember(&mut self, input: &[u8], length: usize) {
         let Some((word, header)) = input.first_chunk().zip(line_end(input)).filter(|(_, end)| *end < 8) else { return };
         self.mask = u64::MAX >> (8 * (7 - header));
@@ -333,11 +331,11 @@ impl WholeReplies {
     }
 }
 
-/// The length of a bulk string, from behind its `$` to its end.
+/// The length of a bulk string after its `$`, including the final CR LF.
 #[inline]
 fn bulk(rest: &[u8]) -> Option<usize> {
     let mut length = 0;
-    // Up to 999,999 bytes: more does not come in one piece.
+    // Up to 999,999 bytes: longer strings do not arrive in one piece.
     for (at, byte) in rest.iter().enumerate().take(7) {
         let digit = byte.wrapping_sub(b'0');
         if digit <= 9 {
@@ -351,10 +349,10 @@ fn bulk(rest: &[u8]) -> Option<usize> {
     None
 }
 
-/// Where the first line ends: the index of its LF.
+/// The index of the first LF.
 #[inline]
 fn line_end(input: &[u8]) -> Option<usize> {
-    // Headers are a handful of bytes, for which a plain loop is the fastest search.
+    // Headers are a few bytes long, for which a plain loop is the fastest search.
     input.iter().position(|byte| *byte == b'\n')
 }
 
@@ -367,7 +365,7 @@ fn count(text: &[u8]) -> Result<u64, ProtocolError> {
     number(text).filter(|count| *count <= ELEMENTS).ok_or(ProtocolError::BadLength)
 }
 
-/// Whether `text` is what a line of type `kind` must hold.
+/// Returns whether `text` is valid for a line of type `kind`.
 #[cold]
 fn is_scalar(kind: u8, text: &[u8]) -> bool {
     match kind {
@@ -379,7 +377,7 @@ fn is_scalar(kind: u8, text: &[u8]) -> bool {
     }
 }
 
-/// Whether `text` is a decimal number of 64 bits with its sign.
+/// Returns whether `text` is a decimal 64-bit integer with optional sign.
 #[inline]
 fn is_integer(text: &[u8]) -> bool {
     let digits = unsigned(text);

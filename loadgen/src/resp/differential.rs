@@ -1,22 +1,22 @@
-//! The decoder against the parser of the `redis` crate, which was written by others: both find the same replies and
-//! refuse the same input. Where they part, one of them is known to be stricter, and this says where and why.
+//! Compares the decoder with the independent parser of the `redis` crate: both find the same replies and refuse the same input. The
+//! functions below list the known cases in which one of them is stricter, and why.
 
 use redis::{Parser, Value};
 
 use super::{Decoder, ProtocolError, Reply, WholeReplies};
 
-/// What one of the two makes of some input.
+/// The result of one parser for some input.
 #[derive(Debug, PartialEq, Eq)]
 struct Reading<Refusal> {
     replies: Vec<Reply>,
-    /// Why it reads no further; none if it waits for more.
+    /// Why it stopped; `None` if it waits for more input.
     refusal: Option<Refusal>,
 }
 
 /// Reads `input` with both and compares.
 ///
 /// # Panics
-/// When they differ.
+/// Panics if they differ.
 pub(crate) fn assert_agreement(input: &[u8]) {
     if asks_for_much(input) {
         return;
@@ -29,7 +29,7 @@ pub(crate) fn assert_agreement(input: &[u8]) {
         (Some(refusal), _) if is_narrow(refusal) => {}
         (_, Some(refusal)) if is_lenient(*refusal, last_line) => {}
         (Some(refusal), None) => {
-            // They refuse a type byte, we the line that it begins.
+            // Their parser refuses a type byte, ours the whole line.
             let (at_line_end, _) = ours(input, b"\r\n");
             assert!(at_line_end.refusal.is_some(), "only they refuse ({refusal}): {shown:?}");
         }
@@ -52,7 +52,7 @@ fn theirs(mut input: &[u8]) -> Reading<String> {
     }
 }
 
-/// None for what answers no command.
+/// `None` for a message that answers no command.
 fn kind(value: &Value) -> Option<Reply> {
     match value {
         Value::Nil => Some(Reply::Nil),
@@ -65,7 +65,7 @@ fn kind(value: &Value) -> Option<Reply> {
     }
 }
 
-/// As the engine reads, and with the last line that was read: the one that was refused, unless a body was.
+/// Reads as the engine does. Also returns the last line read: the one refused, unless a body was refused.
 fn ours<'a>(input: &'a [u8], end: &[u8]) -> (Reading<ProtocolError>, &'a [u8]) {
     let (mut whole, mut decoder) = (WholeReplies::default(), Decoder::default());
     let mut replies = Vec::new();
@@ -91,7 +91,7 @@ fn ours<'a>(input: &'a [u8], end: &[u8]) -> (Reading<ProtocolError>, &'a [u8]) {
     (Reading { replies, refusal: None }, b"")
 }
 
-/// A list of so many elements that their parser reserves memory for it.
+/// Returns whether a list claims so many elements that their parser would reserve too much memory.
 fn asks_for_much(input: &[u8]) -> bool {
     input.split(|byte| b"*%~|>".contains(byte)).any(|after| {
         let number = after.iter().take_while(|byte| !b"\r\n".contains(byte));
@@ -99,18 +99,18 @@ fn asks_for_much(input: &[u8]) -> bool {
     })
 }
 
-/// Whether they refuse what the protocol allows, or what we do not look at: deep nesting, errors that repeat a client's
+/// Returns whether their parser refuses valid input, or parts that ours does not check: deep nesting, errors that repeat a client's
 /// bytes, the format of a verbatim string, the kind of a push message.
 fn is_narrow(refusal: &str) -> bool {
     ["recursion depth", "utf-8", "decoding verbatim", "decoding push"].iter().any(|known| refusal.contains(known))
 }
 
-/// Whether they take a line that the protocol does not allow: blanks and signs around a length, lengths below -1, a bare
-/// LF, anything for a large number or a null, and a push message within a reply.
+/// Returns whether their parser accepts a line that the protocol does not allow: blanks and signs around a length, lengths below -1, a
+/// bare LF, anything for a large number or a null, and a push message within a reply.
 fn is_lenient(refusal: ProtocolError, line: &[u8]) -> bool {
     let [kind, text @ .., b'\r', b'\n'] = line else { return line.ends_with(b"\n") };
     if refusal == ProtocolError::BadEnd {
-        // Of the body behind that line.
+        // The body after that line was refused.
         return false;
     }
     let text = std::str::from_utf8(text).unwrap_or_default();

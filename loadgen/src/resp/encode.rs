@@ -1,7 +1,6 @@
 use std::io::Write as _;
 
-/// Commands on their way out. The memory behind them is kept and was written before, so that a command is laid into it
-/// by plain copies.
+/// Encoded commands to be sent. Its memory is initialized and reused, so that encoding a command takes plain copies.
 #[derive(Debug, Default)]
 pub struct Output {
     memory: Vec<u8>,
@@ -9,13 +8,12 @@ pub struct Output {
 }
 
 impl Output {
-    /// The commands.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.memory[..self.length]
     }
 
-    /// At least `length` bytes to write commands to. [`Self::set_length`] says how many it became.
+    /// At least `length` bytes to write commands to. [`Self::set_length`] sets how many were used.
     #[inline]
     pub fn room(&mut self, length: usize) -> &mut [u8] {
         if self.memory.len() < length {
@@ -29,7 +27,7 @@ impl Output {
         self.memory.resize(length.max(self.memory.len() * 2), 0);
     }
 
-    /// The commands are the first `length` bytes of the room.
+    /// Declares the first `length` bytes of the room as the commands.
     #[inline]
     pub fn set_length(&mut self, length: usize) {
         self.length = length.min(self.memory.len());
@@ -42,14 +40,12 @@ pub fn append_header(buffer: &mut Vec<u8>, arguments: usize) {
     let _ = write!(buffer, "*{arguments}\r\n");
 }
 
-/// Appends one argument.
 pub fn append_argument(buffer: &mut Vec<u8>, argument: &[u8]) {
     let _ = write!(buffer, "${}\r\n", argument.len());
     buffer.extend_from_slice(argument);
     buffer.extend_from_slice(b"\r\n");
 }
 
-/// Appends a whole command.
 pub fn append_command(buffer: &mut Vec<u8>, arguments: &[&[u8]]) {
     append_header(buffer, arguments.len());
     for argument in arguments {

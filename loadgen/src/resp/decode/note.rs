@@ -1,12 +1,12 @@
-//! What is kept of a reply where its outline is not enough.
+//! Excerpts of a reply, for requests that need more than its outcome.
 
-/// How much of a line is kept: more than any number or status that is looked for.
+/// How much of a line is kept, in bytes: more than any number or status of interest.
 const LINE_BYTES: usize = 24;
 
-/// How much of an error's text is kept.
+/// How much of an error's text is kept, in bytes.
 const ERROR_BYTES: usize = 256;
 
-/// The beginning of a reply, and the first error within it.
+/// The beginning of a reply, and the first error nested in it.
 #[derive(Debug, Default)]
 pub(super) struct Note {
     line: [u8; LINE_BYTES],
@@ -16,10 +16,10 @@ pub(super) struct Note {
 }
 
 impl Note {
-    /// Takes a line, which is of the reply itself if `top`.
+    /// Takes a line. `top` if it belongs to the reply itself rather than to a nested element.
     pub(super) fn take(&mut self, top: bool, kind: u8, text: &[u8]) {
         match (top, kind) {
-            // They stand before a reply and are none.
+            // Push messages and attributes precede a reply.
             (true, b'>' | b'|') => {}
             (true, _) => {
                 let rest = text.len().min(LINE_BYTES - 1);

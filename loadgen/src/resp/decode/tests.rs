@@ -3,8 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::resp::differential::assert_agreement;
 
-/// Decodes `input` given in pieces of the lengths in `cuts`, the rest in one, as a connection does: what is whole by the
-/// short way.
+/// Decodes `input` as a connection does: in pieces with the lengths in `cuts` and the rest in one, complete replies by the fast path.
 fn decode(input: &[u8], cuts: &[usize]) -> Result<Vec<(Reply, Vec<u8>)>, ProtocolError> {
     let mut decoder = Decoder::default();
     let mut whole = WholeReplies::default();
@@ -130,7 +129,7 @@ fn reply() -> impl Strategy<Value = (Vec<u8>, Reply)> {
     ];
     let leaf = prop_oneof![
         1 => prop::collection::vec(any::<u8>(), 0..40).prop_map(move |bytes| (body('$', &bytes), Reply::Value)),
-        // Mostly as long as the one before.
+        // Usually as long as the one before.
         6 => prop::collection::vec(any::<u8>(), 12).prop_map(move |bytes| (body('$', &bytes), Reply::Value)),
         1 => "[ -~]{0,20}".prop_map(move |text| (body('!', text.as_bytes()), Reply::Error)),
         1 => "(txt|mkd):[ -~]{0,20}".prop_map(move |text| (body('=', text.as_bytes()), Reply::Value)),
@@ -145,7 +144,7 @@ fn reply() -> impl Strategy<Value = (Vec<u8>, Reply)> {
             elements.truncate(elements.len() / per_entry * per_entry);
             let mut bytes = format!("{kind}{}\r\n", elements.len() / per_entry).into_bytes();
             bytes.extend(elements.iter().flat_map(|(element, _)| element));
-            // Attributes belong to what comes after them.
+            // Attributes belong to the reply after them.
             if kind == '|' {
                 bytes.extend(data);
                 return (bytes, reply);
@@ -155,7 +154,7 @@ fn reply() -> impl Strategy<Value = (Vec<u8>, Reply)> {
     })
 }
 
-/// Replies, some with a push message before them, and the kinds of the replies.
+/// Replies, some preceded by a push message, and the outcomes of the replies.
 fn stream() -> impl Strategy<Value = (Vec<u8>, Vec<Reply>)> {
     let push = prop::collection::vec(reply(), 0..3).prop_map(|elements| {
         let mut bytes = format!(">{}\r\n+message\r\n", elements.len() + 1).into_bytes();
@@ -169,12 +168,12 @@ fn stream() -> impl Strategy<Value = (Vec<u8>, Vec<Reply>)> {
     })
 }
 
-/// Bytes that mean something to a decoder, and any.
+/// Bytes that have a meaning to a decoder, and arbitrary ones.
 fn byte() -> impl Strategy<Value = u8> {
     prop_oneof![any::<u8>(), prop::sample::select(&b"$*-+:_%~|>!=#,(\r\n0123456789"[..])]
 }
 
-/// One change: where, how many bytes go, and which come.
+/// One change: where, how many bytes to remove, and the bytes to insert.
 fn change() -> impl Strategy<Value = (prop::sample::Index, usize, Vec<u8>)> {
     (any::<prop::sample::Index>(), 0_usize..3, prop::collection::vec(byte(), 0..3))
 }
