@@ -1,4 +1,4 @@
-//! Redis Cluster without input or output: which slot a key is in, who owns a slot, and what a redirect says.
+//! Redis Cluster without I/O: the slot of a key, the owner of a slot, and the meaning of a redirect.
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_possible_truncation, reason = "slots are below 2^14")]
 

@@ -1,5 +1,4 @@
-//! Which requests a worker takes, and when an open loop's are due. Exact: no rounding error adds up, however long the
-//! run.
+//! Which requests a worker takes, and the due times of an open loop. Exact: rounding errors do not accumulate, however long the run.
 #![forbid(unsafe_code)]
 #![allow(clippy::cast_possible_truncation, reason = "2^64 ns are 584 years")]
 
@@ -13,8 +12,7 @@ use redisbench_wire::rate::CumulativeRate;
 use constant::Constant;
 use poisson::Poisson;
 
-/// One of N shards and one of its W workers: local request j belongs to worker `j mod W`, and is request
-/// `k = j*N + i` of the benchmark.
+/// One of N shards and one of its W workers. Local request j belongs to worker `j mod W`, and is request `k = j*N + i` of the benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Seat {
     /// The shard, i.
@@ -33,7 +31,7 @@ impl Seat {
         u64::from(self.worker) * u64::from(self.shards) + u64::from(self.shard)
     }
 
-    /// From one of its requests to the next.
+    /// The distance between its consecutive requests.
     pub fn step(self) -> u64 {
         u64::from(self.workers) * u64::from(self.shards)
     }
@@ -41,7 +39,7 @@ impl Seat {
     /// How many of the shard's `count` local requests from `first` on are this worker's.
     pub fn share(self, first: u64, count: u64) -> u64 {
         let workers = u64::from(self.workers);
-        // How far behind the first of them this worker's first one is.
+        // The offset of this worker's first request from `first`.
         let place = (u64::from(self.worker) + workers - first % workers) % workers;
         count / workers + u64::from(place < count % workers)
     }
@@ -56,8 +54,7 @@ pub struct Slot {
     pub due: u64,
 }
 
-/// The due times of one worker, and its position in them. They are rounded down to a nanosecond, and then up to the
-/// pacing grid.
+/// The due times of one worker, and its position in them. They are rounded down to a nanosecond, and then up to the pacing grid.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     start: u64,
@@ -67,19 +64,19 @@ pub struct Schedule {
     arrivals: Arrivals,
 }
 
-/// Where a worker's requests lie in time.
+/// The distribution of a worker's requests over time.
 #[derive(Clone, Debug)]
 enum Arrivals {
     /// Request k at k over the rate.
     Constant(Constant),
     /// Request k at L^-1(k).
     Stages(CumulativeRate),
-    /// At random.
+    /// A Poisson process.
     Poisson(Box<Poisson>),
 }
 
 impl Schedule {
-    /// The schedule of `seat` from `start` on; none in a closed loop.
+    /// The schedule of `seat`, beginning at `start`; `None` in a closed loop.
     pub fn of(plan: &ShardPlan, seat: Seat, start: u64) -> Option<Self> {
         let Load::OpenLoop { arrival, pacing_grid_nanoseconds, .. } = plan.load else { return None };
         let rate = CumulativeRate::of(plan)?;
@@ -98,13 +95,11 @@ impl Schedule {
         schedule
     }
 
-    /// The next slot.
     #[inline]
     pub fn peek(&self) -> Slot {
         self.present
     }
 
-    /// Goes on to the slot after.
     #[inline]
     pub fn advance(&mut self) {
         self.present.k += self.step;
@@ -116,9 +111,9 @@ impl Schedule {
         self.present.due = self.due();
     }
 
-    /// How many slots from the present one on are due before `end`.
+    /// How many slots from the current one on are due before `end`.
     pub fn due_before(&self, end: u64) -> u64 {
-        // The latest time that the grid does not round beyond the last instant.
+        // The latest time that the grid does not round up to `end` or later.
         let last = end.checked_sub(self.start).and_then(|time| time.checked_sub(1));
         let Some(latest) = last.and_then(|last| self.grid.down(last)) else { return 0 };
         let first_beyond = match &self.arrivals {
@@ -129,7 +124,7 @@ impl Schedule {
         first_beyond.saturating_sub(self.present.k).div_ceil(self.step)
     }
 
-    /// When the present slot is due.
+    /// When the current slot is due.
     #[inline]
     fn due(&self) -> u64 {
         let time = match &self.arrivals {
@@ -141,7 +136,7 @@ impl Schedule {
     }
 }
 
-/// The pacing grid of one worker, which lies where no other's does: workers do not fire together.
+/// The pacing grid of one worker. Each worker's grid has its own offset, so that workers do not fire together.
 #[derive(Clone, Copy, Debug)]
 struct Grid {
     /// 0 is exact.
@@ -166,7 +161,7 @@ impl Grid {
         }
     }
 
-    /// The last point at or before `time`, if there is one.
+    /// The last grid point at or before `time`, if there is one.
     fn down(self, time: u64) -> Option<u64> {
         if self.width == 0 {
             return Some(time);

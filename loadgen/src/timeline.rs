@@ -1,4 +1,4 @@
-//! What became of the target's map since the load began, for the engine's snapshots. Only the cold side knows it.
+//! Changes of the target's topology since the load began, for the engine's snapshots. Only the cold side sees them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use redisbench_wire::topology::{Change, TopologyReport};
 
 use crate::cluster::{Topology, changes};
 
-/// The present map and how it came about.
+/// The current topology and its changes.
 #[derive(Debug)]
 pub(crate) struct Timeline(Mutex<State>);
 
@@ -15,7 +15,7 @@ pub(crate) struct Timeline(Mutex<State>);
 struct State {
     map: Arc<Topology>,
     changes: Vec<Change>,
-    /// Ranges of slots in all of them.
+    /// Total slot ranges in all changes.
     ranges: usize,
     left_out: u64,
 }
@@ -25,14 +25,14 @@ impl Timeline {
         Self(Mutex::new(State { map, changes: Vec::new(), ranges: 0, left_out: 0 }))
     }
 
-    /// A load begins: what changed before is not its own.
+    /// Drops the changes from before the load.
     pub(crate) fn begin(&self) {
         let mut state = self.state();
         state.changes.clear();
         (state.ranges, state.left_out) = (0, 0);
     }
 
-    /// The map is another one.
+    /// Replaces the topology and records the changes.
     pub(crate) fn update(&self, map: &Arc<Topology>, now: u64) {
         let mut state = self.state();
         for change in changes(&state.map, map, now) {
@@ -47,7 +47,7 @@ impl Timeline {
         state.map = Arc::clone(map);
     }
 
-    /// All of it, without the outages, which workers know.
+    /// Everything except the outages, which the workers record.
     pub(crate) fn report(&self) -> TopologyReport {
         let state = self.state();
         let (primaries, replicas) = state.map.counts();
@@ -61,7 +61,7 @@ impl Timeline {
         }
     }
 
-    /// Whoever panicked holding it left it whole.
+    /// A panic never leaves the state half-changed.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

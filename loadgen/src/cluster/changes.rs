@@ -1,4 +1,4 @@
-//! What differs between two maps of a target. Pure.
+//! The differences between two topologies of a target. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use redisbench_wire::topology::{Change, ChangeKind, ranges};
 use super::SLOTS;
 use super::topology::{Member, Topology};
 
-/// What became of `before`: in the order nodes that came, nodes that changed their part, slots, and nodes that went.
+/// The changes since `before`, in this order: nodes that appeared, nodes that changed their role, slots that moved, nodes that left.
 pub fn changes(before: &Topology, after: &Topology, at_nanoseconds: u64) -> Vec<Change> {
     let of = |what, member: &Member, map: &Topology| Change {
         at_nanoseconds,
@@ -41,7 +41,7 @@ pub fn changes(before: &Topology, after: &Topology, at_nanoseconds: u64) -> Vec<
     came.into_iter().chain(turned).chain(moved(before, after, at_nanoseconds)).chain(went).collect()
 }
 
-/// The slots that have another owner, by the old one and the new one.
+/// The slots with a new owner, grouped by old and new owner.
 fn moved(before: &Topology, after: &Topology, at_nanoseconds: u64) -> Vec<Change> {
     let mut moves = BTreeMap::<(&str, &str), Vec<u16>>::new();
     for slot in 0..SLOTS {

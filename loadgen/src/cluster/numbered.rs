@@ -1,33 +1,32 @@
 use super::slot::{SLOTS, crc16};
 
-/// Digits that one table knows.
+/// Digits per lookup table.
 const DIGITS: usize = 3;
 
-/// Values of so many digits.
+/// Values of a group of [`DIGITS`] digits.
 const VALUES: usize = 1000;
 
-/// The slots of keys that differ in a decimal number alone.
+/// The slots of keys that differ only in a decimal number.
 ///
-/// A CRC that begins with 0 is linear: that of two texts of one length, combined by exclusive or, is that of the one
-/// combined with that of the other. So a key's is that of the key with zeros for digits, changed by what each group of
-/// digits changes, and that is looked up.
+/// A CRC with initial value 0 is linear: the CRC of the exclusive or of two texts of equal length is the exclusive or of their CRCs. So a
+/// key's CRC is that of the key with zeros for digits, combined with the contribution of each group of digits, which is looked up.
 #[derive(Debug)]
 pub struct NumberedSlots {
     /// The CRC with zeros for digits.
     zeros: u16,
-    /// What each value of a group changes, the group of the lowest digits first.
+    /// The contribution of each value of a group, the group of the lowest digits first.
     groups: Box<[[u16; VALUES]]>,
 }
 
 impl NumberedSlots {
-    /// `hashed` is the part of the key that decides its slot, with the `width` digits from `at` on being `0`.
+    /// `hashed` is the part of the key that decides its slot. Its `width` digits from `at` on are `0`.
     pub fn new(hashed: &[u8], at: usize, width: usize) -> Self {
         let end = at + width;
         let behind = vec![0; hashed.len() - end];
         let group = |group: usize| {
             let mut changes = [0; VALUES];
             for (value, change) in changes.iter_mut().enumerate() {
-                // A digit and `0`, combined by exclusive or, are the digit's value.
+                // A digit combined with `0` by exclusive or is the digit's value.
                 let digits = [value / 100, value / 10 % 10, value % 10].map(|digit| digit as u8);
                 let own = DIGITS.min(width - group * DIGITS);
                 let before = vec![0; group * DIGITS];

@@ -1,16 +1,14 @@
-/// Where a server says that a request belongs.
+/// The server that a request was redirected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redirect<'a> {
-    /// The slot has another owner from now on.
+    /// The slot has a new owner.
     Moved {
-        /// The slot.
         slot: u16,
-        /// `host:port`; the host may be empty, and then is that of the server that answered.
+        /// `host:port`. An empty host means that of the server that replied.
         address: &'a str,
     },
-    /// The slot is on its way, and this key is at its next owner already.
+    /// The slot is migrating, and this key is already at its next owner.
     Ask {
-        /// The slot.
         slot: u16,
         /// As in `Moved`.
         address: &'a str,
@@ -18,7 +16,7 @@ pub enum Redirect<'a> {
 }
 
 impl<'a> Redirect<'a> {
-    /// Reads an error reply's text. None if it is no redirect, or one that cannot be followed.
+    /// Parses an error reply's text. `None` if it is not a redirect, or one that cannot be followed.
     pub fn parse(error: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(error).ok()?;
         let mut words = text.split(' ');
@@ -32,19 +30,19 @@ impl<'a> Redirect<'a> {
     }
 }
 
-/// Why a server cannot serve a request now, and may soon.
+/// Why a server cannot serve a request now but may soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deferral {
-    /// Some of its keys are on their way to another node, and some are not: the slot itself is served.
+    /// Some of its keys have migrated to another node and some have not. The slot itself is served.
     TryAgain,
-    /// The cluster has no owner for it, or not enough nodes that agree.
+    /// The cluster has no owner for it, or no majority of nodes.
     ClusterDown,
-    /// The server still reads its keys from the disk.
+    /// The server is still loading its keys from disk.
     Loading,
 }
 
 impl Deferral {
-    /// Reads an error reply's text. None if it says anything else.
+    /// Parses an error reply's text. `None` for all other errors.
     pub fn parse(error: &[u8]) -> Option<Self> {
         match error.split(|byte| *byte == b' ').next().unwrap_or_default() {
             b"TRYAGAIN" => Some(Self::TryAgain),

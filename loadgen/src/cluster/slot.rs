@@ -1,20 +1,19 @@
-/// Slots of a Redis Cluster.
+/// The number of slots of a Redis Cluster.
 pub const SLOTS: usize = 16_384;
 
-/// CRC-16/XMODEM, continued from `crc`; 0 to begin with.
+/// CRC-16/XMODEM, continued from `crc`, which is 0 at the beginning.
 #[inline]
 pub fn crc16(crc: u16, bytes: &[u8]) -> u16 {
     bytes.iter().fold(crc, |crc, byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) ^ u16::from(*byte)) & 0xff])
 }
 
-/// The slot of `key`, of which only the hash tag counts if it has one.
+/// The slot of `key`. Only the hash tag counts if it has one.
 pub fn slot_of(key: &[u8]) -> u16 {
     let (start, end) = hashed_part(key);
     crc16(0, &key[start..end]) % SLOTS as u16
 }
 
-/// Which bytes of `key` decide its slot: what stands between the first `{` and the next `}` if that is not empty,
-/// else everything.
+/// The range of `key` that decides its slot: the text between the first `{` and the next `}` if it is not empty, otherwise the whole key.
 pub fn hashed_part(key: &[u8]) -> (usize, usize) {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let length = key[open + 1..].iter().position(|byte| *byte == b'}')?;

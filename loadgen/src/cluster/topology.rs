@@ -2,53 +2,52 @@ use std::net::SocketAddr;
 
 use super::SLOTS;
 
-/// The mark of a slot that no node covers, in [`Topology::slots`].
+/// Marks a slot that no node covers, in [`Topology::slots`].
 pub const UNCOVERED: u16 = u16::MAX;
 
-/// Begins the label of a server that listens on a UNIX socket.
+/// Prefix of the label of a server that listens on a UNIX socket.
 pub const UNIX: &str = "unix:";
 
-/// The servers of a target and what each is responsible for.
+/// The servers of a target and the slots that each serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
-    /// The servers that requests are led to: primaries, and replicas where they are read from; of a standalone target
-    /// the one server. At least one.
+    /// The servers that get requests: primaries, and replicas if they serve reads; the single server of a standalone target. At least
+    /// one.
     pub nodes: Vec<NodeAddress>,
-    /// Per slot the index into `nodes` of its primary, or [`UNCOVERED`]. None if standalone.
+    /// Per slot, the index into `nodes` of its primary, or [`UNCOVERED`]. `None` if standalone.
     pub slots: Option<Box<[u16; SLOTS]>>,
-    /// Per slot the index into `nodes` of the server that reads are led to, or [`UNCOVERED`] where there is none now. None
-    /// if reads go to primaries.
+    /// Per slot, the index into `nodes` of the server that gets reads, or [`UNCOVERED`] if there is none now. `None` if primaries serve
+    /// reads.
     pub readers: Option<Box<[u16; SLOTS]>>,
-    /// All servers that the target names, whether requests are led to them or not. Empty if it names none.
+    /// All servers that the target names, whether or not they get requests. Empty if it names none.
     pub members: Vec<Member>,
 }
 
 /// One Redis server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeAddress {
-    /// The node's id in a cluster, else its address.
+    /// The node's id in a cluster, otherwise its address.
     pub id: String,
-    /// Where to connect.
     pub address: SocketAddr,
-    /// `host:port` for people. After [`UNIX`] the path of a socket, which then is where to connect.
+    /// `host:port` for people. After [`UNIX`], the path of the socket to connect to.
     pub label: String,
 }
 
-/// A server as its target speaks of it.
+/// A server as reported by the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// As [`NodeAddress::id`].
     pub id: String,
     /// As [`NodeAddress::label`].
     pub label: String,
-    /// Whether it takes writes.
+    /// Whether it accepts writes.
     pub primary: bool,
-    /// Whether it serves, by the target's own word: it has not failed, and is not loading its keys.
+    /// Whether it serves requests according to the target: it has not failed, and is not loading its keys.
     pub healthy: bool,
 }
 
 impl Topology {
-    /// Whether a node is there to be read from only.
+    /// Returns whether a node serves reads only.
     pub fn is_replica(&self, node: usize) -> bool {
         let has = |slots: &Option<Box<[u16; SLOTS]>>| {
             slots.as_ref().is_some_and(|slots| slots.iter().any(|slot| usize::from(*slot) == node))
@@ -62,7 +61,7 @@ impl Topology {
         self.nodes.get(usize::from(index)).map(|node| node.id.as_str())
     }
 
-    /// How many primaries own slots, and how many replicas can serve. Without slots, how many take writes.
+    /// The number of primaries that own slots, and of replicas that can serve. Without slots, the number of servers that accept writes.
     pub fn counts(&self) -> (usize, usize) {
         let replicas = self.members.iter().filter(|member| !member.primary && member.healthy).count();
         let primaries = match &self.slots {

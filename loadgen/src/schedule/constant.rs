@@ -8,9 +8,9 @@ const SECOND: u64 = 1_000_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct Constant {
     rate: u64,
-    /// From one of the worker's requests to the next in time, whole and remainder over `rate`.
+    /// Nanoseconds between consecutive requests of the worker, and the remainder over `rate`.
     step: (u64, u64),
-    /// The present request's time after the start, whole and remainder over `rate`.
+    /// Nanoseconds from the start to the current request, and the remainder over `rate`.
     time: (u64, u64),
 }
 
@@ -34,7 +34,7 @@ impl Constant {
         }
     }
 
-    /// How many requests of the benchmark are due at `latest` or before.
+    /// How many requests of the benchmark are due at or before `latest`.
     pub(super) fn count_until(&self, latest: u64) -> u64 {
         // k*SECOND/rate <= latest, rounded down, is k*SECOND < (latest + 1)*rate.
         let below = (u128::from(latest) + 1) * u128::from(self.rate);

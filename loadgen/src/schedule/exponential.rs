@@ -1,6 +1,6 @@
 //! The exponential distribution of mean 1, by inversion: -ln(u) of a uniform u.
 //!
-//! The same seed is the same schedule on every machine, whatever its mathematical library: the logarithm is our own.
+//! The logarithm is our own, so that a seed gives the same schedule on every machine, whatever its math library.
 
 use redisbench_wire::rate::FRACTION_BITS;
 

@@ -1,5 +1,5 @@
-//! Requests as independent callers make them: a Poisson process for each worker, of its part of the rate. All workers'
-//! together are one of the whole rate.
+//! Arrivals from independent callers: each worker has a Poisson process with its share of the rate. Together they are a Poisson process
+//! of the whole rate.
 
 use std::cell::Cell;
 
@@ -9,17 +9,17 @@ use super::Seat;
 use super::exponential::exponential;
 use crate::workload::rng::{ARRIVALS, Stream};
 
-/// A process of rate 1 whose point x comes at L^-1(x * N * W): its share of the benchmark's rate, ramps and all. The
-/// gap before request k is a function of the seed and k, and their sum is kept in whole numbers.
+/// A process of rate 1 whose point x is due at L^-1(x * N * W): its share of the benchmark's rate, including ramps. The gap before
+/// request k is a function of the seed and k, and the sum of the gaps is an integer.
 #[derive(Clone, Debug)]
 pub(super) struct Poisson {
     rate: CumulativeRate,
     gaps: Stream,
     step: u64,
     present: Point,
-    /// As far as slots were counted ahead of the present one, so that a backlog is walked through once, not with every
-    /// snapshot: the first point that was not passed, and the time until which they were. Two, because a snapshot asks for
-    /// two times: now, and the end of the warm-up.
+    /// How far slots were counted beyond the current one: the first point not yet passed, and the time up to which slots were passed. It
+    /// avoids walking the whole backlog again for each snapshot. Two entries, because a snapshot asks for two times: now, and the end of
+    /// the warm-up.
     ahead: Cell<[(Point, u64); 2]>,
 }
 
@@ -43,13 +43,13 @@ impl Poisson {
         self.present = self.after(self.present);
     }
 
-    /// When the present request is due after the start.
+    /// When the current request is due, in nanoseconds after the start.
     #[inline]
     pub(super) fn time(&self) -> u64 {
         self.time_of(self.present)
     }
 
-    /// How many slots from the present one on are due at `latest` or before.
+    /// How many slots from the current one on are due at or before `latest`.
     pub(super) fn slots_until(&self, latest: u64) -> u64 {
         let mut ahead = self.ahead.get();
         ahead.sort_unstable_by_key(|(point, _)| point.k);

@@ -29,7 +29,7 @@ fn slots(mut schedule: Schedule, end: u64) -> Vec<Slot> {
     slots
 }
 
-/// A second of warm-up at 500/s, up to 40,000/s in 3 s, half a second of that, and down again in 1 s.
+/// A warm-up of one second at 500/s, up to 40,000/s in 3 s, half a second at that rate, and down again in 1 s.
 fn ramps() -> CumulativeRate {
     let stage = |milliseconds: u64, from_per_second, to_per_second| RateStage {
         nanoseconds: milliseconds * 1_000_000,
@@ -58,8 +58,7 @@ fn the_seed_is_the_schedule() {
     );
 }
 
-/// Kolmogorov's and Smirnov's statistic of `gaps` against the exponential distribution of mean 1, times the square root
-/// of their number.
+/// The Kolmogorov-Smirnov statistic of `gaps` against the exponential distribution of mean 1, times the square root of their number.
 fn distance_from_exponential(mut gaps: Vec<f64>) -> f64 {
     gaps.sort_by(f64::total_cmp);
     let count = gaps.len() as f64;
@@ -70,15 +69,15 @@ fn distance_from_exponential(mut gaps: Vec<f64>) -> f64 {
     distances.fold(0.0, f64::max) * count.sqrt()
 }
 
-/// Beyond it the statistic of true exponentials comes with a probability of 1e-6 (2 exp(-2 x^2), its limit for many).
+/// True exponentials exceed it with a probability of 1e-6 (2 exp(-2 x^2), the limit for many gaps).
 const ALPHA_1E6: f64 = 2.6935;
 
-/// The gaps of all `seats` together in L's measure, in which they have a mean of 1 if the rate is right.
+/// The gaps of all `seats` together in L's measure, in which their mean is 1 if the rate is right.
 fn gaps(rate: &CumulativeRate, schedules: impl Iterator<Item = Schedule>, end: u64) -> Vec<f64> {
     let mut times: Vec<u64> = schedules.flat_map(|schedule| slots(schedule, end)).map(|slot| slot.due).collect();
     times.sort_unstable();
     let expected = |from: u64, to: u64| {
-        // L between two times that are so near that the rate changes little: its mean there, times their distance.
+        // L between two times so close that the rate changes little: its mean there, times their distance.
         let middle = from + (to - from) / 2;
         rate.mean_per_second(middle.saturating_sub(1000), middle + 1000) as f64 * (to - from) as f64 / 1e9
     };
@@ -90,7 +89,7 @@ fn gaps_of_one_poisson_worker_are_exponential() {
     let rate = CumulativeRate::new(20_000, 0, &[]);
     for seed in [1, 2, 3] {
         let seat = Seat { shard: 1, shards: 4, worker: 1, workers: 2 };
-        // One of eight: its gaps are eight times as long.
+        // One worker of eight: its gaps are eight times as long.
         let gaps = gaps(&rate, std::iter::once(poisson(seat, &rate, seed)), 40 * SECOND);
         assert!((98_000..102_000).contains(&gaps.len()), "{}", gaps.len());
         let distance = distance_from_exponential(gaps.iter().map(|gap| gap / 8.0).collect());
@@ -119,7 +118,7 @@ fn gaps_on_a_ramp_are_exponential_in_its_own_time() {
     assert!(distance < ALPHA_1E6, "{distance}");
 }
 
-/// What the tests above would say to other arrivals.
+/// The tests above reject other arrivals.
 #[test]
 fn other_arrivals_are_not_taken_for_poisson() {
     let rate = CumulativeRate::new(20_000, 0, &[]);
@@ -186,7 +185,7 @@ proptest! {
         let seat = Seat { shard, shards: 3, worker, workers: 3 };
         let arrival = if poisson { Arrival::Poisson } else { Arrival::Constant };
         let mut schedule = Schedule::new(seat, rate.clone(), arrival, seed, grid, 1000);
-        // Before and after what was counted the last time.
+        // Before and after the point of the previous count.
         for (slots_ahead, nudge, skipped) in ahead {
             let end = 1000 + rate.due(slots_ahead) + nudge;
             prop_assert_eq!(schedule.due_before(end), slots(schedule.clone(), end).len() as u64);
@@ -214,7 +213,7 @@ proptest! {
 
 #[test]
 fn a_gap_is_a_fraction_of_a_request() {
-    // The first gap of a worker that is alone: its exponential variate, in requests of the rate.
+    // The first gap of a single worker: its exponential variate, in requests of the rate.
     let rate = CumulativeRate::new(1, 0, &[]);
     let gap = exponential::exponential(crate::workload::rng::Stream::new(7, crate::workload::rng::ARRIVALS).at(0));
     let nanoseconds = (u128::from(gap) * u128::from(SECOND)) >> FRACTION_BITS;
