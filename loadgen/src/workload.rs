@@ -1,5 +1,5 @@
-//! What request k is: its operation, its key and its value, as functions of (seed, k) alone. Read-only once built, so
-//! that workers share one copy.
+//! The content of request k: its operation, its key and its value, as functions of (seed, k) alone. Read-only once built, so workers
+//! share one copy.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::cast_possible_truncation,
@@ -34,41 +34,37 @@ pub use exchange::Exchange;
 pub use keys::part_of;
 pub use numbering::begin_apart;
 
-/// The most digits of a key's number, and with them the longest padding.
+/// The maximum number of digits of a key's number, including padding.
 const DIGITS: usize = 32;
 
 /// Why a plan's workload cannot be run.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
-    /// Nothing to draw from.
+    /// No operation has a weight.
     #[error("workload.operations has no operation with a weight above 0")]
     NoOperations,
     /// A command without a name.
     #[error("workload.operations {0:?} has an empty command")]
     EmptyCommand(String),
-    /// No keys, or more than numbers.
+    /// No keys, or more keys than numbers.
     #[error("workload.keys: start {start} and count {count} must give 1 to 2^64 - 1 numbers")]
     Keys {
-        /// As in the plan.
         start: u64,
-        /// As in the plan.
         count: u64,
     },
     /// Too much padding.
     #[error("workload.keys.width is {0}, but may be at most {DIGITS}")]
     Width(u32),
-    /// A distribution that is none.
+    /// An invalid key distribution.
     #[error("workload.keys.pattern: {0}")]
     Pattern(&'static str),
-    /// Lengths of values that are none.
+    /// Invalid lengths of values.
     #[error("workload.values.size has no length with a weight above 0, or one that ends before it begins")]
     Sizes,
-    /// A range of numbers that is none.
+    /// An invalid range of numbers.
     #[error("workload.operations: numbers from {least} to {most} are none, more than 2^64, or wider than their width")]
     Integer {
-        /// As in the plan.
         least: i64,
-        /// As in the plan.
         most: i64,
     },
 }
@@ -90,27 +86,26 @@ pub struct Workload {
     templates: Vec<Template>,
     longest: usize,
     slots: Stream,
-    /// Of each operation, if any has requests of several commands.
+    /// Per operation, if any has requests of several commands.
     exchanges: Option<Box<[Option<Exchange>]>>,
-    /// What writes a key that a request has missed, of each operation; empty if none has.
+    /// Per operation, the command that writes a key that a read has missed. Empty if no operation has one.
     fills: Vec<Option<Template>>,
 }
 
-/// The keys of a shard's own part of every key space: of the workload's, which its preload writes, and of those of single
-/// operations.
+/// The keys in a shard's own part of every key space: the workload's, which the preload writes, and those of single operations.
 #[derive(Debug)]
 pub struct OwnKeys {
     /// Each with the indices of its part.
     spaces: Vec<(KeySpace, Range<u64>)>,
-    /// All parts behind each other, from 0.
+    /// All parts in sequence, from 0.
     pub numbers: Range<u64>,
 }
 
 impl OwnKeys {
-    /// Those of the shard with `plan`.
+    /// The keys of the shard with `plan`.
     ///
     /// # Errors
-    /// When the plan cannot be run.
+    /// Fails if the plan cannot be run.
     pub fn of(plan: &ShardPlan) -> Result<Self, WorkloadError> {
         let mut all = vec![&plan.workload.keys];
         for keys in plan.workload.operations.iter().filter_map(|operation| operation.keys.as_ref()) {
@@ -130,7 +125,6 @@ impl OwnKeys {
         Ok(Self { spaces, numbers: 0..end })
     }
 
-    /// The key with this number.
     pub fn key(&self, number: u64) -> Vec<u8> {
         let mut at = number;
         for (space, part) in &self.spaces {
@@ -145,13 +139,13 @@ impl OwnKeys {
 }
 
 impl Workload {
-    /// What encoding may write behind a command.
+    /// How many bytes encoding may write beyond the end of a command.
     pub const SLACK: usize = template::SHORT;
 
     /// The trial's workload.
     ///
     /// # Errors
-    /// When the plan cannot be run.
+    /// Fails if the plan cannot be run.
     pub fn of_trial(plan: &ShardPlan) -> Result<Self, WorkloadError> {
         let transaction = plan.workload.options.transaction;
         let size = transaction.map_or(1, |transaction| transaction.size.max(1).into());
@@ -162,17 +156,17 @@ impl Workload {
         };
         let values = Values::new(&plan.workload.values, plan.workload.seed)?;
         Self::with_options(plan, &plan.workload.operations, &plan.workload.options, values, |keys, stream, turns| {
-            // What is drawn may as well be drawn by the request's own number.
+            // Random patterns need no turns: they can use the request's own number.
             let turns = turns.filter(|_| keys.pattern == KeyPattern::Sequential);
             Ok(Pattern::of(keys, plan.shards, stream)?.numbered(numbering(turns)))
         })
     }
 
-    /// The preload's, with the values of this one: request k writes key k of the key space, or adds element k. None if
-    /// nothing is to be written.
+    /// The preload's workload, with the values of this one: request k writes key k of the key space, or adds element k. `None` if nothing
+    /// is to be written.
     ///
     /// # Errors
-    /// When the plan cannot be run.
+    /// Fails if the plan cannot be run.
     pub fn preload(&self, plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
         let literal = |text: &str| vec![Part::Literal(text.to_owned())];
         let mut arguments = vec![literal("SET"), vec![Part::Key], vec![Part::Data]];
@@ -186,10 +180,11 @@ impl Workload {
         self.walk(plan, operation).map(Some)
     }
 
-    /// The last read's, with the values of this one: request k reads key k of the keys whose values are followed. None if there are none.
+    /// The workload of the last read, with the values of this one: request k reads key k of the followed keys. `None` if no keys are
+    /// followed.
     ///
     /// # Errors
-    /// When the plan cannot be run.
+    /// Fails if the plan cannot be run.
     pub fn last_read(&self, plan: &ShardPlan) -> Result<Option<Self>, WorkloadError> {
         let Some(followed) = plan.followed() else { return Ok(None) };
         let arguments = vec![vec![Part::Literal("GET".to_owned())], vec![Part::Key]];
@@ -197,7 +192,7 @@ impl Workload {
         self.walk(plan, operation).map(Some)
     }
 
-    /// Single commands of one operation, whose keys are walked.
+    /// A workload of single commands of one operation that walks the keys.
     fn walk(&self, plan: &ShardPlan, operation: Operation) -> Result<Self, WorkloadError> {
         let (options, values) = (WorkloadOptions::default(), self.values.clone());
         Self::with_options(plan, &[operation], &options, values, |_, _, _| Ok(Pattern::Sequential))
@@ -216,7 +211,7 @@ impl Workload {
         let in_turns = options.in_turns && operations.len() > 1;
         let mix = if in_turns { mix.in_turns() } else { mix };
         let turns = if in_turns { mix.turns() } else { Vec::new() };
-        // Each worker of a closed loop walks the whole sequence, from a place of its own in the keys.
+        // Each worker of a closed loop walks the whole sequence, beginning at its own place among the keys.
         let apart = plan.load == Load::ClosedLoop;
         let turns_of = |index: usize, keys: &Keys, per_request: u64| {
             let turns = turns.get(index).copied()?;
@@ -229,7 +224,7 @@ impl Workload {
                 if operation.arguments.is_empty() {
                     return Err(WorkloadError::EmptyCommand(operation.name.clone()));
                 }
-                // One stream for all: a request is of one operation only.
+                // All operations share one stream: a request belongs to only one of them.
                 let stream = Stream::new(workload.seed, rng::KEYS);
                 let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
                 let per_request = template::keys_of(&operation.arguments);
@@ -260,7 +255,7 @@ impl Workload {
             let Some(operation) = workload.operations.get(index) else { continue };
             let stream = Stream::new(workload.seed, rng::KEYS);
             let keys = operation.keys.as_ref().unwrap_or(&workload.keys);
-            // It takes the keys that the operation's own command does.
+            // It takes the same keys as the operation's own command.
             let per_request = template::keys_of(&operation.arguments);
             let keys = KeySpace::new(keys, pattern(index, keys, stream, per_request)?, per_request, stream)?;
             fills.resize_with(workload.operations.len(), || None);
@@ -269,45 +264,43 @@ impl Workload {
         Ok(fills)
     }
 
-    /// Operation and key of request `k`.
     #[inline]
     pub fn draw(&self, k: u64) -> Draw {
         let operation = self.mix.draw(k);
         Draw { operation, key: self.templates[usize::from(operation)].key_number(k) }
     }
 
-    /// The number in the key of request `k`, which is of `operation`.
+    /// The number in the key of request `k`, which belongs to `operation`.
     pub fn key(&self, k: u64, operation: u16) -> u64 {
         self.templates[usize::from(operation)].key_number(k)
     }
 
-    /// The operation of request `k`.
     #[inline]
     pub fn operation(&self, k: u64) -> u16 {
         self.mix.draw(k)
     }
 
-    /// The cluster slot that request `k` belongs to; any, by hash, if its command names no key.
+    /// The cluster slot of request `k`. A command without a key gets a slot by hash.
     #[inline]
     pub fn slot(&self, k: u64, operation: u16) -> u16 {
         let template = &self.templates[usize::from(operation)];
         template.slot(k).unwrap_or_else(|| self.slots.below(k, crate::cluster::SLOTS as u64) as u16)
     }
 
-    /// Writes the command of request `k`, which is of `operation`, to the beginning of `room`, which has at least
-    /// [`Self::longest`] bytes and [`Self::SLACK`], and returns its length.
+    /// Writes the command of request `k`, which belongs to `operation`, to the beginning of `room`, and returns its length. `room` must
+    /// have at least [`Self::longest`] bytes plus [`Self::SLACK`].
     #[inline]
     pub fn encode(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
         let template = &self.templates[usize::from(operation)];
         template.encode(k, &self.values, room)
     }
 
-    /// The same, by the way that all commands can go: for loads that do more than send.
+    /// Like [`Self::encode`], by the general path, for loads that do more than send.
     pub fn encode_any(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
         self.templates[usize::from(operation)].encode_steps(k, &self.values, room)
     }
 
-    /// The command of request `k` as [`Self::encode`] writes it, for those who are in no hurry.
+    /// The command of request `k` as [`Self::encode`] writes it, for callers off the hot path.
     #[cold]
     pub fn command(&self, k: u64, operation: u16) -> Vec<u8> {
         let mut room = vec![0; self.longest + Self::SLACK];
@@ -317,39 +310,38 @@ impl Workload {
         room
     }
 
-    /// Whether keys are written that requests have missed.
+    /// Returns whether keys that reads have missed are written.
     pub fn has_fills(&self) -> bool {
         !self.fills.is_empty()
     }
 
-    /// Whether those of `operation` are.
+    /// Returns whether keys that requests of `operation` have missed are written.
     pub fn has_fill(&self, operation: u16) -> bool {
         self.fills.get(usize::from(operation)).is_some_and(Option::is_some)
     }
 
-    /// Writes the command that writes the key of request `k`, as [`Self::encode`] does the request.
+    /// Like [`Self::encode`], for the command that writes the key of request `k` after a miss.
     #[cold]
     pub fn encode_fill(&self, k: u64, operation: u16, room: &mut [u8]) -> usize {
         let fill = self.fills.get(usize::from(operation)).and_then(Option::as_ref);
         fill.map_or(0, |template| template.encode_steps(k, &self.values, room))
     }
 
-    /// Whether any request is more than one command.
+    /// Returns whether any request has several commands.
     pub fn has_exchanges(&self) -> bool {
         self.exchanges.is_some()
     }
 
-    /// Which replies the requests of `operation` get; none if it is one.
+    /// The replies that requests of `operation` get; `None` if each gets one.
     pub fn exchange(&self, operation: u16) -> Option<Exchange> {
         self.exchanges.as_ref()?.get(usize::from(operation)).copied().flatten()
     }
 
-    /// The bytes of the longest request.
+    /// The length of the longest request in bytes.
     pub fn longest(&self) -> usize {
         self.longest
     }
 
-    /// How many operations the mix has.
     pub fn operations(&self) -> usize {
         self.templates.len()
     }

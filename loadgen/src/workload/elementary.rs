@@ -1,5 +1,5 @@
-//! Logarithm and exponential, with nothing but additions, multiplications and divisions, which every processor rounds
-//! alike: the same seed draws the same on every machine, whatever its mathematical library.
+//! Logarithm and exponential, built only from additions, multiplications and divisions, which every processor rounds alike: a seed draws
+//! the same on every machine, whatever its math library.
 
 /// ln x of a normal x: x is m * 2^e with m in sqrt(1/2)..sqrt(2).
 #[inline]
@@ -15,7 +15,7 @@ pub(crate) fn logarithm(x: f64) -> f64 {
     f64::from(exponent) * std::f64::consts::LN_2 + artanh_series((mantissa - 1.0) / (mantissa + 1.0))
 }
 
-/// ln m = 2 artanh s with s = (m - 1)/(m + 1). For m in sqrt(1/2)..sqrt(2) the series ends here below 2^-60.
+/// ln m = 2 artanh s with s = (m - 1)/(m + 1). For m in sqrt(1/2)..sqrt(2) the truncation error is below 2^-60.
 #[inline]
 fn artanh_series(s: f64) -> f64 {
     let square = s * s;
@@ -23,9 +23,9 @@ fn artanh_series(s: f64) -> f64 {
     2.0 * s * series
 }
 
-/// e^x: x is n ln 2 + r with r in -ln 2/2..ln 2/2. Above 709 it is infinite, below -708 it is 0.
+/// e^x: x is n ln 2 + r with r in -ln 2/2..ln 2/2. Infinite above 709, and 0 below -708.
 pub(super) fn exponential(x: f64) -> f64 {
-    // ln 2 in two parts, the first with so few bits that its multiples are exact.
+    // ln 2 in two parts. The first has few enough bits that its multiples are exact.
     const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
     if x > 709.0 {
@@ -40,13 +40,13 @@ pub(super) fn exponential(x: f64) -> f64 {
     (1.0 + r * exponential_series(r)) * power
 }
 
-/// (e^r - 1)/r for |r| below 0.35: 1 + r/2 + r^2/6 + ..., which ends here below 2^-56.
+/// (e^r - 1)/r for |r| below 0.35: 1 + r/2 + r^2/6 + ...; the truncation error is below 2^-56.
 #[inline]
 fn exponential_series(r: f64) -> f64 {
     (2..15_i32).rev().fold(1.0, |sum, i| 1.0 + sum * r / f64::from(i))
 }
 
-/// ln(1 + x)/x, and 1 for 0: also where 1 + x has lost what x is.
+/// ln(1 + x)/x, and 1 for 0. Exact also where 1 + x loses the digits of x.
 pub(super) fn logarithm_of_more(x: f64) -> f64 {
     if x == 0.0 {
         1.0
@@ -57,7 +57,7 @@ pub(super) fn logarithm_of_more(x: f64) -> f64 {
     }
 }
 
-/// (e^x - 1)/x, and 1 for 0: also where e^x - 1 has lost what x is.
+/// (e^x - 1)/x, and 1 for 0. Exact also where e^x - 1 loses the digits of x.
 pub(super) fn exponential_less_one(x: f64) -> f64 {
     if x.abs() < 0.35 { exponential_series(x) } else { (exponential(x) - 1.0) / x }
 }

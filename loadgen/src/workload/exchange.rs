@@ -1,4 +1,4 @@
-//! Requests of several commands: a transaction, and WAIT behind it or behind a single command.
+//! Requests of several commands: a transaction, and WAIT after a transaction or a single command.
 
 use redisbench_wire::plan::WorkloadOptions;
 
@@ -7,23 +7,22 @@ use crate::resp::append_command;
 const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
 const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 
-/// Which replies a request gets that is more than one command.
+/// The replies to a request of several commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Commands between MULTI and EXEC; none outside of a transaction.
+    /// Commands between MULTI and EXEC; `None` outside a transaction.
     pub transaction: Option<u32>,
-    /// Replicas that WAIT behind it asks for; none without one.
+    /// Replicas that the WAIT at the end asks for; `None` without one.
     pub replicas: Option<u32>,
 }
 
 impl Exchange {
-    /// How many replies it gets.
     pub fn replies(self) -> u32 {
         self.transaction.map_or(1, |size| size.saturating_add(2)) + u32::from(self.replicas.is_some())
     }
 }
 
-/// What goes around the command of a request.
+/// The commands around those of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Around {
     pub(super) exchange: Exchange,
@@ -31,7 +30,7 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// That of operation `index`; none if its requests are single commands.
+    /// The exchange of operation `index`; `None` if its requests are single commands.
     pub(super) fn of(options: &WorkloadOptions, index: usize) -> Option<Self> {
         let transaction = options.transaction.map(|transaction| transaction.size.max(1));
         let waits = options.wait.as_ref().filter(|wait| wait.operations.iter().any(|one| *one as usize == index));
@@ -49,7 +48,7 @@ impl Around {
         k.wrapping_mul(self.exchange.transaction.unwrap_or(1).into())
     }
 
-    /// The most bytes of a request with commands of so many.
+    /// The maximum length of a request in bytes, with commands of at most `command` bytes.
     pub(super) fn longest(&self, command: usize) -> usize {
         let commands = self
             .exchange
@@ -58,8 +57,7 @@ impl Around {
         commands.saturating_add(self.wait.len())
     }
 
-    /// Writes request `k`, whose commands `encode` writes by their numbers, to the beginning of `room`, and returns its
-    /// length.
+    /// Writes request `k` to the beginning of `room`, and returns its length. `encode` writes each command by its number.
     pub(super) fn encode(&self, k: u64, room: &mut [u8], encode: impl Fn(u64, &mut [u8]) -> usize) -> usize {
         let first = self.first(k);
         let mut at = 0;

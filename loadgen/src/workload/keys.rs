@@ -1,4 +1,4 @@
-//! Which key a request takes, and how its number is written.
+//! The key that a request takes, and the decimal form of its number.
 
 use redisbench_wire::plan::Keys;
 
@@ -13,12 +13,12 @@ pub(super) struct KeySpace {
     count: u64,
     width: usize,
     pattern: Pattern,
-    /// Keys that one request takes, for patterns that walk.
+    /// Keys per request, for sequential patterns.
     per_request: u64,
     stream: Stream,
 }
 
-/// The keys `count*part/parts .. count*(part+1)/parts`: together all, none twice.
+/// The keys `count*part/parts .. count*(part+1)/parts`: the parts cover all keys without overlap.
 pub fn part_of(count: u64, part: u64, parts: u64) -> std::ops::Range<u64> {
     let edge = |part: u64| (u128::from(count) * u128::from(part) / u128::from(parts.max(1))) as u64;
     edge(part)..edge(part + 1)
@@ -46,7 +46,7 @@ impl KeySpace {
         }
     }
 
-    /// The number in key `nth` of request `k`, from 0, which has a stream of its own.
+    /// The number in key `nth` of request `k`, from 0. Each key has its own stream.
     // Out of line: it is long, and would cost Uniform its registers.
     #[inline(never)]
     pub(super) fn draw_nth(&self, k: u64, nth: u64, stream: Stream) -> u64 {
@@ -61,12 +61,12 @@ impl KeySpace {
     fn index(&self, pattern: &Pattern, k: u64, nth: u64, stream: Stream) -> u64 {
         let walked = |k: u64| k.wrapping_mul(self.per_request).wrapping_add(nth);
         match pattern {
-            // Nothing is numbered twice.
+            // Numbered patterns are never nested.
             Pattern::Uniform | Pattern::Numbered(_) => stream.below(k, self.count),
             Pattern::Sequential => walked(k) % self.count,
             Pattern::Partitioned { shards } => {
                 let part = part_of(self.count, k % shards, *shards);
-                // A shard without a part, because there are more shards than keys, walks all of them.
+                // With more shards than keys, a shard without a part walks all keys.
                 let (first, length) =
                     if part.is_empty() { (0, self.count) } else { (part.start, part.end - part.start) };
                 first + walked(k / shards) % length
@@ -91,7 +91,7 @@ impl KeySpace {
         self.width
     }
 
-    /// Writes `number` into the digits that begin at `at` in `command`, and are zeros so far.
+    /// Writes `number` into the digits of `command` that begin at `at`, which must be zeros.
     #[inline]
     pub(super) fn write_into(&self, number: u64, command: &mut [u8], at: usize) {
         if let Some(digits) = command.get_mut(at..at + self.width) {
@@ -99,7 +99,7 @@ impl KeySpace {
         }
     }
 
-    /// Writes `number` over the end of `digits`, which hold zeros so far.
+    /// Writes `number` right-aligned into `digits`, which must be zeros.
     #[inline]
     pub(super) fn write(number: u64, digits: &mut [u8]) {
         match (u32::try_from(number), digits.last_chunk_mut()) {
@@ -134,8 +134,8 @@ const PAIRS: [[u8; 2]; 100] = {
 
 const EIGHT_DIGITS: u32 = 100_000_000;
 
-/// The decimal digits of a number below 10^8. All at once: halves of four digits, in each two of two, in each two of
-/// one, side by side in one word; a division by a constant is a multiplication by its inverse, exact in these ranges.
+/// The decimal digits of a number below 10^8, computed side by side in one word: split into halves of four digits, each into pairs, each
+/// into single digits. Divisions by constants are multiplications by the inverse, exact in these ranges.
 #[inline]
 fn eight_digits(number: u32) -> [u8; 8] {
     let fours = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn eight_digits_of_every_number() {
-        // All that differ in one half, and steps through the whole.
+        // All numbers that differ in one half, and steps through the whole range.
         for number in (0..20_000).chain((0..EIGHT_DIGITS).step_by(9_973)) {
             assert_eq!(eight_digits(number), format!("{number:08}").as_bytes(), "{number}");
         }

@@ -1,4 +1,4 @@
-//! Which operation a request is.
+//! The operation of a request.
 
 use super::numbering::Turns;
 use super::rng::Stream;
@@ -7,22 +7,22 @@ use super::rng::Stream;
 pub(super) struct Mix {
     order: Order,
     stream: Stream,
-    /// The sums of the weights up to and with each operation.
+    /// The cumulative weights, including each operation's own.
     cumulative: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// There is but one.
+    /// There is only one operation.
     Only,
-    /// Each request's is drawn.
+    /// Drawn at random per request.
     Drawn,
-    /// As many of each as its weight says, one after the other.
+    /// A fixed sequence: as many requests of each operation as its weight, one operation after the other.
     InTurns,
 }
 
 impl Mix {
-    /// None if all weights are 0.
+    /// `None` if all weights are 0.
     pub(super) fn new(weights: impl Iterator<Item = u32>, stream: Stream) -> Option<Self> {
         let cumulative: Vec<u64> = weights
             .scan(0, |sum, weight| {
@@ -34,7 +34,7 @@ impl Mix {
         (cumulative.last().copied()? > 0).then_some(Self { order, stream, cumulative })
     }
 
-    /// The same as an exact sequence.
+    /// The same mix as a fixed sequence.
     pub(super) fn in_turns(self) -> Self {
         let order = if self.order == Order::Only { Order::Only } else { Order::InTurns };
         Self { order, ..self }
@@ -48,7 +48,7 @@ impl Mix {
         firsts.zip(&self.cumulative).map(|(first, end)| turns(first, end)).collect()
     }
 
-    /// Drawn by hash: k mod m would give each shard its own mix.
+    /// Drawn by hash, because k mod m would give each shard its own mix.
     #[inline]
     pub(super) fn draw(&self, k: u64) -> u16 {
         let [.., total] = self.cumulative.as_slice() else { return 0 };

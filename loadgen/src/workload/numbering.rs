@@ -1,40 +1,40 @@
-//! By which number a command draws its keys, where that is not the number of its request.
+//! The number by which a command draws its keys, where it is not the number of its request.
 
-/// Between closed loops that walk the whole sequence each: more requests than any of them sends.
+/// The distance between closed loops that each walk the whole sequence: 2^38 requests, more than any of them sends.
 const APART_BITS: u32 = 38;
 
-/// The first request of the closed loop of `seat` in a sequence of `period` requests: far from those of all other seats, and at
-/// the beginning of the sequence.
+/// The first request of the closed loop of `seat` in a sequence that repeats after `period` requests: far from those of all other seats,
+/// and at the beginning of a period.
 pub fn begin_apart(seat: u64, period: u64) -> u64 {
     (seat << APART_BITS).next_multiple_of(period.max(1))
 }
 
-/// From the number of a command to the number that its keys are drawn by.
+/// Maps the number of a command to the number that its keys are drawn by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Numbering {
-    /// Commands of a request.
+    /// Commands per request.
     pub size: u64,
     /// Whether all of them take the same keys.
     pub shared: bool,
-    /// Where an operation walks its keys by its own requests.
+    /// Set if each operation walks its keys by counting only its own requests.
     pub turns: Option<Turns>,
 }
 
-/// The place of an operation in a mix that is an exact sequence.
+/// The place of an operation in a mix with a fixed sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turns {
-    /// Requests until the sequence begins again.
+    /// Requests until the sequence repeats.
     pub period: u64,
-    /// The first of them that is of this operation.
+    /// The first of them that belongs to this operation.
     pub first: u64,
-    /// How many are.
+    /// How many of them belong to this operation.
     pub count: u64,
     /// In a closed loop, the number of its requests that take every key once.
     pub walk: Option<u64>,
 }
 
 impl Turns {
-    /// How many requests of the operation come before request `k`, which is one of them.
+    /// How many requests of the operation precede request `k`, which belongs to it.
     fn ordinal(self, k: u64) -> u64 {
         let (k, begin) = match self.walk {
             None => (k, 0),
@@ -47,20 +47,20 @@ impl Turns {
     }
 }
 
-/// Where a seat begins in a walk of this length. The bits of its number in reverse divide the walk evenly among any number of
-/// seats that is a power of two, and nearly so among others, without knowing how many there are.
+/// Where a seat begins in a walk of length `walk`. The reversed bits of its number divide the walk evenly among any power of two of
+/// seats, and nearly evenly otherwise, without depending on the number of seats.
 fn place(seat: u64, walk: u64) -> u64 {
     let fraction = (seat as u32).reverse_bits();
     ((u128::from(walk) * u128::from(fraction)) >> u32::BITS) as u64
 }
 
 impl Numbering {
-    /// Whether it changes nothing.
+    /// Returns whether it changes nothing.
     pub(super) fn is_plain(self) -> bool {
         self.turns.is_none() && !(self.shared && self.size > 1)
     }
 
-    /// The number for the keys of command `number`.
+    /// The number that the keys of command `number` are drawn by.
     pub(super) fn of(self, number: u64) -> u64 {
         let (k, command) = (number / self.size.max(1), number % self.size.max(1));
         let turn = self.turns.map_or(k, |turns| turns.ordinal(k));
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn an_operation_counts_its_own_turns() {
-        // One of the first operation, then three of the second.
+        // One request of the first operation, then three of the second.
         let turns = |first, count| Numbering {
             size: 1,
             shared: false,

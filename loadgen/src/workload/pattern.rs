@@ -1,5 +1,5 @@
-//! The distributions of keys that take more than a multiplication. A rank, from 0, is drawn from the numbers that a request has
-//! for itself, so that it is a function of (seed, k) however many of them it takes.
+//! Key distributions that need more than a multiplication. Ranks count from 0. A rank is drawn from the request's own stream, so it is a
+//! function of (seed, k) however many numbers it takes.
 
 mod gaussian;
 mod hot_set;
@@ -16,7 +16,7 @@ use hot_set::HotSet;
 use scatter::Scatter;
 use zipf::Zipf;
 
-/// After so many numbers that did not fit, the most likely key is taken: it happens once in 10^11 requests at most.
+/// After this many rejected numbers, the most likely key is taken: at most once in 10^11 requests.
 const TRIES: u64 = 64;
 
 #[derive(Clone, Debug)]
@@ -27,17 +27,17 @@ pub(super) enum Pattern {
         shards: u64,
     },
     Drawn(Box<Drawn>),
-    /// By another number than the command's.
+    /// Drawn by another number than the command's.
     Numbered(Box<(Numbering, Pattern)>),
 }
 
 impl Pattern {
-    /// The same by other numbers.
+    /// The same pattern with other numbers.
     pub(super) fn numbered(self, numbering: Numbering) -> Self {
         if numbering.is_plain() { self } else { Self::Numbered(Box::new((numbering, self))) }
     }
 
-    /// That of `keys` in a benchmark of so many shards.
+    /// The pattern of `keys` in a benchmark of `shards` shards.
     pub(super) fn of(keys: &Keys, shards: u32, stream: Stream) -> Result<Self, WorkloadError> {
         let refused = |message| Err(WorkloadError::Pattern(message));
         let (distribution, hot_keys) = match keys.pattern {
@@ -49,7 +49,7 @@ impl Pattern {
                     return refused("the mean must be a key, and the standard deviation 1 to the number of keys");
                 }
                 let gaussian = Gaussian::new(keys.count, mean, standard_deviation);
-                // The keys next to each other are what it is about.
+                // The distribution is about neighbouring keys, so they are not scattered.
                 (Distribution::Gaussian(gaussian), HotKeys::First)
             }
             KeyPattern::Zipf { exponent_millionths, hot_keys } => {
@@ -70,7 +70,7 @@ impl Pattern {
     }
 }
 
-/// A distribution of ranks, and the keys that they are.
+/// A distribution of ranks, and the mapping of ranks to keys.
 #[derive(Clone, Debug)]
 pub(super) struct Drawn {
     distribution: Distribution,
@@ -85,7 +85,7 @@ enum Distribution {
 }
 
 impl Drawn {
-    /// The index of the key of a request with these numbers.
+    /// The index of the key of the request with this stream.
     pub(super) fn draw(&self, own: Stream) -> u64 {
         let rank = match &self.distribution {
             Distribution::Gaussian(gaussian) => gaussian.draw(own),
@@ -99,7 +99,7 @@ impl Drawn {
     }
 }
 
-/// 53 random bits as a number between 0 and 1, both excluded.
+/// 53 random bits as a number between 0 and 1, both exclusive.
 fn unit(bits: u64) -> f64 {
     ((bits >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }

@@ -1,4 +1,4 @@
-//! Random numbers by index instead of in sequence: number k of a stream needs none of those before it.
+//! Random numbers by index instead of in sequence: number k of a stream does not need those before it.
 
 pub(crate) const KEYS: u64 = 1;
 pub(crate) const MIX: u64 = 2;
@@ -7,9 +7,9 @@ pub(crate) const SLOTS: u64 = 4;
 pub(crate) const POOL: u64 = 5;
 pub(crate) const ARRIVALS: u64 = 6;
 pub(crate) const LENGTHS: u64 = 7;
-/// From here on one for each place of a number in a command.
+/// First of the streams for numbers in a command, one per place.
 pub(crate) const FIELDS: u64 = 1 << 32;
-/// From here on one for each further key of a command.
+/// First of the streams for further keys of a command, one per key.
 pub(crate) const NTH_KEYS: u64 = 2 << 32;
 
 /// The step of `SplitMix64`: 2^64 over the golden ratio, odd.
@@ -27,27 +27,26 @@ impl Stream {
         Self { origin: mix(mix(seed).wrapping_add(stream.wrapping_mul(STEP))) }
     }
 
-    /// Number `index`.
     #[inline]
     pub(crate) fn at(self, index: u64) -> u64 {
         mix(self.origin.wrapping_add(index.wrapping_add(1).wrapping_mul(STEP)))
     }
 
-    /// A stream that belongs to number `index`, for what takes several numbers, or nobody knows how many.
+    /// A stream that belongs to number `index`, where one number is not enough.
     #[inline]
     pub(crate) fn own(self, index: u64) -> Self {
         Self { origin: self.at(index) }
     }
 
-    /// Number `index`, brought to 0..bound. The bias is below bound / 2^64.
+    /// Number `index`, mapped to 0..bound. The bias is below bound / 2^64.
     #[inline]
     pub(crate) fn below(self, index: u64, bound: u64) -> u64 {
         ((u128::from(self.at(index)) * u128::from(bound)) >> 64) as u64
     }
 }
 
-/// The finalizer of `SplitMix64` (variant 13 of Stafford's): every bit of the input flips every bit of the output with a
-/// probability of about one half.
+/// The finalizer of `SplitMix64` (Stafford's variant 13): every bit of the input flips every bit of the output with a probability of
+/// about one half.
 #[inline]
 fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

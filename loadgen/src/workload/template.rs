@@ -1,4 +1,4 @@
-//! Commands encoded once, with the places where a request's key and value go.
+//! Commands encoded in advance, with the places of a request's key and value.
 
 mod field;
 mod slot;
@@ -17,37 +17,37 @@ use steps::{Step, Steps};
 #[derive(Debug)]
 pub(super) struct Template {
     keys: KeySpace,
-    /// What nearly all commands are.
+    /// The fast path of nearly all commands.
     short: Option<Short>,
-    /// What all are.
+    /// The general path of every command.
     steps: Steps,
-    /// The bytes of the longest of its commands.
+    /// The length of the longest command in bytes.
     length: usize,
     slot: SlotRule,
-    /// What makes several commands of a request; then it is no short one.
+    /// Set if a request has several commands; `short` is then `None`.
     around: Option<Box<Around>>,
 }
 
-/// Commands of up to so many bytes are copied as if they had so many: in a few moves of a size that the compiler knows.
+/// Commands of up to this many bytes are copied as if they had exactly this length: in a few moves of constant size.
 pub(super) const SHORT: usize = 64;
 
-/// The bytes behind the value of such a command: mostly the end of its line.
+/// The maximum number of bytes after the value of such a command: usually the end of its line.
 const TAIL: usize = 16;
 
-/// A command of one key, and of one value of a fixed length or none: `GET key`, `SET key value`.
+/// A command with one key, and with one value of a fixed length or none: `GET key`, `SET key value`.
 #[derive(Debug)]
 struct Short {
-    /// The bytes before the value, with zeros behind them.
+    /// The bytes before the value, padded with zeros.
     head: [u8; SHORT],
     head_length: usize,
     /// Where the digits of the key's number begin.
     digits: usize,
-    /// The bytes behind the value, if there is one.
+    /// The bytes after the value, if there is one.
     tail: Option<[u8; TAIL]>,
 }
 
 impl Short {
-    /// None if that is not all of it.
+    /// `None` if the command has other parts.
     fn of(steps: &[Step], width: usize, values: &Values) -> Option<Self> {
         let (before, after, tail) = match steps {
             [Step::Bytes(before), Step::Field(Field::Key), Step::Bytes(after)] => (before, after, None),
@@ -76,14 +76,14 @@ impl Short {
     }
 }
 
-/// The bytes with zeros behind them; none if there are too many.
+/// Pads the bytes with zeros; `None` if they are too long.
 fn padded<const LENGTH: usize>(bytes: &[u8]) -> Option<[u8; LENGTH]> {
     let mut padded = [0; LENGTH];
     padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
     Some(padded)
 }
 
-/// How many keys a command takes: each place of one number is the same key.
+/// The number of different keys of a command: places with the same number hold the same key.
 pub(super) fn keys_of(arguments: &[Vec<Part>]) -> u64 {
     let nth = |part: &Part| if let Part::NthKey(nth) = part { u64::from(*nth) } else { 1 };
     arguments.iter().flatten().map(nth).max().unwrap_or(1).max(1)
@@ -111,13 +111,13 @@ impl Template {
         Ok(Self { length, short, steps, slot, keys, around: around.map(Box::new) })
     }
 
-    /// The number in the key of request `k`, of its first command.
+    /// The number in the key of request `k`; of its first command if it has several.
     #[inline]
     pub(super) fn key_number(&self, k: u64) -> u64 {
         self.keys.draw(self.first(k))
     }
 
-    /// Which replies its requests get; none if it is one.
+    /// The replies that its requests get; `None` if each gets one.
     pub(super) fn exchange(&self) -> Option<Exchange> {
         self.around.as_ref().map(|around| around.exchange)
     }
@@ -126,8 +126,8 @@ impl Template {
         self.around.as_ref().map_or(k, |around| around.first(k))
     }
 
-    /// Writes the command of request `k` to the beginning of `room`, which has [`SHORT`] bytes more than it needs, and
-    /// returns its length.
+    /// Writes the command of request `k` to the beginning of `room`, and returns its length. `room` must have [`SHORT`] bytes more than
+    /// the command.
     #[inline]
     pub(super) fn encode(&self, k: u64, values: &Values, room: &mut [u8]) -> usize {
         if let Some(short) = &self.short
@@ -144,7 +144,7 @@ impl Template {
         }
     }
 
-    /// The same for what is rare: of [`Self::encode`] there is one call, so that it is a part of its caller.
+    /// The general path of [`Self::encode`]. Not inlined, so that `encode` itself is inlined into its only caller.
     #[inline(never)]
     pub(super) fn encode_steps(&self, k: u64, values: &Values, room: &mut [u8]) -> usize {
         let encode = |number: u64, room: &mut [u8]| self.steps.encode(number, &self.keys, values, room);
@@ -154,7 +154,7 @@ impl Template {
         }
     }
 
-    /// None if the command names no key.
+    /// `None` if the command has no key.
     #[inline]
     pub(super) fn slot(&self, k: u64) -> Option<u16> {
         match &self.slot {
@@ -166,7 +166,7 @@ impl Template {
         }
     }
 
-    // All commands of a request are in one slot, or it would not have been planned.
+    // All commands of a request are in one slot; other plans are refused.
     #[inline(never)]
     fn slot_of_first(&self, rule: &SlotRule, k: u64) -> Option<u16> {
         let number = self.first(k);
@@ -178,7 +178,6 @@ impl Template {
         }
     }
 
-    /// The most bytes that its commands have.
     pub(super) fn longest(&self) -> usize {
         self.length
     }

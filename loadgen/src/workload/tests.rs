@@ -80,7 +80,7 @@ fn encoded(workload: &Workload, k: u64) -> Vec<u8> {
     room
 }
 
-/// The arguments of an encoded command without line ends in them.
+/// The arguments of an encoded command. None of them may contain a line end.
 fn arguments(command: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(command);
     text.split("\r\n").skip(2).step_by(2).map(str::to_owned).collect()
@@ -100,7 +100,7 @@ fn commands_are_patched_in_place() {
     assert_ne!(workload.values.of(1), workload.values.of(2));
 }
 
-/// What the arguments of a single command are in the first requests.
+/// The arguments of a single command in the first requests.
 fn drawn(command: Vec<Vec<Part>>, keys: Keys, requests: u64) -> Vec<Vec<String>> {
     let workload = Workload::of_trial(&plan(vec![operation(1, command)], keys)).unwrap();
     let mut all = Vec::new();
@@ -108,7 +108,7 @@ fn drawn(command: Vec<Vec<Part>>, keys: Keys, requests: u64) -> Vec<Vec<String>>
         let command = encoded(&workload, k);
         assert!(command.len() <= workload.longest());
         let arguments = arguments(&command);
-        // What the headers say is so.
+        // The headers state the right lengths.
         let mut again = Vec::new();
         append_command(&mut again, &arguments.iter().map(String::as_bytes).collect::<Vec<_>>());
         assert_eq!(String::from_utf8_lossy(&command), String::from_utf8_lossy(&again));
@@ -150,7 +150,7 @@ fn numbers_are_drawn_where_they_stand() {
     let chi_square: f64 = first.iter().map(|count| (f64::from(*count) - 2000.0).powi(2) / 2000.0).sum();
     // The 99.9 % quantile with 10 degrees of freedom.
     assert!(chi_square < 29.6, "{first:?}");
-    // Two that stand side by side are drawn apart: 22 of these are expected.
+    // Neighbouring fields are drawn independently: 22 equal pairs are expected.
     assert!(alike < 60, "{alike}");
     assert!((sum / 22_000.0 - 0.5).abs() < 0.01, "{sum}");
 }
@@ -173,7 +173,7 @@ fn a_command_may_take_several_keys() {
         let key = |nth: usize| format!("p:{}", expected[nth]);
         assert_eq!(arguments[1..], [key(0), key(0), key(1), format!("x{}", key(2))]);
     }
-    // Drawn ones are independent of each other.
+    // Drawn keys are independent of each other.
     let mut pairs = HashSet::new();
     for arguments in drawn(command(), keys("", 0, 10, KeyPattern::Uniform), 2000) {
         pairs.insert((arguments[1].clone(), arguments[3].clone()));
@@ -245,7 +245,7 @@ fn an_operation_may_have_keys_of_its_own() {
         assert_eq!(key, expected);
         assert_eq!(workload.slot(k, draw.operation), slot_of(key.as_bytes()));
     }
-    // To be deleted: each key once, however many operations use it.
+    // Deletion names each key once, however many operations use it.
     let mut names = HashSet::new();
     plan.shards = 2;
     for shard in 0..2 {
@@ -413,8 +413,8 @@ fn a_mix_in_turns_is_an_exact_sequence_with_cursors_of_their_own() {
     assert_eq!(drawn, [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (0, 2), (0, 3), (1, 3), (1, 0), (1, 1)]);
 }
 
-/// Workers of a closed loop walk the whole sequence each. Where the number of keys is a power of two, and begins of theirs
-/// are apart by a multiple of it, all of them would take the same keys in step.
+/// Each worker of a closed loop walks the whole sequence. If the number of keys is a power of two and the distance between the workers a
+/// multiple of it, all of them would take the same keys in step.
 #[test]
 fn seats_of_a_closed_loop_walk_different_keys_in_turns() {
     for (count, weights) in [(65_536, [1, 1]), (100_000, [1, 1]), (65_536, [1, 10])] {

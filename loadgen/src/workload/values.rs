@@ -8,25 +8,24 @@ use super::WorkloadError;
 use super::mix::Mix;
 use super::rng::{self, Stream};
 
-/// Different values; few enough that the pool stays in a processor's cache.
+/// The number of different values; small enough that the pool stays in a processor's cache.
 const OFFSETS: usize = 128 << 10;
 
-/// What can be compressed of a value is in pieces as long as the value, but no longer than this: a compressor looks back
-/// only so far.
+/// Compressible values repeat a period of at most this many bytes, because a compressor looks back only a limited distance.
 const LONGEST_PERIOD: u64 = 4096;
 
-/// A copy shares the pool.
+/// A clone shares the pool.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     pool: Arc<[u8]>,
-    /// Of all values, or of the longest.
+    /// The length of all values, or of the longest.
     length: usize,
     stream: Stream,
-    /// None if all have one length.
+    /// `None` if all values have one length.
     lengths: Option<Lengths>,
 }
 
-/// Lengths that differ from request to request.
+/// Lengths that differ between requests.
 #[derive(Clone, Debug)]
 enum Lengths {
     Range { least: u64, count: u64, stream: Stream },
@@ -51,35 +50,32 @@ impl Values {
         Ok(Self { pool: pool(values, length, seed).into(), length, stream: Stream::new(seed, rng::VALUES), lengths })
     }
 
-    /// Whether both are slices of the same bytes in memory.
     #[cfg(test)]
     pub(super) fn shares_pool(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.pool, &other.pool)
     }
 
-    /// The length of all values. None if they differ.
+    /// The length of all values; `None` if they differ.
     pub(super) fn fixed_length(&self) -> Option<usize> {
         self.lengths.is_none().then_some(self.length)
     }
 
-    /// The length of the longest.
     pub(super) fn longest(&self) -> usize {
         self.length
     }
 
-    /// The value of request `k`, of values of one length.
+    /// The value of request `k`, for values of one length.
     #[inline]
     pub(super) fn of(&self, k: u64) -> &[u8] {
         let offset = self.stream.below(k, OFFSETS as u64) as usize;
         &self.pool[offset..offset + self.length]
     }
 
-    /// The value of request `k`, whatever its length.
+    /// The value of request `k`, for any lengths.
     pub(super) fn any_of(&self, k: u64) -> &[u8] {
         &self.of(k)[..self.length_of(k)]
     }
 
-    /// The length of the value of request `k`.
     pub(super) fn length_of(&self, k: u64) -> usize {
         match &self.lengths {
             None => self.length,
@@ -91,8 +87,8 @@ impl Values {
     }
 }
 
-/// The bytes that values of up to `length` bytes are slices of. What is to be compressed away are zeros, in each period
-/// behind the random bytes: so every value as long as a period has the same share of them, wherever it begins.
+/// The pool that values of up to `length` bytes are slices of. Each period consists of random bytes followed by compressible zeros, so
+/// every value at least as long as a period has the same share of zeros, at any offset.
 fn pool(values: &plan::Values, length: usize, seed: u64) -> Vec<u8> {
     let percent = match values.content {
         ValueContent::Zero => return vec![0; OFFSETS + length],
@@ -102,7 +98,7 @@ fn pool(values: &plan::Values, length: usize, seed: u64) -> Vec<u8> {
     let words = (OFFSETS + length).div_ceil(8) as u64;
     let mut pool: Vec<u8> = (0..words).flat_map(|index| stream.at(index).to_le_bytes()).collect();
     let mean = values.size.mean().max(1);
-    // As many as fit evenly.
+    // A whole number of equal periods per mean length.
     let period = mean / mean.div_ceil(LONGEST_PERIOD);
     let random = period - (period * percent + 50) / 100;
     for piece in pool.chunks_mut(period as usize) {

@@ -1,4 +1,4 @@
-//! The normal distribution, without what lies beyond the first and the last key, as memtier draws it.
+//! The normal distribution, truncated at the first and the last key, as memtier draws it.
 
 use super::{TRIES, unit};
 use crate::workload::elementary::logarithm;
@@ -13,7 +13,7 @@ pub(super) struct Gaussian {
 
 impl Gaussian {
     pub(super) fn new(count: u64, mean: u64, deviation: u64) -> Self {
-        // A key is a whole number and the distribution continuous: key i is what lies between i and i + 1.
+        // Keys are integers and the distribution is continuous: key i covers i to i + 1.
         Self { count: count as f64, mean: mean as f64 + 0.5, deviation: deviation as f64 }
     }
 
@@ -24,8 +24,8 @@ impl Gaussian {
     }
 }
 
-/// The quantile of the standard normal distribution, to 16 digits: M. J. Wichura, "Algorithm AS 241: the percentage
-/// points of the normal distribution", Applied Statistics 37 (1988), 477-484.
+/// The quantile of the standard normal distribution, to 16 digits: M. J. Wichura, "Algorithm AS 241: the percentage points of the normal
+/// distribution", Applied Statistics 37 (1988), 477-484.
 fn quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {
@@ -38,7 +38,7 @@ fn quantile(p: f64) -> f64 {
     if q < 0.0 { -z } else { z }
 }
 
-/// A quotient of two polynomials, of which the constants of the numerator and of the denominator come first.
+/// A quotient of two polynomials. Each row holds the coefficients from the constant term up, the numerator first.
 fn ratio(r: f64, constants: &[[f64; 8]; 2]) -> f64 {
     let [numerator, denominator] = constants.map(|row| row.into_iter().rev().fold(0.0, |sum, c| sum * r + c));
     numerator / denominator
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
-        // To twelve digits, of other implementations.
+        // To twelve digits, from other implementations.
         let known = [
             (0.5, 0.0),
             (0.75, 0.674_489_750_196_082),

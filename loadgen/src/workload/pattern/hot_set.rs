@@ -1,4 +1,4 @@
-//! Some keys take most of the requests, evenly among them, and the others the rest.
+//! A hot set of keys gets most of the requests, and the other keys the rest, each uniformly.
 
 use crate::workload::rng::Stream;
 

@@ -1,15 +1,15 @@
-//! Which key a rank is, so that keys that are asked for often do not stand side by side.
+//! Maps ranks to keys, so that popular keys are not neighbours.
 
 use crate::workload::rng::Stream;
 
-/// A bijection of 0..count: steps of the golden ratio, around and around. So every first n ranks, whatever n, are spread
-/// evenly, with at most three distances between neighbours (Steinhaus).
+/// A bijection of 0..count that steps by the golden ratio, modulo the count. The first n ranks, for any n, are spread evenly, with at
+/// most three distances between neighbours (Steinhaus).
 #[derive(Clone, Debug)]
 pub(super) struct Scatter {
     count: u64,
-    /// Has no divisor in common with the count, so that no key is met twice.
+    /// Coprime to the count, so that no key is met twice.
     step: u64,
-    /// Where the first rank is: another key for every seed.
+    /// The key of the first rank, which depends on the seed.
     first: u64,
 }
 
@@ -19,7 +19,7 @@ impl Scatter {
         const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
         let golden = ((u128::from(count) * u128::from(GOLDEN)) >> 64) as u64;
         let step = (golden..=count).find(|step| greatest_common_divisor(*step, count) == 1).unwrap_or(1);
-        // A number that no request has: those of requests begin at 0.
+        // An index that no request uses: those of requests begin at 0.
         Self { count, step, first: stream.below(u64::MAX, count) }
     }
 

@@ -21,7 +21,7 @@ fn space(count: u64, pattern: KeyPattern, seed: u64) -> KeySpace {
     KeySpace::new(&keys, Pattern::of(&keys, 1, stream).unwrap(), 1, stream).unwrap()
 }
 
-/// The requests of 3 shards with 2 workers each, of which some got much further than others.
+/// The requests of 3 shards with 2 workers each, some of which progress much further than others.
 fn requests_of_all() -> impl Iterator<Item = u64> {
     let seats = (0..6).map(|seat| Seat { shard: seat % 3, shards: 3, worker: seat / 3, workers: 2 });
     seats.flat_map(|seat| {
@@ -30,8 +30,8 @@ fn requests_of_all() -> impl Iterator<Item = u64> {
     })
 }
 
-/// Holds what is drawn against the probabilities of the keys, for the first requests, for those far behind them, and for
-/// all that a distributed benchmark sends.
+/// Compares the drawn keys with their probabilities: for the first requests, for later ones, and for all requests of a distributed
+/// benchmark.
 fn follows(count: u64, pattern: KeyPattern, probability: impl Fn(u64) -> f64) {
     let keys = space(count, pattern, 7);
     let weights: Vec<f64> = (0..count).map(probability).collect();
@@ -45,7 +45,7 @@ fn follows(count: u64, pattern: KeyPattern, probability: impl Fn(u64) -> f64) {
             counts[keys.draw(k) as usize] += 1;
             drawn += 1;
         }
-        // Keys of which too few are expected are taken together with the next, as the test needs 5 or more.
+        // Keys with too few expected draws are merged with the next, because the test needs at least 5.
         let (mut chi_square, mut bins) = (0.0, 0);
         let (mut expected, mut found) = (0.0, 0);
         let mut left = drawn as f64;
@@ -101,7 +101,7 @@ fn hot_sets_follow_their_theory() {
     follows(500, hot_set(500, 10, HotKeys::First), |_| 1.0);
 }
 
-/// Of the standard normal distribution up to z, by Simpson's rule from far below.
+/// The cumulative standard normal distribution up to z, by Simpson's rule from far below.
 fn normal(z: f64) -> f64 {
     let steps = 2000;
     let width = (z + 10.0) / f64::from(steps);
@@ -148,7 +148,7 @@ fn every_bound_is_held() {
                 assert_eq!(key, keys.draw(k));
                 ends = [ends[0].min(key), ends[1].max(key)];
             }
-            // One that gave the same key to all would hold its bounds as well.
+            // A pattern that gave the same key to all would also stay within the bounds.
             let steep = matches!(pattern, KeyPattern::Zipf { exponent_millionths: 3_000_001.., .. });
             let distinct = (4..=1_000_000_000_000).contains(&count);
             assert!(!distinct || steep || ends[0] < ends[1], "{pattern:?} of {count}: {ends:?}");
@@ -194,7 +194,7 @@ fn impossible_patterns_are_refused() {
 
 #[test]
 fn the_same_on_every_machine() {
-    // To the last bit, in every version: what a shard draws on one machine, another would have drawn.
+    // To the last bit, in every version: every machine draws the same keys.
     let drawn = |pattern| (0..6).map(|k| space(1_000_000, pattern, 1).draw(k)).collect::<Vec<_>>();
     let patterns = [
         zipf(0.99, HotKeys::First),

@@ -1,8 +1,8 @@
-//! Zipf's distribution: the key of rank r, from 1, is asked for with a probability in proportion to r^-exponent.
+//! Zipf's distribution: the probability of the key of rank r, from 1, is proportional to r^-exponent.
 //!
-//! By rejection-inversion: W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete
-//! distributions", ACM Transactions on Modeling and Computer Simulation 6 (1996), 169-184. It needs no table of the keys
-//! and no sum over them, takes every exponent, and most numbers fit at once.
+//! By rejection-inversion: W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions",
+//! ACM Transactions on Modeling and Computer Simulation 6 (1996), 169-184. It needs no table of the keys and no sum over them, supports
+//! every exponent, and accepts most numbers at the first try.
 
 use super::{TRIES, unit};
 use crate::workload::elementary::{exponential, exponential_less_one, logarithm, logarithm_of_more};
@@ -12,10 +12,10 @@ use crate::workload::rng::Stream;
 pub(super) struct Zipf {
     count: f64,
     exponent: f64,
-    /// The integral's values between which a number is drawn.
+    /// The bounds of the integral's value that numbers are drawn between.
     from: f64,
     to: f64,
-    /// So near below a rank, a number always fits.
+    /// Numbers at most this far below a rank are always accepted.
     near: f64,
 }
 
@@ -32,7 +32,7 @@ impl Zipf {
         for number in 0..TRIES {
             let drawn = self.to + unit(own.at(number)) * (self.from - self.to);
             let x = self.inverse(drawn);
-            // Rounding may lead out of the ranks by one half.
+            // Rounding may miss the range of ranks by one half.
             let rank = (x + 0.5).floor().clamp(1.0, self.count);
             if rank - x <= self.near || drawn >= self.integral(rank + 0.5) - self.density(rank) {
                 return rank as u64 - 1;
@@ -46,15 +46,15 @@ impl Zipf {
         exponential(-self.exponent * logarithm(x))
     }
 
-    /// The integral of the density from 1 to x: (x^(1 - exponent) - 1)/(1 - exponent), and ln x for the exponent 1.
+    /// The integral of the density from 1 to x: (x^(1 - exponent) - 1)/(1 - exponent), and ln x for exponent 1.
     fn integral(&self, x: f64) -> f64 {
         let logarithm = logarithm(x);
         exponential_less_one((1.0 - self.exponent) * logarithm) * logarithm
     }
 
-    /// The x up to which the integral is `area`.
+    /// The x at which the integral is `area`.
     fn inverse(&self, area: f64) -> f64 {
-        // Rounding may lead below -1, where there is none.
+        // Rounding may lead below -1, where the inverse is undefined.
         let t = (area * (1.0 - self.exponent)).max(-1.0);
         if t <= -1.0 { f64::INFINITY } else { exponential(logarithm_of_more(t) * area) }
     }

@@ -1,4 +1,4 @@
-//! What differs from request to request in a command.
+//! The parts of a command that differ between requests.
 
 use redisbench_wire::plan::Part;
 
@@ -10,7 +10,7 @@ use crate::workload::{DIGITS, WorkloadError};
 /// Digits of a score: `0.` and nine decimals.
 const SCORE: usize = 11;
 
-/// The most bytes of a field that is no value.
+/// The maximum length in bytes of a field other than a value.
 pub(super) const LONGEST: usize = DIGITS;
 
 /// A piece of an argument.
@@ -33,7 +33,7 @@ pub(super) enum Field {
     Integer {
         least: i64,
         count: u64,
-        /// Digits that it is padded to; 0 writes it as it is.
+        /// Digits to pad to; 0 for no padding.
         width: usize,
         stream: Stream,
     },
@@ -43,7 +43,7 @@ pub(super) enum Field {
     },
 }
 
-/// The pieces of an argument. `fields` counts the command's places of numbers: each has a stream of its own.
+/// The pieces of an argument. `fields` counts the fields of the command, because each has its own stream.
 pub(super) fn items(parts: &[Part], keys: &KeySpace, seed: u64, fields: &mut u64) -> Result<Vec<Item>, WorkloadError> {
     let mut items = Vec::new();
     for part in parts {
@@ -80,7 +80,7 @@ pub(super) fn items(parts: &[Part], keys: &KeySpace, seed: u64, fields: &mut u64
 }
 
 impl Field {
-    /// The length, if it is that of every request.
+    /// The length, if it is the same in every request.
     pub(super) fn fixed_length(self, keys: &KeySpace, values: &Values) -> Option<usize> {
         match self {
             Self::Key | Self::NthKey { .. } => Some(keys.width()),
@@ -113,7 +113,7 @@ impl Field {
         }
     }
 
-    /// Writes what request `k` has here to the beginning of `room`, and returns its length.
+    /// Writes the field's content in request `k` to the beginning of `room`, and returns its length.
     pub(super) fn write(self, k: u64, keys: &KeySpace, values: &Values, room: &mut [u8]) -> usize {
         if let Self::Value = self {
             let value = values.any_of(k);
@@ -124,7 +124,7 @@ impl Field {
         }
     }
 
-    /// The same of a field that is no value.
+    /// Like [`Self::write`], for a field other than a value.
     pub(super) fn write_number(self, k: u64, keys: &KeySpace, room: &mut [u8]) -> usize {
         match self {
             Self::Key => padded(keys.draw(k), keys.width(), room),
@@ -150,7 +150,7 @@ fn drawn(least: i64, count: u64, stream: Stream, k: u64) -> i64 {
     least.wrapping_add_unsigned(stream.below(k, count))
 }
 
-/// Digits, and the sign.
+/// Length in digits, including the sign.
 fn length_of(number: i64) -> usize {
     usize::from(number < 0) + digits_of(number.unsigned_abs())
 }
@@ -159,14 +159,14 @@ fn digits_of(number: u64) -> usize {
     number.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
-/// Writes `number` with so many digits.
+/// Writes `number` with `digits` digits.
 pub(super) fn padded(number: u64, digits: usize, room: &mut [u8]) -> usize {
     room[..digits].fill(b'0');
     KeySpace::write(number, &mut room[..digits]);
     digits
 }
 
-/// Writes the header of an argument of so many bytes.
+/// Writes the header of an argument of `length` bytes.
 pub(super) fn write_header(length: usize, room: &mut [u8]) -> usize {
     room[0] = b'$';
     let end = 1 + padded(length as u64, digits_of(length as u64), &mut room[1..]);
@@ -174,7 +174,7 @@ pub(super) fn write_header(length: usize, room: &mut [u8]) -> usize {
     end + 2
 }
 
-/// The bytes of such a header at most.
+/// The maximum length of such a header in bytes.
 pub(super) fn longest_header(length: usize) -> usize {
     digits_of(length as u64) + 3
 }

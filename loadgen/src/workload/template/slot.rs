@@ -1,4 +1,4 @@
-//! Which slot of a cluster a command belongs to.
+//! The cluster slot of a command.
 
 use super::field::{self, Field, Item};
 use crate::cluster::{NumberedSlots, SLOTS, crc16, hashed_part, slot_of};
@@ -11,18 +11,18 @@ pub(super) enum SlotRule {
     Any,
     /// A hash tag or a fixed key decides.
     Fixed(u16),
-    /// The number of the first key counts.
+    /// The number of the first key decides.
     Number(NumberedSlots),
-    /// All of this counts.
+    /// All of these pieces decide.
     Items(Box<[Item]>),
-    /// As this says of the first command of a request.
+    /// The rule applies to the first command of a request.
     OfFirst(Box<SlotRule>),
 }
 
 impl SlotRule {
-    /// By the first key that the command declares; else by the first argument with a key in it: the others of a command are in the same slot, or it would not have been
-    /// planned. A command without one is taken to name its key in its first argument, as nearly all do; where that is
-    /// wrong the cluster's redirect says so.
+    /// Uses the first key that the command declares, otherwise the first argument with a key in it. The other keys are in the same slot;
+    /// other plans are refused. A command without a key placeholder is assumed to have its key where that command usually has it, for
+    /// most the first argument. If that is wrong, the cluster replies with a redirect.
     pub(super) fn new(arguments: &[Vec<Item>], keys: &KeySpace) -> Self {
         let has_key = |items: &&Vec<Item>| {
             items.iter().any(|item| matches!(item, Item::Field(Field::Key | Field::NthKey { .. })))
@@ -39,7 +39,7 @@ impl SlotRule {
     }
 
     fn of(items: &[Item], keys: &KeySpace) -> Self {
-        // One byte for each field: none of them writes a brace.
+        // One byte per field, because no field contains a brace.
         let bytes: Vec<u8> = items
             .iter()
             .flat_map(|item| match item {
@@ -87,14 +87,14 @@ impl SlotRule {
     }
 }
 
-/// How many keys the command says that it has, if it is of the kind that says so: EVAL, FCALL and their like.
+/// The number of keys that the command declares, for EVAL, FCALL and their variants.
 fn declared(arguments: &[Vec<Item>]) -> Option<usize> {
     const COUNTED: [&str; 6] = ["EVAL", "EVALSHA", "EVALSHA_RO", "EVAL_RO", "FCALL", "FCALL_RO"];
     COUNTED.contains(&text(arguments.first()?)?.to_ascii_uppercase().as_str()).then_some(())?;
     text(arguments.get(2)?)?.parse().ok()
 }
 
-/// Where a command without a placeholder for keys names its first key.
+/// The index of the first key of a command without a key placeholder.
 fn first_key(arguments: &[Vec<Item>]) -> usize {
     const SECOND: [&str; 13] = [
         "BITOP",

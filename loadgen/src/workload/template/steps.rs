@@ -1,4 +1,4 @@
-//! A command as steps that write it: for every command that is not a short one.
+//! The general encoding of a command: a sequence of steps that write it.
 
 use super::field::{self, Field, Item};
 use crate::resp;
@@ -12,7 +12,7 @@ pub(super) struct Steps(Box<[Step]>);
 pub(super) enum Step {
     /// The same in every request.
     Bytes(Box<[u8]>),
-    /// The header of an argument whose length differs: of so many bytes, and of these fields.
+    /// The header of an argument of variable length: `fixed` bytes plus the lengths of `fields`.
     Header {
         fixed: usize,
         fields: Box<[Field]>,
@@ -62,7 +62,7 @@ impl Steps {
         &self.0
     }
 
-    /// The most bytes that they write.
+    /// The maximum length in bytes.
     pub(super) fn longest(&self, keys: &KeySpace, values: &Values) -> usize {
         let longest = |step: &Step| match step {
             Step::Bytes(bytes) => bytes.len(),

@@ -27,7 +27,7 @@ fn a_compressor_takes_away_as_much_as_was_asked_for() {
             let values = values(ValueSize::Fixed { bytes }, random(percent));
             for k in 0..if bytes > 4096 { 2 } else { 20 } {
                 let left = i64::try_from(deflated(values.of(k))).unwrap();
-                // Random bytes cannot be made fewer; what comes on top is the compressor's own.
+                // Random bytes cannot be compressed. The rest is the compressor's own overhead.
                 let random = i64::from(bytes) * i64::from(100 - percent) / 100;
                 assert!((random - 50..random + slack).contains(&left), "{percent} % of {bytes}: {left} are left");
             }
@@ -39,7 +39,7 @@ fn a_compressor_takes_away_as_much_as_was_asked_for() {
 
 #[test]
 fn each_value_has_its_share_of_zeros() {
-    // Of the random bytes one in 256 is a zero, too.
+    // One random byte in 256 is a zero, too.
     for (bytes, percent, expected) in [(100, 30, 30), (10, 50, 5), (3, 33, 1), (5000, 20, 1000)] {
         let values = values(ValueSize::Fixed { bytes }, random(percent));
         for k in 0..500 {
