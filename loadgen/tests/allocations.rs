@@ -1,5 +1,5 @@
-//! The hot path allocates nothing: a load of many requests takes as many allocations as one of few. A binary of its own,
-//! because it counts those of the whole process.
+//! The hot path must not allocate: a load of many requests makes as many allocations as one of few. A separate binary, because it counts
+//! the allocations of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests end at the first surprise")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -22,27 +22,27 @@ use redisbench_wire::plan::{
 const SECOND: u64 = 1_000_000_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Counts what asks for memory; giving it back is not counted.
+/// Counts allocations, but not frees.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: everything is the system allocator's own doing.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `realloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A null server in a process of its own, which counts for nobody.
+/// A null server in a separate process, so that its allocations are not counted.
 struct NullServer(Child, Vec<SocketAddr>);
 
 impl NullServer {
@@ -88,7 +88,7 @@ impl Drop for NullServer {
     }
 }
 
-/// Three quarters GET, one quarter SET, over 10 connections x 16, with every breakdown.
+/// Three quarters GET and one quarter SET over 10 connections with pipeline 16, with every breakdown.
 fn plan(load: Load, requests: u64) -> ShardPlan {
     let operation = |name: &str, weight, arguments: Vec<Part>| Operation {
         name: name.into(),
@@ -144,7 +144,7 @@ fn plan(load: Load, requests: u64) -> ShardPlan {
     }
 }
 
-/// Everything that is drawn in other ways than by a multiplication, and commands whose length differs.
+/// Adds all random patterns that take more than a multiplication, and commands of varying length.
 fn vary(workload: &mut Workload) {
     let text = |text: &str| vec![Part::Literal(text.into())];
     let number = |least, most| vec![Part::Integer { least, most, width: 0 }];
@@ -177,7 +177,7 @@ fn vary(workload: &mut Workload) {
     };
 }
 
-/// Allocations from the start of the load to its end.
+/// Allocations from the start to the end of the load.
 fn allocations(cluster: bool, load: Load, varied: bool, requests: u64) -> u64 {
     let mut plan = plan(load, requests);
     if varied {
@@ -214,13 +214,13 @@ fn allocations(cluster: bool, load: Load, varied: bool, requests: u64) -> u64 {
         let count = ALLOCATIONS.load(Relaxed) - before;
         let snapshot = engine.snapshot(Detail::Full).await.unwrap();
         assert_eq!(snapshot.total.succeeded, requests);
-        // At the end of a second each operation's latencies are put away.
+        // The end of each second stores every operation's latencies, which allocates.
         let by_second = snapshot.timeline.spans.len() * (6 * snapshot.operations.len() + 8);
         count.saturating_sub(by_second as u64)
     })
 }
 
-/// One test, so that no other allocates meanwhile.
+/// One test, so that no other allocates at the same time.
 #[test]
 fn requests_take_no_allocations() {
     let open = Load::OpenLoop {
@@ -244,7 +244,7 @@ fn requests_take_no_allocations() {
             "{load:?}, cluster {cluster}, varied {varied}: {fewer} allocations for {few} requests, {more} for {many}"
         );
         println!("{found}");
-        // What goes by time, such as waking the thread that listens, is none of a request's.
+        // Allocations per unit of time, such as waking the control thread, do not depend on requests.
         let per_request = (more as f64 - fewer as f64) / (many - few) as f64;
         assert!(per_request < 0.000_1, "{found}");
     }

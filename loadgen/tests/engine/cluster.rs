@@ -15,7 +15,7 @@ fn cluster_plan() -> ShardPlan {
     plan
 }
 
-/// The servers together ran what the snapshot has, and each what the snapshot has of it.
+/// The servers' counts equal the snapshot's, in total and per node.
 fn assert_reconciled(cluster: &RedisCluster, snapshot: &Snapshot) {
     let calls = cluster.calls("get") + cluster.calls("set");
     assert_eq!(calls, snapshot.total.succeeded + snapshot.warmup.succeeded + snapshot.preload_commands);
@@ -64,7 +64,7 @@ async fn preload_fills_all_nodes() {
 async fn a_number_of_requests_is_sent_to_the_last() {
     let cluster = RedisCluster::steady(3);
     let mut plan = cluster_plan();
-    // All are due long before the connections can take them.
+    // All requests are due long before the connections can take them.
     plan.load = open_loop(1_000_000);
     plan.pipeline = 1;
     plan.bound = Bound::Requests { count: 2000, max_nanoseconds: 20 * SECOND };
@@ -82,7 +82,7 @@ async fn nothing_waits_at_a_node_that_is_gone() {
     let mut plan = cluster_plan();
     plan.connections = 8;
     plan.load = open_loop(5000);
-    // Not by time, whose end a busy machine may miss with the last of them.
+    // Bound by requests: a busy machine could miss the end of a time limit with the last of them.
     plan.bound = Bound::Requests { count: 1000, max_nanoseconds: 20 * SECOND };
     let mut bench = Bench::new(plan, before, 1);
     bench.connect().await;
@@ -111,7 +111,7 @@ async fn hash_tags_decide() {
 #[tokio::test]
 async fn a_moved_slot_is_followed_and_asked_about_once() {
     let cluster = RedisCluster::steady(3);
-    // The map says that the second server owns everything.
+    // The map assigns every slot to the second server.
     let mut wrong = topology(&cluster);
     wrong.slots.as_mut().unwrap().fill(1);
     for load in [Load::ClosedLoop, open_loop(5000)] {
@@ -179,7 +179,7 @@ async fn a_slot_on_its_way_is_followed_with_asking() {
 #[tokio::test]
 async fn a_redirect_without_end_is_an_error() {
     let cluster = RedisCluster::steady(3);
-    // Its next owner does not know of it and points back.
+    // The slot's next owner has not imported it and redirects back.
     let mut plan = cluster_plan();
     plan.workload.keys.prefix = "{moving}:".into();
     plan.bound = Bound::Requests { count: 50, max_nanoseconds: 20 * SECOND };
@@ -214,7 +214,7 @@ async fn a_stalled_node_does_not_hold_up_the_others() {
     assert_eq!(snapshot.total.errors, 0, "{:?}", snapshot.errors);
 }
 
-/// Half of what it could draw would be for the dead node, then all.
+/// Requests for the dead node must not fill the closed loop.
 #[tokio::test]
 async fn a_dead_node_does_not_stop_a_closed_loop() {
     for concurrency in [None, Some(8)] {
@@ -258,7 +258,7 @@ async fn a_killed_node_costs_its_own_requests_only() {
     assert_eq!((snapshot.nodes[0].errors, snapshot.nodes[1].errors), (0, 0));
 }
 
-/// New nodes are loaded as those that were there: a closed loop has a request for every place in their windows.
+/// Nodes that join get load like the others: a closed loop fills their windows.
 #[tokio::test]
 async fn a_closed_loop_fills_the_windows_of_nodes_that_join() {
     let [first, joined] = [Peer::start(), Peer::start()];
@@ -277,7 +277,7 @@ async fn a_closed_loop_fills_the_windows_of_nodes_that_join() {
     joined.hold();
     bench.start(1);
     wait_until("the first node is full", || first.unanswered() == 8);
-    // It keeps what it has and gets no more: all else is for the other.
+    // The first node keeps its requests and gets no more; the rest go to the other.
     bench.engine.update_topology(&servers(vec![first.node(), joined.node()], 1).into()).unwrap();
     wait_until("the other is full too", || joined.unanswered() == 8);
     bench.engine.abort().unwrap();

@@ -1,4 +1,4 @@
-//! Commands of every kind of part: the server takes them, and finds in its keys what was to be written.
+//! Commands with every kind of part: the server accepts them, and its keys hold what should be written.
 
 use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Keys, Operation, Part, ShardPlan, ValueSize, Values};
 
@@ -48,7 +48,7 @@ async fn the_server_finds_what_was_to_be_written() {
         assert_eq!(server.calls(name), operation.tally.succeeded, "{name}");
         operation.tally.succeeded
     };
-    // Every sequence number is another one.
+    // Every sequence number is unique.
     assert_eq!(server.ask::<u64>(&["ZCARD", "scores"]), succeeded("zadd"));
     assert_eq!(server.ask::<u64>(&["ZCOUNT", "scores", "0", "1"]), succeeded("zadd"));
     assert_eq!(server.ask::<u64>(&["XLEN", "stream"]), succeeded("xadd"));

@@ -1,4 +1,4 @@
-//! Servers that cannot serve a request for a while say so, and get it again after a pause.
+//! Servers that temporarily refuse a request get it again after a pause.
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_wire::plan::{Bound, Load, ShardPlan};
@@ -25,12 +25,12 @@ fn assert_all_succeeded(snapshot: &Snapshot) {
     assert_eq!((snapshot.total.redirected, snapshot.total.redirect_hops), (0, 0));
 }
 
-/// A server with keys on its disk, started again: it accepts connections while it still reads them.
+/// A restarted server that accepts connections while it loads a data file.
 fn loading() -> RedisServer {
     let mut server = RedisServer::start(&["--enable-debug-command", "local"]);
     server.ask::<()>(&["DEBUG", "POPULATE", "2000", "other", "100"]);
     server.ask::<()>(&["SAVE"]);
-    // It answers between two kilobytes, and takes 500 us for each key: a second for all.
+    // It replies after each kilobyte and takes 500 us per key: a second in total.
     server.restart_loading(&["--loading-process-events-interval-bytes", "1024", "--key-load-delay", "500"]);
     server
 }
@@ -42,7 +42,7 @@ async fn a_server_that_loads_its_keys_is_waited_for() {
         let mut bench = Bench::new(patient(&load), standalone(&server), 1);
         let snapshot = bench.run().await;
         assert_all_succeeded(&snapshot);
-        // Nothing else was sent in the place of those that waited.
+        // Deferred requests kept their places; no others were sent instead.
         let rejected = ["get", "set"].map(|command| server.command_statistic(command, "rejected_calls"));
         assert_eq!(rejected.iter().sum::<u64>(), snapshot.total.deferral_hops);
         if load == Load::ClosedLoop {
@@ -53,7 +53,7 @@ async fn a_server_that_loads_its_keys_is_waited_for() {
     }
 }
 
-/// As after a failover that sentinels tell of.
+/// As after a failover that sentinels report.
 #[tokio::test]
 async fn a_server_that_took_over_and_loads_its_keys_is_waited_for() {
     let before = RedisServer::start(&[]);
@@ -76,7 +76,7 @@ async fn a_cluster_that_is_down_is_waited_for() {
         plan.connections = 6;
         let mut bench = Bench::new(plan, topology(&cluster), 1);
         bench.connect().await;
-        // A primary that finds a slot without an owner serves nothing.
+        // A primary refuses all requests while a slot has no owner.
         cluster.nodes[0].ask::<()>(&["CLUSTER", "DELSLOTS", slot]);
         let down = || cluster.nodes[0].ask::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:fail");
         wait_until("the cluster is down", down);
@@ -92,7 +92,7 @@ async fn a_cluster_that_is_down_is_waited_for() {
 #[tokio::test]
 async fn a_node_that_is_up_again_ends_no_pause_of_another() {
     let cluster = RedisCluster::steady(3);
-    // Each its first slot, without which a node serves nothing.
+    // Each node's first slot, without which it refuses all requests.
     let slots = [0, 5461].map(|slot: u16| (cluster.owner(slot), slot.to_string()));
     let change = |node: usize, command: &str| {
         let (owner, slot) = &slots[node];
@@ -106,7 +106,7 @@ async fn a_node_that_is_up_again_ends_no_pause_of_another() {
     change(0, "DELSLOTS");
     bench.start(1);
     let other = &cluster.nodes[slots[1].0];
-    // More often than a request may pause.
+    // More often than one request may be deferred.
     for _ in 0..12 {
         let refused = other.command_statistic("get", "rejected_calls");
         change(1, "DELSLOTS");
@@ -130,7 +130,7 @@ async fn keys_on_their_way_are_waited_for() {
     let slot = slot_of(b"moving");
     let source = cluster.owner(slot);
     let target = (source + 1) % 3;
-    // One of the two is still there, and one is not.
+    // Only one of the two keys exists.
     cluster.nodes[source].ask::<()>(&["SET", "{moving}:a", "1"]);
     cluster.set_slot(target, slot, "IMPORTING", source);
     cluster.set_slot(source, slot, "MIGRATING", target);
@@ -159,6 +159,6 @@ async fn what_would_be_waited_for_too_long_is_an_error_of_its_kind() {
     assert_eq!((snapshot.total.errors, snapshot.total.unanswered), (REQUESTS, 0));
     let error = &snapshot.errors[0];
     assert_eq!((error.kind.as_str(), error.count), ("CLUSTERDOWN", REQUESTS));
-    // Pauses of 10, 20 and 40 ms; the next would have gone beyond 100.
+    // Pauses of 10, 20 and 40 ms; another would exceed 100 ms.
     assert_eq!(snapshot.total.deferral_hops, 4 * REQUESTS);
 }

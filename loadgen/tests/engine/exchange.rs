@@ -1,4 +1,4 @@
-//! Requests of several commands against real servers: the servers' own counts tell what was executed, and how often.
+//! Requests of several commands against real servers, checked against the servers' own counts.
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_wire::plan::{Bound, Load, ShardPlan, Topology, Transaction, Wait};
@@ -40,7 +40,7 @@ async fn a_transaction_is_one_request() {
         assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (500, 500), "{:?}", snapshot.errors);
         assert_eq!([server.calls("multi"), server.calls("exec")], [500, 500]);
         assert_eq!(server.calls("set"), 500 * u64::from(SIZE));
-        // Each command has a key of its own: of 1000, 2500 draws find more than 900.
+        // Each command has its own key: 2500 draws of 1000 keys hit more than 900.
         assert!(server.ask::<u64>(&["DBSIZE"]) > 850);
     }
 }
@@ -105,7 +105,7 @@ async fn a_transaction_that_moved_is_sent_again_as_a_whole() {
         let snapshot = run(ShardPlan { load, ..clustered() }, wrong.clone(), 1).await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (500, 0), "{:?}", snapshot.errors);
         assert!(snapshot.total.redirected > 0 && snapshot.total.redirect_hops == snapshot.total.redirected);
-        // What was refused on the way was not executed, nor any part of it.
+        // A refused transaction executed none of its commands.
         assert_eq!(cluster.calls("set"), 500 * u64::from(SIZE));
         assert_eq!(cluster.calls("multi"), 500 + snapshot.total.redirect_hops);
     }
@@ -128,7 +128,7 @@ async fn a_transaction_is_asked_for_where_its_slot_is_going() {
     assert_eq!(cluster.nodes[to].calls("asking"), 100);
 }
 
-/// SETs that a number of replicas should have within 50 ms, and GETs.
+/// SETs with a WAIT of 50 ms for a number of replicas, and GETs.
 fn waiting(replicas: u32) -> ShardPlan {
     let mut plan = plan();
     let wait = Wait { replicas, timeout_milliseconds: 50, operations: vec![1] };
@@ -213,7 +213,7 @@ async fn a_connection_that_breaks_fails_its_transactions() {
     assert!(snapshot.total.succeeded > 0, "{:?}", snapshot.total);
     let broke = |kind: &str| ["ConnectionReset", "ConnectionClosed"].contains(&kind);
     assert!(kinds(&snapshot).iter().all(|(kind, _)| broke(kind)), "{:?}", snapshot.errors);
-    // Each that was executed is one that succeeded, or one of those whose end nobody heard.
+    // Executed transactions either succeeded or have an unknown outcome.
     let executed = server.calls("exec");
     assert!(
         (snapshot.total.succeeded..=snapshot.total.scheduled).contains(&executed),

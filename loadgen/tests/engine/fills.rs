@@ -1,11 +1,11 @@
-//! Keys that reads have missed are written, beside the requests.
+//! Writes keys after read misses, in addition to the requests.
 
 use redisbench_wire::plan::{Bound, Fill, Load, Part, ShardPlan, Topology};
 
 use crate::harness::{SECOND, open_loop, operation, plan, run, standalone, topology};
 use crate::support::{RedisCluster, RedisServer};
 
-/// 2000 reads of 500 keys, each of which is written when it is missed.
+/// 2000 reads of 500 keys; a miss writes the key.
 fn filling() -> ShardPlan {
     let mut plan = plan();
     plan.workload.operations = vec![operation("get", 1, "GET __key__")];

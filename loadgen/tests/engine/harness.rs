@@ -1,4 +1,4 @@
-//! Runs one plan from connecting to the full snapshot.
+//! Runs a plan from connecting to the full snapshot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +109,7 @@ pub fn topology(cluster: &RedisCluster) -> Topology {
     }
 }
 
-/// An engine and what it says.
+/// An engine and its events.
 pub struct Bench {
     pub engine: Engine,
     events: mpsc::Receiver<EngineEvent>,
@@ -140,7 +140,6 @@ impl Bench {
         Self { engine: Engine::spawn(config, sender).unwrap(), events, seen: Vec::new() }
     }
 
-    /// Waits for an event.
     pub async fn until(&mut self, wanted: impl Fn(&EngineEvent) -> bool) -> EngineEvent {
         loop {
             let event = timeout(PATIENCE, self.events.recv()).await;
@@ -153,7 +152,7 @@ impl Bench {
         }
     }
 
-    /// Whether an event came while others were waited for.
+    /// Whether an earlier wait received such an event.
     pub fn saw(&self, wanted: impl Fn(&EngineEvent) -> bool) -> bool {
         self.seen.iter().any(wanted)
     }
@@ -191,7 +190,7 @@ impl Bench {
         self.taken(Detail::Live).await
     }
 
-    /// Whatever the engine gives, a conductor takes for data.
+    /// A snapshot that passes the conductor's check.
     async fn taken(&self, detail: Detail) -> Snapshot {
         let snapshot = timeout(Duration::from_secs(5), self.engine.snapshot(detail)).await.unwrap().unwrap();
         assert_eq!(snapshot.check(), Ok(()));
@@ -205,7 +204,7 @@ impl Bench {
         snapshot
     }
 
-    /// Connects, preloads, runs the trial, and checks what holds of every complete trial.
+    /// Connects, preloads and runs the trial, and checks what every complete trial must fulfil.
     pub async fn run(&mut self) -> Snapshot {
         self.connect().await;
         self.preload().await;
@@ -216,12 +215,12 @@ impl Bench {
     }
 }
 
-/// Runs `plan` from beginning to end.
+/// Runs `plan` from connecting to the end.
 pub async fn run(plan: ShardPlan, topology: Topology, workers: usize) -> Snapshot {
     Bench::new(plan, topology, workers).run().await
 }
 
-/// Every request has one outcome, and the parts make up the whole.
+/// Every request has exactly one outcome, and the parts add up to the total.
 pub fn assert_complete(snapshot: &Snapshot) {
     let total = snapshot.total;
     assert_eq!((snapshot.stage, snapshot.aborted), (Stage::Done, false));

@@ -1,4 +1,4 @@
-//! Servers that do not keep to the protocol: each costs a connection and counted errors, nothing more.
+//! Servers that violate the protocol. Each violation costs one connection and counted errors, nothing more.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -12,7 +12,7 @@ use redisbench_wire::plan::Bound;
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, plan};
 use crate::peer::Peer;
 
-/// Answers whatever comes first on each connection with `answer`, in pieces, and then waits to be left.
+/// Replies to the first data on each connection with `answer`, in pieces, and then waits for the client to disconnect.
 fn server(answer: Vec<u8>) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -76,7 +76,7 @@ async fn more_replies_than_commands_cost_the_connection() {
     assert!(errors.is_empty(), "{errors:?}");
 }
 
-/// Whether a load runs or not: nobody can say what the next reply would answer.
+/// With or without a load, an unexpected reply makes all later replies ambiguous.
 #[tokio::test]
 async fn a_reply_without_a_request_costs_the_connection() {
     let peer = Peer::start();
@@ -108,7 +108,7 @@ async fn a_half_closed_socket_costs_what_was_in_flight_on_it() {
     bench.connect().await;
     bench.start(1);
     peer.wait_for_commands(4);
-    // It still reads, but will never answer.
+    // The peer still reads but never replies.
     peer.close_half();
     peer.wait_for_commands(8);
     peer.release();
@@ -156,7 +156,7 @@ async fn kinds_of_errors_are_bounded() {
     assert!(snapshot.errors.iter().all(|error| error.first_message.len() <= 256 && error.kind.len() <= 32));
 }
 
-/// A cluster whose nodes come and go for days, such as pods with ever new addresses.
+/// A cluster whose nodes keep changing for days, such as pods with new addresses.
 #[tokio::test]
 async fn nodes_that_come_and_go_do_not_grow_a_report_beyond_its_bounds() {
     let nodes = |generation: u8| {

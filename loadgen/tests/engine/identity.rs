@@ -1,4 +1,4 @@
-//! A request is a function of (seed, k): a server that records every command sees the same requests, whoever sends them.
+//! A request is a function of (seed, k): a recording server sees the same requests, however shards and workers share them.
 
 use redisbench_loadgen::workload::Workload;
 use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Load, ShardPlan};
@@ -6,7 +6,7 @@ use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Load, ShardPlan};
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan};
 use crate::peer::{Peer, Received, command};
 
-/// How a benchmark is spread.
+/// The division of a benchmark.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     shards: u32,
@@ -24,10 +24,10 @@ const SPREADS: [Spread; 6] = [
     Spread { shards: 4, workers: 3, connections: 3, pipeline: 1 },
 ];
 
-/// Not to be divided by the shards and workers above without a rest.
+/// Not divisible by the numbers of shards and workers above.
 const REQUESTS: u64 = 211;
 
-/// The requests of `numbers` by definition, sorted.
+/// The requests with these numbers by definition, sorted.
 fn defined(plan: &ShardPlan, numbers: impl Iterator<Item = u64>) -> Vec<Vec<String>> {
     let workload = Workload::of_trial(plan).unwrap();
     let mut room = vec![0; workload.longest() + Workload::SLACK];
@@ -40,12 +40,12 @@ fn defined(plan: &ShardPlan, numbers: impl Iterator<Item = u64>) -> Vec<Vec<Stri
     all
 }
 
-/// How many of the `count` requests from `first` on are those of shard `index`.
+/// How many of the `count` requests from `first` on belong to shard `index`.
 fn part(first: u64, count: u64, index: u32, shards: u32) -> u64 {
     (first..first + count).filter(|k| k % u64::from(shards) == u64::from(index)).count() as u64
 }
 
-/// What the shards send one after the other.
+/// The requests of all shards, run one after the other.
 async fn recorded(plan: &ShardPlan, spread: Spread, mut bound: impl FnMut(u32) -> Bound) -> Vec<Received> {
     let peer = Peer::start();
     for shard in 0..spread.shards {
@@ -85,7 +85,7 @@ async fn an_open_loop_sends_the_same_requests_however_it_is_spread() {
         let mut plan = plan();
         plan.workload.keys.pattern = pattern;
         plan.load = open_loop(20_000);
-        // 210 requests, so that the measured ones begin in the middle of everybody's turns.
+        // 210 requests of warm-up, so that the measurement begins in the middle of every worker's turn.
         plan.warmup_nanoseconds = 10_500_000;
         let wanted = defined(&plan, 0..210 + REQUESTS);
         for spread in SPREADS {
@@ -118,13 +118,13 @@ async fn a_closed_loop_with_a_number_of_requests_sends_the_same() {
     }
 }
 
-/// Nobody can say how many requests a worker gets through, but which they are: its first ones.
+/// The number of requests per worker is open, but they must be the worker's first ones.
 #[tokio::test]
 async fn every_worker_of_a_closed_loop_sends_the_first_of_its_requests() {
     let mut plan = plan();
     assert_eq!(plan.load, Load::ClosedLoop);
     plan.warmup_nanoseconds = 10 * MILLISECOND;
-    // Key k is that of request k.
+    // Key k belongs to request k.
     plan.workload.keys.pattern = KeyPattern::Sequential;
     plan.workload.keys.count = 1 << 40;
     for spread in SPREADS {

@@ -1,4 +1,4 @@
-//! How many requests a closed loop has in flight, seen from the server: one that answers only when nothing more comes.
+//! The number of requests that a closed loop keeps in flight, counted by a server that replies only when no more requests arrive.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,34 +10,32 @@ use redisbench_wire::plan::{Bound, PipelineMode, ShardPlan};
 
 use crate::harness::{SECOND, operation, plan, run};
 
-/// What every request of these tests looks like.
 const REQUEST: &[u8] = b"*2\r\n$3\r\nGET\r\n$7\r\nkey:000\r\n";
 
-/// So long the server waits for more before it answers one request. A client that is late makes it see fewer in flight,
-/// never more.
+/// How long the server waits for more requests before it replies to one. A slow client makes it count fewer in flight, never more.
 const QUIET: Duration = Duration::from_millis(2);
 
-/// One connection, as the server saw it.
+/// One connection's counts.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     in_flight: usize,
-    /// The most at a time.
+    /// The maximum at any time.
     most: usize,
-    /// How many were still in flight whenever others came after an answer.
+    /// Requests that were still in flight whenever more arrived after a reply.
     beside: Vec<usize>,
     answered: bool,
     total: usize,
 }
 
-/// All of them.
+/// All connections' counts.
 #[derive(Clone, Debug, Default)]
 struct Account {
     connections: Vec<Seen>,
-    /// The most in flight on all of them together.
+    /// The maximum over all connections together.
     most: usize,
 }
 
-/// Serves until the first of its connections is closed again, and then tells its account.
+/// Serves until the first connection closes, and then sends its counts.
 fn server() -> (SocketAddr, Receiver<Account>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -87,7 +85,7 @@ fn server() -> (SocketAddr, Receiver<Account>) {
     (address, told)
 }
 
-/// How many requests have come; none at the end of the connection.
+/// The number of requests received; `None` at the end of the connection.
 fn take(stream: &mut TcpStream) -> Option<usize> {
     let mut buffer = [0; 1 << 16];
     match stream.read(&mut buffer) {
@@ -140,12 +138,12 @@ async fn the_next_batch_goes_out_when_all_of_the_last_was_answered() {
 
 #[tokio::test]
 async fn callers_share_the_connections() {
-    // Three workers with two connections each, of which one could hold all callers of a worker.
+    // Three workers with two connections each. One connection could hold all callers of a worker.
     let change = |plan: &mut ShardPlan| (plan.connections, plan.pipeline, plan.concurrency) = (6, 4, Some(10));
     let account = account(change, 3).await;
     assert_eq!(account.most, 10);
     assert_eq!(account.connections.len(), 6);
-    // 3 or 4 callers a worker, in turn on 2 connections: 2 on each, but for what the order of replies makes.
+    // 3 or 4 callers per worker, alternating between 2 connections: 2 on each, unless replies arrive out of turn.
     assert!(account.connections.iter().all(|seen| (1..=4).contains(&seen.most)), "{account:?}");
     let totals: Vec<usize> = account.connections.iter().map(|seen| seen.total).collect();
     assert!(totals.iter().min().unwrap() * 3 > *totals.iter().max().unwrap(), "{totals:?}");

@@ -1,4 +1,4 @@
-//! Who does not answer holds up nobody else.
+//! A server or connection that does not reply must not delay others.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::support::load::OpenLoop;
 
 fn numbered(rate: u64, count: u64, pipeline: u32) -> ShardPlan {
     let mut plan = plan();
-    // Key k is that of request k.
+    // Key k belongs to request k.
     plan.workload.keys.pattern = KeyPattern::Sequential;
     plan.workload.keys.count = 100_000;
     plan.load = open_loop(rate);
@@ -28,7 +28,7 @@ fn numbers(received: &[Received]) -> Vec<u64> {
     received.iter().map(|received| received.arguments[1].strip_prefix("key:").unwrap().parse().unwrap()).collect()
 }
 
-/// Every connection got its requests in the order of the schedule, and all together got `wanted`.
+/// Every connection received its requests in schedule order, and all together received `wanted`.
 fn assert_in_order(received: &[Received], wanted: &[u64]) {
     let mut last = HashMap::new();
     for (received, k) in received.iter().zip(numbers(received)) {
@@ -50,7 +50,7 @@ async fn a_stalled_connection_does_not_hold_up_the_others() {
         bench.start(1);
         peer.wait_for_commands(1);
         peer.hold_connection(0);
-        // All are sent while it is held, and all but what it holds are answered.
+        // All requests are sent, and all but those on the held connection are answered.
         peer.wait_for_commands(600);
         let held = peer.unanswered() as u64;
         assert!((1..=u64::from(pipeline)).contains(&held), "{held}");
@@ -74,7 +74,7 @@ async fn a_backlog_goes_out_as_fast_as_replies_come() {
     bench.start(1);
     while bench.live().await.total.scheduled < 100 {}
     for answered in 0..97 {
-        // One reply, one more request: neither less nor a tick later.
+        // Each reply makes room for exactly one request, at once.
         peer.wait_for_commands(answered + 3);
         assert_eq!(peer.received().len(), answered + 3);
         peer.answer(0, 1);
@@ -98,7 +98,6 @@ fn cluster() -> ([Peer; 3], Topology) {
     (peers, topology)
 }
 
-/// The requests of each node.
 fn by_node(plan: &ShardPlan, topology: &Topology, count: u64) -> [Vec<u64>; 3] {
     let workload = Workload::of_trial(plan).unwrap();
     let mut all = [const { Vec::new() }; 3];
@@ -124,7 +123,7 @@ async fn a_stalled_node_changes_nothing_for_the_others() {
             peer.wait_for_commands(wanted.len());
             assert_in_order(&peer.received(), wanted);
         }
-        // Two connections, full, with the first of its requests.
+        // Two full connections with the first of the node's requests.
         let held = 2 * pipeline as usize;
         peers[0].wait_for_commands(held);
         assert_in_order(&peers[0].received(), &wanted[0][..held]);
@@ -138,7 +137,7 @@ async fn a_stalled_node_changes_nothing_for_the_others() {
     }
 }
 
-/// Requests are drawn before their node has room, but no more of them than will be sent.
+/// Requests are drawn before their node has room, but never more than will be sent.
 #[tokio::test]
 async fn a_closed_loop_of_a_cluster_sends_the_first_of_its_requests() {
     for (pipeline, concurrency) in [(1, None), (16, None), (16, Some(7))] {

@@ -1,4 +1,4 @@
-//! The engine against real servers: what it counts is what they count.
+//! The engine against real servers: its counts must equal theirs.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The null server, seen by the programs and the engine that it is made for.
+//! The null server against Redis's own programs and the engine.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -31,7 +31,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Runs a program of Redis against the server, and gives what it printed.
+/// Runs a Redis program against the server and returns its output.
 fn output(program: &str, server: &NullServer, arguments: &[&str]) -> String {
     let port = server.addresses()[0].port().to_string();
     let output = Command::new(program).args(["-p", &port]).args(arguments).output().unwrap();
@@ -40,7 +40,7 @@ fn output(program: &str, server: &NullServer, arguments: &[&str]) -> String {
     text
 }
 
-/// How many commands the server has answered, by its own count.
+/// The server's own count of commands answered.
 fn commands(server: &NullServer) -> u64 {
     let text = output("redis-cli", server, &["INFO"]);
     let count = text.lines().find_map(|line| line.trim_end().strip_prefix("total_commands_processed:"));
@@ -67,11 +67,11 @@ fn redis_benchmark_runs_all_its_tests() {
     let server = start(|_| ());
     let before = commands(&server);
     let text = output("redis-benchmark", &server, &["-n", "500", "-c", "10", "-P", "5", "-r", "1000", "--csv"]);
-    // Below a heading; newer versions have more of them.
+    // Below a heading; newer versions print more lines.
     let tests = text.lines().count() as u64 - 1;
     assert!(tests >= 20, "{text}");
     assert!(commands(&server) - before >= tests * 500);
-    // Two of its own threads, as many of the server's.
+    // Two threads on both sides.
     let server = start(|config| config.threads = 2);
     output("redis-benchmark", &server, &["-n", "5000", "-t", "get,set", "--threads", "2", "-q"]);
 }
@@ -100,10 +100,10 @@ fn a_client_that_does_not_read_costs_little_and_loses_nothing() {
     const GETS: usize = 20_000;
     let server = start(|config| config.value_bytes = 100_000);
     let mut stream = connect(server.addresses()[0]);
-    // 2 GB of replies to 400 kB of commands: far more than sockets hold.
+    // 2 GB of replies to 400 kB of commands: far more than socket buffers hold.
     let mut sender = stream.try_clone().unwrap();
     let sending = std::thread::spawn(move || sender.write_all(&b"GET k\r\nGET k\r\n".repeat(GETS / 2)).unwrap());
-    // Meanwhile others are served.
+    // Other clients are served meanwhile.
     assert_eq!(output("redis-cli", &server, &["PING"]), "PONG\n");
     let rss = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -129,7 +129,7 @@ fn what_is_no_command_is_refused_and_closed() {
     assert_eq!(text, "+PONG\r\n-ERR Protocol error: expected '$'\r\n");
 }
 
-/// The program, as a user starts it.
+/// The program as a user starts it.
 struct Program(Child);
 
 impl Drop for Program {

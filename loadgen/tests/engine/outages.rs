@@ -1,5 +1,4 @@
-//! When a target counts as unavailable: from the first request without an answer to the next success, with and without
-//! verification.
+//! When a target counts as unavailable: from the first request without an answer to the next success, with and without verification.
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_loadgen::engine::EngineEvent;
@@ -9,7 +8,7 @@ use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, ope
 use crate::peer::{Peer, Received, VALUE};
 use crate::support::{RedisCluster, RedisServer, wait_until};
 
-/// Reads of one connection, one at a time, in the order of their keys.
+/// Reads over one connection, one at a time, in the order of their keys.
 fn one_at_a_time() -> ShardPlan {
     let mut plan = plan();
     plan.workload.operations = vec![operation("get", 1, "GET __key__")];
@@ -25,7 +24,7 @@ fn key(received: &Received) -> &str {
     &received.arguments[1]
 }
 
-/// With one request in flight at a time, the order in which requests come shows what the first success did.
+/// With one request in flight, the order of requests shows the effect of the first success.
 #[tokio::test]
 async fn the_first_success_ends_an_outage_and_the_pauses() {
     for verify in [Verify::None, Verify::Replies] {
@@ -34,7 +33,7 @@ async fn the_first_success_ends_an_outage_and_the_pauses() {
         bench.connect().await;
         peer.reply_with(b"-LOADING Redis is loading the dataset in memory\r\n");
         bench.start(1);
-        // Its next pause would be 160 ms.
+        // The next pause would be 160 ms.
         let of_first = |received: &[Received]| received.iter().filter(|one| key(one) == key(&received[0])).count();
         peer.wait_for("the first request five times", |received| !received.is_empty() && of_first(received) >= 5);
         let refused = peer.reply_with(VALUE);
@@ -50,7 +49,7 @@ async fn the_first_success_ends_an_outage_and_the_pauses() {
     }
 }
 
-/// Connections are cut under a load whose answers are checked; nothing is lost by it.
+/// Closing connections under a verified load loses no data.
 #[tokio::test]
 async fn cut_connections_cause_an_outage_that_ends_under_verification() {
     for (verify, load) in [
@@ -83,7 +82,7 @@ async fn cut_connections_cause_an_outage_that_ends_under_verification() {
     }
 }
 
-/// A server that comes back without its keys has lost all of them, and is unavailable only while it is gone.
+/// A server that restarts without its data has lost all keys, but is unavailable only while it is down.
 #[tokio::test]
 async fn a_restarted_server_has_lost_its_keys_and_is_available_again() {
     let mut redis = RedisServer::start(&[]);
@@ -108,8 +107,7 @@ async fn a_restarted_server_has_lost_its_keys_and_is_available_again() {
     assert_eq!((found.lost_keys, found.lost_writes, found.corrupt), (200, 0, 0), "{found:?}");
 }
 
-/// As servers with `timeout` and load balancers close connections that are idle for long. One caller waits for its answer on
-/// one of two connections, so that the other is idle for certain.
+/// Servers with `timeout` and load balancers close idle connections. With one caller and two connections, one is always idle.
 #[tokio::test]
 async fn an_idle_connection_that_closes_is_no_outage() {
     let peer = Peer::start();
@@ -123,7 +121,7 @@ async fn an_idle_connection_that_closes_is_no_outage() {
     let used = peer.received().last().unwrap().connection;
     peer.close_connection(1 - used);
     bench.until(|event| matches!(event, EngineEvent::ConnectionLost { .. })).await;
-    // Its pause before it connects again is longer than what is too short for an outage.
+    // The pause before reconnecting is longer than the shortest outage that is counted.
     bench.until(|event| matches!(event, EngineEvent::Connected { ready: 2, .. })).await;
     peer.release();
     let snapshot = bench.finished(1).await;
@@ -152,8 +150,8 @@ async fn a_dead_node_that_gets_no_requests_is_no_outage() {
     assert_eq!(snapshot.topology.outages, []);
 }
 
-/// As after a failover by a virtual address, which leaves all connections dead without a word. One caller times out on one
-/// connection; the other is at rest, and no request need find out that it is dead.
+/// After the failover of a virtual address all connections are dead without a reset. One caller times out on one connection; the other is
+/// idle, so no request would detect that it is dead.
 #[tokio::test]
 async fn a_timeout_has_the_connections_at_rest_tested() {
     let peer = Peer::start();
@@ -166,7 +164,7 @@ async fn a_timeout_has_the_connections_at_rest_tested() {
     peer.wait_for("both connections", |received| received.iter().any(|one| one.connection == 1));
     let before = peer.pings();
     peer.hold();
-    // Under load nothing is pinged at rest, however long that is.
+    // Under load, idle connections are pinged only after a timeout.
     wait_until("the other connection is tested", || peer.pings() > before);
     bench.engine.abort().unwrap();
     bench.finished(1).await;

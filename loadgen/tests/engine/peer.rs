@@ -1,4 +1,4 @@
-//! A server that does as it is told: it records every command, and answers at once, when told to, or never.
+//! A scripted server: it records every command and replies at once, on request or never.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -9,15 +9,15 @@ use redisbench_loadgen::cluster::{NodeAddress, Topology};
 
 use crate::support::PATIENCE;
 
-/// A command that came in. Pings are answered, counted, and are none.
+/// A received command. Pings are answered and counted, but not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The connection, numbered in the order of the connections' first commands.
+    /// The connection, numbered in the order of first commands.
     pub connection: usize,
     pub arguments: Vec<String>,
 }
 
-/// Speaks just enough of the protocol. Ends with the test.
+/// Supports just enough of the protocol. Stops with the test.
 pub struct Peer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -32,7 +32,7 @@ struct Shared {
 struct State {
     received: Vec<Received>,
     connections: Vec<Line>,
-    /// Whether connections that come are held.
+    /// Whether new connections are held.
     hold_new: bool,
     /// The reply to every command.
     reply: &'static [u8],
@@ -45,13 +45,12 @@ impl Default for State {
     }
 }
 
-/// The reply to every command, unless the test sets another.
+/// The default reply to every command.
 pub const VALUE: &[u8] = b"$1\r\nx\r\n";
 
-/// One connection.
 struct Line {
     stream: TcpStream,
-    /// Commands without an answer, whether of the test or pings.
+    /// Replies that are due, to commands and pings.
     unanswered: VecDeque<&'static [u8]>,
     held: bool,
 }
@@ -60,7 +59,7 @@ impl Line {
     fn answer(&mut self, most: usize) {
         for _ in 0..most {
             let Some(answer) = self.unanswered.pop_front() else { return };
-            // The other side may be gone.
+            // The client may have disconnected.
             let _ = self.stream.write_all(answer);
         }
     }
@@ -86,7 +85,7 @@ impl Peer {
         NodeAddress { id: label.clone(), address: self.address, label }
     }
 
-    /// As a standalone server.
+    /// The peer as a standalone server.
     pub fn topology(&self) -> Topology {
         Topology { nodes: vec![self.node()], slots: None, ..Topology::default() }
     }
@@ -95,19 +94,19 @@ impl Peer {
         self.shared.state.lock().unwrap()
     }
 
-    /// Answers nothing any more, on no connection.
+    /// Stops replying on all connections.
     pub fn hold(&self) {
         let mut state = self.state();
         state.hold_new = true;
         state.connections.iter_mut().for_each(|line| line.held = true);
     }
 
-    /// Answers nothing any more on one connection.
+    /// Stops replying on one connection.
     pub fn hold_connection(&self, connection: usize) {
         self.state().connections[connection].held = true;
     }
 
-    /// Answers everything, and goes on so.
+    /// Replies to everything, now and from now on.
     pub fn release(&self) {
         let mut state = self.state();
         state.hold_new = false;
@@ -117,60 +116,58 @@ impl Peer {
         }
     }
 
-    /// Answers the oldest `count` commands of a held connection.
+    /// Replies to the oldest `count` commands of a held connection.
     pub fn answer(&self, connection: usize, count: usize) {
         self.state().connections[connection].answer(count);
     }
 
-    /// Answers commands that come from now on with `reply`. Returns how many had come before.
+    /// Replies to later commands with `reply`. Returns the number of commands before.
     pub fn reply_with(&self, reply: &'static [u8]) -> usize {
         let mut state = self.state();
         state.reply = reply;
         state.received.len()
     }
 
-    /// Closes one connection, which the other side sees as the end of its stream.
+    /// Closes one connection.
     pub fn close_connection(&self, connection: usize) {
         let _ = self.state().connections[connection].stream.shutdown(Shutdown::Both);
     }
 
-    /// Says what nobody asked for, on every connection.
+    /// Sends unsolicited bytes on every connection.
     pub fn say(&self, words: &[u8]) {
         for line in &mut self.state().connections {
             line.stream.write_all(words).unwrap();
         }
     }
 
-    /// Says nothing more on any connection, but goes on reading.
+    /// Shuts down writing on every connection, but continues to read.
     pub fn close_half(&self) {
         for line in &self.state().connections {
             let _ = line.stream.shutdown(Shutdown::Write);
         }
     }
 
-    /// What came so far, in the order in which it came.
+    /// All commands so far, in order of arrival.
     pub fn received(&self) -> Vec<Received> {
         self.state().received.clone()
     }
 
-    /// Commands that wait for their answers, of all connections.
+    /// The number of unanswered commands and pings on all connections.
     pub fn unanswered(&self) -> usize {
         self.state().connections.iter().map(|line| line.unanswered.len()).sum()
     }
 
-    /// Pings that came so far.
     pub fn pings(&self) -> usize {
         self.state().pings
     }
 
-    /// Waits until `condition` holds of what was received.
+    /// Waits until the received commands fulfil `condition`.
     pub fn wait_for(&self, what: &str, mut condition: impl FnMut(&[Received]) -> bool) {
         let wait = self.shared.changed.wait_timeout_while(self.state(), PATIENCE, |state| !condition(&state.received));
         let (state, result) = wait.unwrap();
         assert!(!result.timed_out(), "waited too long for {what}, with {} commands", state.received.len());
     }
 
-    /// Waits for so many commands.
     pub fn wait_for_commands(&self, count: usize) {
         self.wait_for(&format!("{count} commands"), |received| received.len() >= count);
     }
@@ -211,7 +208,7 @@ impl Shared {
     }
 }
 
-/// The first command of `input` and its length, if it is all there.
+/// The first command of `input` and its length, if it is complete.
 pub fn command(input: &[u8]) -> Option<(Vec<String>, usize)> {
     let mut at = 0;
     let number = |kind: u8, at: &mut usize| {

@@ -1,5 +1,5 @@
-//! Whether an open loop schedules what was asked for. What is scheduled follows from the plan and not from how fast the
-//! machine is: a slot that came before the end of the window counts, sent or not.
+//! An open loop must schedule the requested rate. The schedule follows from the plan and not from the speed of the machine: every slot
+//! before the end of the window counts, sent or not.
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
@@ -28,7 +28,7 @@ fn start(rate: u64, grid: u64, pipeline: u32, shards: u32, topology: &Topology) 
     (0..shards).map(|shard| tokio::spawn(run(of_shard(shard), topology.clone(), 1))).collect()
 }
 
-/// How many requests all shards have scheduled.
+/// The total number of scheduled requests.
 async fn scheduled(shards: Vec<JoinHandle<Snapshot>>) -> u64 {
     let mut sum = 0;
     for shard in shards {
@@ -47,12 +47,12 @@ async fn at_1k_and_20k_over_1_and_4_shards() {
     let server = RedisServer::start(&[]);
     let topology = standalone(&server);
     let loads = [(1_000, 1), (1_000, 4), (20_000, 1), (20_000, 4)];
-    // All of them at once take a fifth of a processor.
+    // All loads in parallel take a fifth of a processor.
     let started = loads.map(|(rate, shards)| (rate, start(rate, 0, 1, shards, &topology)));
     for (rate, shards) in started {
         let scheduled = scheduled(shards).await;
         assert_is_rate(scheduled, rate);
-        // Without a grid not one request is missing.
+        // Without a grid the count is exact.
         assert_eq!(scheduled, rate * LENGTH);
     }
 }

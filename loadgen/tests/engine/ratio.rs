@@ -1,11 +1,11 @@
-//! A mix in turns: exactly as many of each as the weights say, and keys that each operation walks for itself.
+//! A mix in turns: exact numbers by weight, and separate sequential keys for each operation.
 
 use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
 
 use crate::harness::{SECOND, open_loop, operation, plan, run, standalone};
 use crate::support::RedisServer;
 
-/// One SET, then ten GETs, as memtier has them with `--ratio 1:10 --key-pattern S:S`.
+/// One SET, then ten GETs, as with memtier's `--ratio 1:10 --key-pattern S:S`.
 fn in_turns() -> ShardPlan {
     let mut plan = plan();
     plan.workload.operations = vec![operation("set", 1, "SET __key__ __data__"), operation("get", 10, "GET __key__")];
@@ -24,7 +24,7 @@ async fn each_operation_walks_all_keys() {
         let snapshot = run(ShardPlan { load, ..in_turns() }, standalone(&server), 1).await;
         let counts: Vec<u64> = snapshot.operations.iter().map(|operation| operation.tally.succeeded).collect();
         assert_eq!(counts, [100, 1000]);
-        // 100 SETs in a row of keys are all 100 of them, wherever they begin.
+        // 100 SETs in sequence hit all 100 keys, wherever they begin.
         assert_eq!(server.ask::<u64>(&["DBSIZE"]), 100);
     }
 }
@@ -38,6 +38,6 @@ async fn workers_of_a_closed_loop_all_have_the_whole_mix() {
     plan.bound = Bound::Duration { nanoseconds: SECOND / 2 };
     let snapshot = run(plan, standalone(&server), 2).await;
     let [set, get] = snapshot.operations.as_slice() else { panic!("{:?}", snapshot.operations) };
-    // Each worker may be one ahead at its end.
+    // Each worker may be one ahead at the end.
     assert!(set.tally.scheduled.abs_diff(get.tally.scheduled) <= 2, "{:?} {:?}", set.tally, get.tally);
 }

@@ -1,4 +1,4 @@
-//! A primary that becomes a replica closes no connection: only READONLY tells.
+//! A primary that becomes a replica closes no connection; only READONLY errors reveal it.
 
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_wire::plan::{Bound, Topology};
@@ -25,7 +25,7 @@ async fn with_sentinels_a_refused_write_is_a_reason_to_look_who_the_primary_is()
     let snapshot = bench.finished(1).await;
     assert_complete(&snapshot);
     let kinds: Vec<_> = snapshot.errors.iter().map(|error| error.kind.as_str()).collect();
-    // What is on its way when the connection is given up ends with it.
+    // Requests in flight end with the abandoned connection.
     assert!(kinds.contains(&"READONLY") && kinds.len() <= 2, "{:?}", snapshot.errors);
     assert!(new.calls("set") > 500, "{:?}", snapshot.total);
 }

@@ -1,4 +1,4 @@
-//! RESP3 with a real server that pushes messages of its own between the replies.
+//! RESP3 with a real server that sends push messages between replies.
 
 use redisbench_loadgen::engine::Handshake;
 use redisbench_loadgen::resp::append_command;
@@ -13,7 +13,7 @@ async fn invalidations_are_no_replies() {
         let server = RedisServer::start(&[]);
         let mut plan = plan();
         (plan.load, plan.pipeline, plan.connections) = (load, pipeline, 4);
-        // Few keys: almost every SET makes somebody's tracked key invalid.
+        // Few keys, so that almost every SET invalidates a tracked key.
         plan.workload.keys.count = 20;
         plan.bound = Bound::Requests { count: 10_000, max_nanoseconds: 60 * SECOND };
         let mut bytes = Vec::new();
@@ -23,7 +23,7 @@ async fn invalidations_are_no_replies() {
         let snapshot = bench.run().await;
         assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (10_000, 0), "{:?}", snapshot.errors);
         assert_eq!(server.calls("get") + server.calls("set"), 10_000 + snapshot.warmup.succeeded);
-        // More came in than replies: 100 bytes or "OK" each, and the pushed messages.
+        // More bytes arrived than in the replies, each 100 bytes or "OK": the push messages.
         let replies = server.calls("get") * 108 + server.calls("set") * 5;
         assert!(snapshot.total.received_bytes > replies, "no message was pushed: {:?}", snapshot.total);
     }

@@ -1,4 +1,4 @@
-//! Requests of an open loop that wait for room on a connection: that they did is the target's doing.
+//! Requests of an open loop that wait for room on a connection, which counts as the target's fault.
 
 use redisbench_wire::plan::{Bound, ShardPlan};
 
@@ -32,7 +32,7 @@ async fn requests_that_found_no_room_are_counted() {
     bench.connect().await;
     peer.hold();
     bench.start(1);
-    // One fills the only connection, and ten wait behind it.
+    // One request fills the only connection, and ten wait behind it.
     while bench.live().await.total.in_flight < 11 {}
     peer.release();
     let snapshot = bench.finished(1).await;

@@ -1,12 +1,12 @@
-//! What keeps the hot path hot, read from its sources.
+//! Checks the sources of the hot path for forbidden dependencies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms of the hot path: each is a file, a folder, or both.
+/// The modules of the hot path: each is a file, a directory, or both.
 const ROOMS: [&str; 7] = ["engine", "record", "resp", "workload", "schedule", "cluster", "verify"];
 
-/// What has no place anywhere in them: logging, the cold side, locks, and cells that are shared between threads.
+/// Forbidden everywhere in them: logging, the cold side, locks, and shared cells.
 const NOWHERE: [&str; 19] = [
     "tracing",
     "crate::control",
@@ -29,8 +29,8 @@ const NOWHERE: [&str; 19] = [
     "sync::Once",
 ];
 
-/// Where workers and the cold side meet: numbers that are written when a connection or a phase changes, and channels that a
-/// worker looks into between two polls. None of it is touched by a request.
+/// Where workers and the cold side share state: values written when a connection or phase changes, and channels that a worker checks
+/// between two polls. No request touches any of it.
 const MEETING_PLACES: [&str; 9] = [
     "engine/api.rs",
     "engine/handle.rs",
@@ -51,7 +51,7 @@ fn sources(of: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| sources(&path)).filter(|path| path.extension().is_some_and(|end| end == "rs")).collect()
 }
 
-/// Every source of the hot path with its path below `src`. Tests and fixtures are not part of it.
+/// All sources of the hot path by path below `src`, without tests and fixtures.
 fn hot() -> Vec<(String, String)> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();

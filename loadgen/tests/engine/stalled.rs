@@ -1,4 +1,4 @@
-//! A server that stands still: no time of that is left out of the response times, on however busy a machine.
+//! A server that stalls: response times must include the whole stall, however busy the machine is.
 
 use redisbench_loadgen::engine::monotonic_nanoseconds;
 use redisbench_wire::histogram::Kind;
@@ -10,7 +10,7 @@ use crate::peer::Peer;
 const RATE: u64 = 1000;
 const REQUESTS: u64 = 900;
 
-/// Every request that fell due while no reply came waited at least from then on, whether it was sent or not.
+/// Every request due during the stall waited at least from its due time, whether it was sent or not.
 #[tokio::test]
 async fn who_falls_due_while_a_server_stands_still_waits_from_then_on() {
     for pipeline in [1, 16] {
@@ -25,7 +25,7 @@ async fn who_falls_due_while_a_server_stands_still_waits_from_then_on() {
         bench.engine.start(start, 1).unwrap();
         peer.wait_for_commands(200);
         peer.hold();
-        // What came before is answered; all others wait.
+        // Requests before the stall are answered; all others wait.
         let unanswered = peer.unanswered();
         let answered = peer.received().len() - unanswered;
         while bench.live().await.total.scheduled < answered as u64 + 400 {}
@@ -41,7 +41,7 @@ async fn who_falls_due_while_a_server_stands_still_waits_from_then_on() {
             (answered as u64..REQUESTS).map_while(|k| released.checked_sub(start + k * SECOND / RATE)).collect();
         assert!(waited.len() >= 399, "{} of them", waited.len());
         for (index, least) in waited.iter().enumerate() {
-            // The histogram gives the lower end of each of its steps the benefit of the doubt.
+            // Counts from the lower end of the histogram's bucket.
             let as_long = response.count_between(response.lowest_equivalent(*least), response.high());
             assert!(as_long > index as u64, "{as_long} waited {least} ns, and {} must have", index + 1);
         }

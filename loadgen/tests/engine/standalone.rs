@@ -11,7 +11,7 @@ use crate::harness::{
 use crate::support::load::OpenLoop;
 use crate::support::{RedisCluster, RedisServer, wait_until};
 
-/// The server ran every request that the snapshot has.
+/// The server's count equals the snapshot's.
 fn assert_reconciled(server: &RedisServer, snapshot: &Snapshot) {
     let calls = server.calls("get") + server.calls("set");
     assert_eq!(calls, snapshot.total.succeeded + snapshot.warmup.succeeded + snapshot.preload_commands);
@@ -137,7 +137,7 @@ async fn poisson_arrivals_are_those_of_the_seed() {
         let window = snapshot.window;
         assert!(window.first_due_nanoseconds > window.start_nanoseconds);
         scheduled.push((snapshot.warmup.scheduled, snapshot.total.scheduled));
-        // Within 6 standard deviations of the rate's 2,000.
+        // Within 6 standard deviations of 2,000, the mean at this rate.
         assert!((1732..2268).contains(&snapshot.total.scheduled), "{:?}", snapshot.total);
     }
     assert_eq!(scheduled[0], scheduled[1]);
@@ -150,7 +150,7 @@ async fn a_number_of_requests_is_exact() {
     let mut plan = plan();
     plan.connections = 3;
     plan.pipeline = 16;
-    // Long enough that each of three workers gets a processor in it.
+    // Long enough for each of three workers to get a processor.
     plan.warmup_nanoseconds = 300 * MILLISECOND;
     plan.bound = Bound::Requests { count: 5003, max_nanoseconds: 20 * SECOND };
     let snapshot = run(plan, standalone(&server), 3).await;
@@ -228,7 +228,7 @@ async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
         bench.connect().await;
         bench.start(1);
         wait_until("some requests", || server.calls("get") > 50);
-        // Stopped first, so that requests are in flight for certain.
+        // Stop the server first, so that requests are in flight when it is killed.
         server.signal("-STOP");
         bench.snapshot().await;
         server.kill();
@@ -320,7 +320,7 @@ async fn abort_stops_at_once_and_keeps_what_was_measured() {
         }
         assert!(snapshot.total.succeeded > 0 && snapshot.total.in_flight > 0, "{:?}", snapshot.total);
         assert!(snapshot.window.measure_to_nanoseconds <= snapshot.taken_nanoseconds);
-        // The next attempt begins anew, and is not disturbed by late replies.
+        // The next attempt starts from zero, undisturbed by late replies.
         bench.engine.rearm().unwrap();
         assert_eq!(bench.snapshot().await.total.scheduled, 0);
     }
@@ -448,7 +448,7 @@ async fn connections_are_begun_no_faster_than_they_may() {
     let mut bench = Bench::new(plan, standalone(&server), 2);
     let began = std::time::Instant::now();
     bench.connect().await;
-    // The last is the twelfth of 40 in a second, whatever the machine does.
+    // At 40 per second the twelfth cannot come earlier on any machine.
     assert!(began.elapsed() >= Duration::from_secs(1) * 11 / 40, "{:?}", began.elapsed());
 }
 
@@ -465,7 +465,7 @@ async fn keys_are_preloaded_no_faster_than_they_may() {
         bench.connect().await;
         let began = std::time::Instant::now();
         assert_eq!(bench.preload().await, 300);
-        // The last is the three-hundredth of 400 in a second, whatever the machine does.
+        // At 400 per second the three-hundredth cannot come earlier on any machine.
         assert!(began.elapsed() >= Duration::from_secs(1) * 299 / 400, "{:?}", began.elapsed());
     }
     assert_eq!(server.calls("set") + cluster.calls("set"), 600);

@@ -11,7 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::harness::{Bench, SECOND, plan, standalone};
 use crate::support::{RedisServer, free_port};
 
-/// A redis-server that speaks TLS on one port, and in the clear on its other.
+/// A redis-server with a TLS port and a plain port.
 struct Secure {
     server: RedisServer,
     port: u16,
@@ -23,7 +23,7 @@ impl Secure {
         let directory = tempfile::tempdir().unwrap();
         let tls = certify(directory.path());
         let [certificate, key] = ["certificate", "key"].map(|name| directory.path().join(name).display().to_string());
-        // Another process may take the port before the server does: then look for another.
+        // Another process may take the port first: try another one.
         let start = |_| {
             let port = free_port();
             let arguments =
@@ -46,7 +46,7 @@ impl Secure {
     }
 }
 
-/// Writes a certificate for `localhost` and its key into `directory`. Gives settings that trust it.
+/// Writes a certificate for `localhost` and its key into `directory`. Returns settings that trust it.
 fn certify(directory: &Path) -> Tls {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(directory.join("certificate"), certified.cert.pem()).unwrap();
@@ -69,7 +69,7 @@ async fn counts_are_the_servers_whatever_the_size() {
         let snapshot = bench.run().await;
         assert_eq!((snapshot.total.scheduled, snapshot.total.succeeded), (requests, requests));
         assert_eq!(secure.server.calls("get") + secure.server.calls("set"), requests);
-        // The first connection of each worker is told when its bytes arrived.
+        // The first connection of each worker reports receive delays.
         let delay = snapshot.generator.receive_delay.as_ref().unwrap();
         assert!(delay.connections == 2 && delay.counts.iter().sum::<u64>() > 0, "{delay:?}");
     }

@@ -1,4 +1,4 @@
-//! Values and counts that are followed: what a real server keeps, loses, and executes late; and what one that lies says.
+//! Followed values and counters: what a real server keeps, loses and executes late, and what a faulty server replies.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ use crate::support::{RedisCluster, RedisServer, wait_until};
 
 const KEYS: u64 = 500;
 
-/// Reads and writes over a few keys, all of them followed.
+/// Reads and writes over a few keys, all followed.
 fn values() -> ShardPlan {
     let mut plan = plan();
     plan.verify = Verify::Values;
@@ -31,7 +31,7 @@ fn verification(snapshot: &Snapshot) -> &Verification {
     snapshot.verification.as_ref().unwrap()
 }
 
-/// Everything was looked at, and nothing is wrong.
+/// Everything was verified without findings.
 fn assert_clean(snapshot: &Snapshot) {
     let found = verification(snapshot);
     let answered = snapshot.total.succeeded + snapshot.warmup.succeeded + found.read_keys;
@@ -61,7 +61,7 @@ async fn a_server_that_keeps_its_data_has_nothing_against_it() {
         with(|plan| plan.concurrency = Some(5)),
         with(|plan| (plan.workload.keys.count, plan.pipeline) = (3, 16)),
         with(|plan| plan.bound = Bound::Requests { count: 3_000, max_nanoseconds: 20 * SECOND }),
-        // Values that come in pieces, and of many lengths.
+        // Values of many lengths that arrive in pieces.
         with(|plan| {
             plan.workload.values.size =
                 redisbench_wire::plan::ValueSize::Range { least_bytes: 24, most_bytes: 200_000 };
@@ -101,7 +101,7 @@ async fn a_cluster_that_keeps_its_data_has_nothing_against_it() {
     let cluster = RedisCluster::start(3);
     let mut wrong = topology(&cluster);
     wrong.slots.as_mut().unwrap().rotate_left(5000);
-    // By the right map, and by one that redirects lead away from.
+    // With the right map, and with one that causes redirects.
     for (map, load) in [(topology(&cluster), plan().load), (wrong, open_loop(2_000))] {
         let snapshot = run(ShardPlan { load, ..values() }, map, 2).await;
         assert_clean(&snapshot);
@@ -184,7 +184,7 @@ async fn counts_are_exact_and_one_put_back_is_lost() {
     assert_eq!((finding.kind, finding.key.as_str(), found.findings.len()), (FindingKind::LostWrite, "key:3", 1));
 }
 
-/// The server executes what it finds in its sockets when it goes on, long after the client gave up on it and wrote again.
+/// A resumed server executes the commands in its socket buffers, long after the client gave up and wrote again.
 #[tokio::test]
 async fn writes_that_are_executed_late_are_not_taken_for_losses() {
     let redis = RedisServer::start(&[]);
@@ -215,7 +215,7 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
         let found = verification(&snapshot);
         assert!(found.ambiguous_writes > 0, "{found:?}");
         assert_clean(&snapshot);
-        // Nothing is sent again after a timeout: each write at most once.
+        // Nothing is retried after a timeout: each write is executed at most once.
         let writes: u64 = snapshot
             .operations
             .iter()
@@ -226,7 +226,7 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
     }
 }
 
-/// Acknowledges every write, and answers reads as `read` says: of the values that were written to a key.
+/// Acknowledges every write. `read` chooses the reply to a read from the values written to the key.
 fn liar(read: fn(&[Vec<u8>]) -> Vec<u8>) -> Topology {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -245,7 +245,7 @@ fn liar(read: fn(&[Vec<u8>]) -> Vec<u8>) -> Topology {
                         let mut stored = stored.lock().unwrap();
                         match arguments[0].as_str() {
                             "SET" => {
-                                // The last argument, as bytes, without the end of its line.
+                                // The last argument as bytes, without its line break.
                                 stored
                                     .entry(arguments[1].clone())
                                     .or_default()
@@ -283,7 +283,7 @@ async fn garbage_is_corrupt() {
         |_| vec![7; 100],
         |_| vec![7; 100_000],
         |_| Vec::new(),
-        // One bit of what was written.
+        // One flipped bit.
         |values| {
             let mut value = values.last().unwrap().clone();
             value[99] ^= 1;
@@ -304,11 +304,11 @@ async fn a_server_that_forgets_writes_has_lost_them() {
     let mut plan = values();
     plan.workload.operations = vec![operation("set", 1, "SET __key__ __data__")];
     plan.workload.keys.pattern = KeyPattern::Sequential;
-    // Each key four times after the preload.
+    // Each key is written four times after the preload.
     plan.bound = Bound::Requests { count: 4 * KEYS, max_nanoseconds: 20 * SECOND };
     let snapshot = run(plan, liar(|values| values[1].clone()), 1).await;
     let found = verification(&snapshot);
-    // The last read finds the second of five.
+    // The last read returns the second of five writes.
     assert_eq!((found.lost_writes, found.lost_keys, found.corrupt), (3 * KEYS, 0, 0));
     assert_eq!((found.findings[0].expected.as_str(), found.findings[0].seen.as_str()), ("5", "2"));
 }
@@ -322,7 +322,7 @@ async fn types_are_checked_by_every_worker() {
     let snapshot = run(plan.clone(), standalone(&redis), 2).await;
     assert_clean(&snapshot);
     assert_eq!((verification(&snapshot).read_keys, snapshot.generator.workers), (0, 2));
-    // One that answers everything with a string.
+    // A server that replies to everything with a string.
     let peer = crate::peer::Peer::start();
     let snapshot = run(plan, peer.topology(), 2).await;
     let found = verification(&snapshot);
@@ -351,7 +351,7 @@ async fn an_aborted_load_is_not_read_again() {
     let snapshot = bench.finished(1).await;
     assert!(snapshot.aborted);
     assert_eq!((verification(&snapshot).read_keys, verification(&snapshot).lost_writes), (0, 0));
-    // What was in flight may have been executed or not.
+    // Writes in flight may or may not have been executed.
     bench.engine.rearm().unwrap();
     bench.start(2);
     wait_until("the load runs again", || redis.calls("get") > 400);

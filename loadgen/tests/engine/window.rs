@@ -1,5 +1,5 @@
-//! The borders of the measurement, with replies that come when the test says so: each request counts where it belongs, by
-//! its due time or its send, and exactly once.
+//! The borders of the measurement, with replies that the test times: each request counts exactly once, in the period of its due time or its
+//! send.
 
 use redisbench_wire::plan::{Bound, Load, ShardPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage};
@@ -20,7 +20,7 @@ fn plan_of(load: Load) -> ShardPlan {
     plan
 }
 
-/// Starts with a server that answers nothing, and waits until the connections are full.
+/// Starts against a server that does not reply, and waits until the connections are full.
 async fn started(plan: ShardPlan, peer: &Peer) -> Bench {
     peer.hold();
     let mut bench = Bench::new(plan, peer.topology(), 1);
@@ -30,7 +30,7 @@ async fn started(plan: ShardPlan, peer: &Peer) -> Bench {
     bench
 }
 
-/// Looks until `condition` holds.
+/// Polls until `condition` holds.
 async fn until(bench: &Bench, condition: impl Fn(&Snapshot) -> bool) -> Snapshot {
     loop {
         let snapshot = bench.live().await;
@@ -121,7 +121,7 @@ async fn an_abort_in_mid_flight_counts_what_is_in_flight_and_late_replies_nowher
         if load == Load::ClosedLoop {
             assert_eq!(aborted.total.scheduled, 5);
         }
-        // The next start comes while they are still in flight. Their replies make room for it, and are no more than that.
+        // The next start comes while requests are still in flight. Their replies make room for it and count for nothing else.
         bench.engine.rearm().unwrap();
         bench.start(2);
         until_stage(&bench, Stage::Measuring).await;

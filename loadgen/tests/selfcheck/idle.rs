@@ -1,4 +1,4 @@
-//! A closed loop that does not keep in flight what it was told to.
+//! A closed loop that does not keep its connections busy.
 
 use redisbench_wire::plan::Values;
 use redisbench_wire::snapshot::Snapshot;
@@ -16,7 +16,7 @@ fn idle(snapshot: &Snapshot) -> u32 {
 async fn time_that_the_client_takes_before_a_send_shows_as_idle() {
     let _machine = alone().await;
     let server = RedisServer::start(&[]);
-    // Making up a request of 4 MiB takes time, in which nothing is in flight on the only connection.
+    // Encoding a request of 4 MiB takes time, while nothing is in flight on the only connection.
     let mut plan = lasting(plan(), 500);
     plan.connections = 1;
     plan.workload.values = Values::fixed(4 << 20);
@@ -44,7 +44,7 @@ async fn a_node_that_does_not_answer_shows_as_idle_connections_to_the_others() {
     bench.start(1);
     let stopped = bench.finished(1).await;
     cluster.nodes[0].signal("-CONT");
-    // Soon all requests wait for the one node, which has room for a third of them.
+    // Soon all requests wait for the stopped node, which has room for a third of them.
     assert!(idle(&stopped) > 500_000, "{:?}", stopped.generator);
     assert!(idle(&quiet) < idle(&stopped), "{:?}", quiet.generator);
 }

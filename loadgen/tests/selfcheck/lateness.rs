@@ -1,4 +1,4 @@
-//! Requests that were sent late, and by whose doing.
+//! Requests that were sent late, because of the load generator or the target.
 
 use std::process::{Child, Command};
 
@@ -11,7 +11,7 @@ use crate::support::RedisServer;
 
 pub const STALL: u64 = 300 * MILLISECOND;
 
-/// Stops a process for a while from its next moment on. Whoever waits for it waits for the process too.
+/// Stops a process for 0.3 s. The child ends after the process has continued.
 pub fn stall(process: u32) -> Child {
     let script = format!("kill -STOP {process}; sleep 0.3; kill -CONT {process}");
     Command::new("sh").args(["-c", &script]).spawn().unwrap()
@@ -27,7 +27,7 @@ async fn a_stall_before_a_send_shows_as_lateness_of_our_own() {
     let _machine = alone().await;
     let server = RedisServer::start(&[]);
     let mut plan = lasting(plan(), 2000);
-    // There is always room: what waits for room is not counted as delayed.
+    // Connections always have room, because waiting for room does not count as delay.
     plan.connections = 32;
     plan.load = open_loop(1000);
     let mut bench = ready(plan, &server).await;
@@ -57,7 +57,7 @@ async fn a_stall_of_the_target_is_not_taken_for_our_own() {
         let snapshot = bench.finished(attempt).await;
         // Two requests fill the two connections, and the others wait for room.
         assert!(p99(&snapshot) > STALL / 2, "{}", p99(&snapshot));
-        // Others may take the processor meanwhile, but not in every attempt.
+        // Another process may take the processor meanwhile, but not in every attempt.
         if snapshot.generator.delayed_nanoseconds < STALL / 4 {
             return;
         }
@@ -69,7 +69,7 @@ async fn a_stall_of_the_target_is_not_taken_for_our_own() {
 #[ignore = "depends on how busy the machine is: make test-timing"]
 async fn a_quiet_run_is_punctual() {
     let _machine = alone().await;
-    // Far from what a stall does, also on a machine that has more to do than these tests.
+    // Far below the effect of a stall, even on a busy machine.
     let punctual =
         |snapshot: &Snapshot| snapshot.generator.delayed_nanoseconds < STALL / 6 && p99(snapshot) < STALL / 10;
     until_silent(easy(), punctual).await;

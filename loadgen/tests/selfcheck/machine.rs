@@ -1,4 +1,4 @@
-//! Runs that have the machine to themselves, as far as these tests go, and what disturbs them.
+//! Runs that have the machine to themselves as far as these tests control it, and disturbances.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -13,17 +13,17 @@ use crate::support::{PATIENCE, RedisServer};
 
 static MACHINE: Mutex<()> = Mutex::const_new(());
 
-/// Waits until no other test has the machine.
+/// Waits until no other test uses the machine.
 pub async fn alone() -> MutexGuard<'static, ()> {
     MACHINE.lock().await
 }
 
-/// A closed loop that takes all the time that one worker can get.
+/// A closed loop that saturates one worker.
 pub fn saturating() -> ShardPlan {
     ShardPlan { connections: 16, pipeline: 16, ..lasting(plan(), 500) }
 }
 
-/// A load that asks for next to nothing.
+/// A load that needs almost no processor time.
 pub fn easy() -> ShardPlan {
     ShardPlan { load: open_loop(500), ..lasting(plan(), 500) }
 }
@@ -32,21 +32,21 @@ pub fn lasting(plan: ShardPlan, milliseconds: u64) -> ShardPlan {
     ShardPlan { bound: Bound::Duration { nanoseconds: milliseconds * MILLISECOND }, ..plan }
 }
 
-/// A worker whose connections are made.
+/// A worker with all connections made.
 pub async fn ready(plan: ShardPlan, server: &RedisServer) -> Bench {
     let mut bench = Bench::new(plan, standalone(server), 1);
     bench.connect().await;
     bench
 }
 
-/// Waits until a request of the measurement was answered.
+/// Waits for the first answer of the measurement.
 pub async fn measuring(bench: &Bench) {
     while bench.live().await.total.succeeded == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await; // between two looks: an engine tells only when asked
     }
 }
 
-/// Runs `plan` again and again until `is_silent` says so of a run: the machine may be disturbed by others, but not for ever.
+/// Repeats `plan` until `is_silent` accepts a run, because other processes may disturb the machine for a while.
 pub async fn until_silent(plan: ShardPlan, is_silent: impl Fn(&Snapshot) -> bool) -> Snapshot {
     let server = RedisServer::start(&[]);
     let mut bench = ready(plan, &server).await;
@@ -69,7 +69,7 @@ pub fn processor() -> String {
     allowed.trim().split(['-', ',']).next().unwrap().to_owned()
 }
 
-/// Keeps the workers of this process on one processor.
+/// Pins the workers of this process to one processor.
 pub fn pin_workers(processor: &str) {
     let mut pinned = 0;
     for task in fs::read_dir("/proc/self/task").unwrap() {
@@ -85,7 +85,7 @@ pub fn pin_workers(processor: &str) {
     assert!(pinned > 0, "no worker to pin");
 }
 
-/// A process that never rests.
+/// A busy loop in a process.
 pub struct Spinner(Child);
 
 impl Spinner {

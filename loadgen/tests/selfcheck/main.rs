@@ -1,7 +1,8 @@
-//! What the load generator says of itself: each condition is made for real and must show, and a quiet run must not show it.
+//! The load generator's measurements of itself. Each condition is created for real and must be reported, and a quiet run must not report
+//! it.
 //!
-//! They are about the machine, so they run one at a time. Those whose outcome depends on how busy it is are ignored by default:
-//! `make test-timing` runs them. What is left holds on any machine: delays that the test itself makes can only be exceeded.
+//! The tests measure the machine, so they run one at a time. Those that fail on a busy machine are ignored by default; `make test-timing`
+//! runs them. The others hold on any machine, because a delay that the test causes can only become longer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

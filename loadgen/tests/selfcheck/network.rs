@@ -6,15 +6,15 @@ use redisbench_wire::snapshot::Interface;
 
 use crate::support::network::{self, Link, SERVER, Shaped};
 
-/// What the link carries: 40 Mbit/s.
+/// The link's capacity: 40 Mbit/s.
 pub const BYTES_PER_SECOND: u64 = 5_000_000;
 
-/// The server, within the network; outside, has the test `name` run in it, and says nothing.
+/// The server's address within the network. Outside, runs the test `name` inside it and returns `None`.
 pub fn inside(name: &str, shaped: Shaped) -> Option<SocketAddr> {
     network::inside(name, Link { shaped, megabits: 40, burst_kib: 64 }).then(|| SERVER.parse().unwrap())
 }
 
-/// The busiest 100 ms were about what the link carries: no more, but for a queue that is sent at once, and not much less.
+/// The busiest 100 ms reached about the link's capacity: above it at most by a queue that is sent at once, and not far below.
 pub fn assert_full(bytes_per_second: u64, interface: &Interface) {
     let expected = BYTES_PER_SECOND * 7 / 10..BYTES_PER_SECOND * 15 / 10;
     assert!(expected.contains(&bytes_per_second), "{interface:?}");

@@ -8,7 +8,7 @@ use redisbench_wire::snapshot::Generator;
 use crate::machine::{Spinner, alone, easy, lasting, pin_workers, processor, ready, saturating, until_silent};
 use crate::support::RedisServer;
 
-/// As the verdict has it.
+/// The verdict's threshold.
 const WAITING: u32 = 200_000;
 
 const SECOND: u64 = 1_000_000_000;
@@ -52,7 +52,7 @@ async fn a_finished_load_has_its_seconds_since_the_start() {
         let snapshot = bench.finished(attempt).await;
         let points: Vec<_> = snapshot.generator.strain.as_ref().unwrap().points().collect();
         assert_eq!((points[0].from, points[0].until), (0, SECOND));
-        // All of the load, and what came until the first look after it.
+        // The whole load, and the time until the first look after it.
         let load = snapshot.window.drained_nanoseconds - snapshot.window.start_nanoseconds;
         assert!(points.last().unwrap().until >= load, "{points:?} of {load} ns");
         assert!(points.iter().all(|point| point.mean == point.worst), "{points:?}");
@@ -71,12 +71,12 @@ async fn a_quota_shows_as_throttled_time() {
     bench.start(1);
     let generator = bench.finished(1).await.generator;
     drop(group);
-    // It wants a whole processor and has a twentieth.
+    // The worker needs a whole processor and gets a twentieth.
     assert!(generator.throttled_nanoseconds > generator.load_nanoseconds / 20, "{generator:?}");
     assert!(generator.busiest_worker_millionths < 500_000, "{generator:?}");
 }
 
-/// A cgroup with a twentieth of a processor, for as long as this lives.
+/// A cgroup with a quota of a twentieth of a processor, removed when dropped.
 struct Quota {
     group: PathBuf,
     before: PathBuf,

@@ -1,4 +1,4 @@
-//! Replies that were there and were not read.
+//! Replies that had arrived but were not read.
 
 use redisbench_wire::snapshot::{ReceiveDelay, Snapshot};
 
@@ -25,9 +25,9 @@ async fn a_reply_that_arrives_while_nobody_reads_shows_as_delayed() {
         measuring(&bench).await;
         stall(std::process::id()).wait().unwrap();
         let snapshot = bench.finished(attempt).await;
-        // Of the two connections the first is looked at.
+        // Only the first of the two connections is measured.
         assert_eq!(delay(&snapshot).connections, 1);
-        // Now and then the stall hits when this connection has nothing in flight.
+        // Sometimes this connection has nothing in flight during the stall.
         if longest(&snapshot) > STALL / 2 {
             return;
         }
@@ -41,6 +41,6 @@ async fn a_quiet_run_reads_at_once() {
     let _machine = alone().await;
     let snapshot = until_silent(easy(), |snapshot| longest(snapshot) < STALL / 5).await;
     let reads: u64 = delay(&snapshot).counts.iter().sum();
-    // Connections take turns, so half of about 250 replies came on the one that is looked at.
+    // Connections take turns, so about half of 250 replies arrive on the measured one.
     assert!(reads > 50, "{reads} reads");
 }

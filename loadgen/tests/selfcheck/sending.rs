@@ -1,4 +1,4 @@
-//! What holds up the sending of connections.
+//! What limits the sending of connections.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -35,7 +35,7 @@ pub fn at(address: SocketAddr) -> Topology {
 #[ignore = "depends on how busy the machine is: make test-timing"]
 async fn a_peer_that_does_not_read_shows_as_the_limit_of_sending() {
     let _machine = alone().await;
-    // The kernel accepts connections, and nobody reads from them.
+    // The kernel accepts connections, but no process reads from them.
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let mut plan = lasting(plan(), 500);
     plan.pipeline = 4;

@@ -1,4 +1,4 @@
-//! A cluster that changes under an open loop: the run goes on, and every request has one outcome.
+//! A cluster that changes under an open loop: the run continues, and every request has one outcome.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ use crate::windows::{window, windows};
 const RATE: u64 = 2000;
 const LENGTH: u64 = 10;
 
-/// Long enough for a failover with its time-out of half a second.
+/// Long enough for a failover with its timeout of half a second.
 fn plan_of(cluster: &RedisCluster) -> ShardPlan {
     let mut plan = clustered(&cluster.nodes[1].endpoint());
     plan.load = open_loop(RATE);
@@ -28,7 +28,7 @@ fn plan_of(cluster: &RedisCluster) -> ShardPlan {
     plan
 }
 
-/// Runs an open loop and `change` in the middle of it.
+/// Runs an open loop with `change` in the middle of it.
 async fn under_load(what: &str, cluster: &mut RedisCluster, change: impl FnOnce(&mut RedisCluster)) -> Snapshot {
     let plan = plan_of(cluster);
     planned_load(what, cluster, &plan, change).await
@@ -67,7 +67,6 @@ async fn planned_load(
     snapshot
 }
 
-/// In seconds.
 fn length_of(plan: &ShardPlan) -> u64 {
     match plan.bound {
         Bound::Duration { nanoseconds } => nanoseconds / SECOND,
@@ -75,7 +74,7 @@ fn length_of(plan: &ShardPlan) -> u64 {
     }
 }
 
-/// The tail of the series, in which the change is over: requests succeed, and on a machine that has time nearly all of the rate.
+/// At the end of the series the change has finished: requests succeed, and on a timed machine at nearly the full rate.
 fn assert_recovered(snapshot: &Snapshot) {
     let per_second = 1_000_000_000 / snapshot.series.interval_nanoseconds;
     let length = (snapshot.window.measure_to_nanoseconds - snapshot.window.measure_from_nanoseconds) / SECOND;
@@ -85,14 +84,14 @@ fn assert_recovered(snapshot: &Snapshot) {
     assert!(completed >= wanted, "{completed} of {RATE} in the last second: {:?}", snapshot.series.completed);
 }
 
-/// The seconds in which some requests had no answers show in the series.
+/// The series shows the seconds in which some requests failed.
 fn assert_dip(snapshot: &Snapshot) {
     let per_second = usize::try_from(1_000_000_000 / snapshot.series.interval_nanoseconds).unwrap();
     let seconds: Vec<u64> = snapshot.series.completed.chunks(per_second).map(|second| second.iter().sum()).collect();
     assert!(seconds.iter().any(|second| *second < RATE * 9 / 10), "{seconds:?}");
 }
 
-/// How many slots moved from one node to another, over all changes.
+/// The number of slots that moved from one node to another, over all changes.
 fn moved(snapshot: &Snapshot, from: &str, to: &str) -> u64 {
     let changes = snapshot.topology.changes.iter();
     let moved = |change: &&Change| change.node == to && change.from.as_deref() == Some(from);
@@ -140,7 +139,7 @@ async fn a_primary_is_killed_and_its_replica_takes_over() {
     assert_begins("the kill", own.from, killed);
     assert_ends("the failover", own.until, won[0]);
     assert_eq!(own.node, cluster.nodes[0].endpoint());
-    // Without the owner of some slots the cluster serves none.
+    // While some slots have no owner, the cluster serves none.
     for node in [1, 2] {
         let log = cluster.nodes[node].log();
         let down = log.times_of("Cluster state changed: fail").into_iter().find(|time| *time > killed);
@@ -172,7 +171,7 @@ async fn a_node_is_restarted() {
     let kinds = ["ConnectionReset", "ConnectionClosed", "CLUSTERDOWN"];
     assert!(snapshot.errors.iter().all(|error| kinds.contains(&error.kind.as_str())), "{:?}", snapshot.errors);
     assert_dip(&snapshot);
-    // It accepts connections at once, and serves when it is sure that it is still the owner.
+    // The node accepts connections at once, but serves only when it is sure to own its slots.
     let up =
         cluster.nodes[0].log().times_of("Cluster state changed: ok").into_iter().find(|time| *time > killed).unwrap();
     let own = window(&windows(&snapshot), cluster.slots(0).start, killed);
@@ -196,7 +195,7 @@ async fn a_thousand_slots_move_to_another_primary() {
     assert_recovered(&snapshot);
     let slots = |node| snapshot.nodes.iter().find(|known| known.id == id(&cluster, node)).unwrap().slots;
     assert_eq!((slots(0), slots(1)), (4461, 6461));
-    // A server that has no processor for a fifth of a second answers nothing for so long.
+    // A server without a processor for a fifth of a second causes an outage.
     assert!(!is_timed() || snapshot.topology.outages.is_empty(), "{:?}", snapshot.topology.outages);
     let [from, to] = [0, 1].map(|node| cluster.nodes[node].endpoint());
     assert_eq!(moved(&snapshot, &from, &to), 1000, "{:?}", snapshot.topology.changes);
@@ -206,9 +205,9 @@ async fn a_thousand_slots_move_to_another_primary() {
 async fn a_fourth_primary_gets_its_part_of_the_slots() {
     let mut cluster = RedisCluster::steady(3);
     let mut plan = plan_of(&cluster);
-    // No request meets most of the slots, so that nobody tells that they are elsewhere.
+    // Few keys: most slots get no requests, so no redirect reports their move.
     plan.workload.keys.count = 64;
-    // A busy machine takes its time to move so many.
+    // A busy machine needs time to move this many slots.
     plan.bound = Bound::Duration { nanoseconds: 3 * LENGTH * SECOND };
     let snapshot = planned_load("a fourth primary is added and gets its part", &mut cluster, &plan, |cluster| {
         cluster.add_primary();
@@ -220,7 +219,7 @@ async fn a_fourth_primary_gets_its_part_of_the_slots() {
     assert_recovered(&snapshot);
     let added = snapshot.nodes.iter().find(|node| node.id == id(&cluster, 3)).unwrap();
     assert!(added.requests > 0 && added.slots == 4096, "{added:?}");
-    // A server that has no processor for a fifth of a second answers nothing for so long.
+    // A server without a processor for a fifth of a second causes an outage.
     assert!(!is_timed() || snapshot.topology.outages.is_empty(), "{:?}", snapshot.topology.outages);
     let added = cluster.nodes[3].endpoint();
     let appeared = |change: &Change| (change.what, &change.node) == (ChangeKind::Appeared, &added);

@@ -1,4 +1,4 @@
-//! Deleting the keys: all of the shard's own, and no other.
+//! Deletes all keys of the shard and no others.
 
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::{AbortThen, RefusalCode, ShardPhase};
@@ -7,7 +7,7 @@ use crate::client::Shard;
 use crate::plans::{SECOND, authenticated, clustered, plan};
 use crate::support::{ClosedPort, RedisCluster, RedisServer};
 
-/// Keys that a wrong prefix, a wrong padding, a neighbour's part or a number out of range would take along.
+/// Keys that a wrong prefix, a wrong padding, another shard's part or a number out of range would delete.
 const FOREIGN: [&str; 5] = ["r", "rb:1", "rb:0250", "rb:0999", "other:0001"];
 
 /// Numbers 500 to 749, padded to four digits.
@@ -41,7 +41,7 @@ async fn its_keys_go_and_no_other() {
     for key in FOREIGN {
         assert_eq!(redis.ask::<String>(&["GET", key]), "kept");
     }
-    // Asked again, it tells and does nothing.
+    // A repeated call returns the progress and deletes nothing.
     redis.ask::<()>(&["SET", "rb:0600", "new"]);
     assert_eq!(shard.cleaned_up().await, 250);
     assert_eq!(redis.ask::<String>(&["GET", "rb:0600"]), "new");
@@ -55,7 +55,7 @@ async fn its_keys_go_and_no_other() {
 async fn a_shard_leaves_the_parts_of_others() {
     let redis = RedisServer::start(&[]);
     let shard = Shard::start(None).await;
-    // The requests of shard 0 of 4 go to keys of all four.
+    // The requests of shard 0 of 4 use keys of all four.
     let mut part = ShardPlan { shards: 4, ..plan(&redis.endpoint()) };
     part.workload.operations.remove(0);
     shard.plan(1, &part).await.unwrap();
@@ -89,7 +89,7 @@ async fn what_was_stopped_before_its_start_is_deleted_too() {
     shard.abort(AbortThen::Stop).await.unwrap();
     assert_eq!(shard.cleaned_up().await, 1000);
     assert_eq!(keys(&redis), 0);
-    // Who is armed again after all preloads again.
+    // A re-armed shard preloads again.
     shard.abort(AbortThen::Rearm).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     assert_eq!(keys(&redis), 1000);

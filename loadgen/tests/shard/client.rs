@@ -32,20 +32,19 @@ pub const INCARNATION: &str = "pod-uid";
 const TOKEN: &str = "a-token-of-the-run";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running shard of a run of its own.
+/// A running shard with its own run.
 pub struct Shard {
     child: Child,
     directory: TempDir,
-    /// Where it listens.
     pub address: String,
     tls: Arc<ClientConfig>,
-    /// What this client presents.
+    /// The token that this client presents.
     pub token: String,
-    /// The trial that the calls are about.
+    /// The trial in the calls.
     pub trial: u32,
 }
 
-/// What a call was answered with.
+/// The answer to a call.
 pub type Called<T> = Result<Answer<T>, (StatusCode, Answer<Refusal>)>;
 
 impl Shard {
@@ -54,12 +53,12 @@ impl Shard {
         Self::start_with(credentials, &[]).await
     }
 
-    /// The same with more files in its directory.
+    /// Like `start`, with more files in its directory.
     pub async fn start_with(credentials: Option<(&str, &str)>, files: &[(&str, &str)]) -> Self {
         Self::start_by(credentials, files, |directory| command(directory, "127.0.0.1:0")).await
     }
 
-    /// The same by another command.
+    /// Like `start_with`, with another command.
     pub async fn start_by(
         credentials: Option<(&str, &str)>,
         files: &[(&str, &str)],
@@ -93,22 +92,19 @@ impl Shard {
         Self { child, directory, address: address.trim().to_owned(), tls, token: TOKEN.to_owned(), trial: 0 }
     }
 
-    /// Replaces one of its files.
     pub fn write(&self, name: &str, text: &str) {
         std::fs::write(self.directory.path().join(name), text).unwrap();
     }
 
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id().unwrap()
     }
 
-    /// What it wrote to stderr.
+    /// Its stderr so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
 
-    /// Sends SIGTERM.
     pub fn terminate(&self) {
         let status = std::process::Command::new("kill").arg(self.pid().to_string()).status().unwrap();
         assert!(status.success());
@@ -119,7 +115,7 @@ impl Shard {
         timeout(PATIENCE, self.child.wait()).await.expect("the shard did not end").unwrap().code()
     }
 
-    /// One request on a connection of its own: status, headers as text, body.
+    /// Sends a request on a new connection. Returns status, headers as text, and body.
     pub async fn request(&self, method: Method, path: &str, body: Bytes) -> (StatusCode, String, Bytes) {
         let stream = TcpStream::connect(&self.address).await.unwrap();
         let name = ServerName::try_from("shard").unwrap();
@@ -172,7 +168,7 @@ impl Shard {
     pub async fn snapshot(&self, detail: Detail) -> Called<Snapshot> {
         let called: Called<Snapshot> =
             self.call(Method::GET, &path::snapshot(self.trial, detail, 0), &Value::Null).await;
-        // Whatever a shard answers, a conductor takes for data.
+        // The conductor's check must accept every snapshot.
         if let Ok(answer) = &called {
             assert_eq!(answer.body.check(), Ok(()));
         }
@@ -193,7 +189,7 @@ impl Shard {
         self.call(Method::PUT, path::CLEANUP, &EpochRequest { epoch }).await
     }
 
-    /// Asks until it is done.
+    /// Polls until the cleanup has finished.
     pub async fn cleaned_up(&self) -> u64 {
         eventually("the keys are deleted", async || {
             let state = self.cleanup(1).await.unwrap().body;
@@ -211,7 +207,7 @@ impl Shard {
         self.call(Method::PUT, path::RELEASE, &EpochRequest { epoch: 1 }).await
     }
 
-    /// Waits for a phase; a failure that was not waited for is told.
+    /// Waits for a phase. Panics on an unexpected failure.
     pub async fn phase(&self, wanted: ShardPhase) -> ShardState {
         eventually(&format!("the shard is {wanted:?}"), async || {
             let state = self.state().await.body;
@@ -221,7 +217,7 @@ impl Shard {
         .await
     }
 
-    /// Names an instant in a moment; on a busy machine the moment may be over when the shard hears of it.
+    /// Orders a start in 100 ms. Retries, because on a busy machine the instant may have passed when the shard receives it.
     pub async fn begin(&self, attempt: u32) {
         loop {
             let begin = self.clock().await + 100_000_000;
@@ -234,7 +230,7 @@ impl Shard {
         }
     }
 
-    /// From Armed to the full snapshot.
+    /// Runs an attempt from Armed to the full snapshot.
     pub async fn run(&self, attempt: u32) -> Snapshot {
         self.phase(ShardPhase::Armed).await;
         self.begin(attempt).await;
@@ -243,7 +239,7 @@ impl Shard {
     }
 }
 
-/// The command of a shard whose files are in `directory`.
+/// The command of a shard with its files in `directory`.
 pub fn command(directory: &Path, listen: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_redisbench-loadgen"));
     command
@@ -266,7 +262,7 @@ pub fn command(directory: &Path, listen: &str) -> Command {
     command
 }
 
-/// Looks until there is an answer.
+/// Polls until `look` returns a value.
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let waiting = async {
         loop {

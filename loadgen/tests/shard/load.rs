@@ -1,4 +1,4 @@
-//! Whole trials: the counts against the server's own, starts, aborts, limits, and where the password may not appear.
+//! Whole trials: the counts against the server's own, starts, aborts, limits, and the places where the password must not appear.
 
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{Bound, Preload, ShardPlan};
@@ -14,7 +14,7 @@ fn endless(plan: ShardPlan) -> ShardPlan {
     ShardPlan { bound: Bound::Duration { nanoseconds: 50 * SECOND }, warmup_nanoseconds: 0, ..plan }
 }
 
-/// Every request has one outcome, and the parts add up to the whole.
+/// Every request has exactly one outcome, and the parts add up to the total.
 pub fn assert_balanced(snapshot: &Snapshot) {
     assert!(snapshot.total.balances(), "{:?}", snapshot.total);
     let operations = snapshot.operations.iter();
@@ -150,7 +150,7 @@ async fn trials_follow_one_another() {
 async fn a_moved_slot_is_seen_in_the_map() {
     let cluster = RedisCluster::start(2);
     let shard = Shard::start(None).await;
-    // Without keys slots can change hands at once.
+    // Empty slots can change their owner at once.
     let mut plan = ShardPlan { preload: Preload::None, ..endless(clustered(&cluster.nodes[0].endpoint())) };
     plan.workload.operations = vec![operation("read", 1, "GET __key__")];
     shard.plan(1, &plan).await.unwrap();
@@ -170,7 +170,7 @@ async fn a_moved_slot_is_seen_in_the_map() {
     assert_balanced(&snapshot);
     assert!(snapshot.total.redirected > 0 && snapshot.total.errors == 0, "{:?}", snapshot.errors);
     let slots = |id: &str| snapshot.nodes.iter().find(|node| node.id == id).map(|node| node.slots);
-    // The look may have been while slots were still changing hands.
+    // The look may have happened while slots were still moving.
     assert!(slots(&heir) > Some(8192), "{:?}", snapshot.nodes);
 }
 
@@ -180,7 +180,7 @@ async fn a_replica_takes_over_under_load() {
     cluster.add_replica(0);
     let heir: String = cluster.nodes[3].ask(&["CLUSTER", "MYID"]);
     let shard = Shard::start(None).await;
-    // The only endpoint is the node that will be gone.
+    // The only endpoint is the node that will be killed.
     shard.plan(1, &endless(clustered(&cluster.nodes[0].endpoint()))).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
     let begin = shard.clock().await + SECOND / 10;
@@ -279,7 +279,7 @@ async fn the_password_stays_in_its_file() {
     }
 }
 
-/// A Secret is rotated after the connections were made, and they break: with the password of before none would come back.
+/// A Secret is rotated and the connections break. With the old password none could reconnect.
 #[tokio::test]
 async fn a_rotated_password_lets_connections_in_again() {
     let redis = RedisServer::start(&["--requirepass", "before"]);

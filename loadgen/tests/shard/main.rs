@@ -1,4 +1,4 @@
-//! The real binary against a real redis-server, driven through its HTTPS calls as a conductor drives it.
+//! The real binary against a real redis-server, driven through its HTTPS API like a conductor does.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

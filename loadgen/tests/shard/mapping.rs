@@ -1,4 +1,4 @@
-//! A cluster whose nodes announce addresses that are not for us: each is reached through a proxy of its own.
+//! A cluster whose announced addresses are unreachable from the shard. Each node is reached through its own proxy.
 
 use redisbench_wire::ShardPhase;
 use redisbench_wire::plan::AddressMapping;
@@ -21,7 +21,7 @@ async fn announced_addresses_are_mapped_in_maps_and_redirects() {
     let shard = Shard::start(None).await;
     shard.plan(1, &plan).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
-    // What the shard knows is out of date from the first request on. Slots without keys can change their owner so.
+    // Makes the shard's map stale from the first request on. Empty slots can change their owner at once.
     let (from, to) = (0, 1);
     for slot in cluster.slots(from) {
         let slot = u16::try_from(slot).unwrap();
@@ -41,7 +41,7 @@ async fn announced_addresses_are_mapped_in_maps_and_redirects() {
     }
     let snapshot = shard.run(1).await;
     assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
-    // The first that is led elsewhere mends the shard's map, be it in the warm-up.
+    // The first redirect updates the shard's map, maybe during the warm-up.
     let hops = snapshot.total.redirect_hops + snapshot.warmup.redirect_hops;
     assert!(hops > 0, "{:?} {:?}", snapshot.total, snapshot.warmup);
     let mut reached: Vec<_> = snapshot.nodes.iter().map(|node| node.address.clone()).collect();

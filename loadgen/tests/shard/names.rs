@@ -1,4 +1,4 @@
-//! Names of targets that come to mean other addresses, for a shard with an `/etc/hosts` of its own.
+//! Host names of targets whose address changes, for a shard with its own `/etc/hosts`.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::support::RedisServer;
 const RATE: u64 = 2000;
 const SECONDS: u64 = 6;
 
-/// A shard for which `hosts` is `/etc/hosts`. What is written to the file later, it reads too.
+/// A shard that uses `hosts` as `/etc/hosts`, including later changes of the file.
 async fn shard_with(hosts: &Path) -> Shard {
     let own_hosts = |directory: &Path| {
         let plain = command(directory, "127.0.0.1:0");
@@ -43,7 +43,7 @@ async fn a_name_that_moves_is_followed() {
     let hosts = directory.path().join("hosts");
     let mut first = RedisServer::start(&[]);
     let port = first.address().port().to_string();
-    // Two addresses, of which only the second has a server.
+    // Two addresses. Only the second has a server.
     std::fs::write(&hosts, "127.0.0.9 redis.test\n127.0.0.1 redis.test\n").unwrap();
     let shard = shard_with(&hosts).await;
     shard.plan(1, &steady(&format!("redis.test:{port}"))).await.unwrap();

@@ -1,5 +1,3 @@
-//! Plans of a single shard.
-
 use redisbench_wire::plan::{
     Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
     Target, Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
@@ -10,7 +8,7 @@ pub use crate::support::load::open_loop;
 
 pub const SECOND: u64 = 1_000_000_000;
 
-/// An operation written as in a manifest.
+/// An operation from a command as in a manifest.
 pub fn operation(name: &str, weight: u32, command: &str) -> Operation {
     let argument = |word: &str| match word {
         "__key__" => vec![Part::Key],
@@ -71,14 +69,14 @@ pub fn plan(endpoint: &str) -> ShardPlan {
     }
 }
 
-/// The same with credentials.
+/// The same plan with credentials.
 pub fn authenticated(endpoint: &str) -> ShardPlan {
     let mut plan = plan(endpoint);
     plan.target.authenticate = true;
     plan
 }
 
-/// The same for a cluster.
+/// The same plan for a cluster.
 pub fn clustered(endpoint: &str) -> ShardPlan {
     let mut plan = plan(endpoint);
     plan.target.topology = Topology::Cluster;

@@ -1,4 +1,4 @@
-//! Calls that need no load: who may ask, and what is refused.
+//! Calls that need no load: authorization and refusals.
 
 use hyper::body::Bytes;
 use hyper::{Method, StatusCode};
@@ -43,7 +43,7 @@ async fn strangers_learn_nothing() {
 #[tokio::test]
 async fn silent_strangers_do_not_keep_a_conductor_out() {
     let shard = Shard::start(None).await;
-    // More than the shard serves at a time.
+    // More connections than the shard serves at a time.
     let mut strangers = Vec::new();
     for _ in 0..80 {
         strangers.push(TcpStream::connect(&shard.address).await.unwrap());

@@ -7,10 +7,10 @@ use crate::client::Shard;
 use crate::plans::{authenticated, operation, plan};
 use crate::support::RedisServer;
 
-/// The fields of each connection of the load, as the server lists them.
+/// The entries of the load's connections in the server's client list.
 fn connections(redis: &RedisServer) -> Vec<String> {
     let list: String = redis.ask(&["CLIENT", "LIST"]);
-    // Those that look at the target have asked for something else last, or are gone.
+    // Connections that inspect the target have sent another last command or are closed.
     list.lines().filter(|line| line.contains(" db=3 ")).map(str::to_owned).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Targets behind a real `HAProxy`: to the load generator a proxy is the server.
+//! Targets behind a real `HAProxy`: for the load generator the proxy is the server.
 
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::{Detail, ShardPhase};
@@ -33,7 +33,7 @@ async fn a_proxy_is_loaded_as_its_server_would_be() {
     assert_eq!(redis.calls("get") + redis.calls("set"), all);
 }
 
-/// As `RedisHappy` does it: the proxy leads to whichever server is the primary.
+/// Like `RedisHappy`: the proxy forwards to the server that is the primary.
 #[tokio::test]
 async fn a_proxy_that_takes_another_server_is_followed() {
     let mut first = RedisServer::start(&[]);

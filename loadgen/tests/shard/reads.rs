@@ -1,4 +1,4 @@
-//! Replicas of a real cluster that are read from, and how a shard learns who they are.
+//! Reads from replicas of a real cluster, and their discovery.
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_wire::plan::{Bound, Preload, READS, ReadFrom, ShardPlan};
@@ -18,7 +18,7 @@ fn reading(cluster: &RedisCluster, from: ReadFrom) -> ShardPlan {
     plan
 }
 
-/// Two primaries, of which each of `primaries` gets a replica that does not take over by chance on a busy machine.
+/// Two primaries. Each of `primaries` gets a replica, which does not take over by chance on a busy machine.
 fn cluster(primaries: &[usize]) -> RedisCluster {
     with_replicas(RedisCluster::steady(2), primaries)
 }
@@ -26,7 +26,7 @@ fn cluster(primaries: &[usize]) -> RedisCluster {
 fn with_replicas(mut cluster: RedisCluster, primaries: &[usize]) -> RedisCluster {
     for primary in primaries {
         cluster.add_replica(*primary);
-        // A replica to which nothing was written yet is said to be loading.
+        // A replica counts as loading until it has received a write.
         let own = |key: &String| cluster.slots(*primary).contains(&usize::from(slot_of(key.as_bytes())));
         let key = (0..100_000).map(|number| number.to_string()).find(own).unwrap();
         cluster.nodes[*primary].ask::<()>(&["SET", &key, "x"]);
@@ -110,7 +110,7 @@ async fn a_replica_that_dies_is_replaced_by_its_primary() {
     assert!(snapshot.topology.changes.iter().any(|change| gone(change.what, &change.node)), "{:?}", snapshot.topology);
 }
 
-/// As with an older server: it tells nothing of nodes that do not serve.
+/// Like with an older server: the answer omits nodes that do not serve.
 #[tokio::test]
 async fn a_user_that_may_not_ask_for_shards_asks_for_slots() {
     let cluster = cluster(&[0, 1]);
@@ -130,7 +130,7 @@ async fn a_user_that_may_not_ask_for_shards_asks_for_slots() {
     assert!(cluster.nodes[0].command_statistic("cluster|shards", "rejected_calls") > 0);
 }
 
-/// A redirect has the name of a node that no map had: there is no address for it yet.
+/// A redirect names a node that no map contained, so its address is still unknown.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_to_a_name_that_is_not_known_waits_for_the_map() {
     let mut cluster = RedisCluster::named(2);

@@ -1,4 +1,4 @@
-//! What a target can have wrong, and how it is told: the reason, the way out, and exit code 64.
+//! Errors of a target and their report: the reason, the fix, and exit code 64.
 
 use redisbench_wire::plan::{ShardPlan, Values};
 use redisbench_wire::{FailureReason, ShardFailure, ShardPhase};
@@ -9,7 +9,7 @@ use crate::support::{ClosedPort, RedisCluster, RedisServer};
 
 const PASSWORD: &str = "correct-horse";
 
-/// Gives the plan to a shard, waits for the failure, and lets it end.
+/// Sends the plan to a shard, waits for the failure, and lets the shard end.
 async fn failure_of(plan: &ShardPlan, credentials: Option<(&str, &str)>) -> ShardFailure {
     let mut shard = Shard::start(credentials).await;
     shard.plan(1, plan).await.unwrap();
@@ -63,7 +63,7 @@ async fn password_that_nobody_asked_for() {
     assert_told(&failure, FailureReason::AuthenticationFailed, &["has no password: remove spec.targets[0].auth"]);
 }
 
-/// Redis repeats the arguments of a command that it does not know.
+/// Redis repeats the arguments of an unknown command.
 #[tokio::test]
 async fn password_that_the_server_repeats() {
     let redis = RedisServer::start(&["--rename-command", "AUTH", "LOGIN"]);
@@ -93,7 +93,7 @@ async fn user_without_permission() {
     assert_told(&failure, FailureReason::AuthenticationFailed, &["does not allow user reader", "select"]);
 }
 
-/// Each of these is waited for until the shard's patience of 20 s ends, so they wait together.
+/// Each of these waits until the limit of 20 s on an obstacle, so they run in parallel.
 #[tokio::test]
 async fn what_lasts_becomes_a_failure() {
     tokio::join!(
@@ -177,7 +177,7 @@ async fn subcommand_that_is_not_there() {
 async fn command_for_administrators() {
     let redis = RedisServer::start(&[]);
     let mut plan = plan(&redis.endpoint());
-    // Not on our own list: the server's flag says it.
+    // Not on our own list: the server flags it.
     plan.workload.operations.push(operation("spy", 1, "CLIENT LIST"));
     let failure = failure_of(&plan, None).await;
     let parts = ["spec.workload.operations[2].command: CLIENT LIST", "admin", "spec.safety.allowDestructive to true"];

@@ -1,11 +1,11 @@
-//! What a user of the target must be allowed to do, as docs/security.md says: no more than this.
+//! A user with only the permissions in docs/security.md must be sufficient.
 
 use crate::client::Shard;
 use crate::load::assert_balanced;
 use crate::plans::{authenticated, clustered};
 use crate::support::{RedisCluster, RedisServer};
 
-/// The keys of the plans here.
+/// The key prefix of the plans here.
 const USER: [&str; 6] = ["ACL", "SETUSER", "bench", "on", ">secret", "~rb:*"];
 const LOGIN: Option<(&str, &str)> = Some(("bench", "secret"));
 

@@ -1,4 +1,4 @@
-//! Scripts and functions are in every primary before the load begins, and come back when they were lost.
+//! Scripts and functions are loaded into every primary before the load, and again after a loss.
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_wire::plan::{Bound, Script, ShardPlan};
@@ -12,7 +12,7 @@ const SOURCE: &str = "return redis.call('INCR', KEYS[1])";
 const LIBRARY: &str =
     "#!lua name=counters\nredis.register_function('count', function(keys) return redis.call('INCR', keys[1]) end)";
 
-/// Counters, incremented by the script that a server names `sha`.
+/// Counters, incremented by the script with digest `sha`.
 fn counting(plan: ShardPlan, sha: &str) -> ShardPlan {
     let mut plan = plan;
     plan.preload = redisbench_wire::plan::Preload::None;
@@ -22,7 +22,7 @@ fn counting(plan: ShardPlan, sha: &str) -> ShardPlan {
     plan
 }
 
-/// What a server names the script, which it then forgets.
+/// The script's digest. The server does not keep the script.
 fn sha(server: &RedisServer) -> String {
     let sha = server.ask(&["SCRIPT", "LOAD", SOURCE]);
     server.ask::<()>(&["SCRIPT", "FLUSH"]);
@@ -42,7 +42,7 @@ async fn every_primary_has_them_before_the_load() {
     shard.phase(ShardPhase::Armed).await;
     let total = shard.run(1).await.total;
     assert_eq!((total.succeeded, total.errors, total.redirect_hops), (5000, 0, 0));
-    // Keys are where they are declared, also those that no placeholder stands for.
+    // Requests follow the declared keys, also those without a placeholder.
     let owner = &cluster.nodes[cluster.owner(slot_of(b"one-counter"))];
     assert!(owner.ask::<u64>(&["GET", "one-counter"]) > 1000);
 }
@@ -63,7 +63,7 @@ async fn what_a_server_has_lost_is_loaded_again() {
     let snapshot = shard.snapshot(Detail::Full).await.unwrap().body;
     let [lost] = snapshot.errors.as_slice() else { panic!("{:?}", snapshot.errors) };
     assert_eq!((lost.kind.as_str(), lost.count), ("NOSCRIPT", snapshot.total.errors));
-    // Those until it was looked at again, some 2 s at most; not all that were left.
+    // Only requests before the next look, at most about 2 s later, fail.
     assert!(snapshot.total.errors < 2000, "{:?}", snapshot.total);
     assert_eq!(server.command_statistic("script|load", "calls"), 3, "before the load, after the loss, and in the test");
 }

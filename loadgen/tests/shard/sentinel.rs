@@ -1,4 +1,4 @@
-//! A primary that sentinels name, with real sentinels: what they are asked, and failovers under load.
+//! A primary named by real sentinels: their queries, and failovers under load.
 
 use std::fmt::Write as _;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,7 @@ use crate::windows::{window, windows};
 const RATE: u64 = 2000;
 const SECONDS: u64 = 8;
 
-/// A sentinel, ended with the test.
+/// A sentinel, stopped with the test.
 pub struct Sentinel {
     child: Child,
     port: u16,
@@ -39,14 +39,13 @@ impl Sentinel {
         Self::start_with(primary.address().port(), 2, &[])
     }
 
-    /// Watches the primary at `primary`, which it replaces if `quorum` sentinels want that. `lines` are added to its
-    /// configuration.
+    /// Watches the primary at port `primary`, which it replaces if `quorum` sentinels agree. `lines` are added to its configuration.
     pub fn start_with(primary: u16, quorum: u32, lines: &[String]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("sentinel.conf");
         let port = free_port();
         let mut text = format!("port {port}\nbind 127.0.0.1\ndir {}\n", directory.path().display());
-        // Before the primary is named, which it connects to by these.
+        // Before `monitor`, because the connection to the primary uses them.
         for line in lines {
             writeln!(text, "{line}").unwrap();
         }
@@ -64,7 +63,7 @@ impl Sentinel {
         Self { child, port, password, log, _directory: directory }
     }
 
-    /// Its port in the clear.
+    /// Its plain port.
     pub fn endpoint(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
@@ -75,7 +74,7 @@ impl Sentinel {
         redis::cmd(words[0]).arg(&words[1..]).query(&mut client.get_connection()?)
     }
 
-    /// Whether it knows so many other sentinels, the replica, and that a failover can be.
+    /// True once it knows this many other sentinels and the replica, and a failover is possible.
     pub fn is_ready(&self, others: usize) -> bool {
         let quorum = self.ask(&["SENTINEL", "CKQUORUM", "mymaster"]);
         let told = format!("{:?}", self.ask(&["SENTINEL", "MASTER", "mymaster"]));
@@ -88,7 +87,7 @@ impl Sentinel {
     }
 }
 
-/// A primary, and its replica.
+/// A primary and its replica.
 pub fn pair() -> (RedisServer, RedisServer) {
     let primary = RedisServer::start(&[]);
     let port = primary.address().port().to_string();
@@ -98,7 +97,7 @@ pub fn pair() -> (RedisServer, RedisServer) {
     (primary, replica)
 }
 
-/// A primary, its replica, and three sentinels that watch them.
+/// A primary, its replica, and three sentinels.
 struct Group {
     primary: RedisServer,
     replica: RedisServer,
@@ -125,7 +124,7 @@ impl Group {
     }
 }
 
-/// Starts the load, breaks something once the primary has some of it, and waits for the end.
+/// Starts the load, breaks something once the primary has received a part of it, and waits for the end.
 async fn run_and_break(group: &mut Group, breaking: impl FnOnce(&mut Group)) -> Snapshot {
     let shard = Shard::start(None).await;
     shard.plan(1, &group.plan()).await.unwrap();
@@ -138,18 +137,18 @@ async fn run_and_break(group: &mut Group, breaking: impl FnOnce(&mut Group)) -> 
     shard.snapshot(Detail::Full).await.unwrap().body
 }
 
-/// Every request is accounted for, and both servers had some of them.
+/// Every request is accounted for, and both servers received some.
 fn assert_followed(group: &Group, snapshot: &Snapshot) {
     let total = snapshot.total;
     assert_eq!(total.scheduled, RATE * SECONDS);
     assert!(total.balances() && total.in_flight == 0, "{total:?}");
     assert_eq!(total.unsent, 0, "all of them could wait: {total:?}");
-    // What was in flight when a connection broke failed, if something was; what was due later waited.
+    // At most the requests in flight on broken connections failed; later ones waited.
     assert!(total.errors < total.scheduled / 10, "{total:?} {:?}", snapshot.errors);
     let labels: Vec<_> = snapshot.nodes.iter().map(|node| node.address.as_str()).collect();
     assert_eq!(labels, [group.primary.endpoint(), group.replica.endpoint()]);
     assert!(snapshot.nodes.iter().all(|node| node.requests > node.errors), "{:?}", snapshot.nodes);
-    // Replication brought it the writes of the old one, but reads are its own. Some may have had no reply in time.
+    // The replica also executed replicated writes, but its reads come from the load. Some may have timed out.
     let reads = group.replica.calls("get");
     assert!(reads > 0 && reads <= snapshot.nodes[1].requests, "{reads} reads, {:?}", snapshot.nodes[1]);
     assert!(group.replica.ask::<String>(&["INFO", "replication"]).contains("role:master"));
@@ -165,7 +164,7 @@ async fn a_primary_that_dies_is_followed() {
     })
     .await;
     assert_followed(&group, &snapshot);
-    // From then on sentinels name the replica: the first one to know is the one that made it a primary.
+    // Sentinels name the replica from then on. The leader of the failover is the first.
     let promoted = group.sentinels.iter().flat_map(|sentinel| sentinel.log.times_of("+promoted-slave")).min().unwrap();
     let own = window(&windows(&snapshot), 0, killed);
     assert_begins("the kill", own.from, killed);
@@ -188,7 +187,7 @@ async fn a_primary_that_becomes_a_replica_is_followed() {
     };
     let snapshot = run_and_break(&mut group, failover).await;
     assert_followed(&group, &snapshot);
-    // The old one serves until the new one does.
+    // The old primary serves until the new one does.
     let short = windows(&snapshot).iter().all(|window| window.until - window.from <= TOLERANCE);
     assert!(!is_timed() || short, "{:?}", snapshot.topology);
 }

@@ -1,4 +1,4 @@
-//! What sentinels ask for of their own, with real ones: a password, TLS, or neither where the servers have it.
+//! Access to real sentinels: their own password, TLS, or neither while the servers use them.
 
 use redisbench_wire::plan::{Bound, Sentinels, ShardPlan, Topology, Transport, Trust};
 use redisbench_wire::{Detail, FailureReason, ShardPhase};
@@ -12,7 +12,7 @@ use crate::tls::{Authority, Pair, Secure, trusting};
 
 const PASSWORD: &str = "watch";
 
-/// What a sentinel needs to speak TLS on `port`.
+/// The configuration of a sentinel with TLS on `port`.
 fn lines(directory: &TempDir, port: u16, (certificate, key): &Pair, authority: &Authority) -> Vec<String> {
     let file = |name: &str, text: &str| {
         let path = directory.path().join(name);

@@ -1,4 +1,4 @@
-//! What the servers say of themselves, and the probe after a closed loop: whole trials of a shard against real servers.
+//! The servers' own statistics, and the probe after a closed loop: whole trials of a shard against real servers.
 
 use redisbench_wire::plan::{Bound, Preload, ShardPlan, Transaction};
 use redisbench_wire::snapshot::{ServerCommands, Snapshot};
@@ -21,7 +21,7 @@ async fn run(plan: &ShardPlan) -> Snapshot {
     measured(&shard).await
 }
 
-/// From Armed to the full snapshot, with time to ask the servers before the start, as a conductor gives it.
+/// Runs an attempt from Armed to the full snapshot. Like a conductor, leaves time to query the servers before the start.
 async fn measured(shard: &Shard) -> Snapshot {
     shard.phase(ShardPhase::Armed).await;
     let begin = shard.clock().await + 2 * SECOND;
@@ -30,7 +30,7 @@ async fn measured(shard: &Shard) -> Snapshot {
     shard.snapshot(Detail::Full).await.unwrap().body
 }
 
-/// What all servers executed of the mix, beside what the shard sent of it in warm-up and measurement.
+/// Sums the commands of the mix that all servers executed.
 fn executed(snapshot: &Snapshot) -> ServerCommands {
     let mut sum = ServerCommands { rejected: Some(0), ..ServerCommands::default() };
     for node in &snapshot.servers.as_ref().unwrap().nodes {
@@ -70,10 +70,10 @@ async fn processor_time_is_that_of_the_measurement() {
     assert!(cpu.main_thread, "{cpu:?}");
     let about = 28 * SECOND / 10..=35 * SECOND / 10;
     assert!(cpu.nanoseconds > 0 && (!is_timed() || about.contains(&cpu.nanoseconds)), "{cpu:?}");
-    // Since 7.2 servers tell how long their event loop was awake.
+    // Reported since version 7.2.
     let tells = server.ask::<String>(&["INFO", "everything"]).contains("eventloop_duration_sum:");
     assert_eq!(cpu.event_loop_basis_points.is_some(), tells, "{cpu:?}");
-    // A closed loop of 16 requests in flight keeps a server at work, on however busy a machine.
+    // A closed loop with 16 requests in flight keeps a server busy on any machine.
     assert!((500..=10_500).contains(&cpu.mean_basis_points), "{cpu:?}");
     assert!(cpu.max_basis_points >= cpu.mean_basis_points, "{cpu:?}");
 }
@@ -113,7 +113,7 @@ async fn commands_that_were_redirected_are_counted_as_refused() {
     let shard = Shard::start(None).await;
     shard.plan(1, &plan).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
-    // Slots that moved after the map was read: the old owner answers MOVED.
+    // Slots that moved after the map was read: the old owner replies MOVED.
     let first = cluster.slots(0).start;
     for slot in first..first + 400 {
         let keys: Vec<String> = cluster.nodes[0].ask(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), "100"]);
@@ -154,23 +154,23 @@ async fn nobody_is_asked_without_being_told_to() {
     let before = server.calls("info");
     let snapshot = run(&plan(&server.endpoint())).await;
     assert!(snapshot.servers.is_none());
-    // The look before the load asks too, but for commandstats only if it is to be compared.
+    // The look before the load also uses INFO, but queries commandstats only for a comparison.
     assert!(server.calls("info") <= before + 3);
 }
 
-/// Has the probe of attempt 1 run in a second, and returns what came of it.
+/// Runs the probe of attempt 1 in a second, and returns its result.
 async fn probed(shard: &Shard, snapshot: &Snapshot) -> Probe {
     let after = shard.clock().await + SECOND - snapshot.window.start_nanoseconds;
     let asked = shard.probe(1, after).await.unwrap().body;
     assert_eq!((asked.after_nanoseconds, asked.over, asked.probe), (after, false, None));
     let state = eventually("the probe is over", async || {
-        // Asked for again, the first instant stands.
+        // A repeated call does not change the instant.
         Some(shard.probe(1, after + SECOND).await.unwrap().body).filter(|state| state.over)
     });
     state.await.probe.unwrap()
 }
 
-/// From now on the server refuses, and counts, every client beyond the trial's connections and the one of the test.
+/// From now on the server refuses and counts every client beyond the trial's connections and the test's own.
 fn admit(server: &RedisServer, connections: u32) {
     server.ask::<()>(&["CONFIG", "SET", "maxclients", &(connections + 1).to_string()]);
 }
@@ -194,7 +194,7 @@ async fn a_probe_is_in_no_number_and_no_count_of_the_servers() {
     assert!(probe.succeeded > 0 && probe.mean_nanoseconds > 0, "{probe:?}");
     assert!(probe.tally.succeeded > probe.succeeded, "its warm-up counts apart: {probe:?}");
     assert_eq!(probe.nanoseconds, SECOND);
-    // A conductor that takes over now asks for everything again.
+    // A conductor that takes over now reads everything again.
     let again = shard.snapshot(Detail::Full).await.unwrap().body;
     assert_eq!((again.total, executed(&again)), (snapshot.total, executed(&snapshot)));
     assert_eq!(again.generator.receive_delay, snapshot.generator.receive_delay);

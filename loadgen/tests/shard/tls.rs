@@ -1,4 +1,4 @@
-//! TLS to the target, against real servers: what works, and what is told when it does not.
+//! TLS to the target against real servers: working settings, and error messages.
 
 use std::net::Ipv4Addr;
 
@@ -13,10 +13,10 @@ use crate::client::{Shard, eventually};
 use crate::plans::plan;
 use crate::support::{RedisServer, free_port, wait_until};
 
-/// A certificate in PEM, and its key.
+/// A certificate and its key in PEM.
 pub type Pair = (String, String);
 
-/// Somebody who signs certificates.
+/// A certificate authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -48,7 +48,7 @@ impl Authority {
     }
 }
 
-/// A redis-server that speaks TLS on one port, and in the clear on its other.
+/// A redis-server with a TLS port and a plain port.
 pub struct Secure {
     pub server: RedisServer,
     pub port: u16,
@@ -56,7 +56,7 @@ pub struct Secure {
 }
 
 impl Secure {
-    /// With this certificate, trusting `authority` with those of clients, and with more `arguments`.
+    /// Starts a server with this certificate, which trusts clients of `authority`, with additional `arguments`.
     pub fn start((certificate, key): &Pair, authority: &Authority, arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
@@ -65,7 +65,7 @@ impl Secure {
             path.display().to_string()
         };
         let files = [file("tls.crt", certificate), file("tls.key", key), file("ca.crt", &authority.pem())];
-        // Another process may take the port before the server does: then look for another.
+        // Another process may take the port first: try another one.
         let start = |_| {
             let port = free_port();
             let number = port.to_string();
@@ -81,7 +81,7 @@ impl Secure {
         Self { server, port, directory }
     }
 
-    /// Another certificate, and another authority that those of clients must be of. Connections that are open stay so.
+    /// Replaces the server's certificate and the authority for clients. Open connections stay open.
     fn rotate(&self, (certificate, key): &Pair, authority: &Authority) {
         let path = |name: &str| self.directory.path().join(name).display().to_string();
         let files = [
@@ -133,7 +133,7 @@ async fn assert_told(plan: &ShardPlan, files: &[(&str, &str)], parts: &[&str]) {
     }
 }
 
-/// Runs all of the plan, and holds the account against the server's own.
+/// Runs the whole plan, and compares the counts with the server's own.
 async fn assert_runs(
     plan: &ShardPlan,
     credentials: Option<(&str, &str)>,
@@ -169,7 +169,7 @@ async fn a_private_authority_a_certificate_of_our_own_and_a_user() {
     plan.target.authenticate = true;
     assert_runs(&plan, Some(("bench", "secret")), &files, &secure.server).await;
 
-    // The same without what the server wants to see, or with what it does not know.
+    // Without a client certificate, and with an untrusted one.
     let without = Tls { client_certificate: false, ..tls.clone() };
     let parts = ["spec.targets[0].tls.clientCertificateSecretRef", "is not set", "set it"];
     assert_told(&within(without, &secure.endpoint("localhost")), &files, &parts).await;
@@ -184,8 +184,7 @@ async fn a_private_authority_a_certificate_of_our_own_and_a_user() {
     assert_told(&within(tls, &secure.endpoint("localhost")), &files, &["clientCertificateSecretRef", "key"]).await;
 }
 
-/// Both Secrets are rotated, of the authority and of the certificate of our own: what was mounted at first lets nobody in
-/// any more, in either direction.
+/// Both Secrets are rotated: the authority's and the client certificate's. The initial files no longer work in either direction.
 #[tokio::test]
 async fn rotated_certificates_let_connections_in_again() {
     let (before, after) = (Authority::new(), Authority::named("another authority"));
@@ -286,7 +285,7 @@ async fn a_plain_port_and_a_tls_port_are_told_from_each_other() {
     secure.assert_unloaded();
 }
 
-/// Each node is asked for by the host that it announces.
+/// Each node is verified by the host name that it announces.
 #[tokio::test]
 async fn nodes_of_a_cluster_have_names_of_their_own() {
     let authority = Authority::new();

@@ -1,4 +1,4 @@
-//! One trial after the other in one process.
+//! Several trials in one process.
 
 use redisbench_wire::plan::{Bound, Part, Preload, ShardPlan};
 use redisbench_wire::{Detail, RefusalCode, ShardPhase};
@@ -7,7 +7,7 @@ use crate::client::Shard;
 use crate::plans::{SECOND, plan};
 use crate::support::RedisServer;
 
-/// Connections to the server, but for the one that asks.
+/// The server's connections, without the test's own.
 fn connections(redis: &RedisServer) -> usize {
     redis.ask::<String>(&["CLIENT", "LIST"]).lines().count() - 1
 }
@@ -28,7 +28,7 @@ async fn no_connection_is_left_between_two_trials() {
     assert_eq!(shard.drain(1).await.unwrap_err().1.body.code, RefusalCode::WrongPhase);
     let first = shard.run(1).await;
     assert_eq!((first.total.succeeded, connections(&redis)), (50, 3));
-    // Answered, it is done: nothing is waited for here.
+    // The answer comes only when all connections are closed, so the test need not wait.
     assert_eq!(shard.drain(1).await.unwrap().body.phase, ShardPhase::Finished);
     assert_eq!(connections(&redis), 0);
     assert_eq!(shard.drain(1).await.unwrap().body.phase, ShardPhase::Finished);
@@ -58,7 +58,7 @@ async fn elements_are_added_before_the_load_by_each_shard_its_part() {
     let shard = Shard::start(None).await;
     shard.plan(1, &plan).await.unwrap();
     shard.phase(ShardPhase::Armed).await;
-    // Those of the first of four shards, each another one.
+    // The distinct ones of the first of four shards.
     assert_eq!(redis.ask::<u64>(&["ZCARD", "z"]), 250);
     let snapshot = shard.run(1).await;
     assert_eq!((snapshot.preloaded_keys, snapshot.preload_commands), (250, 250));

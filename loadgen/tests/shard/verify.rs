@@ -1,4 +1,4 @@
-//! Data that a real target loses, or moves, or throws away, against what the target itself says of it.
+//! Data that a real target loses, moves or evicts, compared with the target's own records.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn verification(snapshot: &Snapshot) -> &Verification {
     snapshot.verification.as_ref().unwrap()
 }
 
-/// Writes each key of a cluster once after the preload has, in their order.
+/// Writes each key of a cluster once after the preload, in order.
 fn each_key_once(cluster: &RedisCluster) -> ShardPlan {
     let mut plan = clustered(&cluster.nodes[1].endpoint());
     plan.verify = Verify::Values;
@@ -30,7 +30,7 @@ fn each_key_once(cluster: &RedisCluster) -> ShardPlan {
     plan
 }
 
-/// Preloads, does `before`, and runs the load with `change` in the middle of it.
+/// Preloads, runs `before`, and then the load with `change` in the middle of it.
 async fn under_load(
     cluster: &mut RedisCluster,
     plan: &ShardPlan,
@@ -57,7 +57,7 @@ fn replication_offset(node: &RedisServer, field: &str) -> u64 {
     line.map_or(0, |offset| offset.trim().parse().unwrap())
 }
 
-/// The keys that a server's log of writes names, and how often.
+/// The keys in a server's append-only file, once for each write.
 fn logged_keys(node: &RedisServer, prefix: &str) -> Vec<String> {
     let log = node.directory().join("appendonlydir").join("appendonly.aof.1.incr.aof");
     let log = std::fs::read(log).unwrap();
@@ -67,13 +67,13 @@ fn logged_keys(node: &RedisServer, prefix: &str) -> Vec<String> {
     at.map(|at| String::from_utf8_lossy(&log[at..at + length]).into_owned()).collect()
 }
 
-/// Which write of a key a value is, by the stamp in it.
+/// The number of a write to its key, from the value's stamp.
 fn sequence(value: &[u8]) -> u32 {
     u32::from_le_bytes(value[16..20].try_into().unwrap())
 }
 
-/// The replica hears nothing of the last writes, and takes over when its primary is killed: what it lacks of what the dead
-/// server's log has is what was lost.
+/// The replica misses the last writes, and takes over when its primary is killed. Lost are the writes in the dead primary's log that the
+/// replica lacks.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_dies_before_its_replica_heard_loses_what_its_own_log_has() {
     let mut cluster = RedisCluster::start(3);
@@ -96,7 +96,7 @@ async fn a_primary_that_dies_before_its_replica_heard_loses_what_its_own_log_has
             });
         },
         |cluster| {
-            // What is on its way to the replica still gets there; what comes after is not sent.
+            // Writes already sent to the replica still arrive; later ones are not sent.
             cluster.nodes[3].signal("-STOP");
             cluster.nodes[0].ask::<()>(&["CLIENT", "KILL", "TYPE", "replica"]);
             let before = cluster.nodes[0].calls("set");
@@ -117,7 +117,7 @@ async fn a_primary_that_dies_before_its_replica_heard_loses_what_its_own_log_has
         sequence(&value) == 2
     };
     let lost: Vec<_> = written.iter().filter(|key| !survives(key)).collect();
-    // Of those that were on their way nobody knows whether they were acknowledged.
+    // Writes in flight may or may not have been acknowledged.
     let (lost, unanswered) = (lost.len() as u64, snapshot.total.unanswered);
     println!(
         "the dead primary logged {} writes, its heir lacks {lost}; found {} lost, {} ambiguous",

@@ -1,4 +1,4 @@
-//! Times without answers, by the clock of the day, as servers' logs have it.
+//! Outages in wall-clock time, as in servers' logs.
 
 use redisbench_loadgen::engine::monotonic_nanoseconds;
 use redisbench_wire::snapshot::Snapshot;
@@ -6,7 +6,7 @@ use redisbench_wire::topology::SlotRange;
 
 use crate::support::log::now;
 
-/// A time without answers, in milliseconds since the Unix epoch.
+/// An outage, in milliseconds since the Unix epoch.
 #[derive(Clone, Debug)]
 pub struct Window {
     pub slots: SlotRange,
@@ -15,7 +15,7 @@ pub struct Window {
     pub until: u64,
 }
 
-/// What the snapshot of a shard on this machine has of them.
+/// The outages in the snapshot of a shard on this machine.
 pub fn windows(snapshot: &Snapshot) -> Vec<Window> {
     let ago = |instant: u64| (monotonic_nanoseconds() - instant) / 1_000_000;
     let outages = snapshot.topology.outages.iter().map(|outage| Window {
@@ -27,7 +27,7 @@ pub fn windows(snapshot: &Snapshot) -> Vec<Window> {
     outages.collect()
 }
 
-/// The first window of a slot that lasted beyond this time.
+/// The first outage of a slot that lasted beyond this time.
 pub fn window(windows: &[Window], slot: usize, at: u64) -> Window {
     let slot = u16::try_from(slot).unwrap();
     let of_slot = windows.iter().filter(|window| window.slots.first <= slot && slot <= window.slots.last);

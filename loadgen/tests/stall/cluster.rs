@@ -1,4 +1,4 @@
-//! 20,000 requests per second for 10 s over 50 connections to three nodes, of which one stops for half a second.
+//! 20,000 requests per second for 10 s over 50 connections to three nodes. One of them stops for half a second.
 
 use std::time::Duration;
 
@@ -60,11 +60,11 @@ async fn the_other_nodes_of_a_cluster_do_not_feel_that_one_stops() {
     let snapshot = bench.finished(1).await;
     assert_complete(&snapshot);
     assert_eq!((snapshot.total.succeeded, snapshot.total.unsent), (REQUESTS, 0));
-    // Nothing was drawn anew for who was busy.
+    // No request was drawn again because its node was busy.
     for (node, wanted) in wanted.into_iter().enumerate() {
         assert_eq!((snapshot.nodes[node].requests, cluster.nodes[node].calls("get")), (wanted, wanted));
     }
-    // With the time of the stop, and without it. What the drain costs the others is no part of either.
+    // With and without the time of the stop. Neither includes the drain, which slows the other nodes too.
     for node in 1..3 {
         let mut all = service(node, &before);
         all.add(between(node, &caught_up, &snapshot)).unwrap();

@@ -1,31 +1,30 @@
-//! What a stop must look like in the latencies, from the counts of the same run.
+//! The expected effect of a stop on the latencies, from the counts of the same run.
 //!
-//! Requests are due every `gap`. The server stops for S, and requests queue. Then they are answered, oldest first, at a
-//! rate of which the schedule is the share rho. Who was due t after the stop began waited S - t*(1-rho). So of T seconds
-//! the quantile q is S - (1-q)*T*(1-rho), and the mean grows by S*S/(2*T*(1-rho)).
+//! Requests are due every `gap`. The server stops for S, and requests queue. It then answers them, oldest first, at the schedule's rate
+//! divided by rho. A request due t after the stop began waits S - t*(1-rho). So over T seconds the quantile q is S - (1-q)*T*(1-rho), and
+//! the mean grows by S*S/(2*T*(1-rho)).
 //!
-//! How fast the backlog goes is up to the machine, and need not be steady. The engine's counts of answers, looked at
-//! every few milliseconds, say it: a quantile is about the requests that waited longest, and gets the rho of the part of
-//! the drain that answered these. The sum of all waits is the area under the backlog, whatever its form (Little's law);
-//! with a steady drain that is the formula above.
+//! The speed of the drain depends on the machine and need not be steady. It is measured by polling the engine's count of answers every few
+//! milliseconds. A quantile is about the requests that waited longest, so it uses the rho of the part of the drain that answered these. The
+//! sum of all waits is the area under the backlog, whatever its shape (Little's law); for a steady drain that is the formula above.
 
-/// The engine's count at one time, on its own clock, in nanoseconds.
+/// The engine's count at one time, in nanoseconds of its own clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     pub time: u64,
     pub answered: u64,
 }
 
-/// A stop and what followed.
+/// A stop and its drain.
 #[derive(Debug)]
 pub struct Drain {
-    /// When request 0 was due.
+    /// The due time of request 0.
     pub start: u64,
-    /// From one request to the next.
+    /// Time between due times.
     pub gap: u64,
-    /// When the server was stopped, and when it went on.
+    /// When the server stopped and continued.
     pub stop: (u64, u64),
-    /// From then on until the backlog was gone.
+    /// From the end of the stop until the backlog was gone.
     pub samples: Vec<Sample>,
 }
 
@@ -35,12 +34,12 @@ impl Drain {
         (self.stop.1 - self.stop.0) as f64
     }
 
-    /// Requests that were due before the stop.
+    /// Requests due before the stop.
     fn before(&self) -> f64 {
         (self.stop.0 - self.start) as f64 / self.gap as f64
     }
 
-    /// When the oldest `count` of the backlog were answered, and how long nobody looked around that time.
+    /// When the oldest `count` of the backlog were answered, and the sampling interval around that time.
     fn answered(&self, count: f64) -> (f64, f64) {
         let wanted = self.before() + count;
         let (mut time, mut answered) = (self.stop.1 as f64, self.before());
@@ -55,7 +54,7 @@ impl Drain {
         (f64::NAN, f64::NAN)
     }
 
-    /// The share of the schedule in the rate at which the oldest `count` of the backlog were answered.
+    /// rho while the oldest `count` of the backlog were answered.
     pub fn rho(&self, count: f64) -> f64 {
         (self.answered(count).0 - self.stop.1 as f64) / (count * self.gap as f64)
     }
@@ -65,12 +64,12 @@ impl Drain {
         self.length() - count * self.gap as f64 * (1.0 - self.rho(count))
     }
 
-    /// Whether somebody looked often enough to tell when the oldest `count` were answered.
+    /// Whether sampling was frequent enough to time the answers to the oldest `count`.
     pub fn is_seen(&self, count: f64) -> bool {
         self.answered(count).1 < 10e6
     }
 
-    /// The sum of what all requests waited.
+    /// The sum of all waits.
     pub fn sum(&self) -> f64 {
         let backlog = |time: f64, answered: f64| (time - self.start as f64) / self.gap as f64 - answered;
         let stopped = self.length() * self.length() / self.gap as f64 / 2.0;
@@ -87,7 +86,7 @@ impl Drain {
 
 #[test]
 fn a_steady_drain_gives_the_formulas() {
-    // A request every 50 us, a stop of 500 ms, and then 8 of 9 places for the backlog: rho = 1/9 in 10 s.
+    // A request every 50 us, a stop of 500 ms, then 8 of 9 answers for the backlog: rho = 1/9 over 10 s.
     let (stop, gap) = ((4_000_000_000, 4_500_000_000), 50_000);
     let samples =
         (1..=100).map(|step| Sample { time: stop.1 + step * 625_000, answered: 80_000 + step * 112 + step / 2 });

@@ -1,7 +1,7 @@
-//! A server that stops for a while: what callers would have felt is known exactly, and must be what is reported.
+//! A server that stops for a while. The latency that callers would see is known exactly and must be reported.
 //!
-//! The figures need a machine that has time to see the drain, so `make test-timing` runs these. `engine/stalled.rs` holds on any
-//! machine that no time of a stop is left out.
+//! The figures need a machine with time to sample the drain, so `make test-timing` runs these tests. `engine/stalled.rs` checks on any
+//! machine that the whole stop is counted.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -20,13 +20,13 @@ const STOP: u64 = 500 * MILLISECOND;
 
 #[derive(Clone, Copy, Debug)]
 enum Means {
-    /// The process is stopped: the kernel takes what comes, and nothing is read.
+    /// The process is stopped: the kernel accepts data, but nothing is read.
     Signal,
     /// The server sleeps in a command.
     DebugSleep,
 }
 
-/// How often a machine that is too busy to see the drain gets another chance.
+/// Retries on a machine that is too busy to sample the drain.
 const TRIES: u32 = 3;
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn told_as_it_was(means: Means, pipeline: u32) {
     let _turn = alone().await;
     for _ in 0..TRIES {
         let stalled = stall(means, pipeline).await;
-        // Says nothing of the latencies, only whether there is anything to compare them with.
+        // Checks only whether the run can be evaluated, independent of its latencies.
         if [2000.0, 200.0].into_iter().all(|count| stalled.drain.is_seen(count)) && stalled.caught_up.is_some() {
             return stalled.check(pipeline);
         }
@@ -66,7 +66,7 @@ async fn told_as_it_was(means: Means, pipeline: u32) {
     panic!("the machine is too busy to see the drain");
 }
 
-/// A run with one stop in it.
+/// A run with one stop.
 struct Stalled {
     drain: Drain,
     /// Right before the stop.
@@ -83,9 +83,9 @@ async fn stall(means: Means, pipeline: u32) -> Stalled {
     plan.load = open_loop(RATE);
     plan.connections = CONNECTIONS;
     plan.pipeline = pipeline;
-    // The last are due right before the 10 s are over, and may be sent a little later.
+    // The last requests are due right before the end of the 10 s, and may be sent a little later.
     plan.bound = Bound::Requests { count: REQUESTS, max_nanoseconds: 60 * SECOND };
-    // Snapshots that cost the worker little: it is looked at while it catches up.
+    // Keep snapshots cheap, because they are taken while the worker catches up.
     (plan.breakdown.operation, plan.breakdown.node) = (false, false);
     let mut bench = Bench::new(plan, standalone(&server), 1);
     bench.connect().await;
@@ -99,13 +99,13 @@ async fn stall(means: Means, pipeline: u32) -> Stalled {
     while caught_up.is_none() && monotonic_nanoseconds() < stop.1 + 4 * SECOND {
         let snapshot = bench.engine.snapshot(Detail::Live).await.unwrap();
         drain.samples.push(Sample { time: snapshot.taken_nanoseconds, answered: snapshot.total.succeeded });
-        // Less than 1 % of what had queued.
+        // Less than 1 % of the backlog.
         caught_up = (snapshot.total.in_flight < 100).then_some(snapshot);
     }
     Stalled { drain, before, caught_up, end: bench.finished(1).await }
 }
 
-/// Stops the server, and returns when it stopped and went on.
+/// Stops the server. Returns when it stopped and continued.
 async fn stop(server: &RedisServer, means: Means) -> (u64, u64) {
     match means {
         Means::Signal => {
@@ -120,7 +120,7 @@ async fn stop(server: &RedisServer, means: Means) -> (u64, u64) {
             let mut connection = server.connection();
             let from = monotonic_nanoseconds();
             redis::cmd("DEBUG").arg("SLEEP").arg(STOP as f64 / SECOND as f64).exec(&mut connection).unwrap();
-            // Its own count of the time: the answer waits for other commands that were read together with this one.
+            // The server's own measurement, because the answer waits for other commands that were read with this one.
             (from, from + 1000 * server.command_statistic("debug", "usec"))
         }
     }
@@ -141,7 +141,7 @@ impl Stalled {
             self.compare(&format!("quantile {quantile}, rho {:.3}", self.drain.rho(count)), expected, found, tolerance);
         }
         self.compare("added mean", self.drain.sum() / REQUESTS as f64, self.added_mean(), 0.03);
-        // All that were in flight when it stopped, and no others, waited for it after their send.
+        // Only requests in flight at the stop waited for it after they were sent.
         let service = self.end.latency.service.as_ref().unwrap().decode(Kind::Request).unwrap();
         let long = service.count_between(self.drain.length() as u64 / 2, service.high());
         assert!(long <= u64::from(CONNECTIONS * pipeline), "{long} service times above half of the stop");
@@ -155,7 +155,7 @@ impl Stalled {
         assert!(off.abs() <= tolerance, "{line}; {:?}", self.drain);
     }
 
-    /// What the stop added to the mean of all requests: the rest of the run says what it would have been.
+    /// What the stop added to the mean of all requests. The rest of the run shows the mean without it.
     fn added_mean(&self) -> f64 {
         let part = |histogram: &EncodedHistogram| {
             let histogram = histogram.decode(Kind::Request).unwrap();

@@ -1,4 +1,4 @@
-//! A real `HAProxy`, ended with the test.
+//! A real `HAProxy`, stopped with the test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up fails")]
 
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// More than a loaded machine needs.
+/// More than a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A proxy with one port for each list of servers. Of these it takes the first that is a primary.
+/// A proxy with one port for each list of servers. It forwards to the first primary of the list.
 pub struct HaProxy {
     child: Child,
     ports: Vec<u16>,
@@ -27,9 +27,9 @@ impl Drop for HaProxy {
 }
 
 impl HaProxy {
-    /// Starts one. `servers` are the servers of each port, as `host:port`.
+    /// Starts a proxy. `servers` lists the servers of each port as `host:port`.
     pub fn start(servers: &[&[String]]) -> Self {
-        // Another process may take a port between our look and the proxy's start: then look again.
+        // Another process may take a port before the proxy binds it: retry.
         (0..10).find_map(|_| Self::try_start(servers)).expect("no haproxy came up")
     }
 
@@ -71,7 +71,7 @@ impl HaProxy {
         Some(Self { child, ports, _directory: directory })
     }
 
-    /// Where its ports are, in the order of the lists.
+    /// The proxy's addresses, in the order of the lists.
     pub fn endpoints(&self) -> Vec<String> {
         self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect()
     }

@@ -1,8 +1,6 @@
-//! Open loops.
-
 use redisbench_wire::plan::{Arrival, Load, RateStage};
 
-/// An open loop, but for its rate as most tests want it.
+/// An open loop with the defaults of most tests.
 pub struct OpenLoop {
     pub rate_per_second: u64,
     pub stages: Vec<RateStage>,
@@ -12,7 +10,7 @@ pub struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// Evenly spaced, each request at its own instant, and given up only where a test hangs.
+    /// Evenly spaced, without a grid. Requests stay unsent only when a test hangs.
     pub fn at(rate_per_second: u64) -> Self {
         Self {
             rate_per_second,
@@ -23,14 +21,12 @@ impl OpenLoop {
         }
     }
 
-    /// As a plan has it.
     pub fn load(self) -> Load {
         let Self { rate_per_second, stages, arrival, pacing_grid_nanoseconds, unsent_after_nanoseconds } = self;
         Load::OpenLoop { rate_per_second, stages, arrival, pacing_grid_nanoseconds, unsent_after_nanoseconds }
     }
 }
 
-/// Requests at an even rate.
 pub fn open_loop(rate_per_second: u64) -> Load {
     OpenLoop::at(rate_per_second).load()
 }

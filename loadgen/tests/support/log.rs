@@ -1,4 +1,4 @@
-//! What a server wrote to its log, and when.
+//! A server's log and its times.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex};
@@ -7,13 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// The log of a server whose standard output it is. Its times are those of UTC.
+/// A server's log from its standard output. Times are UTC.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<String>>);
 
 impl Log {
-    /// Reads on until the output ends, so that the server never blocks on a full pipe. Returns when a line has `text`;
-    /// false if there is none.
+    /// Reads until the output ends, so that the server never blocks on a full pipe. Returns true once a line contains `text`, or false if
+    /// none does.
     pub fn follow_until(&self, output: impl Read + Send + 'static, text: &str) -> bool {
         let mut lines = BufReader::new(output);
         let mut line = String::new();
@@ -40,44 +40,43 @@ impl Log {
         self.0.lock().unwrap().lines().filter(|line| line.contains(text)).map(time).collect()
     }
 
-    /// All of it.
     pub fn text(&self) -> String {
         self.0.lock().unwrap().clone()
     }
 }
 
-/// Of a line such as `123:M 22 Nov 2026 03:00:00.123 * Ready`.
+/// The time of a line such as `123:M 22 Nov 2026 03:00:00.123 * Ready`.
 fn time(line: &str) -> u64 {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |text: &str| text.parse::<u64>().unwrap();
     let (day, year) = (number(words[1]), number(words[3]));
     let month = MONTHS.iter().position(|month| *month == words[2]).unwrap() as u64 + 1;
     let clock: Vec<u64> = words[4].split([':', '.']).map(number).collect();
-    // Days from 1 March of year 0, by the civil calendar.
+    // Days since 1 March of year 0 in the proleptic Gregorian calendar.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
     (((days * 24 + clock[0]) * 60 + clock[1]) * 60 + clock[2]) * 1000 + clock[3]
 }
 
-/// How far what the load generator tells may be off what the servers' logs say, in milliseconds, on a machine that has time for both.
+/// Allowed difference between the load generator's times and the servers' logs, in milliseconds, on a machine that is not busy.
 pub const TOLERANCE: u64 = 100;
 
-/// Two clocks that are cut to milliseconds may disagree by so many.
+/// Two clocks truncated to milliseconds may differ by this much.
 const ROUNDING: u64 = 2;
 
-/// Whether assertions hold that depend on how busy the machine is: `make test-timing` sets it.
+/// Whether to check assertions that fail on a busy machine; `make test-timing` sets it.
 pub fn is_timed() -> bool {
     std::env::var_os("REDISBENCH_TIMING").is_some()
 }
 
-/// A time without answers began about when the log says.
+/// An outage began about when the log says.
 #[track_caller]
 pub fn assert_begins(what: &str, told: u64, logged: u64) {
     println!("{what}: {} ms off", told.cast_signed() - logged.cast_signed());
     assert!(!is_timed() || told.abs_diff(logged) <= TOLERANCE, "{what}: told {told}, logged {logged}");
 }
 
-/// A time without answers ended about when the log says, and never before: until then no server could answer.
+/// An outage ended about when the log says, and never before, because no server could reply until then.
 #[track_caller]
 pub fn assert_ends(what: &str, told: u64, logged: u64) {
     assert_begins(what, told, logged);

@@ -1,4 +1,4 @@
-//! Real redis-servers on free ports of 127.0.0.1, ended with the test.
+//! Real redis-servers on free ports of 127.0.0.1, stopped with the test.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot be set up fails")]
@@ -17,10 +17,10 @@ use tokio::net::TcpSocket;
 
 use self::log::Log;
 
-/// More than a loaded machine needs.
+/// More than a busy machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A redis-server of its own, without persistence.
+/// A redis-server without persistence.
 pub struct RedisServer {
     child: Child,
     port: u16,
@@ -37,15 +37,15 @@ impl Drop for RedisServer {
 }
 
 impl RedisServer {
-    /// Starts a server with more `arguments`, such as `--requirepass`.
+    /// Starts a server with additional `arguments`, such as `--requirepass`.
     pub fn start(arguments: &[&str]) -> Self {
-        // Another process may take a port between our look and the server's start: then look again.
+        // Another process may take the port before the server binds it: retry.
         (0..10).find_map(|_| Self::try_start(arguments)).expect("no redis-server came up")
     }
 
-    /// As [`Self::start`], but none if a port was taken.
+    /// Like [`Self::start`], but returns `None` if the port was taken.
     pub fn try_start(arguments: &[&str]) -> Option<Self> {
-        // A cluster's node writes its map to the disk, and waits for that, before it tells of it.
+        // A cluster node writes its map to disk and waits for that before it announces it.
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let port = free_port();
         let log = Log::default();
@@ -54,26 +54,26 @@ impl RedisServer {
         Some(Self { child, port, arguments, directory, log })
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills the server, like a crash.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Starts it again on its port, without its keys.
+    /// Restarts the server on its port, without its data.
     pub fn restart(&mut self) {
         self.kill();
         let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
         self.child = spawn(self.port, &self.directory, &arguments, &self.log).expect("the port was taken meanwhile");
     }
 
-    /// What it wrote to its log, from one start to the next.
+    /// The log of all its runs.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// Starts it again with more `arguments` and the keys that it saved. Returns as soon as it accepts connections: it may
-    /// still be reading them.
+    /// Restarts the server with additional `arguments` and its saved data. Returns as soon as it accepts connections, possibly while it is
+    /// still loading.
     pub fn restart_loading(&mut self, arguments: &[&str]) {
         self.kill();
         let own = self.arguments.iter().map(String::as_str);
@@ -83,28 +83,25 @@ impl RedisServer {
         wait_until("the server accepts connections", || TcpStream::connect(self.address()).is_ok());
     }
 
-    /// Stops (`-STOP`) or continues (`-CONT`) the process: a stopped server accepts connections and answers nothing.
+    /// Stops (`-STOP`) or continues (`-CONT`) the process. The kernel still accepts connections for a stopped server, which never replies.
     pub fn signal(&self, signal: &str) {
         let number = match signal {
             "-STOP" => libc::SIGSTOP,
             "-CONT" => libc::SIGCONT,
             _ => panic!("no such signal: {signal}"),
         };
-        // SAFETY: takes numbers and touches no memory. The child was not waited for, so its id is its own.
+        // SAFETY: the call takes numbers and touches no memory. The child was not waited for, so its process ID is still its own.
         assert_eq!(unsafe { libc::kill(self.child.id().cast_signed(), number) }, 0);
     }
 
-    /// Its files.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
     }
 
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
@@ -121,19 +118,19 @@ impl RedisServer {
         redis::Client::open(format!("redis://{login}{}", self.endpoint())).unwrap().get_connection().unwrap()
     }
 
-    /// Asks one thing.
+    /// Sends one command on a new connection.
     pub fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
         let mut command = redis::cmd(words[0]);
         command.arg(&words[1..]);
         command.query(&mut self.connection()).unwrap()
     }
 
-    /// How often the server has executed `command`, by its own count.
+    /// The server's own count of executions of `command`.
     pub fn calls(&self, command: &str) -> u64 {
         self.command_statistic(command, "calls")
     }
 
-    /// A number that `INFO commandstats` has for `command`; 0 if there is none.
+    /// A field of `command` in `INFO commandstats`; 0 if missing.
     pub fn command_statistic(&self, command: &str, field: &str) -> u64 {
         let stats: String = self.ask(&["INFO", "commandstats"]);
         let prefix = format!("cmdstat_{command}:");
@@ -142,7 +139,7 @@ impl RedisServer {
             .map_or(0, |value| value.parse().unwrap())
     }
 
-    /// Begins these counts anew.
+    /// Resets these counts.
     pub fn reset_statistics(&self) {
         self.ask::<()>(&["CONFIG", "RESETSTAT"]);
     }
@@ -155,7 +152,7 @@ fn command(port: u16, directory: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// Starts a redis-server and waits until it is ready; none if it ends before.
+/// Starts a redis-server and waits until it is ready. `None` if it exits before.
 fn spawn(port: u16, directory: &TempDir, arguments: &[&str], log: &Log) -> Option<Child> {
     let mut child = command(port, directory, arguments)
         .stdout(Stdio::piped())
@@ -168,12 +165,12 @@ fn spawn(port: u16, directory: &TempDir, arguments: &[&str], log: &Log) -> Optio
     None
 }
 
-/// A node that is gone for half a second is replaced.
+/// Arguments of nodes that fail over after half a second.
 const HASTY: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "500"];
-/// A node may be stopped for some seconds, and is not missed.
+/// Arguments of nodes that may stop for some seconds without a failover.
 const STEADY: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"];
 
-/// The same, that name themselves.
+/// Like `STEADY`, with announced host names.
 const NAMED: &[&str] = &[
     "--cluster-enabled",
     "yes",
@@ -185,25 +182,25 @@ const NAMED: &[&str] = &[
     "hostname",
 ];
 
-/// A Redis Cluster, at first of primaries only.
+/// A Redis Cluster, initially without replicas.
 pub struct RedisCluster {
-    /// Its nodes, in the order of their slots.
+    /// In the order of their slots.
     pub nodes: Vec<RedisServer>,
     primaries: usize,
 }
 
 impl RedisCluster {
-    /// Starts `primaries` nodes and gives each its part of the slots. One that is gone for half a second is replaced.
+    /// Starts `primaries` nodes and divides the slots among them. A node fails over after half a second.
     pub fn start(primaries: usize) -> Self {
         Self::with(primaries, HASTY)
     }
 
-    /// The same, of nodes that may be stopped for some seconds.
+    /// Like `start`, but nodes may stop for some seconds without a failover.
     pub fn steady(primaries: usize) -> Self {
         Self::with(primaries, STEADY)
     }
 
-    /// The same, of nodes that announce a name instead of an address.
+    /// Like `steady`, with nodes that announce a host name.
     pub fn named(primaries: usize) -> Self {
         Self::with(primaries, NAMED)
     }
@@ -215,7 +212,7 @@ impl RedisCluster {
             let slots = part(index, primaries);
             let (first, last) = (slots.start.to_string(), (slots.end - 1).to_string());
             let _: () = node.ask(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]);
-            // Without epochs of their own two nodes might quarrel over the first.
+            // Without distinct epochs, two nodes might both claim the first one.
             let _: () = node.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
             if index > 0 {
                 let _: () = node.ask(&["CLUSTER", "MEET", "127.0.0.1", &port]);
@@ -247,12 +244,12 @@ impl RedisCluster {
         });
     }
 
-    /// Adds a primary without slots, and waits until all know it and it may take some.
+    /// Adds a primary without slots, and waits until all nodes know it and the cluster state is ok.
     pub fn add_primary(&mut self) {
         self.add_primary_with(STEADY);
     }
 
-    /// The same, of one that announces a name.
+    /// Like `add_primary`, with a node that announces a host name.
     pub fn add_named_primary(&mut self) {
         self.add_primary_with(NAMED);
     }
@@ -268,32 +265,32 @@ impl RedisCluster {
         });
     }
 
-    /// How often all nodes together have executed `command`.
+    /// Executions of `command` on all nodes together.
     pub fn calls(&self, command: &str) -> u64 {
         self.nodes.iter().map(|node| node.calls(command)).sum()
     }
 
-    /// Begins the counts of all nodes anew.
+    /// Resets the counts of all nodes.
     pub fn reset_statistics(&self) {
         self.nodes.iter().for_each(RedisServer::reset_statistics);
     }
 
-    /// The nodes' ids, in their order.
+    /// The nodes' IDs, in order.
     pub fn ids(&self) -> Vec<String> {
         self.nodes.iter().map(|node| node.ask(&["CLUSTER", "MYID"])).collect()
     }
 
-    /// The slots of a primary at first.
+    /// The initial slots of a primary.
     pub fn slots(&self, primary: usize) -> Range<usize> {
         part(primary, self.primaries)
     }
 
-    /// Which primary owns a slot at first.
+    /// The initial owner of a slot.
     pub fn owner(&self, slot: u16) -> usize {
         (0..self.primaries).find(|primary| self.slots(*primary).contains(&usize::from(slot))).unwrap()
     }
 
-    /// Tells node `at` of the state of a slot between it and node `other`.
+    /// Sets the state of a slot on node `at`, with node `other` as the second party.
     pub fn set_slot(&self, at: usize, slot: u16, state: &str, other: usize) {
         self.nodes[at].ask::<()>(&["CLUSTER", "SETSLOT", &slot.to_string(), state, &self.ids()[other]]);
     }
@@ -304,18 +301,16 @@ fn part(index: usize, parts: usize) -> Range<usize> {
     16384 * index / parts..16384 * (index + 1) / parts
 }
 
-/// A port that nobody listens on, nor can while this lives.
+/// A port without a listener, reserved while this lives.
 pub struct ClosedPort(TcpSocket);
 
 impl ClosedPort {
-    /// Takes one.
     pub fn take() -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         Self(socket)
     }
 
-    /// Its number.
     pub fn number(&self) -> u16 {
         self.0.local_addr().unwrap().port()
     }
@@ -326,9 +321,9 @@ impl ClosedPort {
     }
 }
 
-/// A port that nobody listens on at present.
+/// A port that is free at the moment.
 pub fn free_port() -> u16 {
-    // A cluster's bus listens 10000 above, which has to be a port too.
+    // A cluster bus listens on this port plus 10000, which must be valid too.
     loop {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         if port < 55_000 {
@@ -337,7 +332,7 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// Looks until `condition` holds.
+/// Polls until `condition` holds.
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !condition() {

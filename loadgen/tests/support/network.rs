@@ -1,5 +1,4 @@
-//! A network of two hosts, the tests' own: the test on one, a redis-server on the other, and a link of known capacity
-//! between them. Making it needs root.
+//! A private network of two hosts, with the test on one, a redis-server on the other, and a link of known capacity in between. Needs root.
 
 use std::env;
 use std::net::TcpStream;
@@ -7,29 +6,29 @@ use std::process::Command;
 
 use super::wait_until;
 
-/// Set where the network is made.
+/// The environment variable that marks a process inside the network.
 const INSIDE: &str = "REDISBENCH_TEST_NETWORK";
 
-/// Where the redis-server is.
+/// The redis-server's address.
 pub const SERVER: &str = "10.98.0.2:7000";
 
-/// Which way is slow.
+/// The direction that is limited.
 #[derive(Clone, Copy, Debug)]
 pub enum Shaped {
     Uplink,
     Downlink,
 }
 
-/// What a link carries.
+/// A link's capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     pub shaped: Shaped,
     pub megabits: u32,
-    /// What passes at once after a rest.
+    /// The burst that passes at full speed after a pause.
     pub burst_kib: u32,
 }
 
-/// Makes the network, runs the test with this name in it, and ends both. The server's namespace lives as long as `host`.
+/// Creates the network, runs the test with this name in it, and ends both. The server's namespace lives as long as the process `host`.
 const NETWORK: &str = r#"
 shaper="root tbf $REDISBENCH_TEST_SHAPER latency 50ms"
 ip link set lo up
@@ -54,7 +53,7 @@ status=0
 exit $status
 "#;
 
-/// Whether this is within the network, where the server is; outside, makes the network and has the test `name` run in it.
+/// Returns true inside the network, once the server answers. Outside, creates the network and runs the test `name` in it.
 pub fn inside(name: &str, link: Link) -> bool {
     if env::var_os(INSIDE).is_some() {
         wait_until("the server answers", || TcpStream::connect(SERVER).is_ok());
