@@ -31,7 +31,7 @@ pub(super) enum Link {
         replies: u32,
     },
     Ready,
-    /// Never connects again.
+    /// Not connecting, because its server left the target. It connects again if the server returns.
     Retired,
 }
 
@@ -183,7 +183,7 @@ pub(super) struct Node {
     pub connections: Vec<u32>,
     /// Connections that may have room, the next to use first.
     pub open: VecDeque<u32>,
-    /// Requests that follow a redirect, ordered by due time. They are sent before all others.
+    /// Requests to be sent again after a redirect or a pause, ordered by due time. They are sent before all others.
     pub resends: VecDeque<Resend>,
     /// Requests that found no room.
     pub waiting: VecDeque<Waiting>,
@@ -201,7 +201,7 @@ pub(super) struct Node {
     pub suspect: bool,
 }
 
-/// A request to be sent to another server.
+/// A request to be sent again, to the server that its slot has now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resend {
     pub request: Request,

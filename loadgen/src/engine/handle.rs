@@ -114,7 +114,7 @@ impl Engine {
         self.connections
     }
 
-    /// Makes all connections and keeps them up until [`Self::stop`]. Idle ones are pinged every 5 s.
+    /// Makes all connections and keeps them up until [`Self::stop`]. While no load runs, they are pinged every 5 s.
     ///
     /// # Errors
     /// Fails if a worker cannot be reached.
@@ -340,8 +340,8 @@ impl LastWord {
     }
 }
 
-/// Connections per worker and node. Every worker has at least one connection to every node. Where the connections do not suffice, fewer
-/// workers are started; a single worker gets additional connections.
+/// Connections per worker and node. Every worker has at least one connection to every node. With too few connections, fewer
+/// workers are started; if one worker still has too few, connections are added.
 fn split(connections: u32, workers: usize, nodes: usize) -> Vec<Vec<u32>> {
     let most = (connections as usize / nodes).clamp(1, limits::WORKERS);
     let workers = workers.clamp(1, most);

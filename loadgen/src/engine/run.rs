@@ -256,7 +256,7 @@ impl Run {
         run.filling = match (plan.concurrency, plan.pipeline_mode) {
             _ if run.is_open() => Filling::Windows,
             (Some(callers), _) => Filling::Callers(seat.share(0, callers.into())),
-            // Each key leads its own request, so requests cannot be tied to connections.
+            // Requests are queued by key, which connections that draw for themselves cannot do.
             (None, _) if plan.followed().is_some() => {
                 Filling::Callers(u64::from(plan.connections) * u64::from(plan.pipeline))
             }

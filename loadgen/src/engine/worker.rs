@@ -143,7 +143,7 @@ pub(super) struct Worker {
     preloaded_keys: u64,
     preload_commands: u64,
     reconnects: u64,
-    /// How long this thread waits for a processor.
+    /// The scheduler's statistics of this thread.
     run_queue: RunQueue,
     /// The latest reading of the clock.
     now: u64,

@@ -17,7 +17,7 @@ const fn half_bits(kind: Kind) -> u32 {
 
 /// Counts per bucket, with the bounds of a [`Kind`]. A value above the highest counts as the highest.
 ///
-/// The buckets are those of HdrHistogram: each power of two has `2^HALF_BITS` linear steps, the first range twice as many, in units of
+/// The buckets are those of `HdrHistogram`: each power of two has `2^HALF_BITS` linear steps, the first range twice as many, in units of
 /// `2^UNIT_BITS`.
 #[derive(Clone, Debug)]
 pub(super) struct Counts<const UNIT_BITS: u32, const HALF_BITS: u32> {

@@ -94,8 +94,7 @@ fn number(note: &[u8]) -> Option<u64> {
 }
 
 impl Worker {
-    /// Takes a noted reply. `None` if it answers a single command, whose outcome it is; otherwise the number of successes to add to the
-    /// series.
+    /// Handles a noted reply. `None` if it is the outcome of a single command; otherwise the number of successes to add to the series.
     #[cold]
     pub(super) fn exchange(&mut self, index: usize, reply: Reply) -> Option<Result<u64, GivenUp>> {
         let connection = &mut self.connections[index];

@@ -349,8 +349,8 @@ impl Worker {
         self.note_unreachable(node);
     }
 
-    /// When to retry: the backoff doubles with each failure, with a jitter of a quarter either way, so that connections that broke
-    /// together do not return together. A scout retries at the rate that all workers of the benchmark share.
+    /// When to retry: the backoff doubles with each failure up to 2 s, with a jitter of a quarter either way, so that connections that
+    /// broke together do not return together. A scout retries at the rate that all workers of the benchmark share.
     pub(super) fn retry(&mut self, index: usize) -> u64 {
         let scout = self.is_scout(index);
         let connection = &mut self.connections[index];

@@ -181,7 +181,7 @@ impl Worker {
         }
     }
 
-    /// Ends the outages of a finished load. Those still open are reported as lasting until now.
+    /// Ends the outages of a finished load. Those still open are reported as lasting, with their length so far.
     pub(super) fn end_outages(&mut self) {
         let until = self.run.as_ref().map_or(self.now, |run| run.ends.min(self.now));
         for open in std::mem::take(&mut self.outages.open) {

@@ -205,7 +205,7 @@ fn scheduled(pipeline: &Pipeline, class: Option<Class>, recording: &mut Recordin
     }
 }
 
-/// Records how late an open loop's requests are sent. Requests that follow a redirect were sent before and are skipped.
+/// Records how late an open loop's requests are sent. Skips requests sent before: redirected or deferred ones.
 #[inline]
 fn lateness(pipeline: &Pipeline, sent: u64, recording: &mut Recording) {
     for request in pipeline.staged() {
