@@ -303,7 +303,7 @@ fn decimal(digits: &[u8]) -> Option<usize> {
     is_number.then(|| digits.iter().fold(0, |value, digit| value * 10 + usize::from(digit - b'0')))
 }
 
-/// The first bytes of a text. Every known name is shorter than what is kept of a word, so cutting never makes an unknown name known.
+/// The first bytes of a text. Every known name is shorter than the kept part of a word, so cutting never makes an unknown name known.
 #[derive(Clone, Copy, Debug)]
 struct Beginning<const N: usize> {
     bytes: [u8; N],

@@ -258,7 +258,7 @@ enum Next {
     Close,
 }
 
-/// What a thread lends to the connection that it serves.
+/// A thread's state, lent to the connection that it serves.
 struct Turn<'a> {
     shared: &'a Shared,
     read_buffer: &'a mut [u8],

@@ -241,7 +241,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// USER_HZ is 100 on every supported architecture.
+/// `USER_HZ` is 100 on every supported architecture.
 const TICK_NANOSECONDS: u64 = 10_000_000;
 
 /// The number of per-processor lines in /proc/stat. The first line is the total.

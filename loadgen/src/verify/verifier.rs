@@ -74,7 +74,7 @@ pub struct Verifier {
     keep: usize,
 }
 
-/// What to verify in an operation's replies.
+/// The checks of an operation's replies.
 #[derive(Debug)]
 struct Check {
     name: String,
@@ -338,7 +338,7 @@ impl Verifier {
         }
     }
 
-    /// Verifies what the last read returned for key `k`.
+    /// Verifies the result of the last read of key `k`.
     pub fn read_back(&mut self, k: u64, seen: Seen<'_>, moment: Moment<'_>) {
         self.found.checked += 1;
         self.found.read_keys += 1;

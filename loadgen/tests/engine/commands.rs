@@ -1,4 +1,4 @@
-//! Commands with every kind of part: the server accepts them, and its keys hold what should be written.
+//! Commands with every kind of part: the server accepts them, and its keys hold the expected data.
 
 use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Keys, Operation, Part, ShardPlan, ValueSize, Values};
 

@@ -204,7 +204,7 @@ impl Bench {
         snapshot
     }
 
-    /// Connects, preloads and runs the trial, and checks what every complete trial must fulfil.
+    /// Connects, preloads and runs the trial, and checks the invariants of a complete trial.
     pub async fn run(&mut self) -> Snapshot {
         self.connect().await;
         self.preload().await;

@@ -1,4 +1,4 @@
-//! Followed values and counters: what a real server keeps, loses and executes late, and what a faulty server replies.
+//! Followed values and counters: writes that a real server keeps, loses or executes late, and replies of a faulty one.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};

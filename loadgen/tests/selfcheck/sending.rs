@@ -1,4 +1,4 @@
-//! What limits the sending of connections.
+//! Limits on the sending of connections.
 
 use std::net::{SocketAddr, TcpListener};
 

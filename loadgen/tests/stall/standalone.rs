@@ -155,7 +155,7 @@ impl Stalled {
         assert!(off.abs() <= tolerance, "{line}; {:?}", self.drain);
     }
 
-    /// What the stop added to the mean of all requests. The rest of the run shows the mean without it.
+    /// The increase of the mean of all requests by the stop, compared with the rest of the run.
     fn added_mean(&self) -> f64 {
         let part = |histogram: &EncodedHistogram| {
             let histogram = histogram.decode(Kind::Request).unwrap();
