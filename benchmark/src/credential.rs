@@ -1,5 +1,5 @@
-//! The credential of a run: a bearer token and a TLS identity, both derived from the master key and the run's UID, so
-//! that whoever holds the master key has them again without reading anything back.
+//! The credential of a run: a bearer token and a TLS identity. Both are derived from the master key and the run's UID, so a holder of the
+//! master key can derive them again without reading anything back.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
 use sha2::Sha256;
 
-/// The name in every run's certificate. Nothing resolves it: the certificate is pinned whole.
+/// The name in every run's certificate. It is never resolved: the certificate itself is pinned.
 const DNS_NAME: &str = "shard.redisbench.dev";
 
-/// Ed25519 private key in PKCS#8 version 1: this, then the 32 bytes of the seed.
+/// Ed25519 private key in PKCS#8 version 1: this prefix, then the 32 bytes of the seed.
 const PKCS8_ED25519_PREFIX: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
-/// What proves conductor and shards of one run to each other. Never printed.
+/// Mutual authentication of conductor and shards of one run. Never printed.
 #[derive(Clone)]
 pub struct RunCredential {
     token: String,
@@ -31,7 +31,6 @@ pub struct RunCredential {
     private_key_pem: String,
 }
 
-/// Why a credential could not be derived or used.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
     /// The certificate could not be made.
@@ -46,11 +45,11 @@ impl RunCredential {
     /// Derives the credential of the run `run_uid` from the master key: the same bytes every time.
     ///
     /// # Errors
-    /// When the certificate cannot be made; not seen with any input.
+    /// If the certificate cannot be made, which has not been seen with any input.
     pub fn derive(master_key: &[u8; 32], run_uid: &str) -> Result<Self, CredentialError> {
         let expand = |purpose: &[u8]| {
             let mut bytes = [0; 32];
-            // 32 bytes are far below the 255 hash lengths that HKDF can give.
+            // 32 bytes are far below HKDF's limit of 255 hash lengths.
             Hkdf::<Sha256>::new(Some(run_uid.as_bytes()), master_key)
                 .expand(purpose, &mut bytes)
                 .unwrap_or_else(|_| unreachable!("constant length"));
@@ -73,7 +72,7 @@ impl RunCredential {
         })
     }
 
-    /// The bearer token, as the shard's Secret holds it.
+    /// The bearer token, as stored in the shard's Secret.
     pub fn token_text(&self) -> &str {
         &self.token
     }
@@ -83,7 +82,6 @@ impl RunCredential {
         RunToken::new(&self.token)
     }
 
-    /// The shards' certificate.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
@@ -96,7 +94,7 @@ impl RunCredential {
     /// TLS settings of a client that accepts exactly this run's certificate.
     ///
     /// # Errors
-    /// When the TLS library refuses its own defaults; not seen.
+    /// If the TLS library refuses its own defaults, which has not been seen.
     pub fn client_config(&self) -> Result<ClientConfig, CredentialError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let pinned = Pinned { certificate: self.certificate.clone(), provider: Arc::clone(&provider) };
@@ -115,7 +113,7 @@ impl fmt::Debug for RunCredential {
     }
 }
 
-/// Nothing in here may depend on the time or on chance: the certificate must come out the same in every process.
+/// Must not depend on time or randomness: the certificate must be the same in every process.
 fn certificate_params(serial: &[u8]) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(vec![DNS_NAME.to_owned()])?;
     params.not_before = date_time_ymd(2020, 1, 1);
@@ -149,7 +147,7 @@ impl ServerCertVerifier for Pinned {
         }
     }
 
-    // The certificate is public; that the peer has its key is proven by these two.
+    // The certificate is public; these two checks prove that the peer has its key.
     fn verify_tls12_signature(
         &self,
         message: &[u8],

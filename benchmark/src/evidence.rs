@@ -1,5 +1,4 @@
-//! What a verdict is made from, as a file keeps it. Recorded from real runs, such files hold the verdict to what it must say of
-//! them.
+//! Input of a verdict, as stored in a file. Files recorded from real runs test the verdict against the expected one.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::measurement::{Ending, Outcome, ShardOutcome};
 use crate::plan::compile;
 use crate::verdict::verdict;
 
-/// The only trial of a benchmark, as its verdict sees it. It names no machine.
+/// The only trial of a benchmark, reduced to the verdict's input. It contains no machine names.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
@@ -49,19 +48,19 @@ struct ShardEvidence {
 /// Why a file gives no verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
-    /// The spec is none that can be run.
+    /// The spec is invalid.
     #[error("failed to compile the recorded spec: {0}")]
     Spec(String),
     /// The shards' snapshots do not fit together.
     #[error("failed to merge the recorded snapshots")]
     Merge(#[from] HistogramError),
-    /// No shard measured anything.
+    /// No shard has a snapshot.
     #[error("failed to judge the recording: no shard has a snapshot")]
     Empty,
 }
 
 impl Evidence {
-    /// Keeps what the verdict reads of a trial.
+    /// Keeps the parts of a trial that the verdict reads.
     pub fn of(spec: &RedisBenchmarkSpec, outcome: &Outcome) -> Self {
         let shard = |shard: &ShardOutcome| ShardEvidence {
             shard: shard.shard,
@@ -80,10 +79,10 @@ impl Evidence {
         }
     }
 
-    /// The trial's name.
+    /// Judges the recording.
     ///
     /// # Errors
-    /// When the recording is of no trial that was measured.
+    /// If the recorded spec is invalid, or nothing was measured.
     pub fn verdict(&self) -> Result<Verdict, EvidenceError> {
         let plan = compile(&self.spec, "evidence").map_err(|problems| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();

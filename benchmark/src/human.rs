@@ -1,4 +1,4 @@
-//! Numbers for people: three significant digits and a unit. One place, so that a status and a table say the same.
+//! Formats numbers for people: three significant digits and a unit. Shared, so that a status and a table show the same.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -21,12 +21,12 @@ pub fn rate(per_second: u64) -> String {
     scaled(per_second, &[(1, "/s"), (1_000, "k/s"), (1_000_000, "M/s"), (1_000_000_000, "G/s")])
 }
 
-/// Requests per second to the last digit, such as `12,345/s`: neighbouring steps of a search differ by little.
+/// Requests per second with all digits, such as `12,345/s`: neighbouring steps of a search differ by little.
 pub fn exact_rate(per_second: u64) -> String {
     format!("{}/s", count(per_second))
 }
 
-/// A ratio, in millionths, as what it is more or less than one, such as `-8.77 %`; from ten times on as `x 12.0`.
+/// A ratio, in millionths, as its difference from one, such as `-8.77 %`; from ten times on as `x 12.0`.
 pub fn change(millionths: u64) -> String {
     if millionths >= 10_000_000 {
         return format!("x {:.1}", millionths as f64 / 1e6);
@@ -52,7 +52,7 @@ pub fn bandwidth(bytes_per_second: u64) -> String {
     scaled(bytes_per_second, &[(1, " B/s"), (1_000, " kB/s"), (1_000_000, " MB/s"), (1_000_000_000, " GB/s")])
 }
 
-/// A number with its share of `all`, such as `320 (0.0003 %)`. A share that is not zero never reads as zero.
+/// A number with its share of `all`, such as `320 (0.0003 %)`. A share above zero is never shown as zero.
 pub fn share(part: u64, all: u64) -> String {
     let percent = if all == 0 { 0.0 } else { part as f64 * 100.0 / all as f64 };
     let decimals = match percent {
@@ -67,8 +67,7 @@ pub fn share(part: u64, all: u64) -> String {
     format!("{} ({percent:.decimals$} %)", count(part))
 }
 
-/// Which of `of` trials it is, from index 0, such as `trial 2 of 10`; of a search `step 2`, for nobody knows how many there
-/// will be.
+/// A trial's place from its index, such as `trial 2 of 10`; for a search `step 2`, because the number of steps is unknown.
 pub fn place(index: u32, of: Option<u32>) -> String {
     let nth = index.saturating_add(1);
     of.map_or_else(|| format!("step {nth}"), |of| format!("trial {nth} of {of}"))
@@ -84,11 +83,11 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
-/// `units` rise; the first one is 1.
+/// `units` are ascending and begin with 1.
 fn scaled(value: u64, units: &[(u64, &str)]) -> String {
     for (index, &(unit, name)) in units.iter().enumerate() {
         let scaled = value as f64 / unit as f64;
-        // What rounds to 1000 belongs to the next unit.
+        // A value that rounds to 1000 uses the next unit.
         if scaled >= 999.5 && index + 1 < units.len() {
             continue;
         }
@@ -102,8 +101,7 @@ fn scaled(value: u64, units: &[(u64, &str)]) -> String {
     value.to_string()
 }
 
-/// The beginning of `text` that takes at most `most` bytes as JSON, where quotes and control characters take more than
-/// they look like.
+/// The longest prefix of `text` that takes at most `most` bytes as JSON, where quotes and control characters are escaped.
 pub fn cut(text: &str, most: usize) -> &str {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, character)| {
@@ -117,7 +115,7 @@ pub fn cut(text: &str, most: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// `text`, or as much of it as takes at most `most` bytes as JSON with a sign that it goes on.
+/// `text`, or a prefix and an ellipsis that take at most `most` bytes as JSON.
 pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     if cut(text, most).len() == text.len() {
         return Cow::Borrowed(text);

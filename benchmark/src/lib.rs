@@ -1,4 +1,5 @@
-//! What a benchmark is, wherever its shards run. Knows neither a Kubernetes client nor a command line.
+//! Defines, plans, conducts, judges and reports a benchmark, wherever its shards run. Depends neither on a Kubernetes client nor on a
+//! command line.
 //!
 //! Its modules are layers, and each imports only from those before it: `quantile`, `human` and `credential`; `api` with its validation;
 //! `plan`; `measurement`, the merge of what shards counted; `verdict`; `evidence`; `conductor`; `report`, with the export.

@@ -1,5 +1,5 @@
-//! From a spec to its trials, and from each of them to one plan per shard. Pure functions of the spec and the run's
-//! identity; every split is exact.
+//! Compiles a spec into trials, and each trial into one plan per shard. Pure functions of the spec and the run's identity; every split is
+//! exact.
 
 mod cells;
 mod preset;
@@ -15,14 +15,14 @@ use crate::api::{self, Validated};
 pub use search::{GoodStep, SearchTrial, Standing, Why, standing};
 pub use trials::{Kind, MOST_TRIALS, Plan, Trial, compile};
 
-/// Beyond the longest that a trial can take by its own timeouts.
+/// Added to the longest time that a trial can take by its own timeouts.
 const TRIAL_GRACE: Duration = Duration::from_secs(60);
-/// A shard that is armed for so long has been forgotten.
+/// A shard that stays armed this long has been forgotten.
 const ARMED_LIMIT: Duration = Duration::from_secs(600);
-/// A shard that is finished for so long without a call has been forgotten. Longer if the spec gives collecting longer.
+/// A shard that has finished and gets no call for this long has been forgotten. The spec's collect timeout applies if it is longer.
 const FINISHED_LIMIT: Duration = Duration::from_secs(600);
 
-/// The plans of the shards of run `run` in its only trial, in the order of their indices.
+/// Plans of the shards of run `run` in its only trial, in index order.
 pub fn plans(spec: &Validated, run: &str) -> Vec<ShardPlan> {
     plans_of(spec, run, 0)
 }
@@ -65,14 +65,14 @@ fn bound(spec: &Validated, shard: u32) -> Bound {
         api::Bound::Duration(length) => Bound::Duration { nanoseconds: nanoseconds(length) },
         api::Bound::Requests { count, at_most } => {
             let shards = u64::from(spec.shards.count);
-            // The first of them is not shard 0's, but of the shard whose turn it is after the warm-up.
+            // The first request goes to the shard whose turn it is after the warm-up, which need not be shard 0.
             let place = (u64::from(shard) + shards - warmup_requests(spec) % shards) % shards;
             Bound::Requests { count: part(count, place, shards), max_nanoseconds: nanoseconds(at_most) }
         }
     }
 }
 
-/// Requests of an open loop that are due in the warm-up. In a closed loop nobody can say, and each worker numbers its own.
+/// Requests of an open loop that are due in the warm-up. In a closed loop the number is unknown, and each worker numbers its own.
 fn warmup_requests(spec: &Validated) -> u64 {
     let Load::OpenLoop { rate_per_second, .. } = spec.load else { return 0 };
     let requests = (spec.warmup.as_nanos() * u128::from(rate_per_second)).div_ceil(1_000_000_000);
@@ -88,13 +88,13 @@ fn limits(spec: &Validated) -> Limits {
     let last_read = last_read(spec.workload.followed(spec.verify).is_some());
     Limits {
         trial_nanoseconds: nanoseconds(spec.warmup + spec.bound.longest() + unsent + request + last_read + TRIAL_GRACE),
-        // The first to be armed waits for the last, which may take as long as the spec allows.
+        // The first armed shard waits for the last one, for up to the prepare timeout.
         armed_nanoseconds: nanoseconds(ARMED_LIMIT.max(spec.shards.prepare_timeout)),
         finished_nanoseconds: nanoseconds(FINISHED_LIMIT.max(spec.shards.collect_timeout)),
     }
 }
 
-/// How long what was written may be read for when the load is over.
+/// How long written keys may be read back after the load.
 pub(crate) fn last_read(followed: bool) -> Duration {
     if followed { Duration::from_nanos(Verify::LAST_READ_NANOSECONDS) } else { Duration::ZERO }
 }
@@ -108,7 +108,7 @@ fn part_u32(whole: u32, index: u32, parts: u32) -> u32 {
     whole / parts + u32::from(index < whole % parts)
 }
 
-/// Durations of a checked spec are far below what 64 bits hold.
+/// Saturation cannot occur: the durations of a checked spec are far below 64 bits.
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

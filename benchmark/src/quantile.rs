@@ -1,9 +1,8 @@
-//! Quantiles: how they are written, and how many requests each takes.
+//! Quantiles: their text form, and the number of requests that each needs.
 
 /// In millionths.
 const WHOLE: u32 = 1_000_000;
-/// At least this many requests must lie on either side of a quantile, on average, before it is given. With fewer, a single
-/// request moves it.
+/// Minimum expected number of requests on either side of a quantile before it is reported. With fewer, a single request moves it.
 const ON_EITHER_SIDE: u64 = 10;
 
 /// A share of all requests, in millionths: 1 to 1,000,000.
@@ -11,27 +10,21 @@ const ON_EITHER_SIDE: u64 = 10;
 pub struct Quantile(u32);
 
 impl Quantile {
-    /// The median.
     pub const P50: Self = Self(500_000);
-    /// 90 % are at most this long.
     pub const P90: Self = Self(900_000);
-    /// 95 % are.
     pub const P95: Self = Self(950_000);
-    /// 99 % are.
     pub const P99: Self = Self(990_000);
-    /// 99.9 % are.
     pub const P999: Self = Self(999_000);
-    /// 99.99 % are.
     pub const P9999: Self = Self(999_900);
     /// The default of `measurement.percentiles`.
     pub const USUAL: [Self; 6] = [Self::P50, Self::P90, Self::P95, Self::P99, Self::P999, Self::P9999];
 
-    /// From millionths; none of 0, and of more than the whole.
+    /// None for 0 and for more than 1,000,000.
     pub fn of_millionths(millionths: u32) -> Option<Self> {
         (1..=WHOLE).contains(&millionths).then_some(Self(millionths))
     }
 
-    /// Reads a decimal from 0.000001 to 1; none of anything else.
+    /// Parses a decimal from 0.000001 to 1; none for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let millionths = match text.split_once('.') {
             None if text == "1" => WHOLE,
@@ -41,7 +34,7 @@ impl Quantile {
         Self::of_millionths(millionths)
     }
 
-    /// Reads a number above 0 and below 100 with at most four decimals; none of anything else.
+    /// Parses a number above 0 and below 100 with at most four decimals; none for anything else.
     pub fn of_percent(text: &str) -> Option<Self> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let is_short = (1..=2).contains(&whole.len()) && whole.bytes().all(|digit| digit.is_ascii_digit());
@@ -49,7 +42,6 @@ impl Quantile {
         Self::of_millionths(percent * 10_000 + decimals(fraction, 4)?)
     }
 
-    /// In millionths.
     pub fn millionths(self) -> u32 {
         self.0
     }
@@ -64,19 +56,19 @@ impl Quantile {
         trimmed(&format!("{}.{:06}", self.0 / WHOLE, self.0 % WHOLE))
     }
 
-    /// For people, such as `p99.9`; of all, `max`.
+    /// For people, such as `p99.9`; `max` for the whole.
     pub fn name(self) -> String {
         if self.0 == WHOLE { "max".to_owned() } else { format!("p{}", self.percent()) }
     }
 
-    /// How many requests it takes to give this quantile. The longest of all is known from the first one on.
+    /// Minimum number of requests to report this quantile. The maximum is known from the first request on.
     pub fn needs(self) -> u64 {
         let nearer = self.0.min(WHOLE - self.0);
         (ON_EITHER_SIDE * u64::from(WHOLE)).checked_div(nearer.into()).map_or(1, |requests| requests.max(1))
     }
 }
 
-/// `digits` behind a decimal point, of `places` at most, as a whole number of the last place.
+/// Parses up to `places` decimals as an integer in units of the last place.
 fn decimals(digits: &str, places: usize) -> Option<u32> {
     let fits = (1..=places).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
     fits.then(|| format!("{digits:0<places$}").parse().ok()).flatten()

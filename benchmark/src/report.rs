@@ -1,4 +1,4 @@
-//! How a status is put together from what a conductor says. Pure, and the same wherever the shards run.
+//! Builds a status from a conductor's progress and outcome. Pure, and the same wherever the shards run.
 
 pub mod apart;
 pub mod comparison;
@@ -24,23 +24,20 @@ use crate::api::status::TrialStatus;
 pub use finished::Finished;
 pub use trials::{without_artifacts, worst};
 
-/// The most bytes of a status, as JSON.
+/// Maximum bytes of a status, as JSON.
 pub const STATUS_BYTES: usize = 64 << 10;
 
-/// What a status speaks of, and when.
+/// Input of a report besides the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// What the user wants.
     pub spec: &'a RedisBenchmarkSpec,
-    /// How many shards the trial has that it speaks of.
+    /// Number of shards of the reported trial.
     pub shards: u32,
-    /// The spec's generation.
     pub generation: Option<i64>,
-    /// The time of the report.
     pub now: Timestamp,
 }
 
-/// The trial at `index` of `of` as a status has it: the start instant to the microsecond.
+/// The trial at `index` of `of` in its form for the status, with the start instant in microseconds.
 pub fn trial(index: u32, of: u32, attempt: u32, start_at_unix_nanoseconds: Option<u64>) -> TrialStatus {
     let start_at = start_at_unix_nanoseconds
         .and_then(|nanoseconds| Timestamp::from_microsecond(i64::try_from(nanoseconds / 1_000).ok()?).ok())

@@ -31,7 +31,7 @@ fn manifest(shards: u32) -> Value {
     })
 }
 
-/// A whole manifest.
+/// A complete manifest.
 pub fn object() -> Value {
     let mut object = manifest(1);
     object["spec"]["load"]["type"] = "ClosedLoop".into();
@@ -39,7 +39,7 @@ pub fn object() -> Value {
     object
 }
 
-/// Ten seconds at 1000 requests per second, with the members of `load` and so many shards.
+/// Ten seconds at 1000 requests per second, with `load` merged in, on `shards` shards.
 pub fn spec(shards: u32, load: &Value) -> Validated {
     let mut object = manifest(shards);
     let load = load.as_object().cloned().unwrap();
@@ -64,7 +64,7 @@ pub fn encoded(kind: Kind, values: &[u64]) -> EncodedHistogram {
     EncodedHistogram::encode(&histogram(kind, values)).unwrap()
 }
 
-/// The final snapshot of a shard whose clock is its own, that measured these response times over ten seconds, evenly.
+/// The final snapshot of a shard with its own clock and these response times, spread evenly over ten seconds.
 pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
     let count = values.len() as u64;
     let start = SECOND * 1_000 * u64::from(shard + 1);
@@ -119,7 +119,7 @@ pub fn snapshot(shard: u32, values: &[u64]) -> Snapshot {
     }
 }
 
-/// The same with so many errors besides, of which none had a reply.
+/// Adds errors without a reply.
 pub fn with_timeouts(mut snapshot: Snapshot, timeouts: u64) -> Snapshot {
     snapshot.total.add(&Tally { scheduled: timeouts, errors: timeouts, unanswered: timeouts, ..Tally::default() });
     let first_message = "no reply within 1s".to_owned();
@@ -153,7 +153,7 @@ pub fn outcome(snapshots: Vec<Snapshot>) -> Outcome {
     }
 }
 
-/// Loses the shard at `index` when half of its time was over: its last snapshot is a live one.
+/// Loses the shard at `index` halfway: its last snapshot is a live one.
 pub fn lose(outcome: &mut Outcome, index: usize) {
     let shard = &mut outcome.shards[index];
     shard.lost = Some("pod deleted".into());

@@ -1,4 +1,4 @@
-//! What the documents show is what there is.
+//! Checks that the documents match the code and the repository.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -36,7 +36,7 @@ fn pages() -> Vec<String> {
     iter::once("README.md".to_owned()).chain(folders).collect()
 }
 
-/// The anchors of a page's headings, as GitHub makes them.
+/// The anchors of a page's headings, as GitHub generates them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
     let anchor = |heading: &str| {
@@ -76,7 +76,7 @@ fn make_targets_that_documents_name_exist() {
     }
 }
 
-/// The options of other tools in one document: those of each tool's table, and the fields that it names.
+/// The options of other tools in one document: the rows of each tool's table, and the fields that they name.
 fn tables(text: &str) -> impl Iterator<Item = (&str, Vec<Vec<&str>>)> {
     text.split("\n## ").skip(1).map(|chapter| {
         let rows = chapter.lines().filter(|line| line.starts_with("| ") && !line.contains("---"));
@@ -116,8 +116,8 @@ fn fields_for_the_options_of_other_tools_exist() {
     }
 }
 
-/// The options of tools that no package here installs, as their own help lists them: valkey-benchmark 9.1, and what
-/// `memtier_benchmark` got after 2.2 for reading from replicas.
+/// Options of tools that no package here installs, as listed by their own help: valkey-benchmark 9.1, and what `memtier_benchmark` got
+/// after 2.2 for reading from replicas.
 const OPTIONS_OF_OTHERS: [(&str, &str); 2] = [
     (
         "valkey-benchmark",
@@ -160,7 +160,7 @@ fn every_option_of_redis_benchmark_has_its_row() {
     assert!(seen > 25, "only {seen} options in: {help}");
 }
 
-/// The Dockerfile copies, builds and starts only files and programs that exist: no test builds it.
+/// The Dockerfile copies, builds and starts only files and programs that exist. No test builds it.
 #[test]
 fn the_dockerfile_builds_what_there_is() {
     let dockerfile = read("Dockerfile");
@@ -201,14 +201,14 @@ fn the_dockerfile_builds_what_there_is() {
             .iter()
             .find(|member| read(&format!("{member}/Cargo.toml")).contains(&format!("name = \"{package}\"")));
         let member = member.unwrap_or_else(|| panic!("the Dockerfile builds {package}, which is no member"));
-        // Without a [[bin]] of that name, the program is called as its package only if no other is named.
+        // Without a [[bin]] of that name, the program has its package's name only if no other program is named.
         let named = format!("[[bin]]\nname = \"{package}\"\npath = \"src/main.rs\"\n");
         let manifest = read(&format!("{member}/Cargo.toml"));
         assert!(manifest.contains(&named) || !manifest.contains("[[bin]]"), "{package} builds no {package}");
         assert!(root().join(member).join("src/main.rs").exists(), "{package} has no program");
     }
 
-    // One image for each part of the chart, called as it is, whose only program is what it starts.
+    // One image for each part of the chart, with its name, and with the started program as its only one.
     let chart: serde_yaml::Value = serde_yaml::from_str(&read("charts/redisbench-operator/values.yaml")).unwrap();
     let stages: Vec<&str> = of("FROM").map(|words| *words.last().unwrap()).filter(|stage| *stage != "build").collect();
     assert_eq!(stages, ["operator", "loadgen"]);
@@ -283,7 +283,7 @@ fn argo_cd_is_told_how_a_benchmark_is() {
         let object = serde_json::json!({"metadata": {"generation": 2}, "spec": {}, "status": status});
         lua.eval(&script, &object.to_string())
     };
-    // As the API server makes it, and as an older definition leaves it.
+    // As created by the API server, and as left by an older definition.
     let unseen = "Progressing: The operator has not looked at this generation yet";
     assert_eq!(health(-1, "Pending", &[]), unseen);
     assert_eq!(health(1, "Succeeded", &[("Finished", "True")]), unseen);
@@ -309,7 +309,7 @@ fn argo_cd_is_told_how_a_benchmark_is() {
     }
 }
 
-/// The committed file is what the types give. `make crds` writes it.
+/// The committed file is generated from the types. `make crds` writes it.
 fn fresh(path: &str, text: &str) {
     if std::env::var_os("UPDATE").is_some() {
         fs::write(root().join(path), text).unwrap();

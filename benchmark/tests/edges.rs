@@ -1,5 +1,5 @@
-//! The edges between the rooms of the workspace, `loadgen -> wire <- benchmark <- operator, cli`, and the features
-//! that the commands of the Makefile compile with.
+//! Checks the edges between the crates of the workspace, `loadgen -> wire <- benchmark <- operator, cli`, and the features that the
+//! commands of the Makefile compile with.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -13,10 +13,10 @@ const WIRE: &str = "redisbench-wire";
 /// Pure functions of numbers.
 const STATISTICS: &str = "redisbench-statistics";
 const BENCHMARK: &str = "redisbench-benchmark";
-/// For tests alone, like any crate from elsewhere that only tests use.
+/// Only for tests, like any external crate that only tests use.
 const FUZZ: &str = "redisbench-fuzz";
 
-/// Which of the workspace's crates a crate may use.
+/// The crates of the workspace that each crate may use.
 fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     BTreeMap::from([
         (FUZZ, BTreeSet::new()),
@@ -27,16 +27,16 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("redisbench-operator", BTreeSet::from([BENCHMARK, WIRE, FUZZ])),
         ("kubectl-redisbench", BTreeSet::from([BENCHMARK, WIRE, FUZZ])),
         ("redisbench-e2e", BTreeSet::new()),
-        // Starts the programs, and reads histograms as they stand on the wire.
+        // Starts the programs, and reads histograms in their wire format.
         ("redisbench-soak", BTreeSet::from([WIRE])),
-        // Starts the programs, and reads what they print.
+        // Starts the programs, and reads their output.
         ("redisbench-bench", BTreeSet::new()),
-        // Everything but the command line, around one made-up world.
+        // Everything except the command line, around a simulated world.
         ("redisbench-simulate", BTreeSet::from(["redisbench-operator", "redisbench-loadgen", BENCHMARK, WIRE])),
     ])
 }
 
-/// Crates by whom they may be used directly. `benchmark` knows objects of Kubernetes, and no client.
+/// External crates, and the crates that may use them directly. `benchmark` uses objects of Kubernetes, but no client.
 const RESERVED: [(&str, &[&str]); 5] = [
     ("kube", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate"]),
     ("k8s-openapi", &["redisbench-operator", "kubectl-redisbench", "redisbench-e2e", "redisbench-simulate", BENCHMARK]),
@@ -63,7 +63,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The direct dependencies of each crate of the workspace, those of its tests too.
+/// The direct dependencies of each crate of the workspace, including those of its tests.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
@@ -77,7 +77,7 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     packages.iter().map(|p| (name(p), p["dependencies"].as_array().unwrap().iter().map(name).collect())).collect()
 }
 
-/// Rust sources below `folder`, without those of tests.
+/// Rust sources below `folder`, without tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let of_tests = |path: &PathBuf| path.file_stem().unwrap().to_str().unwrap().ends_with("tests");
@@ -85,7 +85,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
-/// What follows each `crate::` in the code before its tests: one name, or those of a group.
+/// The names after each `crate::` in the code before its tests: one name, or those of a group.
 fn imported(code: &str) -> BTreeSet<String> {
     let code = code.split("#[cfg(test)]").next().unwrap();
     let lines: Vec<&str> = code.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect();
@@ -149,7 +149,7 @@ fn reserved_crates_stay_in_their_rooms() {
 fn compiling_commands() -> BTreeSet<Vec<String>> {
     let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap().replace("\\\n", " ");
     let mut text = read("Makefile") + &read("e2e/cluster/cluster.mk");
-    // Last first, because later variables are made of earlier ones.
+    // Last first, because later variables use earlier ones.
     let variables: Vec<(String, String)> = text
         .lines()
         .filter_map(|line| line.split_once(" := "))
@@ -169,12 +169,12 @@ fn compiling_commands() -> BTreeSet<Vec<String>> {
 
 /// The third-party units that `command` would compile, with their features.
 fn units(command: &[String]) -> BTreeMap<String, BTreeSet<String>> {
-    // Clippy compiles what `check` does.
+    // Clippy compiles the same units as `check`.
     let command = command.iter().map(|word| if word == "clippy" { "check" } else { word });
     let output = Command::new(env!("CARGO"))
         .args(command.clone())
         .args(["--unit-graph", "-Zunstable-options", "--offline"])
-        // A stable cargo prints its plan only with this. It compiles nothing.
+        // A stable cargo prints its unit graph only with this. It compiles nothing.
         .env("RUSTC_BOOTSTRAP", "1")
         .current_dir(root())
         .output()

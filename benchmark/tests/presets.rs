@@ -1,4 +1,4 @@
-//! What the presets send is what redis-benchmark sends: it is run against a server that records.
+//! Checks that the presets send what redis-benchmark sends, by running it against a recording server.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -13,7 +13,7 @@ use redisbench_wire::plan::Part;
 
 const NUMBERS: u64 = 1_000_000;
 
-/// Answers each command of a connection, and tells of those that are arrays.
+/// Answers each command of a connection, and reports those that are arrays.
 fn serve(connection: TcpStream, told: &mpsc::Sender<Vec<String>>) -> std::io::Result<()> {
     let mut writer = connection.try_clone()?;
     let mut reader = BufReader::new(connection);
@@ -31,7 +31,7 @@ fn serve(connection: TcpStream, told: &mpsc::Sender<Vec<String>>) -> std::io::Re
             arguments.push(String::from_utf8_lossy(&argument).into_owned());
         }
         let is_configuration = arguments.first().is_some_and(|name| name == "CONFIG");
-        // Before the answer, after which redis-benchmark may end.
+        // Before the answer, because redis-benchmark may exit after it.
         if !is_configuration {
             let _ = told.send(arguments);
         }
@@ -60,7 +60,7 @@ fn recorded(test: &str) -> Option<Vec<String>> {
     commands.try_iter().last()
 }
 
-/// Whether an argument could be made of these parts.
+/// Whether these parts can produce the argument.
 fn fits(parts: &[Part], preset: &Preset, argument: &str) -> bool {
     let mut rest = argument;
     for part in parts {
@@ -68,7 +68,7 @@ fn fits(parts: &[Part], preset: &Preset, argument: &str) -> bool {
             Part::Literal(text) => (text.as_str(), 0),
             Part::Key | Part::NthKey(_) => (preset.prefix, DIGITS),
             Part::Integer { width, .. } => ("", *width as usize),
-            // Of three bytes, if nothing else is said.
+            // Three bytes by default.
             Part::Data => return rest.len() == 3,
             Part::Sequence | Part::Score => return false,
         };

@@ -1,4 +1,4 @@
-//! The cells of a sweep: one spec for each combination of the values, and the order in which they are run.
+//! Cells of a sweep: one spec for each combination of values, and the order in which they run.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::api::experiment::{RepeatsSpec, SweepOrder, check_sweep, set};
 use crate::api::target::TargetSpec;
 use crate::api::{GoDuration, Problem, RedisBenchmarkSpec};
 
-/// The longest interval between two trials.
+/// Maximum interval between two trials.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// The most problems of single cells that are told.
+/// Maximum reported problems of single cells.
 const TOLD: usize = 5;
 
 /// One combination of the values of a sweep.
@@ -19,14 +19,14 @@ const TOLD: usize = 5;
 pub(super) struct Cell {
     /// The swept fields with their values, in the order of the sweep.
     pub parameters: Vec<(String, String)>,
-    /// The target, by its place among all and its name, of several.
+    /// Index and name of the target, if there are several.
     pub target: Option<(usize, String)>,
     /// A spec that makes one trial for each of its presets.
     pub spec: RedisBenchmarkSpec,
 }
 
 impl Cell {
-    /// The only one of a spec without a sweep.
+    /// The only cell of a spec without a sweep.
     pub(super) fn only(spec: &RedisBenchmarkSpec) -> Self {
         let mut own = spec.clone();
         own.repeats = RepeatsSpec::default();
@@ -43,8 +43,7 @@ impl Cell {
     }
 }
 
-/// The time between two trials, and what is wrong with repeats and sweep by themselves: a plan that is too large above
-/// all.
+/// Checks repeats and sweep, in particular that the plan is not too large. Returns the time between two trials.
 pub(super) fn check(spec: &RedisBenchmarkSpec) -> Result<Duration, Vec<Problem>> {
     let mut problems = comparison::check(spec);
     problems.extend(check_sweep(&spec.sweep));
@@ -101,7 +100,7 @@ pub(super) fn cells(spec: &RedisBenchmarkSpec) -> Result<Vec<Cell>, Vec<Problem>
     cells.into_iter().map(read).collect()
 }
 
-/// A cell for each target of each of `cells`: those of one cell side by side.
+/// Splits each of `cells` by target; the targets of a cell are consecutive.
 pub(super) fn of_targets(cells: &[Cell]) -> Vec<Cell> {
     let of_cell = |base: &Cell| -> Vec<Cell> {
         let targets = base.spec.targets.iter().enumerate();
@@ -121,14 +120,14 @@ pub(super) struct Turn {
     pub cold: bool,
 }
 
-/// The order in which `count` cells are run so many times each.
+/// The order in which `count` cells run, `repeats` times each.
 pub(super) fn turns(spec: &RedisBenchmarkSpec, count: usize, repeats: u32) -> Vec<Turn> {
     if spec.targets.len() < 2 {
         let turn = |cell, repeat| Turn { cell, repeat, cold: false };
         let of_repeat = |repeat| order(spec, count, repeat).into_iter().map(move |cell| turn(cell, repeat));
         return (0..repeats).flat_map(of_repeat).collect();
     }
-    // One setting after the other, each with all its blocks: what is compared ran side by side.
+    // One setting after another, each with all its blocks, so that compared trials run close together.
     let targets = spec.targets.len();
     let of_setting = |setting: usize| {
         let turn = move |place: redisbench_statistics::comparison::Place| Turn {
@@ -141,13 +140,13 @@ pub(super) fn turns(spec: &RedisBenchmarkSpec, count: usize, repeats: u32) -> Ve
     order(spec, count / targets, 0).into_iter().flat_map(of_setting).collect()
 }
 
-/// In which order `count` cells are run in repeat `repeat`.
+/// The order in which `count` cells run in repeat `repeat`.
 pub(super) fn order(spec: &RedisBenchmarkSpec, count: usize, repeat: u32) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     if spec.sweep_order == SweepOrder::Listed {
         return order;
     }
-    // Fisher and Yates. The numbers are our own: another version of a crate must not make another plan of a run.
+    // Fisher-Yates shuffle. The random numbers are our own: another version of a crate must not change the plan of a run.
     let mut state = spec.workload.seed ^ (u64::from(repeat) << 56);
     for left in (2..=count).rev() {
         let chosen = (u128::from(splitmix(&mut state)) * left as u128) >> 64;
@@ -165,7 +164,7 @@ fn splitmix(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// What is wrong with cells, each as a problem of the sweep that names the cell; without a sweep, as it is.
+/// Problems of cells. With a sweep, each is reported as a problem of the sweep that names the cell.
 #[derive(Debug, Default)]
 pub(super) struct Complaints {
     problems: Vec<Problem>,
@@ -175,7 +174,7 @@ pub(super) struct Complaints {
 impl Complaints {
     pub(super) fn add(&mut self, cell: &Cell, found: Vec<Problem>) {
         for problem in found {
-            // By itself each target is the first.
+            // A cell has a single target, so its problems name index 0.
             let index = cell.target.as_ref().map_or(0, |(index, _)| *index);
             let field = problem.field.replacen("spec.targets[0]", &format!("spec.targets[{index}]"), 1);
             let problem = Problem { field, ..problem };
@@ -186,7 +185,7 @@ impl Complaints {
                 let message = format!("{}: {value}{}", problem.field, problem.message);
                 Problem { field: "spec.sweep".to_owned(), value: cell.describe(), message }
             };
-            // What is wrong with all of them is said once.
+            // A problem of all cells is reported once.
             if self.problems.contains(&problem) {
                 continue;
             }

@@ -6,7 +6,7 @@ use super::super::{Plan, compile};
 use super::*;
 use crate::api;
 
-/// A spec of operations, with the members of `change`.
+/// A spec of operations, with `change` merged in.
 fn spec(change: &Value) -> RedisBenchmarkSpec {
     let mut object = crate::sample::object();
     merge(&mut object["spec"], change);
@@ -85,7 +85,7 @@ fn cells_run_in_another_order_in_each_repeat_and_in_the_same_for_a_seed() {
         assert_eq!(sorted, (0..12).collect::<Vec<_>>(), "each cell is in each repeat once");
     }
     assert!(repeats[0] != repeats[1] && repeats[1] != repeats[2]);
-    // Pinned: another version of the operator must not make another plan of a run that goes on.
+    // Pinned: another version of the operator must not change the plan of a running benchmark.
     assert_eq!(order_of_four(), PINNED);
 }
 
@@ -95,7 +95,7 @@ fn order_of_four() -> Vec<Vec<usize>> {
 
 const PINNED: [[usize; 4]; 3] = [[0, 1, 3, 2], [0, 2, 1, 3], [3, 1, 0, 2]];
 
-/// Its first numbers from seed 0, as they are published with it.
+/// Its first numbers from seed 0, as published.
 #[test]
 fn the_generator_is_split_mix() {
     let mut state = 0;
@@ -191,12 +191,12 @@ fn intervals_are_an_hour_at_most_and_several_trials_have_an_end() {
     );
     let endless = refused(&json!({"load": {"duration": null}, "repeats": {"count": 2}}));
     assert!(endless.len() == 1 && endless[0].contains("would never come to the second"), "{endless:?}");
-    // The swept field is what ends it.
+    // The swept field ends the load.
     let sweep = json!([{"field": "load.duration", "values": ["1s", "2s"]}]);
     assert_eq!(plan(&json!({"load": {"duration": null}, "sweep": sweep})).count(), 2);
 }
 
-/// What the API server refuses, so does the command line.
+/// The command line refuses the same lists as the API server.
 #[test]
 fn lists_are_held_against_the_schema() {
     let said = |sweep: &Value| {
@@ -293,7 +293,7 @@ fn comparisons_that_cannot_be_are_refused_with_the_way_out() {
     let mut swept = two_targets(&json!({"baseline": "direct"}));
     swept["sweep"] = json!([{"field": "load.pipeline", "values": (1..=26).collect::<Vec<_>>()}]);
     assert!(said(swept).contains("spec.sweep: 26 values x 2 targets x 5 repeats make 260 trials, and 250 is the most"));
-    // What is wrong with all targets at one setting is said once, and names it.
+    // A problem of all targets at one setting is reported once, with the setting.
     let mut swept = two_targets(&json!({"baseline": "direct"}));
     swept["sweep"] = json!([{"field": "workload.keys.count", "values": [1000, 10]}]);
     swept["workload"]["keys"]["pattern"] = json!({"type": "Gaussian", "gaussian": {"mean": 500}});
@@ -304,7 +304,7 @@ fn comparisons_that_cannot_be_are_refused_with_the_way_out() {
     let mut locked = two_targets(&json!({"baseline": "direct"}));
     locked["targets"][1]["auth"] = json!({"secretRef": {"name": "secret"}});
     assert!(said(locked).contains("spec.targets: proxy: must have the same auth and tls as the first one"));
-    // What is wrong with a target is said of that one.
+    // A problem of one target names that target.
     let mut wrong = two_targets(&json!({"baseline": "direct"}));
     wrong["targets"][1]["sentinel"] = json!({"masterName": "m"});
     assert!(said(wrong).starts_with("spec.targets[1].sentinel: "));

@@ -1,4 +1,4 @@
-//! Trials of `workload.preset`: each entry as an ordinary spec, and what must be there before it.
+//! Trials of `workload.preset`: each entry as an ordinary spec, with the keys that it needs.
 
 use redisbench_wire::plan::{Load, Preload};
 use redisbench_wire::rate::CumulativeRate;
@@ -11,10 +11,10 @@ use crate::api::{self, Bound, Problem, RedisBenchmarkSpec, Validated, validate};
 
 const FIELD: &str = "spec.workload.preset";
 
-/// The most elements that are written before a trial: it may take them all, and the target has to hold them.
+/// Maximum elements written before a trial: it may consume them all, and the target must hold them.
 const MOST_ELEMENTS: u64 = 100_000_000;
 
-/// What is wrong with a spec that has presets, whichever they are.
+/// Problems of a spec with presets, whichever they are.
 pub(super) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
     let mut problems = Vec::new();
     if !spec.workload.operations.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
     problems
 }
 
-/// What the entry `name` of the preset runs as trial `trial` of the benchmark `benchmark`.
+/// The entry `name` of the preset as trial `trial` of the benchmark `benchmark`.
 pub(super) fn trial(
     spec: &RedisBenchmarkSpec,
     benchmark: &str,
@@ -43,7 +43,7 @@ pub(super) fn trial(
     let mut own = spec.clone();
     own.workload.preset.clear();
     let keys = &mut own.workload.keys;
-    // Keys of its own: what one trial leaves is nothing that another finds.
+    // Separate keys: no trial finds keys of another.
     keys.prefix = format!("{}{trial}:", keys.prefix);
     let command = preset.command_on_keys(keys.count);
     if preset.has_one_key() {
@@ -67,7 +67,7 @@ pub(super) fn trial(
     Ok(validated)
 }
 
-/// The user has written no operation: what is wrong with it is wrong with the preset there.
+/// The user has not written these operations, so their problems are reported as problems of the preset.
 fn of_preset(mut problems: Vec<Problem>, name: &str) -> Vec<Problem> {
     for problem in &mut problems {
         if problem.field.starts_with("spec.workload.operations") {
@@ -83,7 +83,7 @@ fn elements(preset: &Preset, count: u64) -> Preload {
     Preload::Elements { count, arguments: preset.fill_arguments() }
 }
 
-/// How many requests the trial can come to, warm-up included.
+/// Maximum number of requests of the trial, warm-up included.
 fn requests(spec: &Validated) -> Result<u64, String> {
     let unknown = "takes an element with each request, so that their number must be known: ";
     let count = match (spec.bound, &spec.load) {
@@ -100,7 +100,7 @@ fn requests(spec: &Validated) -> Result<u64, String> {
                 .count_before(warmup.saturating_add(nanoseconds(length)))
         }
     };
-    // With random arrivals there may be more than their mean.
+    // Random arrivals may exceed their mean.
     let count = count.saturating_add(count / 100).saturating_add(1_000);
     if count > MOST_ELEMENTS {
         return Err(format!("takes {count} elements, and {MOST_ELEMENTS} is the most: measure fewer requests"));

@@ -1,4 +1,4 @@
-//! Trials of `spec.search`: each follows from what those before it came to.
+//! Trials of `spec.search`: each follows from the results of the previous ones.
 
 use std::time::Duration;
 
@@ -10,43 +10,42 @@ use crate::api::spec::{LoadType, OpenLoopSpec};
 use crate::api::status::{LimitedBy, StepOutcome, TrialLine, TrialOutcome};
 use crate::api::{Bound, GoDuration, Problem, RedisBenchmarkSpec, Validated, validate};
 
-/// A search, of which each step is a trial.
+/// A search, whose steps are trials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchPlan {
     search: Search,
-    /// The first step. The others are the same at other rates.
+    /// The first step. Other steps differ only in rate and length.
     first: Validated,
-    /// What a user wants each step to measure at least.
+    /// The user's minimum length of a step's measurement.
     least: Duration,
 }
 
-/// What a trial is as a step of a search.
+/// Role of a trial as a step of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchTrial {
-    /// The rate that it offers.
+    /// Its offered rate.
     pub rate: u64,
-    /// Which confirmation of this rate it is, from 1; none if it climbs or halves.
+    /// Number of the confirmation of this rate, from 1; none while climbing or halving.
     pub confirmation: Option<u32>,
-    /// What must hold.
     pub objective: Objective,
-    /// The last good step that offered clearly less; none if there is none.
+    /// The last good step at a clearly lower rate, if any.
     pub good: Option<GoodStep>,
 }
 
-/// A step that passed, for a comparison with one that fails.
+/// A passed step, to compare with one that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GoodStep {
-    /// The rate that it offered.
+    /// Its offered rate.
     pub rate: u64,
     /// Its mean response time.
     pub mean_nanoseconds: u64,
 }
 
-/// In per cent of a step's rate: repeated runs of seconds differ by a tenth, so that closer steps tell nothing by their times.
+/// In per cent of a step's rate: repeated runs of a few seconds differ by a tenth, so closer steps cannot be compared by their times.
 const CLEARLY_LESS: u128 = 90;
 
 impl GoodStep {
-    /// The one of the highest rate that is clearly below `rate`; of several, the latest.
+    /// The good step with the highest rate clearly below `rate`; the latest of several.
     fn below(rate: u64, lines: &[TrialLine]) -> Option<Self> {
         let completed = lines.iter().filter(|line| line.state == TrialOutcome::Completed);
         let passed = completed.filter_map(|line| {
@@ -64,9 +63,9 @@ impl GoodStep {
 pub struct Why {
     /// For people.
     pub message: String,
-    /// What was at its end.
+    /// The saturated part.
     pub limited_by: Option<LimitedBy>,
-    /// Which part of that.
+    /// Its component.
     pub component: Option<String>,
 }
 
@@ -74,7 +73,7 @@ impl SearchPlan {
     /// Checks the spec of a benchmark called `name`, which has a search.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the spec.
     pub(super) fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let found = spec.search.as_ref().and_then(|search| api::check(spec, search, &mut problems));
@@ -102,7 +101,7 @@ impl SearchPlan {
             problems.push(Problem::new("spec.sweep", fields.join(", "), message));
         }
         let Some(search) = found.filter(|_| problems.is_empty()) else {
-            // What is wrong with the rest is said in the same breath, but for what a search says itself.
+            // Also reports problems of the rest of the spec, without repeating those already found.
             problems.extend(validate(&at(spec, 1, None), name).err().unwrap_or_default());
             problems.dedup();
             return Err(problems);
@@ -119,7 +118,6 @@ impl SearchPlan {
         Ok(plan)
     }
 
-    /// The first step.
     pub(super) fn first(&self) -> (SearchTrial, Validated) {
         let first = SearchTrial {
             rate: self.search.limits.min,
@@ -134,7 +132,7 @@ impl SearchPlan {
         change(&mut self.first.target);
     }
 
-    /// What comes after the trials of these lines; none if the search is over.
+    /// The step after the trials of these lines; none if the search has finished.
     pub(super) fn next(&self, lines: &[TrialLine]) -> Option<(SearchTrial, Validated)> {
         let (rate, confirmation) = match search::next(&self.search.limits, &steps(lines)) {
             Next::Step { rate } => (rate, None),
@@ -156,26 +154,25 @@ impl SearchPlan {
         spec
     }
 
-    /// What is to be hashed of it.
+    /// Input of the plan's hash.
     pub(super) fn identity(&self) -> String {
         format!("{:?} {:?}", self.search, self.least)
     }
 }
 
-/// Where a search stands.
+/// State of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
-    /// What must hold.
     pub objective: Objective,
-    /// What it found; none while it goes on.
+    /// None while the search continues.
     pub answer: Option<Answer<Why>>,
-    /// The highest rate that holds, as far as is known.
+    /// The highest rate known to pass.
     pub good: Option<u64>,
-    /// The lowest above it that does not.
+    /// The lowest rate above `good` known to fail.
     pub bad: Option<Bad<Why>>,
 }
 
-/// Where the search of `spec` stands after the trials of these lines; none if it has no search.
+/// State of the search of `spec` after the trials of these lines; none if it has no search.
 pub fn standing(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Standing> {
     let search = api::check(spec, spec.search.as_ref()?, &mut Vec::new())?;
     let steps = steps(lines);
@@ -189,8 +186,8 @@ pub fn standing(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<Standi
     Some(Standing { objective: search.objective, answer, good, bad: bad.map(tell) })
 }
 
-/// Of several failures at a rate, the last in which the target was at its end: it does not hold that rate, whatever else there
-/// was. If there is none, the last in which the load generator was: then nobody knows whether the target does.
+/// Picks the most conclusive of several failures at a rate: the last one with a saturated target, which decides that the target does not
+/// hold the rate. Otherwise the last one with a saturated load generator, which leaves it open.
 fn most_telling(bad: Bad<Why>, steps: &[Step<Why>]) -> Bad<Why> {
     let failures = steps.iter().filter(|step| step.rate == bad.rate).filter_map(|step| match &step.outcome {
         Outcome::Failed(why) => Some(why),
@@ -204,7 +201,7 @@ fn most_telling(bad: Bad<Why>, steps: &[Step<Why>]) -> Bad<Why> {
     Bad { why: failures.max_by_key(telling).cloned().unwrap_or(bad.why), ..bad }
 }
 
-/// The steps that trials were. A trial that did not end by itself is none.
+/// Steps from the lines of trials. Trials that did not complete are ignored.
 fn steps(lines: &[TrialLine]) -> Vec<Step<Why>> {
     let completed = lines.iter().filter(|line| line.state == TrialOutcome::Completed);
     completed

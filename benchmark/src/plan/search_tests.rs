@@ -81,7 +81,7 @@ fn each_trial_follows_from_the_lines_of_those_before() {
     assert!(trials.iter().all(|trial| trial.spec.bound == Bound::Duration(Duration::from_secs(10))));
     let confirmed: Vec<_> = trials.iter().filter_map(|trial| trial.search.and_then(|step| step.confirmation)).collect();
     assert_eq!(confirmed, [1, 2, 3]);
-    // An operator that starts again finds the trial that runs, whichever it is.
+    // A restarted operator finds the running trial, whichever it is.
     for (trial, index) in trials.iter().zip(0..) {
         assert_eq!(plan.trial(index, &lines).as_ref(), Some(trial));
     }
@@ -93,15 +93,15 @@ fn each_trial_follows_from_the_lines_of_those_before() {
     assert_eq!((before.answer, before.good), (None, found.last_good));
 }
 
-/// The plan that the operator and the command line run, not the rule alone: capacities everywhere between the strides of the
-/// climb, which vary by 0.3 % from step to step.
+/// Tests the plan that operator and command line run, not only the rule: capacities all over the strides of the climb, which vary by 0.3 %
+/// from step to step.
 #[test]
 fn of_twenty_searches_nineteen_end_within_the_tolerance() {
     const TOLERANCE: f64 = 0.02;
     let plan = compiled(&[]).unwrap();
     let spec = api::read(&manifest(&[])).unwrap().spec;
     let mut noise = 0x9e37_79b9_7f4a_7c15_u64;
-    // The sum of twelve even numbers is nearly normal.
+    // The sum of twelve uniform numbers is nearly normal.
     let mut even = || {
         noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (noise >> 11) as f64 / (1_u64 << 53) as f64
@@ -235,7 +235,7 @@ fn a_search_that_cannot_be_is_refused_by_its_field() {
     }
 }
 
-/// Steps that offered nearly as much differ by no more than chance, and those that failed or did not end are no measure.
+/// Steps at nearly the same rate differ only by chance, and failed or incomplete steps are not used for comparison.
 #[test]
 fn a_step_is_compared_with_the_last_good_one_clearly_below_it() {
     let at = |index, rate, passed, mean| TrialLine { mean_nanoseconds: mean, ..line(index, rate, passed) };

@@ -1,4 +1,4 @@
-//! A benchmark is a plan of trials: all of them are compiled, and checked, before the first starts.
+//! A benchmark is a plan of trials: all of them are compiled and checked before the first starts.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::api::status::TrialLine;
 use crate::api::{Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, validate};
 use crate::human;
 
-/// The most trials of a benchmark. Its status has a line for each, and must fit into what the API server keeps.
+/// Maximum trials of a benchmark. Its status has a line for each, and must fit into the API server's limit.
 pub const MOST_TRIALS: u64 = 250;
 
-/// The most of what sets a trial apart, in a status.
+/// Maximum bytes of a trial's setting in a status.
 const SETTING_BYTES: usize = 256;
 
 /// All trials of a benchmark, in the order in which they run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// At least one; of a search the first.
+    /// At least one; for a search only the first.
     trials: Vec<Trial>,
-    /// Where the others come from, if it is a search, and the time between two of them.
+    /// For a search: the rule for further trials, and the time between two of them.
     search: Option<(SearchPlan, Duration)>,
     hash: String,
 }
@@ -34,38 +34,36 @@ pub struct Plan {
 pub struct Trial {
     /// Its place in the plan, from 0.
     pub index: u32,
-    /// How many trials the plan has; of a search, the most that it may have.
+    /// Number of trials of the plan; for a search, the maximum.
     pub of: u32,
-    /// What it is one of.
     pub kind: Kind,
-    /// What it runs.
     pub spec: Validated,
-    /// How long nobody has a connection before it.
+    /// Pause before it, during which no shard has a connection.
     pub interval: Duration,
-    /// What it is as a step of a search.
+    /// Its role in a search.
     pub search: Option<SearchTrial>,
 }
 
-/// What a trial is among the others.
+/// Role of a trial among the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
     /// The entry of `workload.preset` that it runs.
     pub preset: Option<String>,
-    /// The target that it is against, of several.
+    /// Its target, if there are several.
     pub target: Option<String>,
-    /// It is of the first block of a comparison.
+    /// It belongs to the first block of a comparison.
     pub cold: bool,
     /// The swept fields with their values, in the order of the sweep.
     pub parameters: Vec<(String, String)>,
-    /// Trials that are repeats of one another have one cell, from 0: in the order of the sweep's lists, its presets
-    /// within.
+    /// Number of its cell, from 0. Repeats of each other share a cell. Cells are in the order of the sweep's lists, with presets varying
+    /// fastest.
     pub cell: u32,
-    /// Which of the repeats of its cell, from 0; none if there is only one.
+    /// Number of the repeat within its cell, from 0; none if there is only one.
     pub repeat: Option<u32>,
 }
 
 impl Kind {
-    /// What it is, in parts for people.
+    /// Its parts as text, for people.
     pub fn parts(&self) -> Vec<String> {
         let parameters = self.parameters.iter().map(|(field, value)| format!("{field}={value}"));
         let repeat = self.repeat.map(|repeat| format!("repeat {}", repeat + 1));
@@ -73,7 +71,7 @@ impl Kind {
     }
 }
 
-/// A trial before it has its place.
+/// A trial without its place in the plan.
 struct Draft {
     kind: Kind,
     spec: Validated,
@@ -82,15 +80,14 @@ struct Draft {
 /// Compiles and checks the spec of a benchmark called `name`.
 ///
 /// # Errors
-/// Everything that is wrong with it, in the order of the fields; a cell of a sweep that could not be run; and a plan of
-/// more than [`MOST_TRIALS`].
+/// All problems of the spec, in the order of the fields; a cell of a sweep that could not run; and a plan of more than [`MOST_TRIALS`].
 pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Problem>> {
     let interval = cells::check(spec)?;
     if spec.search.is_some() {
         return Ok(Plan::of_search(SearchPlan::compile(spec, name)?, interval));
     }
     let base = Cell::only(spec);
-    // What stands in the spec must be right by itself, as the API server judges it.
+    // The spec must be valid by itself, too, because the API server validates it that way.
     let several =
         spec.repeats.count > 1 || spec.targets.len() > 1 || !spec.sweep.is_empty() || spec.workload.preset.len() > 1;
     if !spec.sweep.is_empty() {
@@ -107,12 +104,12 @@ pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Proble
 struct Arrangement<'a> {
     name: &'a str,
     repeats: u32,
-    /// There is more than one trial: each must come to its end.
+    /// There is more than one trial, so each needs an end.
     several: bool,
 }
 
 impl Arrangement<'_> {
-    /// Repeat after repeat all cells in their order, of each its presets one after the other.
+    /// Per repeat all cells in order, and per cell its presets in order.
     fn drafts(&self, spec: &RedisBenchmarkSpec, cells: &[Cell]) -> Result<Vec<Draft>, Vec<Problem>> {
         let mut complaints = Complaints::default();
         for cell in cells {
@@ -144,7 +141,7 @@ impl Arrangement<'_> {
         if problems.is_empty() { Ok(drafts) } else { Err(problems) }
     }
 
-    /// What is wrong with a cell whichever of its trials it is.
+    /// Problems of a cell that do not depend on the trial.
     fn general_problems(&self, cell: &RedisBenchmarkSpec) -> Vec<Problem> {
         let mut problems = Vec::new();
         let load = &cell.load;
@@ -163,7 +160,7 @@ impl Arrangement<'_> {
     fn validated(&self, cell: &Cell, kind: &Kind, before: &[Draft]) -> Result<Validated, Vec<Problem>> {
         match &kind.preset {
             Some(preset) => preset::trial(&cell.spec, self.name, before.len(), preset),
-            // A repeat is the same again.
+            // Repeats share a spec.
             None => match before.iter().find(|draft| draft.kind.cell == kind.cell) {
                 Some(same) => Ok(same.spec.clone()),
                 None => validate(&cell.spec, self.name),
@@ -192,7 +189,7 @@ impl Plan {
         Self { trials, search, hash }
     }
 
-    /// The same trials against another target.
+    /// Directs the same trials at another target.
     pub fn retarget(&mut self, change: impl Fn(&mut Target)) {
         self.trials.iter_mut().for_each(|trial| change(&mut trial.spec.target));
         if let Some((search, _)) = &mut self.search {
@@ -201,13 +198,11 @@ impl Plan {
         self.hash = hash(&self.trials, self.search.as_ref());
     }
 
-    /// All of them, in their order.
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }
 
-    /// The trial at `index`, once those of `lines` are over; only a search makes something of these. None if there is no
-    /// such trial.
+    /// The trial at `index`, once those of `lines` have finished; only a search depends on these. None if there is no such trial.
     pub fn trial(&self, index: u32, lines: &[TrialLine]) -> Option<Trial> {
         let Some((search, interval)) = &self.search else { return self.trials.get(index as usize).cloned() };
         let before: Vec<_> = lines.iter().filter(|line| line.index < index).cloned().collect();
@@ -215,31 +210,31 @@ impl Plan {
         follows.then(|| search.next(&before)).flatten().map(|next| step(index, next, *interval))
     }
 
-    /// Has `status` say what its present trial is among several.
+    /// Sets the setting of the current trial in `status`, if there are several.
     pub fn name_present(&self, status: &mut RedisBenchmarkStatus) {
         let Some(present) = status.trial.as_mut().filter(|present| present.of > 1) else { return };
         let trial = self.trial(present.index, &status.trials);
         present.setting = trial.map(|trial| trial.setting()).filter(|setting| !setting.is_empty());
     }
 
-    /// How many there are; of a search, at most.
+    /// Number of trials; for a search, the maximum.
     pub fn count(&self) -> u32 {
         self.trials.first().map_or(0, |trial| trial.of)
     }
 
-    /// Says which plan it is: two plans with one hash run the same.
+    /// Identifies the plan: two plans with the same hash run the same trials.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// The trial with the most shards, by which the pods are made; of several, the first.
+    /// The trial with the most shards, which sizes the Job; the first of several.
     pub fn largest(&self) -> &Validated {
         let largest = self.trials.iter().rev().max_by_key(|trial| trial.spec.shards.count);
-        // There is one at least.
+        // There is at least one.
         &largest.unwrap_or(&self.trials[0]).spec
     }
 
-    /// The longest that all trials may take, but for preloads and restarts.
+    /// Maximum time of all trials, without preloads and restarts.
     pub fn longest(&self) -> Duration {
         let longest = |trial: &Trial| {
             let shards = &trial.spec.shards;
@@ -247,25 +242,25 @@ impl Plan {
             trial.interval + shards.prepare_timeout + measured + shards.collect_timeout
         };
         let sum: Duration = self.trials.iter().map(longest).sum();
-        // The first step of a search is at the lowest rate, and the longest.
+        // The first step of a search has the lowest rate and takes longest.
         self.search.as_ref().map_or(sum, |(_, interval)| (sum + *interval) * self.count())
     }
 }
 
 impl Trial {
-    /// The plans of its shards in the run `run`, in the order of their indices.
+    /// Plans of its shards in the run `run`, in index order.
     pub fn plans(&self, run: &str) -> Vec<ShardPlan> {
         plans_of(&self.spec, run, self.index)
     }
 
-    /// What sets it apart from the others, for people, such as `get, load.connections=8, repeat 2`.
+    /// Its difference from the other trials, for people, such as `get, load.connections=8, repeat 2`.
     fn setting(&self) -> String {
         let rate = self.search.as_ref().map(|search| human::exact_rate(search.rate));
         let setting = rate.into_iter().chain(self.kind.parts()).collect::<Vec<_>>().join(", ");
         human::shorten(&setting, SETTING_BYTES).into_owned()
     }
 
-    /// What it is, for people, such as `trial 2 of 10, get`; empty for an only one.
+    /// Its title for people, such as `trial 2 of 10, get`; empty if it is the only one.
     pub fn title(&self) -> String {
         if self.of == 1 {
             return String::new();
@@ -284,7 +279,7 @@ fn step(index: u32, (search, spec): (SearchTrial, Validated), interval: Duration
     Trial { index, of, kind: Kind::default(), spec, interval, search: Some(search) }
 }
 
-/// Over what the first shard does in each trial: the other shards' plans follow from it.
+/// Covers the plan of the first shard in each trial: the other shards' plans follow from it.
 fn hash(trials: &[Trial], search: Option<&(SearchPlan, Duration)>) -> String {
     let mut hasher = Sha256::new();
     if let Some((search, interval)) = search {

@@ -51,7 +51,7 @@ fn each_preset_is_a_trial_on_keys_of_its_own() {
         let workload = &trial.spec.workload;
         assert_eq!(workload.keys.prefix, format!("p:{index}:"));
         let [operation] = &workload.operations[..] else { panic!("one operation") };
-        // Whatever redis-benchmark names by itself is a key here, so that no trial finds what another left.
+        // Fixed names of redis-benchmark become keys here, so that no trial finds data of another.
         let uses_keys = operation.arguments.iter().flatten().any(|part| matches!(part, Part::Key));
         assert_eq!(uses_keys, preset.name != "ping_mbulk", "{}", preset.name);
         let containers = ["mylist", "myset", "myhash", "myzset", "mystream"];
@@ -119,7 +119,7 @@ fn presets_that_cannot_be_are_refused_with_what_there_is() {
     assert!(endless.len() == 1 && endless[0].contains("would never come to the second"), "{endless:?}");
     let none = problems(&json!({"operations": []}), &open_loop());
     assert!(none[0].starts_with("spec.workload.operations: or preset must be set"), "{none:?}");
-    // What is wrong with all of them is said once.
+    // A problem of all presets is reported once.
     let load = json!({"type": "ClosedLoop", "duration": "10s", "warmup": "9h"});
     assert_eq!(problems(&json!({"preset": ["set", "get"]}), &load).len(), 1);
     let mut preloaded = benchmark(&json!({"preset": ["set"]}), &open_loop());

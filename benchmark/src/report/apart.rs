@@ -1,5 +1,5 @@
-//! A target beside a benchmark of before: their trials did not run side by side, so whatever changed in between is in the
-//! difference.
+//! Compares a target with a previous benchmark. Their trials did not run in turns, so the difference includes everything else that changed
+//! in between.
 
 use redisbench_statistics::comparison::compare_apart;
 use serde_json::Value;
@@ -13,10 +13,10 @@ const FIELD: &str = "spec.comparison.benchmark";
 
 const APART: &str = "they did not run in turns: what else changed between the two runs is in the difference";
 
-/// Whether `spec` can be compared with `other`, which has the name that its comparison says; none if there is no such benchmark.
+/// Whether `spec` can be compared with `other`, the benchmark that its comparison names; none if it does not exist.
 ///
 /// # Errors
-/// Why not, with the way out.
+/// The reason and the remedy.
 pub fn check(spec: &RedisBenchmarkSpec, name: &str, other: Option<&RedisBenchmark>) -> Result<(), Problem> {
     let problem = |message: String| Err(Problem::new(FIELD, name, message));
     let Some(other) = other else {
@@ -44,7 +44,7 @@ pub fn check(spec: &RedisBenchmarkSpec, name: &str, other: Option<&RedisBenchmar
     Ok(())
 }
 
-/// What `trials`, which are of `spec`, say beside those of `other`, at each setting that both have.
+/// Compares `trials` of `spec` with those of `other`, at each setting that both have.
 pub fn compare(
     spec: &RedisBenchmarkSpec,
     trials: &[TrialLine],
@@ -83,7 +83,7 @@ pub fn compare(
     settings(trials).into_iter().filter_map(of_setting).collect()
 }
 
-/// The first field in which two benchmarks run another load: its path, and what it is in each.
+/// The first field in which the loads of two benchmarks differ: its path, and both values.
 fn difference(one: &RedisBenchmarkSpec, other: &RedisBenchmarkSpec) -> Option<(String, String, String)> {
     let what = |spec: &RedisBenchmarkSpec| {
         let swept: Vec<&str> = spec.sweep.iter().map(|entry| entry.field.as_str()).collect();
@@ -91,7 +91,7 @@ fn difference(one: &RedisBenchmarkSpec, other: &RedisBenchmarkSpec) -> Option<(S
             "workload": spec.workload, "load": spec.load, "preload": spec.preload, "shards": {"count": spec.shards.count},
             "sweep": swept,
         });
-        // Not what a swept field would be by itself, nor which of all random requests they are.
+        // Ignores the base values of swept fields, and the random seed.
         for field in swept.into_iter().chain(["workload.seed"]) {
             let pointer = format!("/{}", field.replace('.', "/"));
             if let Some(value) = what.pointer_mut(&pointer) {

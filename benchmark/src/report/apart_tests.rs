@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::api::status::TrialOutcome;
 
-/// A benchmark of one target with five trials of so many requests per second, which has Succeeded.
+/// A Succeeded benchmark of one target, with five trials of this throughput.
 fn finished(throughput: [u64; 5]) -> RedisBenchmark {
     let mut object = crate::sample::object();
     object["spec"]["repeats"] = json!({"count": 5});
@@ -75,7 +75,7 @@ fn what_cannot_be_a_baseline_is_refused_with_the_way_out() {
     let mut other = finished([1; 5]);
     other.spec.load.pipeline += 1;
     assert!(refused(&spec, Some(&other)).contains("is not of the same: spec.load.pipeline is "));
-    // Which random requests they are does not matter, nor what a swept field is by itself.
+    // The random seed does not matter, nor the base value of a swept field.
     let mut alike = finished([1; 5]);
     alike.spec.workload.seed += 1;
     assert_eq!(check(&spec, "before", Some(&alike)), Ok(()));

@@ -1,4 +1,4 @@
-//! What the trials of several targets, run in turns, say of them: from the lines of `status.trials` alone.
+//! Compares several targets whose trials ran in turns, only from the lines of `status.trials`.
 
 use redisbench_statistics::comparison::{Estimate, Outcome, Place, Question, Trial, compare};
 use redisbench_statistics::{Confidence, Direction};
@@ -14,18 +14,18 @@ use crate::human;
 const MILLION: f64 = 1_000_000.0;
 const BASIS_POINTS: f64 = 10_000.0;
 
-/// Sets what `status`, which is that of the end, says of the targets of `spec`.
+/// Sets the comparison of a finished `status` for the targets of `spec`.
 pub(super) fn set_comparison(status: &mut RedisBenchmarkStatus, spec: &RedisBenchmarkSpec) {
     list(status, comparisons(spec, &status.trials));
 }
 
-/// As many of `results` as `status` has room for, and how many are left out.
+/// Lists as many of `results` as `status` has room for, and counts the rest.
 pub fn list(status: &mut RedisBenchmarkStatus, results: Vec<ComparisonResult>) {
     (status.comparison, status.comparison_left_out) = (Vec::new(), 0);
     (status.comparison, status.comparison_left_out) = Room::of(status).fill(results);
 }
 
-/// What `trials` say of the targets of `spec`, at each of its settings; nothing without a comparison.
+/// Compares the targets of `spec` at each setting of `trials`; empty without a comparison.
 pub fn comparisons(spec: &RedisBenchmarkSpec, trials: &[TrialLine]) -> Vec<ComparisonResult> {
     let Some((comparison, baseline)) =
         spec.comparison.as_ref().and_then(|comparison| Some((comparison, comparison.baseline.as_deref()?)))
@@ -37,7 +37,7 @@ pub fn comparisons(spec: &RedisBenchmarkSpec, trials: &[TrialLine]) -> Vec<Compa
     settings(trials).into_iter().flat_map(of_setting).collect()
 }
 
-/// The trials of each setting, which are a preset and the values of what is swept.
+/// Groups trials by setting: a preset and the values of the swept fields.
 pub(super) fn settings(trials: &[TrialLine]) -> Vec<Vec<&TrialLine>> {
     let mut settings: Vec<Vec<&TrialLine>> = Vec::new();
     for line in trials {
@@ -47,17 +47,17 @@ pub(super) fn settings(trials: &[TrialLine]) -> Vec<Vec<&TrialLine>> {
             None => settings.push(vec![line]),
         }
     }
-    // Cells of one setting stand side by side, so their order is that of the settings.
+    // Cells of one setting are consecutive, so this is the order of the settings.
     settings.sort_by_key(|lines| lines.iter().map(|line| line.cell).min());
     settings
 }
 
-/// Whether two trials ran the same at the same values.
+/// Whether two trials have the same setting.
 pub(super) fn is_of_setting(one: &TrialLine, other: &TrialLine) -> bool {
     (&one.parameters, &one.preset) == (&other.parameters, &other.preset)
 }
 
-/// All metrics, the one that was asked for first.
+/// All metrics, the requested one first.
 pub(super) fn metrics(spec: &ComparisonSpec) -> Vec<ComparisonMetric> {
     let others = ComparisonMetric::ALL.into_iter().filter(|metric| *metric != spec.metric);
     std::iter::once(spec.metric).chain(others).collect()
@@ -73,10 +73,10 @@ pub(super) fn question<'a>(spec: &ComparisonSpec, directions: &'a [Direction], s
     }
 }
 
-/// The most comparisons that a sentence tells.
+/// Maximum comparisons in a sentence.
 const TOLD: usize = 3;
 
-/// What `results` came to, in a sentence; none of none.
+/// Summarizes `results` in a sentence; none if there are none.
 pub fn sentence(results: &[ComparisonResult]) -> Option<String> {
     let tell = |result: &ComparisonResult| {
         let parameters = result.parameters.iter().map(|(field, value)| format!("{field}={value}"));
@@ -134,12 +134,12 @@ fn is_of(line: &TrialLine, targets: &[&str]) -> bool {
     line.target.as_deref().is_some_and(|target| targets.contains(&target))
 }
 
-/// Whether a trial was measured to its end, and its numbers mean something.
+/// Whether a trial was measured to the end with a usable result.
 pub(super) fn counts(line: &TrialLine) -> bool {
     line.state == TrialOutcome::Completed && line.requests.is_some() && line.verdict != Some(VerdictValue::Invalid)
 }
 
-/// Why the trials may say nothing about the targets.
+/// Why the comparison may not be about the targets.
 pub(super) fn caution(spec: &ComparisonSpec, lines: &[&TrialLine]) -> Option<String> {
     let limited = |limits: &[LimitedBy]| {
         let by = |line: &&&TrialLine| counts(line) && line.limited_by.is_some_and(|limit| limits.contains(&limit));
@@ -168,7 +168,7 @@ pub(super) fn direction(metric: ComparisonMetric) -> Direction {
     }
 }
 
-/// A trial that counts.
+/// The trial, if it counts.
 fn trial(line: &TrialLine, names: &[&str], metrics: &[ComparisonMetric]) -> Option<Trial> {
     let subject = names.iter().position(|name| Some(*name) == line.target.as_deref()).filter(|_| counts(line))?;
     let place = Place { pass: line.repeat.unwrap_or(0) as usize, subject };
@@ -211,7 +211,7 @@ pub(super) fn estimate(metric: ComparisonMetric, found: &Estimate) -> MetricComp
     }
 }
 
-/// The longest number that JSON's readers keep exactly: an interval may be as wide as one likes.
+/// The largest integer that JSON parsers keep exactly. Intervals may be arbitrarily wide.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded just before")]
@@ -225,8 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Ten trials of two targets, the second of which has these values where the first has 1000 requests per second with a
-    /// p99 of 1 ms.
+    /// Ten trials of two targets. The first has 1000 requests per second with a p99 of 1 ms, the second has these values.
     fn lines(throughput: &[u64; 5], p99: Option<u64>) -> Vec<TrialLine> {
         let line = |index: usize, target: &str, pass: usize, throughput: u64, p99: Option<u64>| {
             let requests = json!({"scheduled": 10, "succeeded": 10, "errors": 0, "unsent": 0});
@@ -284,7 +283,7 @@ mod tests {
     fn what_is_the_same_within_what_matters_is_no_difference() {
         let found = compared(ComparisonMetric::Throughput, &lines(&[1_001, 1_000, 1_003, 999, 1_004], None));
         assert_eq!(found.outcome, ComparisonOutcome::NoDifference);
-        // A p99 that is beyond what is known has no ratio.
+        // A p99 of which only a bound is known has no ratio.
         let p99 = found.metrics.iter().find(|one| one.metric == ComparisonMetric::P99).unwrap();
         assert_eq!((p99.outcome, p99.ratio_millionths), (ComparisonOutcome::Inconclusive, None));
     }
@@ -322,7 +321,7 @@ mod tests {
             }
             lines
         };
-        // They ran in another order than that of the sweep's list.
+        // They ran in another order than the sweep's list.
         let mut lines = set("10", 2, &[900; 5]);
         lines.extend(set("1", 0, &[1_100; 5]));
         let found = all(&json!({"baseline": "direct"}), &lines);

@@ -1,4 +1,4 @@
-//! Conditions: their names, their reasons, and how one is set.
+//! Conditions: their types and reasons, and how to set one.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -8,7 +8,7 @@ use crate::human;
 
 /// The condition types.
 pub mod condition {
-    /// The spec was judged; False says what to change.
+    /// The spec was judged. If False, the message says what to change.
     pub const ACCEPTED: &str = "Accepted";
     /// In a terminal phase.
     pub const FINISHED: &str = "Finished";
@@ -16,35 +16,33 @@ pub mod condition {
     pub const COMPLETE: &str = "Complete";
     /// The verdict is not Invalid.
     pub const VALID: &str = "Valid";
-    /// What was checked of the target's answers is right. Only if something was to be checked.
+    /// All checked replies are correct. Only if replies are to be checked.
     pub const VERIFIED: &str = "Verified";
-    /// What the measurement must keep to, it does. Only with `thresholds`.
+    /// All thresholds hold. Only with `thresholds`.
     pub const THRESHOLDS_MET: &str = "ThresholdsMet";
     /// Could not be measured.
     pub const FAILED: &str = "Failed";
     /// kstatus: the operator is working on it.
     pub const RECONCILING: &str = "Reconciling";
-    /// kstatus: it will not go on without a change.
+    /// kstatus: it cannot continue without a change.
     pub const STALLED: &str = "Stalled";
 }
 
-/// Reasons of conditions and events. Failures of the conductor bring their own.
+/// Reasons of conditions and events. Failures of the conductor have their own.
 pub mod reason {
-    /// The spec is valid.
     pub const ACCEPTED: &str = "Accepted";
-    /// The spec is not valid.
     pub const INVALID_SPEC: &str = "InvalidSpec";
     /// A child's name belongs to another object.
     pub const NAME_TAKEN: &str = "NameTaken";
-    /// Ended as wanted.
+    /// Measured to the end.
     pub const SUCCEEDED: &str = "Succeeded";
     /// Ended without a measurement.
     pub const FAILED: &str = "Failed";
     /// Ended by the user.
     pub const ABORTED: &str = "Aborted";
-    /// Not there yet.
+    /// Not determined yet.
     pub const IN_PROGRESS: &str = "InProgress";
-    /// Nothing hinders it.
+    /// Nothing blocks it.
     pub const NO_OBSTACLE: &str = "NoObstacle";
     /// Measured to the end.
     pub const MEASURED: &str = "Measured";
@@ -52,49 +50,47 @@ pub mod reason {
     pub const NOT_MEASURED: &str = "NotMeasured";
     /// No verdict.
     pub const NOT_JUDGED: &str = "NotJudged";
-    /// Nothing that was checked is wrong.
+    /// All checked replies are correct.
     pub const VERIFIED: &str = "Verified";
     /// The target has lost acknowledged writes or keys.
     pub const DATA_LOST: &str = "DataLost";
-    /// Replies were wrong.
     pub const WRONG_REPLIES: &str = "WrongReplies";
-    /// Some keys could not be read when the load was over.
+    /// Some keys could not be read after the load.
     pub const KEYS_UNREAD: &str = "KeysUnread";
-    /// All thresholds hold.
     pub const THRESHOLDS_MET: &str = "ThresholdsMet";
     /// A threshold does not hold.
     pub const THRESHOLD_FAILED: &str = "ThresholdFailed";
-    /// Nobody can tell whether all thresholds hold.
+    /// It is unknown whether all thresholds hold.
     pub const THRESHOLDS_NOT_JUDGED: &str = "ThresholdsNotJudged";
-    /// Held back by the user.
+    /// Suspended by the user.
     pub const SUSPENDED: &str = "Suspended";
-    /// One trial of several is over, and the next begins.
+    /// One trial of several has finished, and the next begins.
     pub const TRIAL_OVER: &str = "TrialOver";
-    /// This operator compiles another plan of trials than the one that runs.
+    /// This operator compiles another plan of trials than the running one.
     pub const PLAN_CHANGED: &str = "PlanChanged";
     /// Keys that were to be deleted may be left.
     pub const KEYS_LEFT: &str = "KeysLeft";
-    /// The full result could not be kept.
+    /// The full result could not be stored.
     pub const ARTIFACTS_NOT_WRITTEN: &str = "ArtifactsNotWritten";
-    /// The API server refused the whole status, and took one without the details.
+    /// The API server refused the whole status, and accepted one without the details.
     pub const STATUS_SHORTENED: &str = "StatusShortened";
-    /// What the run needs could not be written for a while: the API server fails, or does not answer.
+    /// Objects of the run could not be written for a while: the API server fails, or does not answer.
     pub const API_SERVER_FAILING: &str = "ApiServerFailing";
 }
 
-/// What a condition says.
+/// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
     /// It holds.
     True,
-    /// It does not.
+    /// It does not hold.
     False,
-    /// Nobody knows yet.
+    /// Not known.
     Unknown,
 }
 
 impl Truth {
-    /// As a condition has it.
+    /// The status string of a condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -110,10 +106,10 @@ impl From<bool> for Truth {
     }
 }
 
-/// The longest message of a condition, in bytes of JSON.
+/// Maximum length of a condition's message, in bytes of JSON.
 const MESSAGE_BYTES: usize = 4096;
 
-/// Writes conditions into a status, each with the generation it was judged at.
+/// Writes conditions into a status, each with its observed generation.
 #[derive(Debug)]
 pub struct Conditions<'a> {
     status: &'a mut RedisBenchmarkStatus,
@@ -122,12 +118,11 @@ pub struct Conditions<'a> {
 }
 
 impl<'a> Conditions<'a> {
-    /// Of `status`, at `now`.
     pub fn new(status: &'a mut RedisBenchmarkStatus, generation: Option<i64>, now: Timestamp) -> Self {
         Self { status, generation, now }
     }
 
-    /// Sets one condition. Its transition time changes only with its truth.
+    /// Sets one condition. Its transition time changes only with its status.
     pub fn set(&mut self, kind: &str, truth: impl Into<Truth>, reason: &str, message: &str) -> &mut Self {
         let truth = truth.into().as_str();
         let conditions = &mut self.status.conditions;
@@ -152,12 +147,11 @@ impl<'a> Conditions<'a> {
     }
 }
 
-/// `message` as a condition has it: no longer than the API takes.
+/// Shortens `message` to the limit of a condition.
 pub fn cut(message: &str) -> String {
     human::shorten(message, MESSAGE_BYTES).into_owned()
 }
 
-/// The condition `kind` of `status`.
 pub fn find<'a>(status: &'a RedisBenchmarkStatus, kind: &str) -> Option<&'a Condition> {
     status.conditions.iter().find(|condition| condition.type_ == kind)
 }

@@ -1,4 +1,4 @@
-//! The status of a run that is over.
+//! Status of a finished run.
 
 use super::comparison::{self, set_comparison};
 use super::conditions::{Conditions, Truth, condition, find, reason};
@@ -10,17 +10,17 @@ use crate::api::status::{Phase, Summary, Verdict, VerdictValue};
 use crate::human;
 use crate::measurement::Ending;
 
-/// The most bytes of a message that stands beside a result.
+/// Maximum bytes of a message in a status with a result.
 const BESIDE_RESULT_BYTES: usize = 1024;
 
 impl Subject<'_> {
-    /// The trial is over: phase, result and conditions. Gives the reason in `CamelCase` and the message that the
-    /// conditions carry; none, and nothing changed, if another conductor has taken over.
+    /// The trial has finished: sets phase, result and conditions. Returns the reason in `CamelCase` and the message of the conditions.
+    /// Returns none and changes nothing if another conductor has taken over.
     pub fn over(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) -> Option<(String, String)> {
         self.over_as(status, finished, &finished.ending)
     }
 
-    /// The same, if the run ends otherwise than its last trial: by an abort that came when that was over.
+    /// Like `over`, if the run ends differently from its last trial: by an abort that came after the trial had finished.
     pub fn over_as(
         &self,
         status: &mut RedisBenchmarkStatus,
@@ -63,7 +63,7 @@ impl Subject<'_> {
             Ending::Failed(failure) => (Phase::Failed, failure.reason.as_str(), failure.message.clone()),
             Ending::Superseded => return None,
         };
-        // Beside a result there is room for so much.
+        // A status with a result has room only for a shortened message.
         let message = match &finished.cleanup {
             Some(cleanup) => format!("{}; {}", human::shorten(&message, BESIDE_RESULT_BYTES / 2), cleanup.summary()),
             None => message,
@@ -80,7 +80,7 @@ impl Subject<'_> {
         Some((why.to_owned(), message))
     }
 
-    /// The condition Verified after one more trial of several: the worst of them, and of those the last.
+    /// Updates the condition Verified after one more trial of several: it describes the worst trial, and the last of equally bad ones.
     pub(super) fn verified_trial(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) {
         let found = finished.result.as_ref().and_then(|result| result.verification.as_ref());
         let (Some(found), Some(trial)) = (found, &finished.trial) else { return };
@@ -94,10 +94,10 @@ impl Subject<'_> {
         Conditions::new(status, self.generation, self.now).set(condition::VERIFIED, truth, why, &message);
     }
 
-    /// Sets all conditions of a terminal phase, which `status` already has together with its verdict. `why` is the
-    /// reason in `CamelCase`, `message` is for people.
+    /// Sets all conditions of a terminal phase. `status` already has phase and verdict. `why` is the reason in `CamelCase`, `message` is
+    /// for people.
     pub fn ended(&self, status: &mut RedisBenchmarkStatus, why: &str, message: &str) {
-        // Several conditions carry it, and a result needs the room.
+        // Several conditions repeat it, and a result needs the room.
         let message = if status.result.is_some() { &human::shorten(message, BESIDE_RESULT_BYTES) } else { message };
         let finished = match status.phase {
             Phase::Failed => reason::FAILED,
@@ -131,7 +131,7 @@ impl Subject<'_> {
     }
 }
 
-/// The result in a sentence.
+/// The result in one sentence.
 fn measured(finished: &Finished) -> String {
     let summary = &finished.summary;
     let mut parts = vec!["measured to the end".to_owned()];
@@ -142,7 +142,7 @@ fn measured(finished: &Finished) -> String {
     parts.join(", ")
 }
 
-/// All trials in a sentence.
+/// All trials in one sentence.
 fn all_measured(status: &RedisBenchmarkStatus) -> String {
     let verdict = status.verdict.as_ref().map(|verdict| format!(", the worst verdict {:?}", verdict.value));
     if let Some(search) = &status.search {
@@ -158,7 +158,7 @@ fn all_measured(status: &RedisBenchmarkStatus) -> String {
     )
 }
 
-/// The condition Valid, from the verdict.
+/// The condition Valid for a verdict.
 fn validity(verdict: Option<&Verdict>) -> (Truth, &'static str, String) {
     let Some(verdict) = verdict else {
         return (Truth::Unknown, reason::NOT_JUDGED, "nothing was measured that could be judged".into());

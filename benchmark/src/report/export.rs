@@ -1,5 +1,4 @@
-//! The full result: everything that the status leaves out, as one JSON document, and its cutting into pieces that fit
-//! into ConfigMaps.
+//! The full result: everything that the status leaves out, as one JSON document, cut into pieces that fit into ConfigMaps.
 
 mod seconds;
 
@@ -16,73 +15,69 @@ use crate::measurement::{Outcome, ShardOutcome};
 
 pub use seconds::{NamedPart, Second, seconds};
 
-/// The format of the document. A change that a reader must know of gets another number.
+/// Format of the document. An incompatible change gets a new number.
 pub const FORMAT: &str = "redisbench.dev/result/v1";
 
-/// The name of the document among the artifacts.
+/// Name of the document among the artifacts.
 pub const DOCUMENT: &str = "result.json";
 
-/// The most bytes of a piece: a ConfigMap holds 1 MiB, and JSON within JSON escapes every quote on its way.
+/// Maximum bytes of a piece: a ConfigMap holds 1 MiB, and a request with the piece escapes every quote of its JSON.
 pub const PIECE_BYTES: usize = 900 << 10;
 
-/// The most pieces that are written. What is longer is shortened, and says so.
+/// Maximum number of pieces. A longer document is shortened, and contains what is missing.
 pub const PIECES: usize = 64;
 
-/// The full result of a trial. Times are nanoseconds, histograms HDR V2-deflate in base64.
+/// The full result of a trial. Times are in nanoseconds, histograms HDR V2-deflate in base64.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FullResult<'a> {
     /// [`FORMAT`].
     pub format: &'static str,
-    /// The benchmark's name.
     pub benchmark: &'a str,
     /// The run's identity.
     pub run_id: &'a str,
-    /// Which trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial: Option<&'a TrialStatus>,
-    /// As in the status, with every entry of every list.
+    /// Like in the status, but with complete lists.
     pub result: &'a TrialResult,
-    /// As in the status.
+    /// Like in the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<&'a Verdict>,
-    /// As in the status.
+    /// Like in the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub synchronization: Option<&'a Synchronization>,
-    /// As in the status, with every entry of every list.
+    /// Like in the status, but with complete lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<&'a TopologyStatus>,
-    /// What became of the thresholds.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub thresholds: &'a [ThresholdStatus],
     /// The merged histograms.
     pub histograms: Histograms,
-    /// What all shards did in every second since the start, in order, without those in which nothing happened.
+    /// Requests of all shards per second since the start, in order, without idle seconds.
     pub seconds: Vec<Second<'a>>,
-    /// Set if the seconds were left out, because the document would not have fitted.
+    /// Set if the seconds were omitted because the document was too large.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub seconds_left_out: bool,
-    /// What every shard delivered.
+    /// One record per shard.
     pub shards: Vec<ShardRecord<'a>>,
-    /// Set if the shards' snapshots were left out, because the document would not have fitted.
+    /// Set if the shards' snapshots were omitted because the document was too large.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shards_left_out: bool,
 }
 
-/// Every merged histogram of a trial.
+/// All merged histograms of a trial.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Histograms {
-    /// Of all requests.
+    /// All requests.
     pub total: HistogramSet,
-    /// Per operation.
     pub operations: Vec<NamedHistograms>,
-    /// Set if those of operations were left out, because the document would not have fitted.
+    /// Set if the histograms of operations were omitted because the document was too large.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub operations_left_out: bool,
     /// Service time per Redis node, by its id.
     pub nodes: Vec<NodeHistogram>,
-    /// Set if those of nodes were left out, because the document would not have fitted.
+    /// Set if the histograms of nodes were omitted because the document was too large.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub nodes_left_out: bool,
 }
@@ -101,34 +96,28 @@ pub struct HistogramSet {
     pub error_replies: Option<EncodedHistogram>,
 }
 
-/// The histograms of one operation.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedHistograms {
-    /// The operation's name.
     pub name: String,
-    /// Its histograms.
     #[serde(flatten)]
     pub histograms: HistogramSet,
 }
 
-/// The histogram of one Redis node.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeHistogram {
-    /// The node's id.
     pub id: String,
     /// Service time of succeeded requests.
     pub service: EncodedHistogram,
 }
 
-/// What one shard delivered.
+/// One shard's final state and data.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardRecord<'a> {
-    /// Its index.
     pub index: u32,
-    /// The process that delivered: the pod's UID.
+    /// The process that sent the snapshot: the pod's UID.
     pub incarnation: &'a str,
     /// The machine that it ran on.
     pub host: &'a str,
@@ -140,20 +129,20 @@ pub struct ShardRecord<'a> {
     /// Its last snapshot: the final one, unless `partial`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<&'a Snapshot>,
-    /// What half of the connections made of the load afterwards.
+    /// Result of the probe with half of the connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
 }
 
-/// What the names of artifacts of one trial of several begin with.
+/// Prefix of the artifact names of one trial of several.
 pub fn trial_prefix(trial: u32) -> String {
     format!("trial-{trial}.")
 }
 
-/// The histograms of `merged`, encoded.
+/// Encodes the histograms of `merged`.
 ///
 /// # Errors
-/// When one cannot be encoded.
+/// If one cannot be encoded.
 pub fn histograms(merged: &Merged) -> Result<Histograms, HistogramError> {
     let operations = merged
         .operations
@@ -180,7 +169,7 @@ fn set(measured: &Measured) -> Result<HistogramSet, HistogramError> {
     })
 }
 
-/// What every shard of `outcome` delivered.
+/// One record per shard of `outcome`.
 pub fn shard_records(outcome: &Outcome) -> Vec<ShardRecord<'_>> {
     let probes = outcome.probes.iter().copied().map(Some).chain(std::iter::repeat(None));
     outcome.shards.iter().zip(probes).map(|(shard, probe)| ShardRecord::of(shard, probe)).collect()
@@ -201,18 +190,18 @@ impl<'a> ShardRecord<'a> {
 }
 
 impl FullResult<'_> {
-    /// The document in pieces, named in their order: `result.json`, or `result.json.000` and so on, which joined are
-    /// the document. What would make it too long is left out, and it says so: first the shards' snapshots, then the
-    /// seconds, then the histograms of nodes, then those of operations.
+    /// Cuts the document into pieces, named `result.json`, or `result.json.000` and so on; joined in order, they are the document. If the
+    /// document is too long, parts are omitted and marked as such: first the shards' snapshots, then the seconds, then the histograms of
+    /// nodes, then those of operations.
     ///
     /// # Errors
-    /// When it cannot be written as JSON, or not even the rest of it fits.
+    /// If it cannot be written as JSON, or if the remaining document is still too long.
     pub fn pieces(self) -> Result<Vec<(String, String)>, serde_json::Error> {
         self.pieces_of(PIECE_BYTES, PIECES)
     }
 
-    /// The same for one trial of several, which share the room for one; each may have a piece at least, without what
-    /// can be left out. Their names say which trial's they are.
+    /// Like [`Self::pieces`], for one trial of several, which share the room of one. Each may have at least one piece, without the parts
+    /// that can be omitted. The names contain the trial.
     ///
     /// # Errors
     /// As [`Self::pieces`].
@@ -229,7 +218,7 @@ impl FullResult<'_> {
         self.pieces_within(piece, bytes, bytes)
     }
 
-    /// Leaves things out while it is longer than `wanted` bytes. With everything left out it may have `most`.
+    /// Omits parts while the document is longer than `wanted` bytes. With all parts omitted, it may have up to `most` bytes.
     fn pieces_within(
         mut self,
         piece: usize,
@@ -263,8 +252,8 @@ impl FullResult<'_> {
         Ok(pieces(DOCUMENT, &self.document(most)?, piece))
     }
 
-    /// The document, unless it is longer than `most` bytes. It is not made first and measured then: of many shards it may
-    /// be larger than the memory.
+    /// Writes the document, unless it is longer than `most` bytes. The bound applies while writing: with many shards the document may be
+    /// larger than the memory.
     fn document(&self, most: usize) -> Result<String, serde_json::Error> {
         let mut bounded = Bounded { text: Vec::new(), most };
         serde_json::to_writer(&mut bounded, self)?;
@@ -272,10 +261,10 @@ impl FullResult<'_> {
     }
 }
 
-/// A piece may end so much early, because it is not cut within a character.
+/// A piece may end this many bytes early, because it is not cut within a character.
 const LONGEST_CHARACTER: usize = 4;
 
-/// Takes so many bytes and no more.
+/// A writer that fails beyond `most` bytes.
 struct Bounded {
     text: Vec<u8>,
     most: usize,
@@ -295,8 +284,8 @@ impl io::Write for Bounded {
     }
 }
 
-/// Cuts `document` at characters' edges into pieces of at most `most` bytes, which must hold any character. One alone has
-/// the plain name.
+/// Cuts `document` at character boundaries into pieces of at most `most` bytes, which must hold any character. A single piece has the plain
+/// name.
 pub(crate) fn pieces(name: &str, document: &str, most: usize) -> Vec<(String, String)> {
     let mut rest = document;
     let mut cut = Vec::new();
@@ -329,7 +318,7 @@ mod tests {
         assert_eq!(pieces(DOCUMENT, "abcde", 4), expected.map(|(name, piece)| (name.to_owned(), piece.to_owned())));
     }
 
-    /// The document of a result whose parts take about 100 kB each, in pieces of 1 kB, and so many of them at most.
+    /// Builds a result whose parts take about 100 kB each, in at most `most` pieces of 1 kB.
     fn shortened_to(most: usize) -> (usize, serde_json::Value) {
         let text = |length: usize| -> EncodedHistogram { serde_json::from_value("x".repeat(length).into()).unwrap() };
         let set = |length| HistogramSet { response: text(length), service: None, error_replies: None };

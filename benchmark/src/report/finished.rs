@@ -1,4 +1,4 @@
-//! What a trial came to, as a status has it.
+//! A finished trial in its form for the status.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -26,48 +26,46 @@ use crate::report::export::{self, FullResult};
 use crate::verdict::{self, verdict};
 use crate::{human, measurement::latencies, measurement::topology};
 
-/// The most entries of a list in a status.
+/// Maximum entries of a list in a status.
 const LISTED: usize = 32;
 
-/// What a status holds beside result, verdict and artifacts, in bytes: conditions with their messages above all.
+/// Bytes that a status needs beside result, verdict and artifacts, mostly for the conditions' messages.
 const CONDITIONS_BYTES: usize = 12 << 10;
 
-/// The most bytes of one entry of a status' artifacts.
+/// Maximum bytes of one entry in a status' artifacts.
 const ARTIFACT_BYTES: usize = 128;
 
-/// A trial that is over, as it is reported.
+/// A finished trial, ready to be reported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
-    /// How many trials the run has.
+    /// Number of trials of the run.
     pub of: u32,
-    /// How it ended.
     pub ending: Ending,
-    /// The trial; none if it never started.
+    /// None if it never started.
     pub trial: Option<TrialStatus>,
-    /// What was measured; none if nothing was.
+    /// None if nothing was measured.
     pub result: Option<TrialResult>,
-    /// What the result is worth; none without one.
+    /// None without a result.
     pub verdict: Option<Verdict>,
-    /// How well the shards measured together; none if it never started.
+    /// Start skew and clock uncertainty of the shards; none if it never started.
     pub synchronization: Option<Synchronization>,
-    /// The target's servers, and what became of them; none if nothing was measured.
+    /// The target's servers, with changes and outages; none if nothing was measured.
     pub topology: Option<TopologyStatus>,
-    /// What became of the thresholds; empty if nothing was measured.
+    /// Empty if nothing was measured.
     pub thresholds: Vec<ThresholdStatus>,
     /// For people.
     pub summary: Summary,
-    /// What became of the keys, if they were to be deleted.
+    /// Result of deleting the keys, if that was requested.
     pub cleanup: Option<Cleanup>,
-    /// Shards by state.
     pub shards: ShardCounts,
     /// Its line among several trials.
     pub line: Option<TrialLine>,
-    /// The full result: the pieces of a JSON document and their names. Empty if nothing was measured.
+    /// The full result: names and pieces of a JSON document. Empty if nothing was measured.
     pub pieces: Vec<(String, String)>,
 }
 
 impl Finished {
-    /// The trial of `plan` that comes after this one, which ended as planned, and after those of `lines`; none if it was the last.
+    /// The trial of `plan` after this one, which was measured to the end, given the `lines` of the trials before; none if it was the last.
     pub fn next_trial(&self, plan: &Plan, lines: &[TrialLine]) -> Option<Trial> {
         let index = self.line.as_ref().map(|line| line.index).or(self.trial.as_ref().map(|trial| trial.index))?;
         let mut lines: Vec<_> = lines.iter().filter(|line| line.index < index).cloned().collect();
@@ -76,10 +74,10 @@ impl Finished {
     }
 }
 
-/// Why a trial that is over cannot be reported.
+/// Why a finished trial cannot be reported.
 #[derive(Debug, thiserror::Error)]
 pub enum FinishError {
-    /// A shard's histogram is not what the contract says.
+    /// A shard's histogram violates the contract.
     #[error("failed to merge the shards' histograms")]
     Merge(#[from] HistogramError),
     /// The full result cannot be written as JSON.
@@ -103,10 +101,10 @@ impl Finished {
         Ok(finished)
     }
 
-    /// Merges and judges `outcome` of the benchmark called `name`, as far as its trial's kind does not matter.
+    /// Merges and judges `outcome` of the benchmark called `name`, without the parts that depend on the trial's kind.
     ///
     /// # Errors
-    /// When a shard's histogram is not what the contract says, or the full result cannot be written.
+    /// If a shard's histogram violates the contract, or the full result cannot be written.
     pub fn of(name: &str, spec: &Validated, plans: &[ShardPlan], outcome: &Outcome) -> Result<Self, FinishError> {
         let shards = counts(outcome);
         let started = outcome.start_at_unix_nanoseconds.is_some();
@@ -270,9 +268,9 @@ fn bandwidth(outcome: &Outcome) -> Bandwidth {
     }
 }
 
-/// The result as a status holds it, in at most `most` bytes of JSON: the worst entries of long lists, with the number of
-/// those left out. A distribution that would take more than half is left to the full result. Then the intervals of parts go, then
-/// lists are halved until all of it fits, and the distribution goes last.
+/// The result shortened for a status, in at most `most` bytes of JSON: the worst entries of long lists, with the number of omitted ones. A
+/// histogram that takes more than half is omitted at once. If the result is still too long, the percentiles of parts are omitted, then
+/// lists are halved until it fits, and the histogram is omitted last.
 fn shortened(whole: TrialResult, most: usize) -> Result<TrialResult, serde_json::Error> {
     let mut result = whole;
     let mut truncated = Truncated::default();
@@ -321,7 +319,7 @@ fn parts(result: &mut TrialResult) -> impl Iterator<Item = &mut Latencies> {
     stages.chain(operations).chain(result.nodes.iter_mut().map(|node| &mut node.service_time))
 }
 
-/// Keeps the first `listed` entries by `key` if there are more, and says how many are left out.
+/// Keeps the first `listed` entries by `key` if there are more. Returns the number of omitted ones.
 fn shorten<T, K: Ord>(all: &mut Vec<T>, listed: usize, key: impl FnMut(&T) -> K) -> u64 {
     let left_out = all.len().saturating_sub(listed);
     if left_out > 0 {
@@ -331,12 +329,12 @@ fn shorten<T, K: Ord>(all: &mut Vec<T>, listed: usize, key: impl FnMut(&T) -> K)
     left_out as u64
 }
 
-/// At most `most` characters of a text from outside: a longer one would make the API server refuse the whole status.
+/// At most `most` characters of an external text: the API server would refuse the whole status because of a longer one.
 fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
-/// `size` commands are in each transaction; 0 without any.
+/// `size` is the number of commands in each transaction; 0 without transactions.
 fn requests(tally: &Tally, unknown: u64, size: u64) -> Requests {
     Requests {
         scheduled: tally.scheduled + unknown,
@@ -398,7 +396,7 @@ fn nodes(merged: &Merged, asked: &[Quantile]) -> Vec<NodeResult> {
         .collect()
 }
 
-/// What the server at `address` said of itself before and after.
+/// Statistics of the server at `address` before and after the load.
 fn server(servers: &ServerStats, address: &str) -> Option<ServerResult> {
     let node = servers.nodes.iter().find(|node| node.address == address)?;
     let (before, after) = (node.before?, node.after?);
@@ -427,7 +425,7 @@ fn errors(merged: &Merged) -> Vec<ErrorResult> {
     merged.errors.iter().map(result).collect()
 }
 
-/// How requests came about.
+/// How requests were generated.
 fn load(spec: &Validated) -> LoadResult {
     match &spec.load {
         Load::ClosedLoop => LoadResult {
@@ -462,7 +460,7 @@ fn shards(outcome: &Outcome, unknown: &[u64], size: u64) -> Result<Vec<ShardResu
     each.map(|((outcome, unknown), worst)| shard(outcome, first, *unknown, size, worst)).collect()
 }
 
-/// The shard's first send after it was due.
+/// Delay of the shard's first send after its due time.
 fn first_send(outcome: &crate::measurement::ShardOutcome) -> Option<u64> {
     let window = outcome.snapshot.as_ref()?.window;
     let sent = window.first_send_nanoseconds;
@@ -531,7 +529,7 @@ fn shard(
     })
 }
 
-/// A part of the time of the connections that were looked at.
+/// Percentage of the time of the observed connections.
 fn percent(sending: &Sending, part: u64) -> u32 {
     let percent = u128::from(part) * 100 / u128::from(sending.connection_nanoseconds.max(1));
     u32::try_from(percent.min(100)).unwrap_or(100)

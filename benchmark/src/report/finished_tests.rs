@@ -36,14 +36,14 @@ fn the_columns_are_for_people() {
 fn bandwidth_is_over_the_time_in_which_its_bytes_were_counted() {
     let quick = snapshot(0, &[1_450_000; 2_000]);
     let mut slow = snapshot(1, &[1_450_000; 2_000]);
-    // The quick one's quota ran dry after ten seconds, this one's after twenty.
+    // The quick shard's quota ran out after ten seconds, this one's after twenty.
     slow.window.measure_to_nanoseconds += 10_000_000_000;
     slow.taken_nanoseconds += 10_000_000_000;
     let result = finished(&outcome(vec![quick, slow])).result.unwrap();
     assert_eq!(result.bandwidth.sent_bytes_per_second, 2_000 + 1_000);
 }
 
-/// With a number of requests, the common window ends when the first worker has none left. Others go on, and count bytes.
+/// With a number of requests, the common window ends when the first worker has none left. Other workers continue and count bytes.
 #[test]
 fn bytes_beyond_the_common_window_are_no_bandwidth_of_it() {
     let mut outcome = outcome(vec![snapshot(0, &[1_450_000; 2_000])]);
@@ -51,7 +51,7 @@ fn bytes_beyond_the_common_window_are_no_bandwidth_of_it() {
     outcome.timeline = (0..10).map(|at| second(at, 1_000)).chain([second(10, 900), second(11, 100)]).collect();
     let bandwidth = finished(&outcome).result.unwrap().bandwidth;
     assert_eq!((bandwidth.sent_bytes_per_second, bandwidth.received_bytes_per_second), (1_000, 0));
-    // A minute that begins in the warm-up holds bytes of it.
+    // A minute that begins in the warm-up includes bytes of the warm-up.
     let snapshot = outcome.shards[0].snapshot.as_mut().unwrap();
     snapshot.window.measure_from_nanoseconds += 30_000_000_000;
     snapshot.window.measure_to_nanoseconds += 60_000_000_000;
@@ -146,7 +146,7 @@ fn the_rest_of_a_lost_shard_is_unknown_and_censored() {
     assert_eq!((finished.shards.finished, finished.shards.lost), (1, 1));
 }
 
-/// A shard with the most that a snapshot may hold, in the longest texts.
+/// A shard with a snapshot of maximum size and the longest texts.
 fn huge(shard: u32) -> Snapshot {
     let values: Vec<u64> =
         (0..3_000).map(|n| (64 << (n % 33)) | (n * 7_919)).filter(|n| *n < 600_000_000_000).collect();
@@ -187,7 +187,7 @@ fn the_largest_result_fits_into_a_status_that_the_schema_accepts() {
     assert_eq!(result.operations.len() as u64 + truncated.operations, 34);
     assert_eq!(result.nodes.len() as u64 + truncated.nodes, 101);
     assert_eq!(result.errors.len() as u64 + truncated.errors, 65);
-    // The worst come first.
+    // The worst entries come first.
     assert_eq!((result.shards[0].index, result.errors[0].count), (7, 9_063));
     assert_eq!(crate::api::status_problems(&status), []);
     assert!(serde_json::to_vec(&status).unwrap().len() <= STATUS_BYTES);
@@ -241,12 +241,12 @@ fn the_full_result_leaves_nothing_out() {
     assert!(whole["result"]["truncated"].is_null());
 }
 
-/// A final snapshot that says as much as the contract lets it, in texts that JSON makes longer still.
+/// A final snapshot at the contract's limits, with texts that JSON escaping makes longer still.
 fn largest(shard: u32, (operations, nodes, errors, points): (usize, usize, usize, usize), text: &str) -> Snapshot {
     let mut snapshot = snapshot(shard, &[1_000, 2_000_000, 3_000_000_000]);
     let (operation, node) = (snapshot.operations[0].clone(), snapshot.nodes[0].clone());
     let name = |n: usize| text.chars().cycle().take(200).chain(n.to_string().chars()).collect::<String>();
-    // Only the first has the requests, so that all of them add up.
+    // Only the first has requests, so that the sums match.
     snapshot.operations.extend((1..operations).map(|n| OperationTally {
         name: format!("operation-{n}"),
         tally: Tally::default(),
@@ -265,7 +265,7 @@ fn largest(shard: u32, (operations, nodes, errors, points): (usize, usize, usize
     snapshot
 }
 
-/// The status that the API server gets, and the largest ConfigMap as it is sent and kept.
+/// Sizes of the status, and of the largest ConfigMap as sent and as stored.
 fn sizes(outcome: &Outcome) -> (usize, usize, usize) {
     let spec = open_loop(u32::try_from(outcome.shards.len()).unwrap());
     let finished = Finished::of(&"n".repeat(46), &spec, &plans(&spec, "run"), outcome).unwrap();

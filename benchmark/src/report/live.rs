@@ -1,4 +1,4 @@
-//! The status of a run that is going on.
+//! Status of a run in progress.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::quantile::Quantile;
 use crate::{human, measurement::latencies, measurement::topology};
 
 impl Subject<'_> {
-    /// Before anything is known of the shards; `how` says what is being done.
+    /// Before any shard has been observed. `how` describes the current step.
     pub fn preparing(&self, status: &mut RedisBenchmarkStatus, how: &str) {
         let desired = self.shards;
         status.phase = Phase::Preparing;
@@ -28,7 +28,7 @@ impl Subject<'_> {
             .is_some_and(|trial| (trial.index, trial.attempt) == (progress.trial, progress.attempt));
         status.phase = match progress.stage {
             ConductStage::Preparing => Phase::Preparing,
-            // Who took over has not seen yet that the load is over.
+            // A new conductor has not yet seen that the load has ended.
             ConductStage::Running if status.phase == Phase::Collecting && is_same_attempt => Phase::Collecting,
             ConductStage::Running => Phase::Running,
             ConductStage::Collecting | ConductStage::Done => Phase::Collecting,
@@ -58,7 +58,7 @@ impl Subject<'_> {
         self.in_progress(status, &self.describe(progress, presence));
     }
 
-    /// The conditions of a run that is not over; `how` says what is going on.
+    /// Sets the conditions of a run in progress. `how` describes the current step.
     pub fn in_progress(&self, status: &mut RedisBenchmarkStatus, how: &str) {
         Conditions::new(status, self.generation, self.now)
             .set(condition::ACCEPTED, true, reason::ACCEPTED, "the spec is valid")
@@ -70,11 +70,11 @@ impl Subject<'_> {
             .set(condition::STALLED, false, reason::NO_OBSTACLE, "nothing hinders it");
     }
 
-    /// What is going on, for people.
+    /// Describes the current step, for people.
     fn describe(&self, progress: &Progress, presence: &[ShardPresence]) -> String {
         let desired = self.shards;
         let counts = &progress.shards;
-        // Those that this trial does not need may come back later.
+        // Shards that this trial does not need may still be replaced.
         let presence = presence.get(..desired as usize).unwrap_or(presence);
         match progress.stage {
             ConductStage::Preparing => {
@@ -134,7 +134,7 @@ fn live_progress(progress: &Progress) -> Option<status::Progress> {
     })
 }
 
-/// None of too few requests in the last seconds, as in a result.
+/// None if the last seconds have too few requests, as in a result.
 fn recent_p99(live: &LivePicture) -> Option<u64> {
     latencies::known(&live.recent.as_ref()?.response, Quantile::P99)
 }
@@ -160,7 +160,7 @@ mod tests {
     use crate::conductor::RecentLatency;
     use crate::measurement::topology::MergedTopology;
 
-    /// What is shown while so many requests were measured in the last seconds.
+    /// The progress shown with this many measured requests in the last seconds.
     fn shown(requests: u64) -> status::Progress {
         let mut response = Kind::Request.empty();
         response.record_n(1_000_000, requests).unwrap();

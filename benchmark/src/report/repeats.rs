@@ -1,5 +1,5 @@
-//! Repeats of one cell: how far they are apart, from the lines of `status.trials`; and what they come to together, from the
-//! histograms of the trials' full results. Both are durable, so that who takes over misses nothing.
+//! Repeats of one cell: their spread, from the lines of `status.trials`; and their aggregate, from the histograms of the trials' full
+//! results. Both are durable, so a takeover loses nothing.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ use crate::measurement::merge::Measured;
 use crate::quantile::Quantile;
 use crate::report::export;
 
-/// The format of the document about an experiment. A change that a reader must know of gets another number.
+/// Format of the document of an experiment. An incompatible change gets a new number.
 pub const FORMAT: &str = "redisbench.dev/experiment/v1";
 
-/// The name of that document among the artifacts.
+/// Name of that document among the artifacts.
 pub const DOCUMENT: &str = "experiment.json";
 
-/// The most cells that a status lists.
+/// Maximum cells in a status.
 const LISTED: usize = 32;
 
 const MILLION: u128 = 1_000_000;
 
-/// All cells of which two trials or more were measured to their end, in their order.
+/// All cells with at least two trials that were measured to the end, in order.
 pub fn cells(trials: &[TrialLine]) -> Vec<CellResult> {
     let mut by_cell = BTreeMap::<u32, Vec<&TrialLine>>::new();
     let counts =
@@ -69,13 +69,13 @@ fn error_millionths(line: &TrialLine) -> Option<u64> {
     u64::try_from(bad * MILLION / u128::from(requests.scheduled.max(1))).ok()
 }
 
-/// Sets what `status` says of repeats from its lines.
+/// Sets the repeats of `status` from its lines.
 pub(super) fn set_repeats(status: &mut RedisBenchmarkStatus) {
     let cells = cells(&status.trials);
     list(status, cells);
 }
 
-/// As many of `cells` as a status has room for, and how many are left out.
+/// Lists as many of `cells` as the status has room for, and counts the rest.
 fn list(status: &mut RedisBenchmarkStatus, cells: Vec<CellResult>) {
     (status.repeats, status.repeats_left_out) = (Vec::new(), 0);
     let many = cells.len().saturating_sub(LISTED);
@@ -86,15 +86,15 @@ fn list(status: &mut RedisBenchmarkStatus, cells: Vec<CellResult>) {
 /// Why the histograms of several trials could not be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum TogetherError {
-    /// The full result of a trial is not what was written.
+    /// The full result of a trial is not as it was written.
     #[error("failed to read the full result of a trial")]
     Document(#[from] serde_json::Error),
-    /// A histogram is not what the contract says.
+    /// A histogram violates the contract.
     #[error("failed to merge the histogram of a trial")]
     Histogram(#[from] HistogramError),
 }
 
-/// What is read of the full result of a trial.
+/// The parts of a trial's full result that the aggregate needs.
 #[derive(Deserialize)]
 struct Document {
     result: DocumentResult,
@@ -120,11 +120,11 @@ struct DocumentTotal {
     error_replies: Option<EncodedHistogram>,
 }
 
-/// The requests of several trials as one set.
+/// Merged requests of several trials.
 #[derive(Debug)]
 pub struct Together {
     measured: Measured,
-    /// What was asked for: the same of each trial.
+    /// Percentiles of the spec, the same for each trial.
     percentiles: Vec<Quantile>,
 }
 
@@ -145,7 +145,7 @@ impl Together {
     /// Adds the trial whose full result is `document`.
     ///
     /// # Errors
-    /// When it is not what [`crate::report::export::FullResult`] writes.
+    /// If it is not in the format of [`crate::report::export::FullResult`].
     pub fn add(&mut self, document: &str) -> Result<(), TogetherError> {
         let Document { result, histograms } = serde_json::from_str(document)?;
         let beyond = || HistogramError::Malformed("counts beyond its bounds");
@@ -176,21 +176,21 @@ impl Together {
         Ok(())
     }
 
-    /// Response time over all of them: those without an answer count as longer than any that had one.
+    /// Response time over all requests: those without an answer count as longer than any answer.
     pub fn response_time(&self) -> Latencies {
         latencies::response_time(&self.measured, &self.percentiles)
     }
 
-    /// The distribution of response time of those that succeeded.
+    /// Distribution of the response time of succeeded requests.
     ///
     /// # Errors
-    /// When it cannot be encoded.
+    /// If it cannot be encoded.
     pub fn histogram(&self) -> Result<EncodedHistogram, HistogramError> {
         EncodedHistogram::encode(&self.measured.response)
     }
 }
 
-/// What the repeats of all cells came to.
+/// Results of the repeats of all cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Experiment {
     cells: Vec<CellRecord>,
@@ -219,10 +219,10 @@ struct ExperimentDocument<'a> {
 }
 
 impl Experiment {
-    /// Adds a cell with its trials together, or without if they could not be merged.
+    /// Adds a cell with its merged trials, or without them if they could not be merged.
     ///
     /// # Errors
-    /// When the merged histogram cannot be encoded.
+    /// If the merged histogram cannot be encoded.
     pub fn add(&mut self, mut cell: CellResult, together: Option<&Together>) -> Result<(), HistogramError> {
         cell.aggregate = together.map(Together::response_time);
         let histogram = together.map(Together::histogram).transpose()?;
@@ -233,7 +233,7 @@ impl Experiment {
     /// The document of all cells, trials and comparisons of a run, in pieces that fit into ConfigMaps.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// If it cannot be written as JSON.
     pub fn pieces(
         &self,
         benchmark: &str,
@@ -245,7 +245,7 @@ impl Experiment {
         Ok(export::pieces(DOCUMENT, &serde_json::to_string(&document)?, export::PIECE_BYTES))
     }
 
-    /// Makes `status`, which is that of the end, say what the cells came to.
+    /// Sets the repeats of a finished `status` to the cells with their aggregates.
     pub fn tell(&self, status: &mut RedisBenchmarkStatus) {
         list(status, self.cells.iter().map(|cell| cell.result.clone()).collect());
     }

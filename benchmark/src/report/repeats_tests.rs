@@ -7,7 +7,7 @@ use crate::plan::{self, Kind as Of};
 use crate::report::Finished;
 use crate::sample::{outcome, snapshot, spec, with_timeouts};
 
-/// Trial `index` of four: of two cells, each twice. So many requests took so long, and so many more had no answer.
+/// Trial `index` of four: two cells, twice each. `count` requests took `nanoseconds`, and `timeouts` more had no answer.
 fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finished {
     let spec = spec(1, &json!({"type": "OpenLoop", "openLoop": {"rate": 1000}, "duration": "10s"}));
     let mut plans = plan::plans(&spec, "run");
@@ -26,7 +26,7 @@ fn finished(index: u32, nanoseconds: u64, count: usize, timeouts: u64) -> Finish
     Finished::of_trial("sample", &trial, &plans, &outcome).unwrap()
 }
 
-/// Four trials: the response times of cell 0 are 1 ms and then 3 ms, those of cell 1 are 2 ms and then twice as many.
+/// Four trials: the response times of cell 0 are 1 ms and then 3 ms, those of cell 1 are 2 ms, the second time with twice as many requests.
 fn four() -> Vec<Finished> {
     let trial = |index, nanoseconds: u64, count: usize| finished(index, nanoseconds, count, 0);
     vec![
@@ -45,7 +45,7 @@ fn document(finished: &Finished) -> String {
     finished.pieces.iter().map(|(_, piece)| piece.as_str()).collect()
 }
 
-/// Within what a histogram of three digits keeps.
+/// Within the precision of a histogram of three digits.
 fn is_near(found: Option<u64>, expected: u64) -> bool {
     found.is_some_and(|found| found.abs_diff(expected) <= expected / 500)
 }
@@ -61,7 +61,8 @@ fn repeats_of_a_cell_are_told_by_metric() {
     assert_eq!(cells[0].verdict, Some(VerdictValue::Valid));
     let p99 = cells[0].p99.unwrap();
     assert!(is_near(Some(p99.mean_nanoseconds), 2_000_000) && is_near(Some(p99.median_nanoseconds), 2_000_000));
-    // The deviation of 1 and 3 is the root of 2, and t of one degree at 95 % is 12.706: far below 0.
+    // The standard deviation of 1 and 3 is the square root of 2, and t at 95 % with one degree of freedom is 12.706: the lower end is far
+    // below 0.
     assert!(is_near(Some(p99.standard_deviation_nanoseconds), 1_414_214), "{p99:?}");
     assert_eq!(p99.low_nanoseconds, 0);
     assert!(is_near(Some(p99.high_nanoseconds), 2_000_000 + 12_706_205), "{p99:?}");
@@ -82,7 +83,7 @@ fn one_repeat_says_nothing_and_a_trial_that_failed_does_not_count() {
 
 #[test]
 fn a_quantile_that_one_trial_does_not_know_is_not_told() {
-    // 2 % of the second had no answer: its p99 is beyond what is known.
+    // 2 % of the second trial had no answer: only a bound of its p99 is known.
     let trials = [finished(0, 1_000_000, 9_800, 0), finished(2, 1_000_000, 9_800, 200)];
     let cell = &cells(&lines(&trials))[0];
     assert_eq!((cell.p99, cell.p999, cell.mean_response_time), (None, None, None));
@@ -94,13 +95,13 @@ fn a_quantile_that_one_trial_does_not_know_is_not_told() {
 #[test]
 fn the_aggregate_is_that_of_all_requests_together() {
     let mut together = Together::default();
-    // Ten thousand at 1 ms and half as many at 3 ms: the mean of both medians would be none of them.
+    // Ten thousand at 1 ms and half as many at 3 ms: the mean of both medians would be neither.
     for finished in [finished(0, 1_000_000, 10_000, 0), finished(2, 3_000_000, 5_000, 100)] {
         together.add(&document(&finished)).unwrap();
     }
     let latencies = together.response_time();
     assert!(is_near(latencies.p50_nanoseconds, 1_000_000) && is_near(latencies.p90_nanoseconds, 3_000_000));
-    // Nobody knows what the 100 without an answer would add.
+    // The contribution of the 100 without an answer is unknown.
     assert_eq!(latencies.mean_nanoseconds, None);
     // 100 of 15100 had no answer: 0.66 %.
     assert!(is_near(latencies.p99_nanoseconds, 3_000_000));

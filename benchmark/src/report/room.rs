@@ -1,23 +1,22 @@
-//! What a status has room for besides the lines of its trials.
+//! Limits lists to the room left in a status beside the lines of its trials.
 
 use serde::Serialize;
 
 use crate::api::RedisBenchmarkStatus;
 
-/// The most bytes that a status of several trials may come to with what is filled in: conditions and verdict have the rest
-/// of 256 KiB.
+/// Maximum bytes of a status of several trials with its lists filled in. Conditions and verdict get the rest of 256 KiB.
 const STATUS_BYTES: usize = 228 << 10;
 
-/// Bytes that are left.
+/// Bytes left.
 pub(super) struct Room(usize);
 
 impl Room {
-    /// Beside what `status` has already.
+    /// Room beside the current contents of `status`.
     pub(super) fn of(status: &RedisBenchmarkStatus) -> Self {
         Self(STATUS_BYTES.saturating_sub(bytes(status)))
     }
 
-    /// As many of `items`, from the first, as there is room for, and how many are left out.
+    /// As many of the first `items` as fit, and the number left out.
     pub(super) fn fill<T: Serialize>(mut self, mut items: Vec<T>) -> (Vec<T>, u64) {
         let all = items.len();
         let fits = |item: &&T| {
@@ -31,7 +30,7 @@ impl Room {
     }
 }
 
-/// The length of something as JSON.
+/// Length as JSON.
 fn bytes(value: &impl Serialize) -> usize {
     serde_json::to_vec(value).map_or(0, |json| json.len())
 }

@@ -1,4 +1,4 @@
-//! A search: what each trial was as a step of it, and what it found.
+//! Search: the result of each trial as a step, and the result of the search.
 
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ use crate::plan::{self, GoodStep, SearchTrial, Standing, Why};
 use crate::quantile::Quantile;
 use crate::verdict;
 
-/// The most bytes of what a step says about why.
+/// Maximum bytes of a step's reason.
 const WHY_BYTES: usize = 160;
-/// The most bytes of what a search says of itself.
+/// Maximum bytes of a search's message.
 const MESSAGE_BYTES: usize = 768;
 const WHOLE: f64 = 1_000_000.0;
-/// In per cent of what the rate explains: repeated runs of seconds differ by a tenth.
+/// In per cent of the time that the rate explains: repeated runs of a few seconds differ by a tenth.
 const LONGER: u128 = 110;
 
-/// What a trial came to as a step of a search.
+/// Judges a trial as a step of a search.
 pub(super) fn step(
     trial: &SearchTrial,
     spec: &Validated,
@@ -62,8 +62,8 @@ pub(super) fn step(
     }
 }
 
-/// What was at its end in a step that failed. A shard that sent late by its own doing, or lacked a processor, explains a slow
-/// quantile even if it is one of many and the throughput would not tell.
+/// The saturated part in a step that failed. A shard that sent late on its own account, or lacked processor time, explains a slow quantile
+/// even if it is one of many and did not limit the throughput.
 fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged, judged: &Verdict) -> (LimitedBy, Option<String>) {
     let limit = verdict::at_its_end(spec, outcome, merged);
     let own = |reason: &VerdictReason| reason.severity != VerdictValue::Valid && reason.reason.is_of_the_generator();
@@ -73,9 +73,9 @@ fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged, judged: &Ver
     limit
 }
 
-/// What was near its end in a step whose quantile was too long: the server that was, if nothing else can have made requests wait,
-/// and if they took longer than in the last good step as in a queue. Both are needed: a busy server may answer in time, and
-/// a slow one may wait for something else.
+/// The server near saturation in a step whose quantile was too long. Two conditions must hold: nothing else can have delayed requests, and
+/// response times grew since the last good step like those of a queue. A busy server may reply in time, and a slow one may wait for
+/// something else.
 fn near_its_end(
     trial: &SearchTrial,
     spec: &Validated,
@@ -86,7 +86,7 @@ fn near_its_end(
     let unknown = (LimitedBy::Unknown, None);
     let own = judged.reasons.iter().any(|reason| reason.reason.is_of_the_generator());
     let is_about_time = matches!(trial.objective, Objective::Quantile { .. });
-    // With both a server and a link at their end, neither is the limit alone.
+    // If both a server and a link are saturated, neither alone is the limit.
     if own || !is_about_time || verdict::server_is_full(merged) {
         return unknown;
     }
@@ -96,8 +96,8 @@ fn near_its_end(
     server.map_or(unknown, |server| (LimitedBy::Target, Some(server)))
 }
 
-/// Whether response times grew by more than the rate since the good step. What takes its time at any rate does not grow, and
-/// what is shared by all requests in flight grows with the rate; a queue before something near its end grows faster.
+/// Whether response times grew by more than the rate since the good step. Fixed costs do not grow with the rate, and a resource shared by
+/// all requests in flight grows in proportion; a queue before a nearly saturated server grows faster.
 fn has_queued(good: &GoodStep, rate: u64, mean_nanoseconds: u64) -> bool {
     let explained = u128::from(good.mean_nanoseconds) * u128::from(rate);
     good.mean_nanoseconds > 0
@@ -108,7 +108,7 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
     let (tally, pace) = (&merged.total.tally, &merged.pace);
     let failed = tally.errors.saturating_add(tally.unsent);
     let target = pace.target.unwrap_or(trial.rate);
-    // One request at the window's edge, the first round trip and the chance of Poisson arrivals are nothing that was missed.
+    // A request at the window's edge, the first round trip, and chance in Poisson arrivals do not count as missed.
     let met = verdict::rate_is_met(spec, merged);
     let quantile = match trial.objective {
         Objective::Quantile { quantile, .. } => {
@@ -123,7 +123,7 @@ fn measured(trial: &SearchTrial, spec: &Validated, outcome: &Outcome, merged: &M
     };
     let poisson = matches!(spec.load, Load::OpenLoop { arrival: Arrival::Poisson, .. });
     Measured {
-        // Between two trials every connection is closed.
+        // All connections are closed between two trials.
         in_flight_before: 0,
         discarded: spec.warmup,
         measured: Duration::from_nanos(pace.window_nanoseconds),
@@ -146,7 +146,7 @@ fn percent(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-/// The quantile of an objective, such as `p99`; of one that is about something else, what that is.
+/// The quantile of an objective, such as `p99`; otherwise its metric.
 fn name(objective: &Objective) -> String {
     match objective {
         Objective::Quantile { quantile, .. } => {
@@ -157,7 +157,7 @@ fn name(objective: &Objective) -> String {
     }
 }
 
-/// What must hold, for people.
+/// The objective, for people.
 fn wanted(objective: &Objective) -> String {
     let name = name(objective);
     match objective {
@@ -196,7 +196,7 @@ fn says_nothing(unusable: &Unusable) -> String {
     }
 }
 
-/// What a search has found after the trials of these lines, for the status; none if the spec has none.
+/// Result of a search after the trials of these lines, for the status; none if the spec has no search.
 pub(super) fn found(spec: &RedisBenchmarkSpec, lines: &[TrialLine]) -> Option<SearchResult> {
     plan::standing(spec, lines).map(|standing| result(&standing, lines.len()))
 }
@@ -268,7 +268,7 @@ fn ended(
     }
 }
 
-/// The same, if the load generator was not what ended it.
+/// Like `ended`, if the load generator was not the limit.
 fn ended_at_the_target(
     ending: &Ending<Why>,
     wanted: &str,
@@ -299,7 +299,7 @@ fn ended_at_the_target(
     }
 }
 
-/// Why a rate may hold at one time and not at another, and the way out.
+/// Why a rate may pass at one time and fail at another, with a remedy.
 fn varies(bad: Option<&Bad<Why>>) -> String {
     let limit = bad.and_then(|bad| bad.why.limited_by);
     let wider = "a wider search.rate.toleranceBasisPoints may help";
@@ -314,7 +314,7 @@ fn varies(bad: Option<&Bad<Why>>) -> String {
     }
 }
 
-/// What helps a load generator that was at its end; none if that was not what ended it.
+/// Remedy for a saturated load generator; none if it was not the limit.
 fn way_out(limit: LimitedBy) -> Option<&'static str> {
     match limit {
         LimitedBy::GeneratorCPU => Some(
@@ -326,7 +326,7 @@ fn way_out(limit: LimitedBy) -> Option<&'static str> {
     }
 }
 
-/// What a search that is over found, for a column: a bound where that is all that is known, and nothing where nothing is.
+/// Result of a finished search for a table column: a bound if only that is known, otherwise nothing.
 pub(super) fn column(found: &SearchResult) -> Option<String> {
     let good = found.last_good_per_second.map(human::rate);
     match found.ending {
@@ -337,8 +337,8 @@ pub(super) fn column(found: &SearchResult) -> Option<String> {
     }
 }
 
-/// Adds what a search found to the verdict on its steps: these are right about what they measured, and the search may have ended
-/// at the wrong end.
+/// Adds the result of a search to the verdict on its steps: each step may be measured correctly although the search ended at the load
+/// generator's limit.
 pub(super) fn conclude(found: &SearchResult, verdict: &mut Verdict) {
     match found.ending {
         Some(SearchEnding::MaxPassed) => verdict.limited_by = LimitedBy::Rate,
@@ -369,13 +369,13 @@ fn because(why: &Why) -> String {
     }
 }
 
-/// What was at its end, for people, if that is known.
+/// The saturated part, for people, if it is known.
 fn limit(limited_by: Option<LimitedBy>, component: Option<&str>) -> Option<String> {
     let limit = limited_by.filter(|limit| *limit != LimitedBy::Unknown)?;
     Some(component.map_or_else(|| format!("{limit:?}"), |component| format!("{limit:?} ({component})")))
 }
 
-/// A step in a line for people, behind its number.
+/// A step in a line for people, to follow its number.
 pub(super) fn describe(step: &SearchStep) -> String {
     let rate = human::exact_rate(step.rate_per_second);
     let nth = step.confirmation.map_or_else(String::new, |nth| format!(", {nth} of {CONFIRMATIONS} times"));
@@ -391,7 +391,7 @@ pub(super) fn describe(step: &SearchStep) -> String {
     }
 }
 
-/// Whether the verdict on the whole search depends on a step: one that failed is what a search is made of.
+/// Whether the verdict on the whole search depends on a step: failed steps are part of any search.
 pub(super) fn counts(step: Option<&SearchStep>) -> bool {
     step.is_none_or(|step| step.outcome == StepOutcome::Passed)
 }

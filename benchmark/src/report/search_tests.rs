@@ -9,7 +9,7 @@ use crate::sample::{lose, outcome, snapshot, spec, with_timeouts};
 
 const P99: Objective = Objective::Quantile { quantile: 0.99, max_nanoseconds: 2_000_000 };
 
-/// A step at 1000 requests per second, over one shard or more, without a good step before it.
+/// A step at 1000 requests per second, over one shard or more, without a previous good step.
 fn judged(objective: Objective, outcome: &Outcome) -> SearchStep {
     judged_after(None, objective, outcome)
 }
@@ -23,7 +23,7 @@ fn judged_after(good: Option<GoodStep>, objective: Objective, outcome: &Outcome)
     step(&SearchTrial { rate: 1_000, confirmation: Some(2), objective, good }, &spec, outcome, &merged, &judged)
 }
 
-/// Ten seconds of one request each millisecond, of which some are slow.
+/// Ten seconds of one request per millisecond, `slow` of them slow.
 fn values(slow: usize) -> Vec<u64> {
     (0..10_000).map(|request| if request < slow { 5_000_000 } else { 1_000_000 }).collect()
 }
@@ -39,7 +39,7 @@ fn a_step_is_judged_by_the_quantile_of_all_shards() {
     assert!(failed.limited_by.is_some());
 }
 
-/// Requests without an answer are no fast ones.
+/// Requests without an answer count as slow.
 #[test]
 fn timeouts_are_beyond_the_quantile() {
     let failed = judged(P99, &outcome(vec![with_timeouts(snapshot(0, &values(0)), 200)]));
@@ -60,7 +60,7 @@ fn what_is_not_achieved_does_not_hold() {
     assert!(backlog.why.as_ref().unwrap().contains("8 more requests were due than ended"), "{backlog:?}");
 }
 
-/// It measured another load than the others.
+/// It measured a different load than the others.
 #[test]
 fn a_step_that_lost_a_shard_says_nothing() {
     let mut lost = outcome(vec![snapshot(0, &values(0)[..5_000]), snapshot(1, &values(0)[..5_000])]);
@@ -70,7 +70,7 @@ fn a_step_that_lost_a_shard_says_nothing() {
     assert!(step.why.unwrap().contains("lost"));
 }
 
-/// A server whose main thread ran for so many hundredths of a per cent of ten seconds.
+/// A server whose main thread ran for `busy` hundredths of a per cent of ten seconds.
 fn servers(busy: u32) -> ServerStats {
     let cpu =
         ServerCpu { mean_basis_points: busy, nanoseconds: 10_000_000_000, main_thread: true, ..ServerCpu::default() };
@@ -78,7 +78,7 @@ fn servers(busy: u32) -> ServerStats {
     ServerStats { nodes: vec![node], not_compared: Vec::new() }
 }
 
-/// A rate that is met is no limit of an objective that fails: what is at its end is.
+/// A met rate is not the limit of a failed objective; the saturated part is.
 #[test]
 fn what_fails_while_the_rate_is_met_is_limited_by_a_full_server() {
     let full = |busy: u32| {
@@ -93,8 +93,8 @@ fn what_fails_while_the_rate_is_met_is_limited_by_a_full_server() {
     assert_eq!((idle.outcome, idle.limited_by, idle.component), (StepOutcome::Failed, Some(LimitedBy::Unknown), None));
 }
 
-/// Long before a server is full its slowest answers are late. That it was its queue, the step before tells: there requests took less
-/// time than the rate explains.
+/// A server's slowest replies are late long before it is saturated. The previous step shows that its queue was the cause: response times
+/// grew by more than the rate explains.
 #[test]
 fn a_server_near_its_end_is_told_by_the_last_good_step() {
     let good = |rate, mean_nanoseconds| Some(GoodStep { rate, mean_nanoseconds });
@@ -125,7 +125,7 @@ fn a_server_near_its_end_is_told_by_the_last_good_step() {
     assert_eq!(told(good(800, 700_000), busy).0, LimitedBy::GeneratorCPU, "the worker was as near its own end");
 }
 
-/// A worker that ran for 70 % of the load makes requests wait before it, and nothing else may say so.
+/// Requests queue before a worker that ran for 70 % of the load, even if nothing else shows it.
 #[test]
 fn a_busy_worker_explains_a_slow_quantile() {
     let with = |busy: u32| {
@@ -170,7 +170,7 @@ fn what_was_found_is_said_in_a_sentence() {
     }
 }
 
-/// What a load generator does not do is no fault of the target.
+/// A load that the generator could not produce does not count against the target.
 #[test]
 fn a_load_generator_at_its_end_is_not_the_target_that_varies() {
     let told = |limited_by| {
@@ -199,8 +199,7 @@ fn over(ending: Ending<Why>, good: Option<u64>, limited_by: LimitedBy) -> Search
     result(&Standing { objective: P99, answer: Some(answer), good: None, bad: None }, 20)
 }
 
-/// Nowhere is the rate at which the load generator ended the target's.
-/// Of the steps that passed.
+/// The combined verdict of the steps that passed.
 fn valid() -> Verdict {
     Verdict { value: VerdictValue::Valid, reasons: Vec::new(), limited_by: LimitedBy::Unknown, component: None }
 }
@@ -219,7 +218,7 @@ fn the_end_of_the_load_generator_is_no_capacity_of_the_target() {
         let [reason] = verdict.reasons.as_slice() else { panic!("{verdict:?}") };
         assert_eq!((reason.reason, reason.severity), (ReasonKind::GeneratorLimited, VerdictValue::Degraded));
         assert!(reason.message.contains("may hold more than 10,000/s"), "{}", reason.message);
-        // Of the lowest rate it would say that the target does not even hold that.
+        // Failing at the lowest rate would wrongly mean that the target does not hold it.
         let found = over(Ending::MinFailed, None, limited_by);
         assert_eq!(found.ending, Some(SearchEnding::Inconclusive));
         assert!(found.message.starts_with("nothing is known of the target"), "{}", found.message);
@@ -239,11 +238,11 @@ fn the_verdict_and_the_column_say_what_was_found() {
     assert_eq!(told(Ending::Found, Some(10_000)), (Some("10.0k/s".into()), LimitedBy::Target));
     assert_eq!(told(Ending::MaxPassed, Some(10_000)), (Some(">= 10.0k/s".into()), LimitedBy::Rate));
     assert_eq!(told(Ending::MinFailed, None), (Some("< 10.1k/s".into()), LimitedBy::Unknown));
-    // It passed once, and did not when it was to be confirmed.
+    // The rate passed once, and failed when it was to be confirmed.
     assert_eq!(told(Ending::NotConfirmed, Some(10_000)), (None, LimitedBy::Unknown));
 }
 
-/// A rate that was tried twice: what the target does not hold it does not, and what only the load generator did not is open.
+/// A rate that was tried twice: a failure of the target decides; a failure of only the load generator leaves it open.
 #[test]
 fn of_two_failures_the_more_telling_one_counts() {
     let found = |first: &str, second: &str| {
@@ -283,7 +282,7 @@ fn of_two_failures_the_more_telling_one_counts() {
     assert_eq!(found("Unknown", "Unknown"), (target, LimitedBy::Unknown));
 }
 
-/// One shard of three is too few for a limit of the throughput, and more than enough for the slowest hundredth.
+/// One shard of three is too few to limit the throughput, and more than enough to cause the slowest hundredth.
 #[test]
 fn a_shard_without_a_processor_explains_a_slow_quantile() {
     let with = |waiting: u32, busy: u32| {

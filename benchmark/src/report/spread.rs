@@ -1,10 +1,9 @@
-//! One metric over several trials, in the whole numbers of a status.
+//! Spread of one metric over several trials, in the integers of a status.
 
 use redisbench_statistics::{Confidence, Direction, summarize};
 
 use crate::api::status::{LatencySpread, ShareSpread, ThroughputSpread};
 
-/// A metric over several trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spread {
     mean: u64,
@@ -17,7 +16,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of trials by their indices with their values; none of fewer than two.
+    /// From pairs of trial index and value; none for fewer than two.
     pub(super) fn of(values: &[(u32, u64)], direction: Direction) -> Option<Self> {
         let plain: Vec<f64> = values.iter().map(|(_, value)| *value as f64).collect();
         let summary = summarize(&plain, direction, Confidence::USUAL)?;
@@ -70,7 +69,7 @@ impl Spread {
     }
 }
 
-/// To the nearest whole number; below 0, which none of these metrics can be, 0.
+/// Rounds to the nearest integer. Negative values, which these metrics cannot have, give 0.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "conversions of floats stop at the ends")]
 fn whole(value: f64) -> u64 {
     value.round() as u64

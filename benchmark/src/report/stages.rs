@@ -1,4 +1,4 @@
-//! What each stage of a load came to, from the seconds of all shards together.
+//! Results of each stage of a load, from the merged seconds of all shards.
 
 use redisbench_wire::plan::Load;
 use redisbench_wire::rate::CumulativeRate;
@@ -13,10 +13,10 @@ use crate::{measurement::latencies, measurement::merge, measurement::seconds};
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
 
-/// The results of the stages that have a whole second in the common window, of several stages.
+/// Results of all stages with a whole second in the common window; empty for fewer than two stages.
 ///
-/// A span counts for a stage if it overlaps no other: what came in the seconds with a border between two stages cannot be told
-/// apart. Requests of the warm-up count apart in every span, and all measured requests after the end are those of the last stage.
+/// A span counts for a stage only if it overlaps no other: seconds with a border between two stages cannot be split. Requests of the
+/// warm-up are counted separately in every span, and all measured requests after the end belong to the last stage.
 pub(super) fn results(spec: &Validated, outcome: &Outcome) -> Vec<StageResult> {
     let Load::OpenLoop { rate_per_second, stages, .. } = &spec.load else { return Vec::new() };
     if stages.len() < 2 {
@@ -32,7 +32,7 @@ pub(super) fn results(spec: &Validated, outcome: &Outcome) -> Vec<StageResult> {
         end = begin.saturating_add(stage.nanoseconds);
         let measured = begin.max(window.start)..end.min(window.end);
         let Some((whole, counted)) = merge::whole_seconds(&outcome.timeline, measured) else { continue };
-        // No other stage has begun before the first, or after the one in which the load ended.
+        // Before the first stage, and after the one in which the load ended, there is no other stage.
         let from = if index == 0 { 0 } else { begin };
         let to = if end >= window.end { u64::MAX } else { end };
         let own = outcome.timeline.iter().filter(|span| {
@@ -66,7 +66,7 @@ pub(super) fn results(spec: &Validated, outcome: &Outcome) -> Vec<StageResult> {
     results
 }
 
-/// The same, with the lower ends of intervals at the beginning of their buckets: only the upper ends may be rounded up.
+/// Rounds the lower ends of intervals down to the beginning of their buckets: only upper ends may be rounded up.
 fn lowered(mut latencies: Latencies) -> Latencies {
     for low in latencies.percentiles.iter_mut().filter_map(|percentile| percentile.low_nanoseconds.as_mut()) {
         *low = timeline::lowest_in(timeline::bucket(*low));

@@ -6,7 +6,7 @@ use crate::sample::{self, snapshot};
 
 const MICROSECOND: u64 = 1_000;
 
-/// Two shards that measured for so many seconds after a warm-up of 1 s.
+/// Two shards that measured for `measured` seconds after a warm-up of 1 s.
 fn outcome(measured: u64) -> Outcome {
     let mut outcome = sample::outcome(vec![snapshot(0, &[1_450_000; 100]), snapshot(1, &[1_450_000; 100])]);
     for snapshot in outcome.shards.iter_mut().filter_map(|shard| shard.snapshot.as_mut()) {
@@ -21,7 +21,7 @@ fn spec(stages: &serde_json::Value) -> Validated {
     sample::spec(2, &json!({"type": "OpenLoop", "warmup": "1s", "stages": stages}))
 }
 
-/// One shard's second: requests that took a tenth of a millisecond for each second that was over, errors, and unsent ones.
+/// One shard's second: requests that took 0.1 ms per elapsed second, errors, and unsent requests.
 fn second(second: u32, succeeded: u64, errors: u64, unsent: u64) -> Span {
     let mut response = Coarse::default();
     response.record((u64::from(second) + 1) * 100 * MICROSECOND, succeeded);
@@ -48,7 +48,7 @@ fn sum(results: &[StageResult]) -> (u64, u64, u64, u64) {
     })
 }
 
-/// A ramp of two seconds, a second at its end, and half of the rate for two.
+/// A ramp of two seconds, a second at its final rate, and two seconds at half of it.
 #[test]
 fn stages_of_all_shards_add_up_to_the_trial() {
     let spec = spec(&json!([
@@ -82,7 +82,7 @@ fn stages_of_all_shards_add_up_to_the_trial() {
         .iter()
         .map(|stage| (stage.rate.from, stage.rate.to, stage.target_per_second, stage.achieved_per_second))
         .collect();
-    // What came after the end is no throughput of the last stage, but its latency.
+    // Requests that ended after the load count for the last stage's latency, not for its throughput.
     assert_eq!(rates, [(200, 400, 300, 300), (400, 400, 400, 395), (200, 200, 200, 148)]);
     let counts = results.iter().map(|stage| (stage.requests.succeeded, stage.requests.errors, stage.requests.unsent));
     assert_eq!(counts.collect::<Vec<_>>(), [(599, 1, 0), (395, 5, 0), (391, 4, 5)]);
@@ -110,9 +110,9 @@ fn a_second_with_a_border_is_of_no_stage() {
     outcome.timeline = (1..6).map(|at| second(at, 100, 0, 0)).collect();
     let results = results(&spec, &outcome);
     let facts = |stage: &StageResult| (stage.index, stage.seconds, stage.requests.scheduled);
-    // From 2.5 s to 3.2 s there is no whole second. The first has second 1, and the last 4 and what came afterwards.
+    // From 2.5 s to 3.2 s there is no whole second. The first stage has second 1, the last one second 4 and everything later.
     assert_eq!(results.iter().map(facts).collect::<Vec<_>>(), [(0, 1, 100), (2, 1, 200)]);
-    // A minute that holds more than a stage is of none.
+    // A minute that overlaps several stages counts for none.
     outcome.timeline = vec![Span { second: 0, seconds: 60, ..second(0, 500, 0, 0) }];
     assert_eq!(super::results(&spec, &outcome), []);
 }

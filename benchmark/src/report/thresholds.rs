@@ -1,4 +1,4 @@
-//! Thresholds, as a status has them.
+//! Thresholds in their form for the status.
 
 use std::time::Duration;
 
@@ -9,10 +9,11 @@ use crate::measurement::latencies::Censored;
 use crate::measurement::merge::Merged;
 use crate::measurement::threshold::{Judged, Observed, Sight, Standing, Worst};
 
-/// The most bytes of a message.
+/// Maximum bytes of a message.
 const MESSAGE_BYTES: usize = 512;
 
-/// Judges what was measured. A threshold that stopped the load stays as it was then: what was in flight came after it.
+/// Judges the whole measurement. A threshold that stopped the load keeps its standing from that time, because requests in flight finished
+/// later.
 pub fn finished(judged: &[Judged], merged: &Merged, trial: Option<u32>) -> Vec<ThresholdStatus> {
     if judged.is_empty() {
         return Vec::new();
@@ -31,7 +32,7 @@ pub fn finished(judged: &[Judged], merged: &Merged, trial: Option<u32>) -> Vec<T
     judged.iter().map(finish).collect()
 }
 
-/// How they stand while the load runs.
+/// Standings while the load runs.
 pub fn running(judged: &[Judged], trial: Option<u32>) -> Vec<ThresholdStatus> {
     let stands = |judged: &Judged| {
         let failed = judged.standing.holds() == Some(false);
@@ -40,7 +41,7 @@ pub fn running(judged: &[Judged], trial: Option<u32>) -> Vec<ThresholdStatus> {
     judged.iter().map(stands).collect()
 }
 
-/// Of two trials' thresholds, the worse of each; at most one is missing.
+/// The worse standing of each threshold over two trials. At most one list is empty.
 pub fn worse(former: &[ThresholdStatus], new: &[ThresholdStatus]) -> Vec<ThresholdStatus> {
     let worse = |new: &ThresholdStatus| {
         let former = former.iter().find(|former| former.name == new.name && former.trial < new.trial);
@@ -59,7 +60,7 @@ fn is_worse(one: &ThresholdStatus, other: &ThresholdStatus) -> bool {
     }
 }
 
-/// What a status says of a threshold, for whoever goes on with it.
+/// Restores a standing from the status, to continue from it.
 pub fn standing(status: &ThresholdStatus) -> Standing {
     let latency =
         status.observed_nanoseconds.map(Censored::Known).or(status.more_than_nanoseconds.map(Censored::MoreThan));
@@ -122,7 +123,7 @@ fn status(judged: &Judged, outcome: ThresholdOutcome, trial: Option<u32>) -> Thr
     }
 }
 
-/// The condition `ThresholdsMet`, once the run is over; none without thresholds.
+/// The condition `ThresholdsMet` of a finished run; none without thresholds.
 pub(super) fn condition(thresholds: &[ThresholdStatus]) -> Option<(Truth, &'static str, String)> {
     let of = |outcome: ThresholdOutcome| -> Vec<&ThresholdStatus> {
         thresholds.iter().filter(|threshold| threshold.outcome == outcome).collect()

@@ -42,7 +42,7 @@ fn of_several_trials_the_worst_stays() {
         all = worse(&all, &of(trial, nanoseconds));
     }
     assert_eq!((all.len(), all[0].trial, all[0].outcome), (1, Some(1), ThresholdOutcome::Failed));
-    // What is said of a trial again replaces what was said before.
+    // A second report on the same trial replaces the first one.
     assert_eq!(worse(&of(1, 5_000_000), &of(1, 1_000_000))[0].outcome, ThresholdOutcome::Pending);
     assert_eq!(worse(&all, &[]), all);
 }

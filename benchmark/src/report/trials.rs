@@ -1,4 +1,4 @@
-//! A benchmark of several trials: a line for each that is over, and what all of them come to.
+//! A benchmark of several trials: a line for each finished one, and their combined verdict.
 
 use super::conditions::reason;
 use super::repeats::set_repeats;
@@ -12,19 +12,18 @@ use crate::human;
 use crate::measurement::Ending;
 use crate::plan::Kind;
 
-/// The most bytes of what a line says about why, and of one of many. A trial's artifact has all of it.
+/// Maximum bytes of a line's reason, for few trials and for many. A trial's artifact has the complete text.
 const WHY_BYTES: usize = 96;
 const WHY_OF_MANY_BYTES: usize = 48;
 
-/// From so many trials on, lines are short: all of them must fit into a status.
+/// From this many trials on, lines are short: all of them must fit into a status.
 const MANY: u32 = 100;
 
-/// The most reasons of a verdict.
+/// Maximum reasons of a verdict.
 const REASONS: usize = 16;
 
 impl Finished {
-    /// The line of a trial of this kind; none for an only trial, of which the status has the whole result, or if it never
-    /// started.
+    /// The line of a trial of this kind. None for a single trial, whose whole result is in the status, and for one that never started.
     pub(super) fn line_of(&self, kind: &Kind) -> Option<TrialLine> {
         let present = self.trial.as_ref().filter(|present| present.of > 1)?;
         let why_bytes = if present.of >= MANY { WHY_OF_MANY_BYTES } else { WHY_BYTES };
@@ -70,15 +69,14 @@ impl Finished {
         })
     }
 
-    /// Whether it is one trial of several.
     pub fn is_of_several(&self) -> bool {
         self.of > 1
     }
 }
 
 impl Subject<'_> {
-    /// A trial is over, and another follows, whose shards this subject has: it has its line, and the status is that of
-    /// shards that prepare. Gives the reason in `CamelCase` and a message for people.
+    /// A trial has finished and another follows, whose number of shards this subject has. Adds the line and resets the status to preparing
+    /// shards. Returns the reason in `CamelCase` and a message for people.
     pub fn next_trial(&self, status: &mut RedisBenchmarkStatus, finished: &Finished) -> (String, String) {
         add_line(status, finished);
         status.thresholds = thresholds::worse(&status.thresholds, &finished.thresholds);
@@ -99,7 +97,7 @@ impl Subject<'_> {
         (reason::TRIAL_OVER.to_owned(), format!("{}{line}", self.place(index, finished.of)))
     }
 
-    /// Which trial it is, for people.
+    /// The trial's place, for people.
     pub(super) fn place(&self, index: u32, of: u32) -> String {
         human::place(index, self.spec.search.is_none().then_some(of))
     }
@@ -112,7 +110,7 @@ fn so_many_are_over(count: u32, of: u32, search: Option<&SearchResult>) -> Strin
     }
 }
 
-/// Adds the line of `finished`, in place of what may be there from its index on.
+/// Adds the line of `finished`, replacing lines from its index on.
 pub(super) fn add_line(status: &mut RedisBenchmarkStatus, finished: &Finished) {
     if let Some(line) = &finished.line {
         status.trials.retain(|known| known.index < line.index);
@@ -120,7 +118,7 @@ pub(super) fn add_line(status: &mut RedisBenchmarkStatus, finished: &Finished) {
     }
 }
 
-/// A line for people, behind the trial's number.
+/// The line as text, to follow the trial's number.
 fn describe(line: &TrialLine) -> String {
     if let Some(step) = &line.search {
         return search::describe(step);
@@ -133,17 +131,16 @@ fn describe(line: &TrialLine) -> String {
     parts.join(", ")
 }
 
-/// What a line is of, in parts for people.
+/// Setting of a line, in parts for people.
 pub(super) fn names(line: &TrialLine) -> Vec<String> {
     let parameters = line.parameters.iter().map(|(field, value)| format!("{field}={value}"));
     let repeat = line.repeat.map(|repeat| format!("repeat {}", repeat + 1));
     line.target.iter().chain(&line.preset).cloned().chain(parameters).chain(repeat).collect()
 }
 
-/// The verdict on all trials of `status`: that of the worst, with a reason for each that is not Valid. None if nothing was
-/// measured.
+/// Combined verdict on all trials of `status`: the worst, with a reason for each one that is not Valid. None if nothing was measured.
 pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
-    // Of a search in which nothing passed, all steps count.
+    // If no step of a search passed, all steps count.
     let passed = trials.iter().any(|line| search::counts(line.search.as_ref()));
     let trials = || trials.iter().filter(|line| !passed || search::counts(line.search.as_ref()));
     let value = trials().filter_map(|line| line.verdict).max()?;
@@ -164,8 +161,8 @@ pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
     Some(Verdict { value, reasons: reasons.collect(), limited_by: LimitedBy::Unknown, component: None })
 }
 
-/// What a sweep over `shards.count` has found: up to how many shards the load generator was the limit, and from how many on
-/// the target. None if that is not what the trials say, one and all.
+/// Result of a sweep over `shards.count`: up to how many shards the load generator was the limit, and from how many on the target. None if
+/// the trials do not show that consistently.
 pub(super) fn turning_point(trials: &[TrialLine]) -> Option<String> {
     let of = |line: &TrialLine| match line.parameters.iter().next() {
         Some((field, count)) if line.parameters.len() == 1 && field == "shards.count" => count.parse::<u32>().ok(),
@@ -187,7 +184,7 @@ pub(super) fn turning_point(trials: &[TrialLine]) -> Option<String> {
     Some(format!("up to {last} shards {what} was the limit, from {first} on the target"))
 }
 
-/// How many trials were measured whose full result is in no artifact.
+/// Number of measured trials whose full result is missing from the artifacts.
 pub fn without_artifacts(status: &RedisBenchmarkStatus) -> usize {
     let kept = |line: &TrialLine| {
         let name = crate::report::export::trial_prefix(line.index);

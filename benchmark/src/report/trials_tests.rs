@@ -94,7 +94,7 @@ fn the_worst_trial_decides_whether_a_run_is_verified() {
     assert_eq!(verified([0, 7, 0]), told(("False", "trial 2 of 3: 500 replies were checked: 7 lost writes")));
 }
 
-/// Lines of a run of `most` trials, in which everything is as long as it can be: 10 repeats of each cell.
+/// Lines of a run of `most` trials with 10 repeats of each cell, in which every text has its maximum length.
 fn long_lines(most: u32) -> Vec<TrialLine> {
     let last = finished(most - 1, most);
     // A million requests per second for eleven days.
@@ -102,7 +102,7 @@ fn long_lines(most: u32) -> Vec<TrialLine> {
     let requests =
         TrialRequests { scheduled: many, succeeded: many, errors: many, unsent: many, in_flight: many, unknown: many };
     let mut fields = sweepable_fields();
-    // Those with the longest names that go together.
+    // The fields with the longest names that can be combined.
     fields.sort_by_key(|field| std::cmp::Reverse(field.len()));
     let field = |field: &String| (field.clone(), "1000000000000".to_owned());
     let preset = PRESETS.iter().map(|preset| preset.name).max_by_key(|name| name.len()).unwrap();
@@ -129,7 +129,7 @@ fn long_lines(most: u32) -> Vec<TrialLine> {
     (0..most).map(line).collect()
 }
 
-/// Lines of a comparison of `targets` at as many settings as there is room for, with 5 trials of each.
+/// Lines of a comparison of `targets` at the maximum number of settings, with 5 trials of each.
 fn compared(lines: Vec<TrialLine>, targets: u32) -> Vec<TrialLine> {
     let line = |line: TrialLine| {
         let setting = line.index / (5 * targets);
@@ -185,7 +185,7 @@ fn the_largest_plan_fits_into_a_status_that_the_schema_accepts() {
     let benchmark = crate::api::read(&crate::sample::object()).unwrap();
     let most = u32::try_from(MOST_TRIALS).unwrap();
     let status = largest(&benchmark, long_lines(most));
-    // What there is no room for is counted, and in the artifact.
+    // Omitted entries are counted, and listed in the artifact.
     assert_eq!(status.repeats.len() as u64 + status.repeats_left_out, u64::from(most / 10));
 }
 
@@ -200,7 +200,7 @@ fn the_largest_comparison_fits_as_well() {
     };
     object["spec"]["comparison"] = json!({"baseline": long_name(0)});
     object["spec"]["repeats"] = json!({"count": 5});
-    // Of these numbers come the most trials, and the most results.
+    // These numbers give the most trials, and the most results.
     for (targets, settings, results) in [(2, 25, 25), (7, 7, 42), (8, 6, 42)] {
         object["spec"]["targets"] = (0..targets).map(named).collect();
         let benchmark = crate::api::read(&object).unwrap();
@@ -214,7 +214,7 @@ fn the_largest_comparison_fits_as_well() {
 #[test]
 fn all_trials_together_have_the_room_of_one() {
     let piece = |of| finished(0, of).pieces.iter().map(|(_, piece)| piece.len()).sum::<usize>();
-    // Nothing has to go of a small one, however many there are.
+    // A small result is never shortened, however many trials there are.
     assert_eq!(piece(2), piece(9));
     let most = u32::try_from(MOST_TRIALS).unwrap();
     assert!(piece(most) * usize::try_from(MOST_TRIALS).unwrap() <= 64 << 20);

@@ -1,4 +1,4 @@
-//! What was found of the target's answers, as a status has it.
+//! Findings of reply verification in their form for the status.
 
 use redisbench_wire::plan::Verify;
 use redisbench_wire::snapshot;
@@ -11,7 +11,7 @@ use crate::human;
 use crate::measurement::Outcome;
 use crate::measurement::merge::Merged;
 
-/// The most findings of a full result.
+/// Maximum findings in a full result.
 const FINDINGS: usize = 256;
 
 /// None if nothing was checked.
@@ -29,7 +29,7 @@ pub fn result(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<Ve
         let of_shard = snapshot.verification.iter().flat_map(|verification| &verification.findings);
         findings.extend(of_shard.map(|of| finding(of, outcome.shard, start)).take(FINDINGS));
     }
-    // What was found first says most.
+    // The first findings are the most useful ones.
     findings.sort_by_key(|finding| finding.after_start_milliseconds);
     findings.truncate(FINDINGS);
     Some(VerificationResult {

@@ -1,6 +1,6 @@
-//! The verdict on recordings of real runs. Each directory is a situation: `expected.json` says what it must be called, and every
-//! other file is what the verdict of one run was made from, on an idle or on a busy machine. `make record-evidence` writes all of
-//! them. A recording that the verdict gets wrong is a fault of the verdict.
+//! Judges recordings of real runs. Each directory is a situation: `expected.json` holds the expected verdict, and every other file the
+//! verdict's input from one run, on an idle or on a busy machine. `make record-evidence` writes all of them. A recording that is judged
+//! wrongly is a bug of the verdict.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -25,9 +25,9 @@ struct Expected {
     limited_by: String,
     /// How the component ends; empty if there must be none, and `ID` for a server as a whole.
     component: String,
-    /// Reasons that must be there, notes included. No others may.
+    /// Required reasons, notes included. No others may appear.
     reasons: Vec<String>,
-    /// Reasons that may be there too: what was made brings them now and then.
+    /// Optional reasons: the situation causes them now and then.
     besides: Vec<String>,
 }
 

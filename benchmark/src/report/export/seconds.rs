@@ -1,18 +1,18 @@
-//! The seconds of a trial, merged over all shards, as the full result has them.
+//! Seconds of a trial, merged over all shards, in their form for the full result.
 
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part, Span};
 use serde::Serialize;
 
-/// What all shards did in one second, or in the minute or hour that old seconds become.
+/// Requests of all shards in one second, or in the minute or hour into which old seconds are merged.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Second<'a> {
-    /// When it begins: whole seconds since the start instant.
+    /// Beginning, in whole seconds since the start instant.
     pub second: u32,
-    /// How long it is, in seconds.
+    /// Length in seconds.
     pub seconds: u32,
-    /// The warm-up's requests, if there were any.
+    /// Requests of the warm-up, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Outcomes>,
     /// Bytes written to sockets while measuring.
@@ -21,22 +21,19 @@ pub struct Second<'a> {
     pub received_bytes: u64,
     /// All measured requests.
     pub total: Part,
-    /// The same by operation. Left out if there is only one, or no breakdown by operation.
+    /// Measured requests by operation. Omitted for a single operation, or without a breakdown by operation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<NamedPart<'a>>,
 }
 
-/// One operation's requests in a second.
 #[derive(Clone, Debug, Serialize)]
 pub struct NamedPart<'a> {
-    /// The operation's name.
     pub name: &'a str,
-    /// Its requests.
     #[serde(flatten)]
     pub part: &'a Part,
 }
 
-/// The `timeline` of all shards together, whose operations are those of `plan`.
+/// Converts the merged `timeline`, whose parts are the operations of `plan`.
 pub fn seconds<'a>(plan: Option<&'a ShardPlan>, timeline: &'a [Span]) -> Vec<Second<'a>> {
     let operations = plan.filter(|plan| plan.breakdown.operation).map(|plan| plan.workload.operations.as_slice());
     let operations = operations.filter(|operations| operations.len() > 1).unwrap_or_default();
