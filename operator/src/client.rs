@@ -1,28 +1,26 @@
-//! The client of the API server, and the name by which audit logs, API priority and managed fields know the operator.
+//! The client of the API server, and the operator's name in audit logs, API priority and managed fields.
 
 use axum::http::HeaderValue;
 use axum::http::header::USER_AGENT;
 use kube::api::{PatchParams, PostParams};
 use kube::{Client, Config, Error};
 
-/// The owner of the fields that the operator writes.
+/// The field manager of all writes.
 pub(crate) const FIELD_MANAGER: &str = "redisbench-operator";
 
-/// The User-Agent of every request.
 const AGENT: &str = concat!("redisbench-operator/", env!("CARGO_PKG_VERSION"));
 
-/// A client for `config`.
 pub(crate) fn client(mut config: Config) -> Result<Client, Error> {
     config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
     Client::try_from(config)
 }
 
-/// How objects are created and replaced.
+/// Parameters of creates and replaces.
 pub(crate) fn post() -> PostParams {
     PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() }
 }
 
-/// How objects are patched.
+/// Parameters of patches.
 pub(crate) fn patch() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }

@@ -1,7 +1,7 @@
 //! One conducting task per running benchmark, spawned and stopped by reconcile.
 //!
-//! A task ends by itself only when the trial is over and its shards are released. Dropping its entry stops it at once
-//! and leaves the shards as they are, for the next conductor.
+//! A task ends by itself only when the trial has finished and its shards are released. Dropping its entry stops it at once and leaves the
+//! shards as they are, for the next conductor.
 
 mod finished;
 mod gathered;
@@ -39,12 +39,12 @@ use crate::controller::decide::{ARTIFACTS_LIMIT, ConductView, RELEASE_LIMIT};
 /// Progress wakes the reconciler at most this often.
 const WAKE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a trial came to, for this process.
+/// How a conducting task ended in this process.
 #[derive(Clone, Debug)]
 pub enum Ended {
     /// Another conductor has taken over.
     Superseded,
-    /// It is over.
+    /// The trial has finished.
     Over(Arc<Finished>),
 }
 
@@ -52,9 +52,9 @@ pub enum Ended {
 #[derive(Clone, Debug, Default)]
 pub struct Conducts {
     entries: Arc<Mutex<HashMap<String, Arc<Conduct>>>>,
-    /// Bytes that finished runs sent and received, which their statuses do not hold.
+    /// Bytes that finished runs sent and received, because their statuses do not have them.
     bytes: Arc<Mutex<HashMap<String, Bytes>>>,
-    /// Merges of snapshots so far, for the metrics.
+    /// Number of snapshots merged, for the metrics.
     merges: Arc<AtomicU64>,
     stage: Stage,
 }
@@ -62,7 +62,7 @@ pub struct Conducts {
 type Perform =
     dyn Fn(Score, Wires, Weak<Conduct>, Conducts) -> Result<BoxFuture<'static, ()>, CredentialError> + Send + Sync;
 
-/// Where scores are performed: how shards are called, and where results are merged.
+/// Performs scores: calls the shards and merges the results. Replaced in simulations.
 #[derive(Clone)]
 struct Stage(Arc<Perform>);
 
@@ -84,13 +84,13 @@ impl fmt::Debug for Stage {
 /// Where the results of a trial are merged.
 #[derive(Clone, Copy)]
 enum Merging {
-    /// Merging thousands of histograms takes a while, and other tasks want the thread.
+    /// Merging thousands of histograms takes long, and other tasks need the thread.
     OnAnotherThread,
-    /// What is simulated has one thread.
+    /// Simulations have only one thread.
     Here,
 }
 
-/// A conducting task and the wires into it.
+/// A conducting task and the channels to it.
 #[derive(Debug)]
 pub struct Conduct {
     run: Run,
@@ -108,7 +108,7 @@ pub struct Conduct {
     task: OnceLock<Task>,
 }
 
-/// A task that ends when it is dropped.
+/// A task that is aborted on drop.
 #[derive(Debug)]
 struct Task(JoinHandle<()>);
 
@@ -118,42 +118,40 @@ impl Drop for Task {
     }
 }
 
-/// Bytes by direction.
 pub(crate) type Bytes = [(&'static str, u64); 2];
 
-/// What reconciling remembers about a run from one time to the next.
+/// State of a run between reconciliations.
 #[derive(Debug, Default)]
 struct Notes {
-    /// Since when the full result is refused.
+    /// When the API server first refused the full result.
     artifacts_refused: Option<Instant>,
     artifacts_failure: Option<String>,
     obstacle: Option<(Instant, Option<String>)>,
-    /// Since when what the repeats came to cannot be found out, or written.
+    /// When the aggregate of the repeats first could not be computed or written.
     gathering_refused: Option<Instant>,
     gathered: Option<Arc<Gathered>>,
 }
 
-/// What a conducting task is made of.
+/// The input of a conducting task.
 pub struct Score {
-    /// Whose run it is.
     pub run: Run,
     /// The plans, the epoch and the limits.
     pub config: ConductorConfig,
-    /// Where the shards are now. Who takes over must know: a shard that is not there after the start is lost.
+    /// The current presence of the shards. Needed for a takeover: a shard that is absent after the start is lost.
     pub presence: Vec<ShardPresence>,
-    /// What conductor and shards know each other by.
+    /// Authenticates conductor and shards to each other.
     pub credential: RunCredential,
-    /// Where starts are written down.
+    /// Where starts are recorded.
     pub journal: StatusJournal,
-    /// Makes the trial's outcome into what is reported.
+    /// Computes the report from the trial's outcome.
     pub finish: Box<dyn FnOnce(Outcome) -> Finished + Send>,
-    /// Makes reconcile look at the benchmark.
+    /// Triggers a reconciliation of the benchmark.
     pub wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Conducts {
-    /// Conducting tasks for a simulation: shards are called through what `dial` gives, every task goes through `host`
-    /// before it is spawned, and nothing leaves the thread.
+    /// Conducting tasks for a simulation: `dial` provides the calls to shards, `host` wraps every task before it is spawned, and all work
+    /// stays on the thread.
     pub fn simulated<C: ShardCalls>(
         dial: impl Fn(&Run) -> Arc<C> + Send + Sync + 'static,
         host: impl Fn(BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send + Sync + 'static,
@@ -166,11 +164,10 @@ impl Conducts {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Conduct>>> {
-        // A map is whole between any two calls, so a panic elsewhere leaves nothing half done.
+        // The map is consistent between calls, so a panic elsewhere leaves no partial change.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The task of the benchmark `uid`.
     pub fn get(&self, uid: &str) -> Option<Arc<Conduct>> {
         self.lock().get(uid).cloned()
     }
@@ -180,25 +177,24 @@ impl Conducts {
         self.lock().remove(uid);
     }
 
-    /// Stops all tasks.
     pub fn stop_all(&self) {
         self.lock().clear();
     }
 
-    /// Stops the task of a benchmark that no longer exists, and forgets what it measured.
+    /// Stops the task of a deleted benchmark, and drops its byte counts.
     pub fn forget(&self, uid: &str) {
         self.stop(uid);
         self.bytes().remove(uid);
     }
 
-    /// The UIDs of benchmarks that are conducted in `namespace`, or in all.
+    /// The UIDs of benchmarks with a task in `namespace`, or in all namespaces.
     pub fn of_namespace(&self, namespace: Option<&str>) -> Vec<String> {
         let entries = self.lock();
         let inside = entries.iter().filter(|(_, entry)| namespace.is_none_or(|name| name == entry.run.namespace));
         inside.map(|(uid, _)| uid.clone()).collect()
     }
 
-    /// Bytes that the finished run of `uid` sent and received, if it ran under this process.
+    /// Bytes that the finished run of `uid` sent and received, if this process conducted it.
     pub fn final_bytes(&self, uid: &str) -> Vec<(&'static str, u64)> {
         self.bytes().get(uid).map(|bytes| bytes.to_vec()).unwrap_or_default()
     }
@@ -207,12 +203,12 @@ impl Conducts {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many snapshots were merged so far.
+    /// The number of snapshots merged so far.
     pub fn merges(&self) -> u64 {
         self.merges.load(Ordering::Relaxed)
     }
 
-    /// A run of which the trial is over, with nobody to release.
+    /// A run whose trial has ended, with no shards to release.
     #[cfg(test)]
     pub(crate) fn put_ended(&self, run: Run, epoch: u64, finished: Finished) {
         let entry = Conduct {
@@ -233,10 +229,10 @@ impl Conducts {
         self.lock().insert(entry.run.uid.clone(), Arc::new(entry));
     }
 
-    /// Begins to conduct, instead of any task that the benchmark had.
+    /// Starts a conducting task in place of any earlier one of the benchmark.
     ///
     /// # Errors
-    /// When TLS cannot be set up with the credential.
+    /// If TLS cannot be set up with the credential.
     pub fn start(&self, score: Score) -> Result<(), CredentialError> {
         let (presence, presence_seen) = watch::channel(score.presence.clone());
         let (control, control_seen) = watch::channel(Control::default());
@@ -258,7 +254,7 @@ impl Conducts {
             task: OnceLock::new(),
         });
         let wires = Wires { presence: presence_seen, control: control_seen, release: release_seen, publish, progress };
-        // The task holds its entry weakly: dropping the entry is what stops the task.
+        // The task has only a weak reference to its entry, because dropping the entry stops the task.
         let task = (self.stage.0)(score, wires, Arc::downgrade(&entry), self.clone())?;
         let _ = entry.task.set(Task(tokio::spawn(task)));
         self.lock().insert(entry.run.uid.clone(), entry);
@@ -266,7 +262,7 @@ impl Conducts {
     }
 }
 
-/// The mean rate that the measurement of a trial asks for; none in a closed loop.
+/// The mean rate that the measurement of a trial requests. None in a closed loop.
 fn target_rate(plan: &ShardPlan) -> Option<u64> {
     let (Bound::Duration { nanoseconds } | Bound::Requests { max_nanoseconds: nanoseconds, .. }) = plan.bound;
     let begin = plan.warmup_nanoseconds;
@@ -319,7 +315,7 @@ async fn perform<C: ShardCalls>(
     if let Ended::Over(finished) = &ended
         && finished.report.result.is_some()
     {
-        // Of several trials, those that this process has seen.
+        // With several trials, only those that this process conducted.
         let mut all = conducts.bytes();
         let known = all.entry(run.uid.clone()).or_insert_with(|| finished.bytes.map(|(direction, _)| (direction, 0)));
         for ((_, sum), (_, bytes)) in known.iter_mut().zip(finished.bytes) {
@@ -343,7 +339,7 @@ async fn perform<C: ShardCalls>(
     wake();
 }
 
-/// Wakes the reconciler when progress changes. Never returns while there is progress to come.
+/// Wakes the reconciler when progress changes. Never returns, so that the caller waits for the conductor.
 async fn announce(mut progress: watch::Receiver<Progress>, wake: Arc<dyn Fn() + Send + Sync>, merges: Arc<AtomicU64>) {
     let mut known = None;
     while progress.changed().await.is_ok() {
@@ -355,12 +351,12 @@ async fn announce(mut progress: watch::Receiver<Progress>, wake: Arc<dyn Fn() + 
         wake();
         tokio::time::sleep(WAKE_INTERVAL).await;
     }
-    // The conductor has dropped its end, so its outcome is there.
+    // The conductor has dropped its end, so its outcome is available.
     std::future::pending::<()>().await;
 }
 
 impl Conduct {
-    /// Tells the task where the shards are.
+    /// Updates where the shards are.
     pub fn set_presence(&self, presence: Vec<ShardPresence>) {
         self.presence.send_if_modified(|known| {
             let changed = *known != presence;
@@ -369,38 +365,35 @@ impl Conduct {
         });
     }
 
-    /// Stops the load.
     pub fn abort(&self) {
         self.control.send_if_modified(|control| !std::mem::replace(&mut control.abort, true));
     }
 
-    /// Lets the shards go, once the trial is over.
+    /// Releases the shards after the trial.
     pub fn release(&self) {
         self.release.send_if_modified(|release| !std::mem::replace(release, true));
     }
 
-    /// Where the trial is.
     pub fn progress(&self) -> Progress {
         self.progress.borrow().clone()
     }
 
-    /// The trial that it conducts, from 0.
+    /// The index of its trial, from 0.
     pub fn trial(&self) -> u32 {
         self.trial
     }
 
-    /// Requests per second that its trial asks for; none in a closed loop.
+    /// The rate that its trial requests, in requests per second. None in a closed loop.
     pub fn target_rate(&self) -> Option<u64> {
         self.target_rate
     }
 
-    /// The epoch of its conductor.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Another conductor has taken over: what this one knows is of no interest any more. Who only reads from shards
-    /// would never learn it from them.
+    /// Discards this task's state, because another conductor has taken over. A task that only reads from shards would not learn it from
+    /// them.
     pub fn supersede(&self) {
         self.superseded.get_or_init(Instant::now);
         if let Some(task) = self.task.get() {
@@ -408,7 +401,7 @@ impl Conduct {
         }
     }
 
-    /// What reconcile decides by.
+    /// The state on which reconcile decides.
     pub fn view(&self) -> ConductView {
         if let Some(at) = self.superseded.get() {
             return ConductView::Ended {
@@ -418,7 +411,7 @@ impl Conduct {
                 released: true,
             };
         }
-        // Looked at first: a task that ends between the two looks has said how it ended.
+        // Checked first: a task that finishes between the two checks has already set how it ended.
         let is_finished = self.task.get().is_some_and(|task| task.0.is_finished());
         match self.ended.get() {
             Some((ended, at)) => ConductView::Ended {
@@ -441,7 +434,7 @@ impl Conduct {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The API server refused the full result. Once it has done so for [`ARTIFACTS_LIMIT`], it is given up.
+    /// Records that the API server refused the full result. After [`ARTIFACTS_LIMIT`] of refusals it is given up.
     pub fn note_artifacts_refused(&self, why: String) {
         let mut notes = self.notes();
         let since = notes.artifacts_refused.get_or_insert_with(Instant::now);
@@ -450,35 +443,35 @@ impl Conduct {
         }
     }
 
-    /// The API server takes nothing else either: the full result is to be tried again.
+    /// Forgets refusals of the full result, because the API server refuses other writes too.
     pub fn forgive_artifacts(&self) {
         let mut notes = self.notes();
         (notes.artifacts_refused, notes.artifacts_failure) = (None, None);
     }
 
-    /// What the repeats came to, once it is known.
+    /// The aggregate of the repeats, once computed.
     pub fn gathered(&self) -> Option<Arc<Gathered>> {
         self.notes().gathered.clone()
     }
 
-    /// What the repeats came to.
+    /// Stores the aggregate of the repeats.
     pub fn note_gathered(&self, gathered: Gathered) {
         self.notes().gathered = Some(Arc::new(gathered));
     }
 
-    /// What the repeats came to could not be found out, or written; says whether it is to be given up.
+    /// Records that the aggregate of the repeats could not be computed or written. Returns true if it must be given up.
     pub fn note_gathering_refused(&self) -> bool {
         let mut notes = self.notes();
         let since = notes.gathering_refused.get_or_insert_with(Instant::now);
         since.elapsed() >= ARTIFACTS_LIMIT
     }
 
-    /// What was found to hinder the shards, if it was looked for within `age`.
+    /// The last looked-up obstacle of the shards, if the look-up is younger than `age`.
     pub fn recent_obstacle(&self, age: Duration) -> Option<Option<String>> {
         self.notes().obstacle.as_ref().filter(|(at, _)| at.elapsed() < age).map(|(_, what)| what.clone())
     }
 
-    /// Remembers what hinders the shards.
+    /// Stores the obstacle of the shards.
     pub fn note_obstacle(&self, what: Option<String>) {
         self.notes().obstacle = Some((Instant::now(), what));
     }

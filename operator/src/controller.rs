@@ -1,4 +1,4 @@
-//! The reconcile driver: validate, observe, decide, apply, tell.
+//! The reconcile driver: validate, observe, decide, apply, publish events.
 
 pub mod apply;
 pub mod build;
@@ -44,45 +44,40 @@ pub use self::surroundings::Surroundings;
 use crate::conduct::Conducts;
 use crate::metrics::OperatorMetrics;
 
-/// A benchmark, or why it could not be read.
+/// A benchmark, or the reason why it could not be parsed.
 pub type Guarded = DeserializeGuard<RedisBenchmark>;
 
-/// The longest that one reconciliation may take.
+/// Timeout of one reconciliation.
 const RECONCILE: Duration = Duration::from_secs(120);
 
-/// The API server may ask for a pause, but for no longer one than this.
+/// Upper limit of a pause that the API server requests.
 const LONGEST_ASKED_PAUSE: Duration = Duration::from_secs(60);
 
-/// What does not change while the operator runs.
+/// Settings that do not change while the operator runs.
 #[derive(Clone)]
 pub struct Settings {
-    /// Image of the load generator.
     pub image: String,
-    /// When nodes pull it.
+    /// The image pull policy.
     pub pull_policy: String,
-    /// What the credential of every run is derived from.
+    /// The key from which the credentials of all runs are derived.
     pub master_key: Arc<[u8; 32]>,
 }
 
-/// What all reconciliations share.
+/// State shared by all reconciliations.
 #[derive(Clone)]
 pub struct Shared {
-    /// The way to the API server.
     pub client: Client,
-    /// What does not change.
     pub settings: Settings,
-    /// One for all, so that equal events are counted and not repeated.
+    /// Shared by all, so that equal events are aggregated into one with a count.
     pub recorder: Recorder,
-    /// The operator's own metrics.
     pub metrics: OperatorMetrics,
-    /// The conducting tasks.
     pub conducts: Conducts,
     memory: Arc<Memory>,
     surroundings: Surroundings,
 }
 
 impl Shared {
-    /// With nothing remembered yet.
+    /// A fresh state.
     pub fn new(
         client: Client,
         settings: Settings,
@@ -94,19 +89,19 @@ impl Shared {
         Self { client, settings, recorder, metrics, conducts, memory, surroundings }
     }
 
-    /// The UIDs of benchmarks in `namespace`, or in all, that are conducted or that something is remembered of.
+    /// The UIDs of benchmarks in `namespace`, or in all namespaces, that have a conducting task or an entry in the memory.
     fn remembered(&self, namespace: Option<&str>) -> HashSet<String> {
         self.conducts.of_namespace(namespace).into_iter().chain(self.memory.of_namespace(namespace)).collect()
     }
 
-    /// The benchmark no longer exists: stops conducting it, and forgets it.
+    /// Stops conducting a deleted benchmark, and drops its state.
     fn forget(&self, uid: &str) {
         self.conducts.forget(uid);
         self.memory.forget(uid);
     }
 }
 
-/// What reconciling in one scope, a namespace or all of them, needs.
+/// The context of reconciling in one scope: a namespace, or all of them.
 pub struct Context {
     shared: Shared,
     reads: Reads,
@@ -114,7 +109,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// For a simulation, which fills the caches and calls [`reconcile`] itself. Nobody sees its metrics.
+    /// For a simulation, which fills the caches and calls [`reconcile`] itself. Its metrics are not served.
     pub fn simulated(
         client: Client,
         settings: Settings,
@@ -131,28 +126,27 @@ impl Context {
     }
 }
 
-/// Why a reconciliation did not work.
+/// Why a reconciliation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
-    /// The caches are empty.
+    /// The caches have not filled.
     #[error(transparent)]
     NotFilled(#[from] NotFilled),
-    /// A write did not work.
+    /// A write failed.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// The credential of the run could not be made.
+    /// The run's credential could not be created.
     #[error("failed to make the run's credential")]
     Credential(#[from] CredentialError),
-    /// It took too long.
     #[error("failed to finish within {} s", RECONCILE.as_secs())]
     Timeout,
-    /// A fault of the operator itself.
+    /// A bug in the operator.
     #[error("reconciling panicked; the log says where")]
     Panicked,
 }
 
 impl ReconcileError {
-    /// The class, for metrics: one of few.
+    /// The error class for metrics: one of a few values.
     fn class(&self) -> &'static str {
         match self {
             Self::NotFilled(_) => "cache",
@@ -174,7 +168,7 @@ impl ReconcileError {
         }
     }
 
-    /// What a person has to mend, if that is needed: reason and message.
+    /// Reason and message for the condition Stalled, if only a person can resolve the failure.
     fn for_people(&self) -> Option<(&'static str, String)> {
         let why = match self.class() {
             "name_taken" => reason::NAME_TAKEN,
@@ -192,33 +186,33 @@ impl ReconcileError {
         }
     }
 
-    /// What people are told of a failure that should pass by itself and does not: reason and message.
+    /// Reason and message for the condition Stalled, if the failure is temporary but persists.
     fn if_lasting(&self) -> Option<(&'static str, String)> {
         matches!(self.class(), "throttled" | "server" | "connection" | "timeout")
             .then(|| (reason::API_SERVER_FAILING, events::chain(self)))
     }
 }
 
-/// How often a run that waits for another benchmark looks for it.
+/// How often a waiting run looks for the other benchmark of its comparison.
 const BASELINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Brings one benchmark a step forward. Errors are for the metrics and for [`retry`].
+/// Advances one benchmark by one step. Errors only serve the metrics and [`retry`].
 ///
 /// # Errors
-/// When something could not be done; all of it is tried again.
+/// If a step failed. All of it is retried.
 pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Requeue, ReconcileError> {
     let began = Instant::now();
     let step = async {
         context.reads.filled().await?;
         match &object.0 {
-            // It holds a whole spec while it waits.
+            // Boxed, because the future holds a whole spec.
             Ok(benchmark) => Box::pin(step(benchmark, &context)).await,
             Err(invalid) => unreadable::reject(&context.shared.client, invalid).await,
         }
     };
     let result = tokio::time::timeout(RECONCILE, step).await.unwrap_or(Err(ReconcileError::Timeout));
     context.shared.metrics.reconciled(began.elapsed(), result.as_ref().err().map(ReconcileError::class));
-    // What hinders it is told once, however often it is tried again meanwhile.
+    // Publish the event of a failure once, not on every retry.
     if let Err(error) = &result
         && let (Some(failure), Ok(benchmark)) = (error.for_people(), &object.0)
         && context.shared.memory.failure(&benchmark.uid().unwrap_or_default()).as_ref() != Some(&failure)
@@ -230,13 +224,13 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Re
     result
 }
 
-/// When to try again after `error`.
+/// The pause before a retry after `error`.
 #[expect(clippy::needless_pass_by_value, reason = "the runtime's signature")]
 pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>) -> Requeue {
     let uid = object.meta().uid.clone().unwrap_or_default();
     let shared = &context.shared;
     if error.class() == "conflict" {
-        // Someone was faster; the watch brings us what they wrote.
+        // Another client wrote first; the watch delivers its version.
         return Requeue::requeue(shared.memory.conflicted(&uid, shared.surroundings.chance()));
     }
     tracing::warn!(
@@ -291,7 +285,7 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     let performer = Performer { context, benchmark, run: &run, plan, observed: &observed };
     let put_off = performer.perform(&decision).await?;
     shared.memory.succeeded(&uid);
-    // Nobody says when another benchmark is what this one waits for.
+    // No watch reports when the other benchmark becomes comparable.
     let unfit = unfit.map(|_| BASELINE_INTERVAL);
     Ok(put_off.or(decision.requeue).or(unfit).map_or_else(Requeue::await_change, Requeue::requeue))
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the server shows.
+/// State of the HTTP server.
 #[derive(Clone)]
 pub struct Exposed {
     registry: Arc<Registry>,
@@ -22,18 +22,17 @@ pub struct Exposed {
 }
 
 impl Exposed {
-    /// Shows `registry`; not ready yet.
+    /// Serves `registry`; not ready yet.
     pub fn new(registry: Registry) -> Self {
         Self { registry: Arc::new(registry), ready: Arc::default() }
     }
 
-    /// From now on `/readyz` says yes: the API server was reached. A standby is ready too, because it can take over;
-    /// were only the leader ready, no rolling update would ever finish.
+    /// Makes `/readyz` succeed, because the API server was reached. A standby is ready too, because it can take over. If only the leader
+    /// were ready, no rolling update would ever finish.
     pub fn set_ready(&self) {
         self.ready.store(true, Ordering::Relaxed);
     }
 
-    /// The routes.
     pub fn router(self) -> Router {
         Router::new()
             .route("/metrics", get(metrics))
@@ -43,10 +42,10 @@ impl Exposed {
     }
 }
 
-/// Serves for ever.
+/// Serves forever.
 ///
 /// # Errors
-/// When the listener fails.
+/// If the listener fails.
 pub async fn serve(listener: TcpListener, exposed: Exposed) -> std::io::Result<()> {
     axum::serve(listener, exposed.router()).await
 }

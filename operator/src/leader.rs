@@ -1,8 +1,7 @@
 //! Leader election by a Lease: one operator conducts, the others stand by.
 //!
-//! The rules are those of client-go. A holder's claim is judged by our own monotonic clock, from the moment we saw the
-//! Lease change last, so clocks that differ between machines do no harm. Every write carries the resourceVersion that
-//! was read, so two candidates cannot both win.
+//! The rules are those of client-go. A holder's claim is judged by the local monotonic clock, from the last observed change of the Lease,
+//! so clock differences between machines do no harm. Every write has the resourceVersion that was read, so two candidates cannot both win.
 
 use std::time::Duration;
 
@@ -15,15 +14,15 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::client;
 
-/// How long a claim stands without renewal.
+/// How long a claim is valid without renewal.
 const CLAIM: Duration = Duration::from_secs(15);
 /// How often the holder renews.
 const RENEWAL: Duration = Duration::from_secs(4);
-/// A holder that did not renew for this long stops: well before anyone else may take the Lease.
+/// A holder that could not renew for this long stops, well before another may take the Lease.
 const GIVE_UP: Duration = Duration::from_secs(10);
-/// How often a candidate looks.
+/// How often a candidate checks the Lease.
 const LOOK: Duration = Duration::from_secs(2);
-/// The longest that one call to the API server may take.
+/// Timeout of one call to the API server.
 const CALL: Duration = Duration::from_secs(5);
 
 /// A candidate for, or holder of, the Lease.
@@ -34,23 +33,23 @@ pub struct Candidate {
     seen: Option<Seen>,
 }
 
-/// The state of the Lease that another holder left, and when we first saw it.
+/// A Lease of another holder, and when this state was first observed.
 struct Seen {
     resource_version: String,
     since: Instant,
 }
 
-/// How one round of the election ended.
+/// The outcome of one round of the election.
 enum Round {
-    /// The Lease is ours.
+    /// We hold the Lease.
     Ours,
-    /// Its holder's claim stands.
+    /// Another holder's claim is valid.
     Others,
-    /// Someone wrote between our read and our write; the next round tells who.
+    /// Another candidate wrote between our read and our write; the next round shows the result.
     Raced,
 }
 
-/// Why one round of the election did not work.
+/// Why one round of the election failed.
 #[derive(Debug, thiserror::Error)]
 enum ElectionError {
     #[error("failed to call the API server about the Lease")]
@@ -60,8 +59,8 @@ enum ElectionError {
 }
 
 impl Candidate {
-    /// A candidate called `identity`. The same identity takes its own Lease back at once: a restarted container need
-    /// not wait for its former self.
+    /// A candidate called `identity`. It reclaims its own Lease at once, so a restarted container does not wait for its predecessor's claim
+    /// to expire.
     pub fn new(client: Client, namespace: &str, name: &str, identity: &str) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
@@ -71,7 +70,7 @@ impl Candidate {
         }
     }
 
-    /// Returns when the API server has answered.
+    /// Waits until the API server answers.
     pub async fn reach(&self) {
         while let Err(error) = timed(self.api.get_opt(&self.name)).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "failed to read the Lease");
@@ -79,7 +78,7 @@ impl Candidate {
         }
     }
 
-    /// Returns when the Lease is ours, however long that takes.
+    /// Waits until we hold the Lease, without a limit.
     pub async fn acquire(&mut self) {
         loop {
             match self.round().await {
@@ -94,7 +93,7 @@ impl Candidate {
         }
     }
 
-    /// Renews until that has not worked for [`GIVE_UP`], or someone else holds the Lease; says which.
+    /// Renews until renewals have failed for [`GIVE_UP`], or another candidate holds the Lease. Returns the reason.
     pub async fn keep(&mut self) -> &'static str {
         let mut renewed = Instant::now();
         loop {
@@ -121,7 +120,7 @@ impl Candidate {
         }
     }
 
-    /// Gives the Lease back, so that a standby need not wait.
+    /// Releases the Lease, so that a standby need not wait.
     pub async fn release(&self) {
         let released = timed(async {
             let Some(mut lease) = self.api.get_opt(&self.name).await? else { return Ok(()) };
@@ -153,7 +152,7 @@ impl Candidate {
         won(timed(self.api.replace(&self.name, &client::post(), &claimed)).await)
     }
 
-    /// Whether the Lease is free, ours, or was left unrenewed for as long as its holder promised.
+    /// Whether the Lease is free, ours, or expired.
     fn may_take(&mut self, lease: &Lease, now: Instant) -> bool {
         if holder(lease).is_none_or(|holder| *holder == self.identity) {
             return true;

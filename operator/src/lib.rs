@@ -1,4 +1,4 @@
-//! A RedisBenchmark on Kubernetes: the controller, the conducting tasks, metrics and leader election.
+//! RedisBenchmark on Kubernetes: the controller, the conducting tasks, metrics and leader election.
 
 mod client;
 pub mod conduct;

@@ -1,4 +1,4 @@
-//! What Prometheus may know: the operator's own work, and every benchmark as it is when asked.
+//! Prometheus metrics: of the operator itself, and of every benchmark at the time of the scrape.
 
 mod benchmark;
 mod sample;
@@ -17,7 +17,7 @@ pub use sample::Source;
 
 use crate::conduct::Conducts;
 
-/// The operator's own work.
+/// Metrics of the operator itself.
 #[derive(Clone, Debug)]
 pub struct OperatorMetrics {
     reconciles: Counter,
@@ -32,7 +32,6 @@ struct ErrorLabels {
 }
 
 impl OperatorMetrics {
-    /// Registers them.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             reconciles: Counter::default(),
@@ -55,7 +54,7 @@ impl OperatorMetrics {
         metrics
     }
 
-    /// Counts a reconciliation, with the class of its error if it failed.
+    /// Counts a reconciliation, and the class of its error if it failed.
     pub fn reconciled(&self, took: Duration, error: Option<&'static str>) {
         self.reconciles.inc();
         self.durations.observe(took.as_secs_f64());
@@ -64,13 +63,13 @@ impl OperatorMetrics {
         }
     }
 
-    /// Whether this operator holds the Lease.
+    /// Sets whether this operator holds the Lease.
     pub fn set_leading(&self, leading: bool) {
         self.leading.set(i64::from(leading));
     }
 }
 
-/// Registers the metrics of all benchmarks that `source` knows, now and later.
+/// Registers the metrics of all current and future benchmarks of `source`.
 pub fn register_benchmarks(registry: &mut Registry, source: Source, conducts: Conducts) {
     registry.register_collector(Box::new(BenchmarkMetrics::new(
         Box::new(move || source.samples()),

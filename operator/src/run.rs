@@ -1,4 +1,4 @@
-//! `redisbench-operator run`: everything put together.
+//! `redisbench-operator run`: starts and connects all parts.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -25,46 +25,46 @@ use crate::telemetry;
 
 /// Port of /metrics, /healthz and /readyz. The chart's Service and probes use it.
 const METRICS_PORT: u16 = 8080;
-/// The shortest master key, in bytes.
+/// The minimum length of the master key, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// Why the operator ended.
+/// Why the operator stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The master key cannot be read.
+    /// The master key could not be read.
     #[error("failed to read the master key file {}", .0.display())]
     KeyFile(PathBuf, #[source] std::io::Error),
     /// The master key is too short.
     #[error("the master key file {} holds {length} bytes; at least {KEY_BYTES} random bytes are needed", .file.display())]
     ShortKey {
-        /// Where it is.
+        /// The file.
         file: PathBuf,
-        /// Its length.
+        /// Its length in bytes.
         length: usize,
     },
-    /// The API server cannot be talked to.
+    /// No client for the API server could be configured.
     #[error("failed to find out how to reach the Kubernetes API server")]
     Client(#[source] Box<kube::Error>),
-    /// The address of the metrics cannot be listened on.
+    /// The metrics address could not be bound.
     #[error("failed to listen on {0} for /metrics")]
     Listen(String, #[source] std::io::Error),
-    /// Signals cannot be received.
+    /// Signal handlers could not be installed.
     #[error("failed to listen for signals")]
     Signal(#[source] std::io::Error),
-    /// The Lease was lost. Another operator may conduct by now, so this one must be gone.
+    /// The Lease was lost. Another operator may conduct by now, so this one must exit.
     #[error("stopped leading: {0}")]
     LeaseLost(&'static str),
-    /// A part that should run for ever has ended.
+    /// A part that should run forever has ended.
     #[error("{0} ended by itself")]
     Ended(&'static str),
 }
 
-/// Runs the operator until it is told to end, by SIGTERM or SIGINT, or until it loses the Lease.
+/// Runs the operator until SIGTERM, SIGINT or the loss of the Lease.
 ///
-/// Ending stops conducting and leaves the shards as they are: the next leader takes over.
+/// On exit it stops conducting and leaves the shards as they are: the next leader takes over.
 ///
 /// # Errors
-/// When it cannot start, and when it must not go on.
+/// If it cannot start, or must not continue.
 pub async fn run(options: RunOptions) -> Result<(), RunError> {
     telemetry::start(options.log_format);
     let master_key = master_key(&options.master_key_file)?;
@@ -100,8 +100,7 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
         _ = http => Err(RunError::Ended("the metrics server")),
         result = lead(&mut candidate, &exposed, scopes, shared) => result,
     };
-    // Reconciling has stopped wherever it was, which every step of it bears. Conducting stops too, before anyone else
-    // may hold the Lease.
+    // Reconciling may stop at any step. Conducting must stop too, before another operator can hold the Lease.
     conducts.stop_all();
     if result.is_ok() {
         candidate.release().await;
@@ -110,7 +109,7 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
     result
 }
 
-/// Waits for the Lease, then reconciles as long as it is ours.
+/// Waits for the Lease, then reconciles as long as it holds it.
 async fn lead(
     candidate: &mut Candidate,
     exposed: &Exposed,
@@ -128,14 +127,14 @@ async fn lead(
     }
 }
 
-/// Listens on `address`, or else on `port` of every interface.
+/// Listens on `address`, or by default on `port` of every interface.
 async fn listen(address: Option<SocketAddr>, port: u16) -> Result<TcpListener, RunError> {
     let addresses = address.map_or_else(|| every_interface(port).to_vec(), |address| vec![address]);
     let tried = || addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
     TcpListener::bind(&addresses[..]).await.map_err(|error| RunError::Listen(tried(), error))
 }
 
-/// The key's file, of any length from [`KEY_BYTES`] on, as a key of fixed length.
+/// Hashes the key file, of at least [`KEY_BYTES`], to a key of fixed length.
 fn master_key(file: &Path) -> Result<Arc<[u8; 32]>, RunError> {
     let bytes = std::fs::read(file).map_err(|error| RunError::KeyFile(file.to_owned(), error))?;
     if bytes.len() < KEY_BYTES {
@@ -178,7 +177,7 @@ mod tests {
         let listener = listen(None, 0).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
-        // A machine without IPv6 has no such address to listen on.
+        // Machines without IPv6 have no such address to listen on.
         if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.is_ok() {
             TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.unwrap();
         }

@@ -1,5 +1,4 @@
-//! A small API server in memory for tests: objects by path, resourceVersions with conflicts, merge patches, and a list
-//! of every call.
+//! A small in-memory API server for tests: objects by path, resourceVersions with conflicts, merge patches, and a record of every call.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +18,7 @@ use crate::conduct::Conducts;
 use crate::controller::{Settings, Shared};
 use crate::metrics::OperatorMetrics;
 
-/// A handle on the server; clones share it.
+/// A handle on the server. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct FakeServer(Arc<Mutex<Contents>>);
 
@@ -32,52 +31,50 @@ struct Contents {
     faults: Vec<(Fault, u32)>,
 }
 
-/// How the server fails calls.
+/// A fault that the server injects into matching calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// Of which calls: the method.
+    /// Matches the method.
     pub(crate) method: &'static str,
-    /// And a part of the path.
+    /// Matches a part of the path.
     pub(crate) path: &'static str,
-    /// And what is in the body.
+    /// Matches the body.
     pub(crate) body: fn(&Value) -> bool,
-    /// What comes instead.
+    /// The effect.
     pub(crate) how: How,
 }
 
-/// What comes instead of an answer.
+/// The effect of a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum How {
-    /// A refusal with this status and message; nothing is done.
+    /// Refuses with this status and message, without effect on the objects.
     Refusal(u16, &'static str),
-    /// Nothing, and nothing is done.
+    /// Never replies, and does not execute the call.
     Silence,
-    /// Nothing, but it is done.
+    /// Never replies, but executes the call.
     LostAnswer,
 }
 
-/// What every call meets.
+/// A failure of all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// No answer at all.
+    /// Never replies.
     Hangs,
-    /// Nobody takes the connection.
+    /// Refuses connections.
     Unreachable,
-    /// 500.
+    /// Replies 500.
     Fails,
-    /// 429, to be tried again after a second.
+    /// Replies 429 with a retry after one second.
     Throttles,
-    /// 409 for every change of what is there.
+    /// Replies 409 to every change of an existing object.
     Conflicts,
 }
 
 impl Trouble {
-    /// All there are.
     pub(crate) const ALL: [Self; 5] = [Self::Hangs, Self::Unreachable, Self::Fails, Self::Throttles, Self::Conflicts];
 }
 
 impl FakeServer {
-    /// A client of this server.
     pub(crate) fn client(&self) -> Client {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -87,49 +84,47 @@ impl FakeServer {
         Client::new(service, "default")
     }
 
-    /// Puts an object at `path` as a foreign hand would.
+    /// Stores an object at `path`, as another client would.
     pub(crate) fn put(&self, path: &str, object: impl serde::Serialize) {
         let mut contents = self.0.lock().unwrap();
         contents.store(path, serde_json::to_value(object).unwrap());
     }
 
-    /// What is at `path`.
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
         self.0.lock().unwrap().objects.get(path).cloned()
     }
 
-    /// The paths of all objects.
     pub(crate) fn paths(&self) -> Vec<String> {
         self.0.lock().unwrap().objects.keys().cloned().collect()
     }
 
-    /// Removes what is at `path` as a foreign hand would.
+    /// Removes the object at `path`, as another client would.
     pub(crate) fn remove(&self, path: &str) {
         self.0.lock().unwrap().objects.remove(path);
     }
 
-    /// The calls that change something, oldest first, and forgets all calls so far.
+    /// Returns the writing calls, oldest first, and clears the record of calls.
     pub(crate) fn take_writes(&self) -> Vec<String> {
         let calls = std::mem::take(&mut self.0.lock().unwrap().calls);
         calls.into_iter().filter(|(method, _)| method != Method::GET).map(|(m, path)| format!("{m} {path}")).collect()
     }
 
-    /// From now on every call meets this, or no trouble any more.
+    /// Makes every call fail in this way, or none.
     pub(crate) fn set_trouble(&self, trouble: Option<Trouble>) {
         self.0.lock().unwrap().trouble = trouble;
     }
 
-    /// So many of the next calls that `fault` is about fail.
+    /// Applies `fault` to the next `times` matching calls.
     pub(crate) fn fail(&self, fault: Fault, times: u32) {
         self.0.lock().unwrap().faults.push((fault, times));
     }
 
-    /// All calls work again.
+    /// Removes all faults.
     pub(crate) fn mend(&self) {
         self.0.lock().unwrap().faults.clear();
     }
 
-    /// The reasons of all events, each as often as it was published.
+    /// The reasons of all events, repeated as often as each was published.
     pub(crate) fn events(&self) -> Vec<String> {
         let contents = self.0.lock().unwrap();
         let events = contents.objects.iter().filter(|(path, _)| path.contains("/events/"));
@@ -149,7 +144,7 @@ impl FakeServer {
         }
         let (parts, body) = request.into_parts();
         let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or(Value::Null);
-        // Events are published by kube itself, which leaves the name to the API server and our User-Agent.
+        // kube publishes events itself, without a field manager; the API server then uses our User-Agent.
         let anonymous = matches!(parts.method.as_str(), "POST" | "PUT" | "PATCH")
             && !parts.uri.path().contains("/events")
             && !parts.uri.query().unwrap_or_default().contains(&format!("fieldManager={FIELD_MANAGER}"));
@@ -174,7 +169,7 @@ impl FakeServer {
 }
 
 impl Contents {
-    /// How this call fails, if it does. A call that is refused or not heard is a call, too.
+    /// Returns the fault for this call, if any, and records the call even if it is refused.
     fn fault(&mut self, method: &Method, path: &str, body: &Value) -> Option<How> {
         let concerned = |(fault, times): &&mut (Fault, u32)| {
             *times > 0 && fault.method == method.as_str() && path.contains(fault.path) && (fault.body)(body)
@@ -272,7 +267,7 @@ fn merge(object: &mut Value, patch: Value) {
 }
 
 impl Shared {
-    /// With the client of a [`FakeServer`], nothing remembered and nothing conducted.
+    /// A fresh state for tests, with the client of a [`FakeServer`].
     pub(crate) fn of_test(client: Client) -> Self {
         let reporter = Reporter { controller: "test".into(), instance: Some("a".into()) };
         Self::new(
@@ -285,10 +280,10 @@ impl Shared {
     }
 }
 
-/// The path of benchmark `cart` on the server.
+/// The path of benchmark `cart`.
 pub(crate) const CART: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/cart";
 
-/// A valid benchmark `cart` with two shards and a password, changed by a merge patch.
+/// A valid benchmark `cart` with two shards and a password, modified by a merge patch.
 pub(crate) fn benchmark(change: Value) -> RedisBenchmark {
     let mut object = json!({
         "apiVersion": "redisbench.dev/v1alpha1",
@@ -316,7 +311,7 @@ pub(crate) fn benchmark(change: Value) -> RedisBenchmark {
     serde_json::from_value(object).unwrap()
 }
 
-/// The status of `benchmark`'s run `0123456789abcdef`, changed by a merge patch.
+/// The status of `benchmark`'s run `0123456789abcdef`, modified by a merge patch.
 pub(crate) fn status(change: Value) -> RedisBenchmarkStatus {
     let mut status =
         json!({"phase": "Preparing", "runId": "0123456789abcdef", "conductorEpoch": 1, "observedGeneration": 1});

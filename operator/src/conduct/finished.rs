@@ -8,16 +8,15 @@ use super::Bytes;
 use crate::controller::build::Run;
 use crate::controller::events::chain;
 
-/// A trial that is over, with everything that its end needs.
+/// A finished trial with all data for its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
-    /// As the status and the full result have it. Its ending is never superseded.
+    /// As in the status and the full result. Its ending is never superseded.
     pub report: report::Finished,
-    /// The pieces of the full result as the status lists them.
+    /// The pieces of the full result, as listed in the status.
     pub artifacts: Vec<Artifact>,
     /// Incarnations of shards that did not acknowledge an abort.
     pub unacknowledged: Vec<String>,
-    /// Bytes by direction.
     pub bytes: Bytes,
 }
 
@@ -47,7 +46,7 @@ impl Finished {
         }
     }
 
-    /// When conducting `shards` broke off by a fault of the operator.
+    /// A trial of `shards` that failed because of a bug in the operator.
     pub fn broken(of: u32, shards: usize) -> Self {
         let message = "the operator failed while it conducted the run; its log says how, please report it";
         Self::unmeasured(of, shards, "InternalError", message.into())

@@ -1,15 +1,15 @@
 use redisbench_benchmark::api::status::{Artifact, ComparisonResult};
 use redisbench_benchmark::report::repeats::Experiment;
 
-/// What the repeats of all cells came to, as the end of the run tells it.
+/// The aggregate of the repeats of all cells, for the end of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gathered {
     /// For the status.
     pub experiment: Experiment,
-    /// The pieces of its document, as the status lists them.
+    /// The pieces of its document, as listed in the status.
     pub artifacts: Vec<Artifact>,
-    /// What they are beside a benchmark of before, if that was asked for.
+    /// The comparison with a previous benchmark, if the spec asks for one.
     pub against: Vec<ComparisonResult>,
-    /// Why something of it is missing, if it is.
+    /// Why a part is missing, if one is.
     pub failure: Option<String>,
 }

@@ -10,25 +10,24 @@ use serde_json::json;
 
 use crate::client;
 
-/// Tries under conflicting writes, such as a user's change of a label.
+/// Attempts in case of conflicting writes, such as a user's change of a label.
 const TRIES: usize = 5;
-/// The longest that one call to the API server may take. The conductor waits for as long as the start allows.
+/// Timeout of one call to the API server. The conductor waits for it as long as the start allows.
 const CALL: Duration = Duration::from_secs(15);
 
-/// Writes starts into the benchmark's status.
+/// Records starts in the benchmark's status.
 #[derive(Clone, Debug)]
 pub struct StatusJournal {
-    /// The benchmark's namespace.
+    /// Of the benchmark's namespace.
     pub api: Api<RedisBenchmark>,
-    /// The benchmark's name.
     pub name: String,
-    /// Its UID: another object of the same name is another benchmark.
+    /// Its UID. Another object of the same name is another benchmark.
     pub uid: String,
     /// The conductor's epoch.
     pub epoch: u64,
-    /// The trial that is conducted, from 0.
+    /// The index of the conducted trial, from 0.
     pub trial: u32,
-    /// How many trials the run has.
+    /// The number of trials in the run.
     pub of: u32,
 }
 
@@ -47,7 +46,7 @@ impl Journal for StatusJournal {
             if status.phase == Phase::Suspended || status.phase.is_terminal() {
                 return Err(JournalError::Failed("the benchmark was suspended or has ended".into()));
             }
-            // The resourceVersion makes this fail if anything was decided since we read.
+            // The resourceVersion makes this fail if another decision was written since the read.
             let patch = json!({
                 "metadata": {"resourceVersion": benchmark.resource_version()},
                 "status": {"trial": trial(self.trial, self.of, record.attempt, Some(record.start_at_unix_nanoseconds))},
@@ -62,7 +61,7 @@ impl Journal for StatusJournal {
     }
 }
 
-/// Why a call to the API server did not work.
+/// Why a call to the API server failed.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
     #[error("failed to call the API server: {0}")]

@@ -1,9 +1,9 @@
-//! Conducting tasks that say what a test wants.
+//! Fake conducting tasks for tests.
 
 use super::{Arc, AtomicBool, Conduct, Conducts, Ended, Finished, Instant, Mutex, OnceLock, Progress, Run, watch};
 
 impl Conducts {
-    /// A task that says what a test wants: what the sender is given, until it is ended.
+    /// A task whose progress the test sets through the returned sender.
     pub(crate) fn stage(&self, run: Run, epoch: u64, progress: Progress) -> watch::Sender<Progress> {
         let trial = progress.trial;
         let (publish, progress) = watch::channel(progress);

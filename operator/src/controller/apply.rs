@@ -1,7 +1,7 @@
-//! What was decided, done: the only writes of reconciling.
+//! Carries out writes: the only ones of reconciling.
 //!
-//! Children are created, not patched: a child of our name that is not ours must stay as it is. Every status is written
-//! with the resourceVersion that the decision was based on, so a decision on stale facts changes nothing.
+//! Children are created, not patched, because an object with our name that is not ours must stay unchanged. Every status is written with
+//! the resourceVersion that the decision was based on, so a decision on stale facts changes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -21,56 +21,52 @@ use super::build::{EPOCH_ANNOTATION, Run};
 use super::status::difference;
 use crate::client;
 
-/// The longest that one call to the API server may take.
+/// Timeout of one call to the API server.
 const CALL: Duration = Duration::from_secs(15);
 
-/// Why something could not be done.
+/// Why a write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The API server refused, or could not be reached.
     #[error("failed to {what}")]
     Api {
-        /// What was to be done.
+        /// The intended action.
         what: String,
-        /// Why it was not.
         #[source]
         source: Box<kube::Error>,
     },
-    /// The API server did not answer.
     #[error("failed to {what}: the API server did not answer within {} s", CALL.as_secs())]
     Timeout {
-        /// What was to be done.
+        /// The intended action.
         what: String,
     },
-    /// An object of the name that we need is not ours.
+    /// An object with the name that we need is not ours.
     #[error("{kind} {name} belongs to someone else; delete or rename it, or rename the benchmark")]
     NameTaken {
         /// The object's kind.
         kind: String,
-        /// Its name.
         name: String,
     },
-    /// An object of before is still being deleted.
+    /// An object of a previous run is still being deleted.
     #[error("{kind} {name} of before is still being deleted")]
     StillDeleting {
         /// The object's kind.
         kind: String,
-        /// Its name.
         name: String,
     },
-    /// A conductor that took over has written the result.
+    /// A later conductor has written the result.
     #[error("failed to write ConfigMap {name}: a later conductor has written it")]
     Superseded {
         /// Its name.
         name: String,
     },
-    /// Values that serialise into no JSON; not seen.
+    /// A value cannot be serialised as JSON. Not expected.
     #[error("failed to write the status as JSON")]
     Json(#[source] serde_json::Error),
 }
 
 impl ApplyError {
-    /// The HTTP status with which the API server refused.
+    /// The HTTP status of the API server's refusal.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Api { source, .. } => match source.as_ref() {
@@ -81,7 +77,7 @@ impl ApplyError {
         }
     }
 
-    /// How long the API server asks to wait.
+    /// The pause that the API server requests.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Api { source, .. } => match source.as_ref() {
@@ -95,13 +91,13 @@ impl ApplyError {
         }
     }
 
-    /// Whether the same object would be refused again: it is too large, or not what the API server takes.
+    /// Whether a retry with the same object would fail too: it is too large, or not acceptable.
     pub fn refuses_the_object(&self) -> bool {
         match self {
             Self::Api { source, .. } => match source.as_ref() {
                 kube::Error::Api(status) => match status.code {
                     400 | 413 | 422 => true,
-                    // Of etcd's own limits the API server knows nothing but their text.
+                    // The API server reports etcd's own limits only as text.
                     500 => ["request is too large", "larger than max"].iter().any(|text| status.message.contains(text)),
                     _ => false,
                 },
@@ -111,7 +107,7 @@ impl ApplyError {
         }
     }
 
-    /// Whether nothing can be created any more because the namespace is being deleted.
+    /// Whether creating fails because the namespace is being deleted.
     pub fn is_namespace_going(&self) -> bool {
         let Self::Api { source, .. } = self else { return false };
         let kube::Error::Api(status) = source.as_ref() else { return false };
@@ -119,7 +115,7 @@ impl ApplyError {
         status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
     }
 
-    /// Whether the API server is away or has too much to do, which says nothing about what it was asked.
+    /// Whether the API server is unavailable or overloaded, so that the failure does not depend on the request.
     pub fn is_outage(&self) -> bool {
         match self {
             Self::Timeout { .. } => true,
@@ -137,10 +133,10 @@ pub(super) async fn call<T>(what: &str, call: impl Future<Output = Result<T, kub
     }
 }
 
-/// Writes `new` if it differs from the status of `benchmark`; says whether it did.
+/// Writes `new` if it differs from the status of `benchmark`. Returns whether it did.
 ///
 /// # Errors
-/// Among others a conflict (409) when the benchmark was changed since it was read.
+/// Among others a conflict (409) if the benchmark was changed since it was read.
 pub async fn status(
     client: &Client,
     benchmark: &RedisBenchmark,
@@ -156,11 +152,10 @@ pub async fn status(
     Ok(true)
 }
 
-/// The writes that concern one run.
+/// The writes for one run.
 pub struct Applier<'a> {
-    /// Whose children they are.
+    /// The owner of the children.
     pub run: &'a Run,
-    /// The way to the API server.
     pub client: &'a Client,
 }
 
@@ -176,13 +171,13 @@ impl Applier<'_> {
         object.meta().owner_references.iter().flatten().any(|owner| owner.uid == self.run.uid)
     }
 
-    /// Creates the run's Secret and Job, if they are not there.
+    /// Creates the run's Secret and Job, if they do not exist.
     ///
     /// # Errors
-    /// When the API server refuses, or a name is taken.
+    /// If the API server refuses, or a name is taken.
     pub async fn create_children(&self, secret: &Secret, job: &Job) -> Result<(), ApplyError> {
         match call("create the Secret of the run", self.api().create(&client::post(), secret)).await {
-            // We may not read Secrets. The name ends in random letters of the run, so it is ours, from a try before.
+            // The operator may not read Secrets. The name ends with random letters of the run, so it is ours, from an earlier attempt.
             Err(error) if error.code() == Some(409) => {}
             other => {
                 other?;
@@ -191,7 +186,7 @@ impl Applier<'_> {
         self.create_ours("Job", job).await.map(drop)
     }
 
-    /// Creates `object`, or finds that it is there and ours.
+    /// Creates `object`, or returns the existing one if it is ours.
     async fn create_ours<K>(&self, kind: &str, object: &K) -> Result<Option<K>, ApplyError>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
@@ -213,11 +208,11 @@ impl Applier<'_> {
         Ok(Some(found))
     }
 
-    /// Writes ConfigMaps; those of an earlier try are overwritten, unless a conductor of a higher epoch than `epoch`
-    /// wrote them: an operator that stood still must not put its own picture in the place of a result.
+    /// Writes ConfigMaps. Overwrites those of an earlier attempt, unless a conductor with a higher epoch than `epoch` wrote them: an
+    /// operator that was paused must not overwrite a result with its own.
     ///
     /// # Errors
-    /// When the API server refuses, or a name is taken.
+    /// If the API server refuses, or a name is taken.
     pub async fn write_artifacts(&self, epoch: u64, pieces: &[ConfigMap]) -> Result<(), ApplyError> {
         for piece in pieces {
             let Some(found) = self.create_ours("ConfigMap", piece).await? else { continue };
@@ -245,10 +240,10 @@ impl Applier<'_> {
         Ok(())
     }
 
-    /// What the ConfigMap `map` of ours holds as `name`; nothing if it does not.
+    /// The content of `name` in our ConfigMap `map`. Empty if it does not exist.
     ///
     /// # Errors
-    /// When the API server refuses, or the ConfigMap is someone else's.
+    /// If the API server refuses, or the ConfigMap is not ours.
     pub async fn read_artifact(&self, map: &str, name: &str) -> Result<String, ApplyError> {
         let api: Api<ConfigMap> = self.api();
         let found = call(&format!("read ConfigMap {map}"), api.get(map)).await?;
@@ -258,11 +253,11 @@ impl Applier<'_> {
         Ok(found.data.unwrap_or_default().remove(name).unwrap_or_default())
     }
 
-    /// Deletes the run's Secret, and its Job with all pods. A Job that stays would do harm: while an index may be
-    /// retried its failed pod keeps a finalizer, and a namespace that is deleted waits for its pods before its Jobs.
+    /// Deletes the run's Secret, and its Job with all pods. A remaining Job would do harm: while an index may be retried, its failed pod
+    /// has a finalizer, and the deletion of a namespace waits for its pods before its Jobs.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If the API server refuses.
     pub async fn delete_children(&self, job: &str) -> Result<(), ApplyError> {
         self.delete_secret().await?;
         self.delete::<Job>("Job", &self.run.child_name(), Some(job)).await
@@ -276,7 +271,7 @@ impl Applier<'_> {
     /// Deletes a shard's pod.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If the API server refuses.
     pub async fn delete_pod(&self, name: &str, uid: &str) -> Result<(), ApplyError> {
         self.delete::<Pod>("Pod", name, Some(uid)).await
     }
@@ -284,7 +279,7 @@ impl Applier<'_> {
     /// Deletes the benchmark itself.
     ///
     /// # Errors
-    /// When the API server refuses.
+    /// If the API server refuses.
     pub async fn delete_benchmark(&self) -> Result<(), ApplyError> {
         self.delete::<RedisBenchmark>("RedisBenchmark", &self.run.benchmark, Some(&self.run.uid)).await
     }
@@ -303,7 +298,7 @@ impl Applier<'_> {
     }
 }
 
-/// What is gone, or another object by now (409 for its UID), need not be deleted.
+/// Ignores that the object does not exist or was replaced (409 for its UID).
 fn unless_gone(result: Result<(), ApplyError>) -> Result<(), ApplyError> {
     match result {
         Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(()),

@@ -1,4 +1,4 @@
-//! The objects of a run, from checked input: building cannot fail.
+//! The objects of a run. Built from checked input, so building cannot fail.
 
 mod job;
 mod pod;
@@ -13,9 +13,9 @@ use redisbench_benchmark::credential::RunCredential;
 
 pub use job::{EXIT_FATAL, JobInput, RETRIES, job};
 
-/// Label of everything that belongs to a benchmark: its name.
+/// Label of all objects of a benchmark: its name.
 pub const BENCHMARK_LABEL: &str = "redisbench.dev/benchmark";
-/// Label of everything that belongs to a run: its runId.
+/// Label of all objects of a run: its runId.
 pub const RUN_LABEL: &str = "redisbench.dev/run";
 /// Annotation of a piece of the result: the epoch of the conductor that wrote it.
 pub const EPOCH_ANNOTATION: &str = "redisbench.dev/conductor-epoch";
@@ -24,10 +24,9 @@ pub const CONTAINER: &str = "loadgen";
 /// The port of a shard's control API.
 pub const CONTROL_PORT: u16 = 7379;
 
-/// Whose objects these are.
+/// The run that the objects belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The benchmark's namespace.
     pub namespace: String,
     /// The benchmark's name, at most 46 characters.
     pub benchmark: String,
@@ -38,14 +37,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// The name of the run's Job and Secret: they carry the end of the runId, so that a re-created benchmark never
-    /// meets the children of the one before it.
+    /// The name of the run's Job and Secret. Ends with the end of the runId, so that a re-created benchmark does not collide with its
+    /// predecessor's children.
     pub fn child_name(&self) -> String {
         let end = self.id.len().saturating_sub(8);
         format!("{}-{}", self.benchmark, self.id.get(end..).unwrap_or(&self.id).to_ascii_lowercase())
     }
 
-    /// The name of the ConfigMap with piece `index` of the result: of the only trial, or of this one of several.
+    /// The name of the ConfigMap with piece `index` of the result, of the only trial or of `trial`.
     pub fn artifact_name(&self, trial: Option<u32>, index: usize) -> String {
         match (trial, index) {
             (None, _) => format!("{}-result-{index}", self.benchmark),
@@ -54,7 +53,7 @@ impl Run {
         }
     }
 
-    /// The name of the ConfigMap with piece `index` of what the experiment as a whole came to.
+    /// The name of the ConfigMap with piece `index` of the aggregate of all trials.
     pub fn experiment_name(&self, index: usize) -> String {
         match index {
             0 => format!("{}-result-experiment", self.benchmark),
@@ -74,8 +73,8 @@ impl Run {
         .into()
     }
 
-    /// Metadata of an object owned by the benchmark. It does not block the owner's deletion: that would need a right
-    /// on finalizers, and nothing here has to be gone before the benchmark is.
+    /// Metadata of an object owned by the benchmark. Without `blockOwnerDeletion`, which would need a permission on finalizers: no child
+    /// has to be gone before the benchmark is.
     fn owned(&self, name: String) -> ObjectMeta {
         ObjectMeta {
             name: Some(name),
@@ -110,7 +109,7 @@ pub fn secret(run: &Run, credential: &RunCredential) -> Secret {
     }
 }
 
-/// The ConfigMap `config_map` with one piece of the result, as the conductor of `epoch` has it.
+/// The ConfigMap `config_map` with one piece of the result, from the conductor of `epoch`.
 pub fn artifact(run: &Run, epoch: u64, config_map: &str, name: &str, text: &str) -> ConfigMap {
     ConfigMap {
         metadata: ObjectMeta {

@@ -1,4 +1,4 @@
-//! What to do about a benchmark: a pure function of its spec and status, of what there is, and of the time.
+//! The decision about a benchmark: a pure function of its spec and status, the observation, and the time.
 
 mod ending;
 mod live;
@@ -19,27 +19,26 @@ use super::observe::JobView;
 use super::status::is_urgent;
 use crate::conduct::{Ended, Finished, Gathered};
 
-/// Status is written at most this often for numbers alone.
+/// The minimum interval between writes of the status for new numbers only.
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(5);
 /// How long released shards may take to exit before their Job is deleted.
 pub const RELEASE_LIMIT: Duration = Duration::from_secs(30);
-/// How long a result that the API server refuses in ConfigMaps holds up the end.
+/// How long refused ConfigMaps of a result can delay the end.
 pub const ARTIFACTS_LIMIT: Duration = Duration::from_secs(60);
-/// A running benchmark is looked at this often even if nothing seems to happen.
+/// A running benchmark is reconciled at least this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// The benchmark that is decided about.
+/// The benchmark to decide about.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// What the user wants.
     pub spec: &'a RedisBenchmarkSpec,
-    /// What was reported so far.
+    /// The last status.
     pub status: &'a RedisBenchmarkStatus,
     /// The spec's generation.
     pub generation: Option<i64>,
-    /// Everything that is wrong with the spec; none if it is valid.
+    /// All errors of the spec. None if it is valid.
     pub problems: Option<&'a str>,
-    /// The trials; none if the spec is not valid.
+    /// The trials. None if the spec is invalid.
     pub plan: Option<&'a Plan>,
 }
 
@@ -49,7 +48,7 @@ impl Subject<'_> {
         self.report_of(index, now)
     }
 
-    /// The same, if the status will speak of trial `index`.
+    /// The subject of a report on trial `index`.
     fn report_of(&self, index: u32, now: Timestamp) -> report::Subject<'_> {
         report::Subject { spec: self.spec, shards: self.shards_of(index), generation: self.generation, now }
     }
@@ -59,123 +58,118 @@ impl Subject<'_> {
         trial.map_or(self.spec.shards.count, |trial| trial.spec.shards.count)
     }
 
-    /// How many shards the present trial has.
+    /// The number of shards in the current trial.
     fn shards(&self) -> u32 {
         self.shards_of(self.status.trial.as_ref().map_or(0, |trial| trial.index))
     }
 
-    /// The pods of the run: as many shards as its largest trial has.
+    /// The number of pods of the run: the shards of its largest trial.
     pub fn pods(&self) -> u32 {
         self.plan.map_or(self.spec.shards.count, |plan| plan.largest().shards.count)
     }
 }
 
-/// What there is.
+/// The observed state.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// The run's Job; none if there is none, or it is not ours.
+    /// The run's Job. None if it does not exist or is not ours.
     pub job: Option<JobView>,
-    /// Where every shard is.
+    /// The presence of every shard.
     pub presence: Vec<ShardPresence>,
     /// The conducting task in this process.
     pub conduct: Option<ConductView>,
-    /// The trial that it conducts.
+    /// The index of the trial that it conducts.
     pub conducted: u32,
-    /// How long ago the status was last written by this process.
+    /// Time since this process last wrote the status.
     pub since_write: Option<Duration>,
-    /// Why what was decided last time could not be done, as reason and message.
+    /// Why the previous decision could not be carried out, as reason and message.
     pub failure: Option<(&'static str, String)>,
-    /// This process has seen to it that the run has no children.
+    /// True once this process has deleted the run's children.
     pub cleared: bool,
-    /// What the repeats came to, once that was looked at.
+    /// The aggregate of the repeats, once computed.
     pub gathered: Option<Arc<Gathered>>,
-    /// A runId for a run that begins now.
+    /// The runId of a run that begins now.
     pub fresh_run_id: String,
 }
 
-/// A conducting task, as far as decisions need it.
+/// The view of a conducting task for decisions.
 #[derive(Clone, Debug)]
 pub enum ConductView {
-    /// It conducts.
     Running(Box<Progress>),
-    /// The trial is over.
+    /// The task has ended.
     Ended {
-        /// What it came to.
         ended: Ended,
-        /// Since when.
+        /// Time since then.
         since: Duration,
-        /// Why the full result cannot be written, once that was tried for long enough.
+        /// Why the full result cannot be written, once the retries have timed out.
         artifacts_failure: Option<String>,
         /// All shards have exited, or were given up.
         released: bool,
     },
 }
 
-/// What to do, in this order: `before`, the status, `after`, the events.
+/// The steps to take, in this order: `before`, the status, `after`, the events.
 #[derive(Debug, Default)]
 pub struct Decision {
-    /// What the status will speak of, and what must not wait for it.
+    /// Actions that the status will refer to, or that must not wait for it.
     pub before: Vec<Action>,
     /// The status to write, if it differs.
     pub status: RedisBenchmarkStatus,
-    /// What needs the status to be durable.
+    /// Actions that require the status to be durable.
     pub after: Vec<Action>,
-    /// What to tell people.
+    /// The events to publish.
     pub notices: Vec<Notice>,
-    /// When to look again if nothing happens before.
+    /// When to reconcile again at the latest.
     pub requeue: Option<Duration>,
 }
 
-/// A change to the world.
+/// A change of the cluster or of the conducting task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Write the full result to ConfigMaps.
     WriteArtifacts(Arc<Finished>),
-    /// Read what the trials measured, see what the repeats of each cell come to, and write that to ConfigMaps.
+    /// Read the trials' results, aggregate the repeats of each cell, and write that to ConfigMaps.
     Gather {
-        /// Every trial that is over.
+        /// All finished trials.
         trials: Vec<TrialLine>,
         /// Where their full results are.
         artifacts: Vec<Artifact>,
     },
-    /// Create the run's Secret and Job, if they are not there.
+    /// Create the run's Secret and Job, if they do not exist.
     CreateChildren,
-    /// Begin to conduct.
+    /// Start to conduct.
     Conduct {
-        /// The epoch that the status now has.
+        /// The epoch in the new status.
         epoch: u64,
-        /// Which trial.
         trial: u32,
         /// The start that an earlier conductor recorded.
         resume: Option<StartRecord>,
-        /// Attempts of before that came to nothing.
+        /// The number of earlier attempts without a result.
         attempts: u32,
     },
-    /// Stop conducting and forget the task.
+    /// Stop conducting and drop the task.
     StopConducting,
-    /// Stop the load, keeping what was measured.
+    /// Stop the load, and keep the measurement.
     Abort,
-    /// Let the shards go: the result is safe.
+    /// Release the shards: the result is stored.
     Release,
-    /// Delete a shard's pod, which did not stop when told to.
+    /// Delete the pod of a shard that did not stop.
     DeletePod {
         /// The pod's UID.
         incarnation: String,
     },
     /// Delete the run's Secret and Job with its pods.
     DeleteChildren,
-    /// Delete the benchmark: its time to live is over.
+    /// Delete the benchmark, because its time to live has passed.
     DeleteBenchmark,
 }
 
-/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Whether something is not as it should be.
+    /// Whether the event is a warning.
     pub warning: bool,
-    /// Why, in `CamelCase`.
+    /// The reason, in `CamelCase`.
     pub reason: String,
-    /// For people.
     pub message: String,
 }
 
@@ -189,7 +183,6 @@ impl Notice {
     }
 }
 
-/// Decides.
 pub fn decide(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
     let mut decision = if subject.status.phase.is_terminal() {
         ending::finished(subject, observed, now)
@@ -203,7 +196,7 @@ pub fn decide(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Dec
         plan.name_present(&mut decision.status);
     }
     if let (Some((why, message)), false) = (&observed.failure, decision.status.phase.is_terminal()) {
-        // From what was reported last: its transition time stays while the obstacle does.
+        // Starts from the last reported condition, so that its transition time stays the same as long as the obstacle does.
         let is_stalled = |condition: &Condition| condition.type_ == condition::STALLED;
         let present = decision.status.conditions.iter_mut().find(|condition| is_stalled(condition));
         if let (Some(present), Some(former)) = (present, find(subject.status, condition::STALLED)) {
@@ -215,7 +208,7 @@ pub fn decide(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Dec
     decision
 }
 
-/// Numbers alone are written every [`STATUS_INTERVAL`] only.
+/// Writes changes of numbers only every [`STATUS_INTERVAL`].
 fn hold_back(subject: &Subject<'_>, observed: &Observed, decision: &mut Decision) {
     let Some(wait) =
         observed.since_write.and_then(|since| STATUS_INTERVAL.checked_sub(since)).filter(|wait| !wait.is_zero())
@@ -228,7 +221,7 @@ fn hold_back(subject: &Subject<'_>, observed: &Observed, decision: &mut Decision
     }
 }
 
-/// Nothing has begun: the spec may still be edited.
+/// The run has not begun: the spec can still be edited.
 fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
     let mut decision = Decision { status: subject.status.clone(), ..Decision::default() };
     if let Some(problems) = subject.problems {
@@ -288,7 +281,7 @@ fn rejected(subject: &Subject<'_>, mut decision: Decision, problems: &str, now: 
 fn suspended(subject: &Subject<'_>, status: &mut RedisBenchmarkStatus, now: Timestamp) {
     const HOW: &str = "held back by spec.suspend; set it to false to go on";
     status.phase = Phase::Suspended;
-    // Attempts are numbered on after it: shards of before may still be leaving.
+    // Keep the number of attempts, because shards of the previous one may still be terminating.
     status.trial = status.trial.take().map(|trial| TrialStatus { start_at: None, ..trial });
     status.shards = None;
     status.progress = None;
@@ -298,15 +291,15 @@ fn suspended(subject: &Subject<'_>, status: &mut RedisBenchmarkStatus, now: Time
         .set(condition::STALLED, false, reason::NO_OBSTACLE, "nothing hinders it");
 }
 
-/// The run has begun and is not over.
+/// The run has begun and has not finished.
 fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
     let mut decision = Decision { status: subject.status.clone(), requeue: Some(LOOK_AGAIN), ..Decision::default() };
     let index = subject.status.trial.as_ref().map_or(0, |trial| trial.index);
     if observed.conduct.is_some() && observed.conducted > index {
-        // This status is from before the trial that is conducted; the watch brings the newer one.
+        // This status is older than the conducted trial; the watch delivers the newer one.
         return decision;
     }
-    // A task of the trial before has done its work.
+    // A task of the previous trial is done.
     let conduct = observed.conduct.as_ref().filter(|_| observed.conducted == index);
     let started = has_started(subject.status.trial.as_ref(), conduct);
     let ended = matches!(conduct, Some(ConductView::Ended { .. }));
@@ -315,7 +308,7 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
         decision.after = vec![Action::StopConducting, Action::DeleteChildren];
         return decision;
     }
-    // Without a valid spec nobody can take over what has started either.
+    // Without a valid spec, a started run cannot be taken over either.
     if let (Some(problems), true) = (subject.problems, !started || conduct.is_none()) {
         ending::without_measurement(subject, &mut decision, Phase::Failed, reason::INVALID_SPEC, problems, now);
         decision.after = vec![Action::StopConducting, Action::DeleteChildren];
@@ -333,7 +326,7 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
         decision.after = vec![Action::StopConducting, Action::DeleteChildren];
         return decision;
     }
-    // Once it measures, a suspended benchmark runs to its end; aborting wins over suspending.
+    // Once it measures, a suspended benchmark runs to its end. Aborting takes precedence over suspending.
     if subject.spec.suspend && !subject.spec.abort && !started && !ended {
         if subject.status.phase != Phase::Suspended {
             decision
@@ -350,17 +343,17 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
     match conduct {
         None => take_over(subject, observed, started, &mut decision, now),
         Some(ConductView::Running(progress)) => {
-            // Who takes over asks the shards how far they are; until it knows, what was reported before stands.
+            // A new conductor first asks the shards for their state. Until then, keep the previous report.
             if progress.attempt > 0 || resume(subject.status.trial.as_ref()).is_none() {
                 subject.report(now).running(&mut decision.status, progress, &observed.presence);
                 live::notices(subject, observed, &mut decision);
             }
             if subject.spec.abort {
-                // It needs nothing to be durable, and the load must stop even if no status can be written.
+                // Stopping the load must not depend on writing the status.
                 decision.before.push(Action::Abort);
             }
-            // Trying to create what is there tells whether the namespace still takes anything: if not, no pod that is
-            // gone comes back.
+            // Creating children that exist shows whether the namespace still accepts objects. If it does not, deleted pods do not come
+            // back.
             let is_gone = |shard: &ShardPresence| matches!(shard, ShardPresence::Gone { replaced: true, .. });
             let job_stays = observed.job.as_ref().is_some_and(|job| !job.deleting);
             if !started && (observed.job.is_none() || job_stays && observed.presence.iter().any(is_gone)) {
@@ -374,7 +367,7 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
     decision
 }
 
-/// Why the run that goes on cannot be gone on with: its trials are others than this operator would run.
+/// Why the run cannot continue: its trials differ from those that this operator would run.
 fn plan_changed(subject: &Subject<'_>, index: u32) -> Option<String> {
     let (plan, known) = (subject.plan?, subject.status.plan_hash.as_ref()?);
     let way_out = "create the benchmark anew, or go back to the operator of before";
@@ -389,14 +382,14 @@ fn plan_changed(subject: &Subject<'_>, index: u32) -> Option<String> {
         .then(|| format!("the status speaks of trial {index}, which does not exist; {way_out}"))
 }
 
-/// No task conducts this run: another process did, or it was suspended.
+/// This process has no task for the run: another process had one, or the run was suspended.
 fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision: &mut Decision, now: Timestamp) {
     if observed.job.as_ref().is_some_and(|job| job.deleting) && !started {
-        // The shards of before a suspension are still going; a change of the Job brings us back.
+        // The shards from before a suspension are still terminating; a change of the Job triggers the next reconciliation.
         decision.status = subject.status.clone();
         return;
     }
-    // Anyone who may edit a status can set any number.
+    // Saturates, because anyone with write access to the status can set any number.
     let epoch = subject.status.conductor_epoch.unwrap_or(0).saturating_add(1);
     decision.status.conductor_epoch = Some(epoch);
     if subject.status.phase == Phase::Suspended {
@@ -414,7 +407,7 @@ fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision
     }
 }
 
-/// Whether shards that were there may hold a measurement. A start that is written down is none if it was missed.
+/// Whether the shards may hold a measurement. A recorded start does not count if it was missed.
 pub fn has_started(trial: Option<&TrialStatus>, conduct: Option<&ConductView>) -> bool {
     let (known, missed) = match conduct {
         Some(ConductView::Running(progress)) => (progress.start_at_unix_nanoseconds.is_some(), progress.missed),
@@ -423,7 +416,7 @@ pub fn has_started(trial: Option<&TrialStatus>, conduct: Option<&ConductView>) -
     known || trial.is_some_and(|trial| trial.start_at.is_some() && trial.attempt > missed)
 }
 
-/// The start that is written in a status.
+/// The start recorded in a status.
 fn resume(trial: Option<&TrialStatus>) -> Option<StartRecord> {
     let trial = trial?;
     let nanoseconds = trial.start_at.as_ref()?.0.as_nanosecond();

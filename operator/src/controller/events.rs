@@ -1,4 +1,4 @@
-//! What people are told beside the status.
+//! Kubernetes events.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use kube::runtime::events::{Event, EventType, Recorder};
 
 use super::decide::Notice;
 
-/// The longest note that an event may carry.
+/// The longest note that the API accepts.
 const NOTE_BYTES: usize = 1024;
 const CALL: Duration = Duration::from_secs(5);
 
-/// Publishes `notices` about `benchmark`. An event that cannot be published is only logged: the status says the same.
+/// Publishes `notices` about `benchmark`. Failures are only logged, because the status has the same information.
 pub async fn publish(recorder: &Recorder, benchmark: &ObjectReference, notices: &[Notice]) {
     for notice in notices {
         let event = Event {
@@ -31,13 +31,13 @@ pub async fn publish(recorder: &Recorder, benchmark: &ObjectReference, notices: 
     }
 }
 
-/// An error with all its causes, each once.
+/// An error with all its causes, without repetitions.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let said = cause.to_string();
-        // Some errors repeat their cause in their own text.
+        // Some errors include their cause in their own text.
         if !text.contains(&said) {
             text = format!("{text}: {said}");
         }

@@ -1,5 +1,4 @@
-//! What the repeats of each cell came to together, from the full results of their trials, which are in ConfigMaps: they are
-//! there whichever operator ran them.
+//! Aggregates the repeats of each cell from the full results of their trials. Reads them from ConfigMaps, so any operator can do it.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use redisbench_benchmark::api::Problem;
@@ -32,7 +31,7 @@ enum GatherError {
     Document(#[from] serde_json::Error),
 }
 
-/// Merges the repeats of each cell of `trials`, writes what that came to, and leaves it with the conducting task.
+/// Merges the repeats of each cell of `trials`, writes the aggregate, and stores it in the conducting task.
 pub(super) async fn gather(
     performer: &Performer<'_>,
     applier: &Applier<'_>,
@@ -72,10 +71,10 @@ pub(super) async fn gather(
     Ok(())
 }
 
-/// Keeps the first `error` if it is not to be tried again.
+/// Stores the first `error` that is not retried.
 ///
 /// # Errors
-/// With `error`, if it is.
+/// Returns `error` if it must be retried.
 fn give_up(conduct: &Conduct, error: GatherError, failure: &mut Option<String>) -> Result<(), ReconcileError> {
     match error {
         GatherError::Apply(error) if error.is_outage() => Err(error.into()),
@@ -89,7 +88,7 @@ fn give_up(conduct: &Conduct, error: GatherError, failure: &mut Option<String>) 
     }
 }
 
-/// The trials of a cell as one.
+/// Merges the trials of a cell.
 async fn together(applier: &Applier<'_>, cell: &CellResult, artifacts: &[Artifact]) -> Result<Together, GatherError> {
     let mut together = Together::default();
     for &trial in &cell.trials {
@@ -106,7 +105,7 @@ async fn together(applier: &Applier<'_>, cell: &CellResult, artifacts: &[Artifac
     Ok(together)
 }
 
-/// What `trials` are beside the benchmark of before that the spec names.
+/// Compares `trials` with the previous benchmark that the spec names.
 async fn against(performer: &Performer<'_>, trials: &[TrialLine]) -> Result<Vec<ComparisonResult>, GatherError> {
     let spec = &performer.benchmark.spec;
     let Some(name) = spec.comparison.as_ref().and_then(|comparison| comparison.benchmark.as_deref()) else {

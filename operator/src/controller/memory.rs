@@ -1,5 +1,4 @@
-//! What is remembered of benchmarks from one reconciliation to the next. All of it may be forgotten: then a status is
-//! written a little early, or something is tried again a little soon.
+//! State kept between reconciliations. All of it may be lost: then a status is written or a retry happens a little early.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,14 +10,14 @@ use tokio::time::Instant;
 
 use super::build::Run;
 
-/// Statuses that one operator writes for numbers alone, per second.
+/// The most statuses per second that one operator writes for new numbers only.
 const WRITES_PER_SECOND: u32 = 20;
-/// The first and the longest pause before something that failed is tried again. People wait for the end of it: of a
-/// name that is taken, or of an API server's trouble.
+/// The first and the longest pause before a retry. Users wait for this pause after they free a taken name, or after an outage of the API
+/// server.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
-/// The same after a conflict: usually the watch brings at once what someone else wrote.
+/// The same after a conflict. Usually the watch delivers the other client's write at once.
 const CONFLICT_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
-/// A failure that may pass by itself is told to people once it has come so often in a row.
+/// A temporary failure is published after this number of consecutive failures.
 const LASTING: u32 = 4;
 
 /// The memory of one operator.
@@ -33,7 +32,7 @@ struct Contents {
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// Known from the first reconciliation of its spec on.
+    /// Set from the first reconciliation of its spec on.
     namespace: String,
     written: Option<Instant>,
     cleared: bool,
@@ -43,37 +42,37 @@ struct Entry {
     compiled: Option<(RedisBenchmarkSpec, Arc<Compiled>)>,
 }
 
-/// The trials of a spec, or everything that is wrong with it.
+/// The trials of a spec, or all its errors.
 pub type Compiled = Result<Plan, String>;
 
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, Contents> {
-        // Nothing in it depends on anything else in it, so a panic elsewhere leaves nothing half done.
+        // Entries are independent, so a panic elsewhere leaves no partial change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long ago the status of `uid` was written.
+    /// Time since the status of `uid` was written.
     pub fn since_write(&self, uid: &str) -> Option<Duration> {
         self.lock().benchmarks.get(uid)?.written.map(|at| at.elapsed())
     }
 
-    /// The status of `uid` was written, or that was tried.
+    /// Records that the status of `uid` was written, or that a write was tried.
     pub fn wrote(&self, uid: &str) {
         self.lock().benchmarks.entry(uid.to_owned()).or_default().written = Some(Instant::now());
     }
 
-    /// Whether the children of `uid` were deleted, and none was made since.
+    /// Whether the children of `uid` were deleted and none was created since.
     pub fn cleared(&self, uid: &str) -> bool {
         self.lock().benchmarks.get(uid).is_some_and(|entry| entry.cleared)
     }
 
-    /// The children of `uid` were deleted, or will be made.
+    /// Records whether the children of `uid` were deleted.
     pub fn set_cleared(&self, uid: &str, cleared: bool) {
         self.lock().benchmarks.entry(uid.to_owned()).or_default().cleared = cleared;
     }
 
-    /// The trials of `spec`, of the benchmark of `run`. There may be hundreds, and a reconciliation comes several times a
-    /// second, so they are kept while the spec is the same.
+    /// The trials of `spec`, of the benchmark of `run`. Cached while the spec is the same, because there may be hundreds of trials and
+    /// several reconciliations per second.
     pub fn plan(&self, run: &Run, spec: &RedisBenchmarkSpec) -> Arc<Compiled> {
         let known = self.lock().benchmarks.get(&run.uid).and_then(|entry| entry.compiled.clone());
         if let Some((_, plan)) = known.filter(|(known, _)| known == spec) {
@@ -89,7 +88,7 @@ impl Memory {
         plan
     }
 
-    /// Whether one more status may be written in this second.
+    /// Whether another status may be written in this second.
     pub fn may_write(&self) -> bool {
         let mut contents = self.lock();
         let second = contents.second.get_or_insert_with(|| (Instant::now(), 0));
@@ -100,13 +99,13 @@ impl Memory {
         second.1 <= WRITES_PER_SECOND
     }
 
-    /// The failure of the last reconciliation of `uid` that a person can mend.
+    /// The failure of the last reconciliation of `uid` that a person can resolve.
     pub fn failure(&self, uid: &str) -> Option<(&'static str, String)> {
         self.lock().benchmarks.get(uid)?.failure.clone()
     }
 
-    /// A reconciliation of `uid` failed; says how long to wait before the next. Of `failure` and `if_lasting`, both as
-    /// reason and message, the second is kept only if it has failed for a while.
+    /// Records a failed reconciliation of `uid`, and returns the pause before the next. Both `failure` and `if_lasting` are reason and
+    /// message; the second is stored only after several consecutive failures.
     pub fn failed(
         &self,
         uid: &str,
@@ -121,14 +120,14 @@ impl Memory {
         jitter(pause, chance)
     }
 
-    /// A write about `uid` met someone else's; says how long to wait before the next.
+    /// Records a conflict about `uid`, and returns the pause before the next reconciliation.
     pub fn conflicted(&self, uid: &str, chance: u64) -> Duration {
         let mut contents = self.lock();
         let entry = contents.benchmarks.entry(uid.to_owned()).or_default();
         jitter(growing(CONFLICT_PAUSES, &mut entry.conflicts), chance)
     }
 
-    /// A reconciliation of `uid` worked.
+    /// Records a successful reconciliation of `uid`.
     pub fn succeeded(&self, uid: &str) {
         if let Some(entry) = self.lock().benchmarks.get_mut(uid) {
             (entry.failures, entry.conflicts) = (0, 0);
@@ -136,7 +135,7 @@ impl Memory {
         }
     }
 
-    /// The UIDs of benchmarks in `namespace`, or in all, that something is remembered of.
+    /// The UIDs of benchmarks with an entry in `namespace`, or in all namespaces.
     pub fn of_namespace(&self, namespace: Option<&str>) -> Vec<String> {
         let contents = self.lock();
         let inside =
@@ -144,20 +143,20 @@ impl Memory {
         inside.map(|(uid, _)| uid.clone()).collect()
     }
 
-    /// The benchmark no longer exists.
+    /// Drops the entry of a deleted benchmark.
     pub fn forget(&self, uid: &str) {
         self.lock().benchmarks.remove(uid);
     }
 }
 
-/// The pause after so many `times` in a row, which this is one more of.
+/// The pause after `times` in a row, which it increments.
 fn growing((first, longest): (Duration, Duration), times: &mut u32) -> Duration {
     let doublings = (*times).min(16);
     *times = times.saturating_add(1);
     first.saturating_mul(1 << doublings).min(longest)
 }
 
-/// Between half and one and a half of `pause`, by `chance`, so that what failed together is not tried again together.
+/// Between half and one and a half of `pause`, by `chance`, so that simultaneous failures are not retried simultaneously.
 pub fn jitter(pause: Duration, chance: u64) -> Duration {
     pause / 2 + pause.saturating_mul(u32::try_from(chance % 1024).unwrap_or(0)) / 1024
 }
@@ -185,7 +184,7 @@ mod tests {
         while waited < ARTIFACTS_LIMIT {
             waited += memory.failed("a", None, None, 1023);
         }
-        // Given up by this try, and told by the next.
+        // Given up by this attempt, and reported by the next.
         assert!(waited + memory.failed("a", None, None, 1023) <= 2 * ARTIFACTS_LIMIT);
     }
 

@@ -1,4 +1,4 @@
-//! What there is of a run: the only reads of reconciling, most of them from caches that watches keep fresh.
+//! Observes a run: the only reads of reconciling. Most come from caches that watches keep up to date.
 
 mod pods;
 
@@ -24,22 +24,19 @@ pub use pods::JobView;
 
 /// How long the caches may take to fill.
 const FILL: Duration = Duration::from_secs(30);
-/// The longest that one call to the API server may take.
+/// Timeout of one call to the API server.
 const CALL: Duration = Duration::from_secs(5);
-/// What hinders shards is looked up at most this often.
+/// The minimum interval between look-ups of the shards' obstacles.
 const OBSTACLE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// As many shards as the definition allows. A benchmark that another definition let through is looked at before it is
-/// judged.
+/// The maximum in the definition. A benchmark admitted by another definition is observed before it is validated.
 const MOST_SHARDS: u32 = 2_000;
 
-/// Where reads come from.
+/// Sources of reads.
 pub struct Reads {
-    /// For what no cache holds.
+    /// For objects that are not cached.
     pub client: Client,
-    /// The Jobs of benchmarks.
     pub jobs: Store<Job>,
-    /// Their pods.
     pub pods: Store<Pod>,
 }
 
@@ -49,10 +46,10 @@ pub struct Reads {
 pub struct NotFilled;
 
 impl Reads {
-    /// Waits until the caches hold what there is.
+    /// Waits until the caches are filled.
     ///
     /// # Errors
-    /// When they do not fill.
+    /// If they do not fill in time.
     pub async fn filled(&self) -> Result<(), NotFilled> {
         let filled = async { tokio::try_join!(self.jobs.wait_until_ready(), self.pods.wait_until_ready()) };
         match tokio::time::timeout(FILL, filled).await {
@@ -61,7 +58,7 @@ impl Reads {
         }
     }
 
-    /// What there is of `run`, which has `shards` at most, and tells `conduct` where they are.
+    /// Observes `run`, which has at most `shards`, and updates the presence in `conduct`.
     pub async fn observe(
         &self,
         benchmark: &RedisBenchmark,
@@ -77,7 +74,7 @@ impl Reads {
         };
         let pods = self.pods.state_filter(of_run);
         let mut pods: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
-        // The cache has no order of its own.
+        // The cache is unordered.
         pods.sort_by_key(|pod| &pod.metadata.name);
         let view = job.as_deref().map(JobView::of);
         let trial = benchmark.status.as_ref().and_then(|status| status.trial.as_ref());
@@ -87,7 +84,7 @@ impl Reads {
         }
         let conduct_view = conduct.map(Conduct::view);
         let conducted = conduct.map_or(0, Conduct::trial);
-        // What a status or a task says of another trial than the later of the two means nothing any more.
+        // Of status and task, only the one of the later trial counts.
         let started = match conducted.cmp(&trial.map_or(0, |trial| trial.index)) {
             Ordering::Less => has_started(trial, None),
             Ordering::Equal => has_started(trial, conduct_view.as_ref()),
@@ -117,10 +114,10 @@ impl Reads {
         self.pods.find(|pod| pod.metadata.uid.as_deref() == Some(uid)).map(|pod| pod.name_any())
     }
 
-    /// The benchmark of this name, if there is one.
+    /// The benchmark of this name, if it exists.
     ///
     /// # Errors
-    /// When the API server does not tell.
+    /// If the API server fails to answer.
     pub async fn benchmark(&self, namespace: &str, name: &str) -> Result<Option<RedisBenchmark>, ApplyError> {
         let api: Api<RedisBenchmark> = Api::namespaced(self.client.clone(), namespace);
         call(&format!("read RedisBenchmark {name}"), api.get_opt(name)).await

@@ -1,4 +1,4 @@
-//! A decision, carried out: in the order that makes every step safe to repeat.
+//! Carries out a decision, in an order that makes every step safe to repeat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::status::{Without, is_urgent, shortened};
 use super::{Context, ReconcileError, events, gather};
 use crate::conduct::{Finished, Score, StatusJournal};
 
-/// What a decision is carried out on.
+/// The inputs for carrying out a decision.
 pub(super) struct Performer<'a> {
     pub(super) context: &'a Context,
     pub(super) benchmark: &'a RedisBenchmark,
@@ -32,12 +32,12 @@ pub(super) struct Performer<'a> {
 }
 
 impl Performer<'_> {
-    /// Carries out `decision`; says how soon to look again if a status was put off.
+    /// Carries out `decision`. Returns a pause if writing the status was postponed.
     pub(super) async fn perform(&self, decision: &Decision) -> Result<Option<Duration>, ReconcileError> {
         match self.carry_out(decision).await {
             Err(ReconcileError::Apply(error)) if error.is_namespace_going() => {
-                // Kubernetes deletes the pods of a namespace before its Jobs, and a Job holds on to pods that it may
-                // retry: without us the namespace would stay for as long as the run.
+                // Kubernetes deletes the pods of a namespace before its Jobs, and a Job keeps finalizers on pods that it may retry. Without
+                // this, the namespace would remain as long as the run.
                 self.act(&Action::StopConducting, &[]).await?;
                 self.act(&Action::DeleteChildren, &[]).await?;
                 Ok(None)
@@ -54,14 +54,14 @@ impl Performer<'_> {
         let put_off = changed && !is_urgent(&old, &decision.status) && !shared.memory.may_write();
         let mut notices = decision.notices.clone();
         if changed && !put_off {
-            // Tried is as good as written: numbers alone must not hammer at a server that is in trouble.
+            // A failed write counts as written, so that changes of numbers do not flood a server in trouble.
             shared.memory.wrote(&self.run.uid);
             match self.write_status(&decision.status, &mut notices).await {
                 Ok(_) => {}
-                // Deleted meanwhile: the watch will say so.
+                // Deleted meanwhile; the watch reports it.
                 Err(error) if error.code() == Some(404) => return Ok(None),
                 Err(error) => {
-                    // Then what it said of the result was of its own state, too.
+                    // Then earlier refusals of the result were due to the server's state too.
                     if error.is_outage() || error.code().is_some_and(|code| code >= 500) {
                         shared.conducts.get(&self.run.uid).inspect(|conduct| conduct.forgive_artifacts());
                     }
@@ -70,14 +70,14 @@ impl Performer<'_> {
             }
         }
         let after = self.act_all(&decision.after, &decision.status.trials).await;
-        // The status says it already, so it is not decided again: what fails after it must not swallow the news.
+        // Published even if an action failed: the status is written, so these events are not decided again.
         events::publish(&shared.recorder, &self.benchmark.object_ref(&()), &notices).await;
         after?;
         Ok(put_off.then_some(Duration::from_secs(1)))
     }
 
-    /// Writes `status`. A final one that the API server refuses for what is in it is written without its details, step
-    /// by step, and says so: else the benchmark would never be over, and the operator's end would be the result's.
+    /// Writes `status`. If the API server refuses the content of a final status, writes it with fewer details, step by step, and notes that
+    /// in it. Otherwise the benchmark would never finish, and its result would be lost when the operator stops.
     async fn write_status(&self, status: &RedisBenchmarkStatus, notices: &mut Vec<Notice>) -> Result<bool, ApplyError> {
         let client = &self.context.shared.client;
         let mut written = apply::status(client, self.benchmark, status).await;
@@ -95,7 +95,7 @@ impl Performer<'_> {
         written
     }
 
-    /// `lines` are those of the trials that are over: what the next trial is may depend on them.
+    /// `lines` are those of finished trials, on which the next trial may depend.
     async fn act_all(&self, actions: &[Action], lines: &[TrialLine]) -> Result<(), ReconcileError> {
         for action in actions {
             self.act(action, lines).await?;
@@ -150,7 +150,7 @@ impl Performer<'_> {
     }
 
     async fn create_children(&self, applier: &Applier<'_>) -> Result<(), ReconcileError> {
-        // Without a valid spec nothing was decided that needs children.
+        // An invalid spec leads to no decision that needs children.
         let Some(plan) = self.plan else { return Ok(()) };
         let settings = &self.context.shared.settings;
         let secret = build::secret(self.run, &self.credential()?);
@@ -180,12 +180,12 @@ impl Performer<'_> {
         written.map_err(ReconcileError::from)
     }
 
-    /// How the thresholds of the trial that goes on stood, as far as the status says.
+    /// The thresholds' standings of the resumed trial, as far as the status has them.
     fn standings(&self, trial: u32, resume: Option<StartRecord>) -> Vec<Standing> {
         let Some(status) = self.benchmark.status.as_ref() else { return Vec::new() };
         let same =
             |known: &TrialStatus| known.index == trial && resume.is_some_and(|record| record.attempt == known.attempt);
-        // Of several trials it holds the worst of all.
+        // With several trials, the status has the worst of all trials.
         if !status.trial.as_ref().is_some_and(|known| same(known) && known.of == 1) {
             return Vec::new();
         }
@@ -240,7 +240,7 @@ impl Performer<'_> {
                 of,
             },
             finish: Box::new(move |outcome| Finished::of(&run, &trial, &plans, &outcome)),
-            // When the queue is full, reconciling comes by itself soon enough.
+            // If the queue is full, the periodic reconciliation is soon enough.
             wake: Arc::new(move || drop(wake.try_send(reference.clone()))),
             run: self.run.clone(),
         })?;

@@ -1,4 +1,4 @@
-//! How statuses are compared, and shortened where they are refused. Pure.
+//! Compares statuses, and shortens those that the API server refused. Pure functions.
 
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::Truncated;
@@ -6,7 +6,7 @@ use redisbench_benchmark::human;
 use redisbench_benchmark::report::conditions::condition;
 use serde_json::{Map, Value};
 
-/// Whether `new` must be written at once: it says something else than `old`, not only newer numbers.
+/// Whether `new` must be written at once, because it differs from `old` in more than numbers.
 pub fn is_urgent(old: &RedisBenchmarkStatus, new: &RedisBenchmarkStatus) -> bool {
     let essence = |status: &RedisBenchmarkStatus| {
         let conditions: Vec<_> = status
@@ -23,20 +23,19 @@ pub fn is_urgent(old: &RedisBenchmarkStatus, new: &RedisBenchmarkStatus) -> bool
         || old.shards.map(|shards| shards.lost) != new.shards.map(|shards| shards.lost)
 }
 
-/// What a status that was refused goes without.
+/// The part that is removed from a refused status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Without {
-    /// The lists of its result and the distribution.
+    /// The lists and the distribution of its result.
     Lists,
     /// Its result and verdict.
     Result,
 }
 
-/// The most bytes of what is quoted of a refusal.
+/// The longest quote of a refusal, in bytes.
 const REFUSAL_BYTES: usize = 512;
 
-/// A final status with less in it, and what its condition Complete then says: `why` the whole of it was refused, and
-/// where the rest is.
+/// A final status with less content, and the message of its condition Complete: `why` the original was refused, and where the rest is.
 pub fn shortened(status: &RedisBenchmarkStatus, without: Without, why: &str) -> (RedisBenchmarkStatus, String) {
     let mut shorter = status.clone();
     let (mut what, mut kept) = ("the lists and the distribution", "");
@@ -77,7 +76,7 @@ pub fn shortened(status: &RedisBenchmarkStatus, without: Without, why: &str) -> 
     (shorter, message)
 }
 
-/// The JSON merge patch that makes `old` into `new`; none when they are equal.
+/// The JSON merge patch from `old` to `new`. None if they are equal.
 pub fn difference(old: &Value, new: &Value) -> Option<Value> {
     if old == new {
         return None;

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use redisbench_benchmark::conductor::WallClock;
 
-/// What reconciling takes from outside beside the API server: the time of day, and chance. A simulation gives its own,
-/// so that one seed always gives one course of events.
+/// Inputs of reconciling besides the API server: the time of day and random numbers. A simulation provides its own, so that each seed
+/// determines the course of events.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// The time of day.
     pub wall_clock: WallClock,
-    /// A random number.
+    /// Returns a random number.
     pub chance: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
@@ -30,7 +29,7 @@ impl fmt::Debug for Surroundings {
 
 impl Surroundings {
     pub(super) fn now(&self) -> Timestamp {
-        // Beyond the years that a timestamp holds there is no operator.
+        // A time that a timestamp cannot hold does not occur in practice.
         Timestamp::try_from(self.wall_clock.now()).unwrap_or_default()
     }
 

@@ -1,4 +1,4 @@
-//! Whole reconciliations against an API server in memory.
+//! Whole reconciliations against an in-memory API server.
 
 mod faults;
 mod hostile;
@@ -36,19 +36,19 @@ impl World {
         Self { server, context: Arc::new(context), jobs, pods, _woken: woken }
     }
 
-    /// Puts the benchmark on the server.
+    /// Stores the benchmark on the server.
     fn put(&self, mut benchmark: RedisBenchmark, status: Option<Value>) {
         benchmark.status = status.map(crate::testing::status);
         self.server.put(CART, benchmark);
     }
 
-    /// Reconciles what is on the server, as the watch would show it.
+    /// Reconciles the object on the server, as the watch would deliver it.
     async fn reconcile(&self) -> Result<Requeue, ReconcileError> {
         let object: Guarded = serde_json::from_value(self.server.get(CART).unwrap()).unwrap();
         reconcile(Arc::new(object), self.context.clone()).await
     }
 
-    /// Everything that was written, but for events.
+    /// All writes except events.
     fn writes(&self) -> Vec<String> {
         self.server.take_writes().into_iter().filter(|call| !call.contains("/events")).collect()
     }
@@ -200,13 +200,13 @@ async fn a_foreign_job_of_our_name_is_never_touched() {
     let error = world.reconcile().await.unwrap_err();
     assert_eq!(error.class(), "name_taken");
     assert_eq!(world.server.get(&path), before);
-    // The next look says so.
+    // The next reconciliation reports it.
     let object: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
     retry(Arc::new(object), &error, world.context.clone());
     let _ = world.reconcile().await;
     let stalled = world.condition("Stalled");
     assert_eq!((&stalled["status"], &stalled["reason"]), (&json!("True"), &json!("NameTaken")));
-    // However often it is tried again, one event is enough.
+    // One event, regardless of the number of retries.
     world.reconcile().await.unwrap_err();
     assert_eq!(world.server.events().iter().filter(|event| *event == "NameTaken").count(), 1);
 }

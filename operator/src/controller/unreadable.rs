@@ -1,4 +1,4 @@
-//! An object that is not of this version's shape: it is refused like an invalid spec, and does not stop the others.
+//! Objects that do not parse as this version's type. They are refused like an invalid spec, and do not stop the others.
 
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, Patch};
@@ -14,7 +14,7 @@ use super::apply::{ApplyError, call};
 use super::status::difference;
 use crate::client;
 
-/// Sets `Accepted=False`, if it is not set with this message already.
+/// Sets `Accepted=False`, unless it is already set with this message.
 pub(super) async fn reject(client: &Client, invalid: &InvalidObject) -> Result<Requeue, ReconcileError> {
     let metadata = &invalid.metadata;
     let (Some(namespace), Some(name)) = (&metadata.namespace, &metadata.name) else {
@@ -29,7 +29,7 @@ pub(super) async fn reject(client: &Client, invalid: &InvalidObject) -> Result<R
     };
     let old = found.data.get("status").filter(|status| status.is_object()).cloned().unwrap_or_else(|| json!({}));
     let message = format!("this operator cannot read the spec: {}; change it, or upgrade the operator", invalid.error);
-    // The status may be of another version, too: all that is not said here stays as it is.
+    // The status may have another version's fields too, so the patch leaves all others as they are.
     let conditions = old.get("conditions").cloned().unwrap_or_default();
     let mut said = RedisBenchmarkStatus {
         conditions: serde_json::from_value(conditions).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! What makes reconcile run: watches of benchmarks, Jobs and pods, and the conducting tasks.
+//! The triggers of reconcile: watches of benchmarks, Jobs and pods, and the conducting tasks.
 
 use std::collections::HashSet;
 use std::future::ready;
@@ -21,13 +21,12 @@ use super::build::{BENCHMARK_LABEL, RUN_LABEL};
 use super::observe::Reads;
 use super::{Context, Guarded, ReconcileError, Shared, reconcile, retry};
 
-/// Reconciliations at the same time, of different benchmarks.
+/// Concurrent reconciliations, of different benchmarks.
 const CONCURRENCY: u16 = 16;
-/// Wakes that wait for the reconciler. Each is a benchmark's name, and one for a benchmark that is scheduled already
-/// costs nothing.
+/// Capacity of the queue of wakes. Each is a benchmark's name, and one for a benchmark that is already scheduled costs nothing.
 const WAKES: usize = 1024;
 
-/// What is watched: one namespace, or all of them.
+/// A watched scope: one namespace, or all of them.
 pub struct Scope {
     namespace: Option<String>,
     store: Store<Guarded>,
@@ -35,7 +34,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Not watched yet.
+    /// Does not watch yet.
     pub fn new(namespace: Option<String>) -> Self {
         let (store, writer) = store();
         Self { namespace, store, writer }
@@ -56,7 +55,7 @@ impl Scope {
         }
     }
 
-    /// Watches and reconciles for ever.
+    /// Watches and reconciles forever.
     pub async fn run(self, shared: Shared) {
         let client = shared.client.clone();
         let (jobs, job_writer) = store::<Job>();
@@ -77,7 +76,7 @@ impl Scope {
         let context = Context { reads: Reads { client, jobs, pods }, shared, wake };
         applier(
             |object, context| {
-                // A benchmark that makes reconciling panic must not take the others along.
+                // A panic while reconciling one benchmark must not affect the others.
                 let careful = AssertUnwindSafe(reconcile(object, context)).catch_unwind();
                 careful.map(|result| result.unwrap_or(Err(ReconcileError::Panicked))).boxed()
             },
@@ -89,7 +88,7 @@ impl Scope {
         )
         .for_each(|result| {
             match result {
-                // Woken for a benchmark that is gone.
+                // Woken for a deleted benchmark.
                 Ok(_) | Err(Error::ObjectNotFound(_) | Error::ReconcilerFailed(..)) => {}
                 Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "a watch failed"),
             }
@@ -99,7 +98,7 @@ impl Scope {
     }
 }
 
-/// Watches children of benchmarks, keeps them in a cache, and asks for their benchmarks to be reconciled.
+/// Watches children of benchmarks, caches them, and triggers reconciliations of their benchmarks.
 fn related<K>(
     api: Api<K>,
     writer: Writer<K>,
@@ -118,8 +117,8 @@ where
     })
 }
 
-/// Drops what is remembered of benchmarks that no longer exist. Their conducting tasks end with it; the shards end
-/// because their pods are deleted with the benchmark.
+/// Drops the state of deleted benchmarks. This stops their conducting tasks; the shards end because their pods are deleted with the
+/// benchmark.
 struct Forget {
     namespace: Option<String>,
     store: Store<Guarded>,
@@ -134,7 +133,7 @@ impl Forget {
                     self.shared.forget(uid);
                 }
             }
-            // A watch that broke may have missed deletions.
+            // An interrupted watch may have missed deletions.
             Ok(Event::InitDone) => {
                 let present: HashSet<String> = self.store.state().iter().filter_map(|object| object.uid()).collect();
                 for uid in self.shared.remembered(self.namespace.as_deref()) {

@@ -1,4 +1,4 @@
-//! The metrics of benchmarks, computed when they are asked for: what no longer exists leaves no labels behind.
+//! The metrics of benchmarks, computed at each scrape, so that deleted benchmarks leave no labels behind.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use redisbench_benchmark::api::status::{Phase, ShardCounts, VerdictValue};
 
-/// Upper bounds of the histograms' buckets, in nanoseconds: three to a decade from 10 microseconds to 10 s.
+/// Upper bounds of the histograms' buckets, in nanoseconds: three per decade from 10 microseconds to 10 s.
 const BOUNDS: [u64; 20] = [
     10_000,
     20_000,
@@ -46,17 +46,17 @@ const PHASES: [(Phase, &str); 8] = [
 const VERDICTS: [(VerdictValue, &str); 3] =
     [(VerdictValue::Valid, "Valid"), (VerdictValue::Degraded, "Degraded"), (VerdictValue::Invalid, "Invalid")];
 
-/// A latency histogram in few buckets.
+/// A latency histogram with few buckets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Buckets {
-    /// Requests up to each bound and above the one before, then those above the last.
+    /// Requests per bucket, not cumulative. The last entry is for those above the last bound.
     counts: Vec<u64>,
-    /// All of them together, in seconds.
+    /// The sum of all latencies, in seconds.
     sum: f64,
 }
 
 impl Buckets {
-    /// Of `histogram`, with `overflow` requests that were longer than it holds.
+    /// From `histogram`, plus `overflow` requests that were longer than its highest value.
     pub fn of(histogram: &Histogram<u64>, overflow: u64) -> Self {
         let mut counts = vec![0; BOUNDS.len() + 1];
         for value in histogram.iter_recorded() {
@@ -77,20 +77,17 @@ impl Buckets {
     }
 }
 
-/// One benchmark as it is now.
+/// The current state of one benchmark.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub benchmark: String,
-    /// Where it is.
     pub phase: Phase,
     /// Measured requests by outcome.
     pub requests: Vec<(&'static str, u64)>,
     /// Errors by kind.
     pub errors: Vec<(String, u64)>,
-    /// Replies that were checked and what was found, by outcome.
+    /// Checked replies by outcome.
     pub verification: Vec<(&'static str, u64)>,
     /// Bytes by direction.
     pub bytes: Vec<(&'static str, u64)>,
@@ -100,19 +97,19 @@ pub struct Sample {
     pub response_quantiles: Vec<(String, u64)>,
     /// Service time at quantiles, in nanoseconds.
     pub service_quantiles: Vec<(String, u64)>,
-    /// Requests per second that are asked for.
+    /// The target rate, in requests per second.
     pub target_rate: Option<u64>,
-    /// Requests per second that succeed.
+    /// The rate of succeeded requests, per second.
     pub achieved_rate: Option<u64>,
     /// Shards by state.
     pub shards: Option<ShardCounts>,
-    /// Between the first shard's start and the last one's, in seconds.
+    /// Time between the first and the last shard's start, in seconds.
     pub start_skew: Option<f64>,
-    /// How well the worst-known clock is known, in seconds.
+    /// The largest clock uncertainty of all shards, in seconds.
     pub clock_uncertainty: Option<f64>,
-    /// The age of the oldest snapshot that the live picture is made of, in seconds.
+    /// The age of the oldest snapshot in the live numbers, in seconds.
     pub snapshot_age: Option<f64>,
-    /// What the result is worth.
+    /// The verdict on the result.
     pub verdict: Option<VerdictValue>,
 }
 
@@ -141,7 +138,6 @@ impl Sample {
     }
 }
 
-/// Collects the metrics of all benchmarks.
 pub struct BenchmarkMetrics {
     samples: Box<dyn Fn() -> Vec<Sample> + Send + Sync>,
     merges: Box<dyn Fn() -> u64 + Send + Sync>,
@@ -154,7 +150,7 @@ impl fmt::Debug for BenchmarkMetrics {
 }
 
 impl BenchmarkMetrics {
-    /// Of what `samples` returns, with the count of `merges`.
+    /// Reads the benchmarks from `samples` and the number of merges from `merges`.
     pub fn new(
         samples: Box<dyn Fn() -> Vec<Sample> + Send + Sync>,
         merges: Box<dyn Fn() -> u64 + Send + Sync>,
@@ -211,7 +207,7 @@ struct Families<'encoder, 'samples> {
 }
 
 impl Families<'_, '_> {
-    /// One family: `encode` is called for every benchmark with its labels.
+    /// Encodes one family: calls `encode` for every benchmark with its labels.
     fn family(
         &mut self,
         name: &str,

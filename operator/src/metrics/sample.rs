@@ -1,4 +1,4 @@
-//! Where the numbers come from: the conductor of a running benchmark, else the status.
+//! The source of the metrics: the conductor of a running benchmark, otherwise the status.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use super::benchmark::{Buckets, Sample};
 use crate::conduct::{Conduct, Conducts};
 
-/// What the operator knows of all benchmarks.
+/// Access to the state of all benchmarks.
 pub struct Source {
     stores: Vec<Store<DeserializeGuard<RedisBenchmark>>>,
     conducts: Conducts,
@@ -26,12 +26,12 @@ pub struct Source {
 }
 
 impl Source {
-    /// Of the benchmarks in `stores`, one store for each watched namespace or one for all.
+    /// For the benchmarks in `stores`: one store for each watched namespace, or one for all.
     pub fn new(stores: Vec<Store<DeserializeGuard<RedisBenchmark>>>, conducts: Conducts) -> Self {
         Self { stores, conducts, decoded: Mutex::default() }
     }
 
-    /// Every benchmark that exists, as it is now.
+    /// The current state of every benchmark.
     pub fn samples(&self) -> Vec<Sample> {
         let objects: Vec<_> = self.stores.iter().flat_map(Store::state).collect();
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,8 +79,8 @@ impl Source {
     }
 }
 
-/// The rate of the trial that runs or that the result is of. What is written in the spec is that of a single trial only:
-/// sweeps and searches have one for each.
+/// The rate of the running trial, or of the trial in the result. The spec's rate applies only to a single trial, because sweeps and
+/// searches have one per trial.
 fn target_rate(benchmark: &RedisBenchmark, status: &RedisBenchmarkStatus, conduct: Option<&Conduct>) -> Option<u64> {
     let spec = &benchmark.spec;
     let single = spec.search.is_none() && spec.sweep.is_empty();
@@ -138,7 +138,7 @@ fn live(sample: &mut Sample, progress: &Progress, asked: &[Quantile]) {
 fn picture_of(sample: &mut Sample, picture: &LivePicture, asked: &[Quantile]) {
     let total = &picture.total;
     sample.requests = vec![("succeeded", total.succeeded), ("error", total.errors), ("unsent", total.unsent)];
-    // As many kinds as a finished result shows.
+    // The same number of kinds as in a finished result.
     sample.errors = picture.errors.iter().take(32).cloned().collect();
     sample.bytes = vec![("sent", total.sent_bytes), ("received", total.received_bytes)];
     sample.achieved_rate = Some(picture.achieved_per_second);
@@ -201,7 +201,7 @@ mod tests {
             assert_eq!((sample.namespace.as_str(), sample.benchmark.as_str()), ("perf", "cart"));
             assert_eq!(sample.requests, [("succeeded", 9), ("error", 1), ("unsent", 0)]);
             assert_eq!(sample.response.as_deref(), Some(&Buckets::of(&histogram, 0)));
-            // A quantile that is not known is left out.
+            // Unknown quantiles are left out.
             assert_eq!(sample.response_quantiles, [("0.125".to_owned(), 1_000_000)]);
             assert_eq!((sample.target_rate, sample.achieved_rate), (Some(1000), Some(900)));
         }

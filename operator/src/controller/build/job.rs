@@ -8,23 +8,20 @@ use redisbench_benchmark::api::Validated;
 
 use super::{CONTAINER, Run, pod};
 
-/// The exit code with which a shard says that trying again would fail again.
+/// The exit code of shards for errors that a retry cannot fix.
 pub const EXIT_FATAL: i32 = 64;
-/// Retries of one shard.
+/// Retries per shard.
 pub const RETRIES: i32 = 3;
 
-/// What the Job of a run is made of.
+/// The input for the Job of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct JobInput<'a> {
-    /// Whose it is.
     pub run: &'a Run,
     /// The checked spec of the trial with the most shards.
     pub spec: &'a Validated,
     /// The longest that all trials may take.
     pub longest: Duration,
-    /// The load generator's image.
     pub image: &'a str,
-    /// When nodes pull it.
     pub pull_policy: &'a str,
 }
 
@@ -48,8 +45,7 @@ pub fn job(input: &JobInput<'_>) -> Job {
     }
 }
 
-/// After this time Kubernetes ends the Job whatever happens. Longer than everything that may rightly take its time:
-/// the preload and up to two restarts have a day.
+/// `activeDeadlineSeconds`, a safety net. Includes a day for the preload and up to two restarts.
 fn deadline(longest: Duration) -> Duration {
     const SLACK: Duration = Duration::from_secs(24 * 3600);
     longest + SLACK

@@ -23,16 +23,16 @@ const TLS_PATH: &str = "/etc/redisbench/target-tls";
 const SENTINEL_VOLUME: &str = "sentinel";
 const SENTINEL_PATH: &str = "/etc/redisbench/sentinel";
 const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
-/// Any user but root; the same number as the image's.
+/// Any user but root; the same number as in the image.
 const USER: i64 = 65532;
 /// Owner and group may read. The group is the pod's, because Secrets belong to root.
 const SECRET_MODE: i32 = 0o440;
-/// A shard stops its load as soon as it is told to end.
+/// A shard stops its load immediately on SIGTERM.
 const GRACE_SECONDS: i64 = 5;
 
 pub(super) fn template(input: &JobInput<'_>) -> PodTemplateSpec {
     let user = &input.spec.shards.template;
-    // Extending puts our own last, so that they cannot be replaced.
+    // Ours last, so that users cannot override them.
     let mut labels = user.labels.clone();
     labels.extend(input.run.labels());
     labels.insert("sidecar.istio.io/inject".into(), "false".into());
@@ -119,7 +119,7 @@ fn container(input: &JobInput<'_>) -> Container {
             read_only_root_filesystem: Some(true),
             ..SecurityContext::default()
         }),
-        // What a shard logs last tells why it failed.
+        // The last log lines of a shard explain a failure.
         termination_message_policy: Some("FallbackToLogsOnError".into()),
         volume_mounts: Some(
             mounts
@@ -147,7 +147,7 @@ fn field(name: &str, path: &str) -> EnvVar {
     }
 }
 
-/// Requests and limits, the same unless both are given, so that a shard's speed does not depend on its neighbours.
+/// Requests and limits. Both are the same unless both are given, so that a shard's speed does not depend on its neighbours.
 fn resources(given: Option<&ResourceRequirements>) -> ResourceRequirements {
     let mut resources = given.cloned().unwrap_or_default();
     let mut limits = resources.limits.take().unwrap_or_default();
@@ -186,7 +186,7 @@ fn affinity(input: &JobInput<'_>) -> Option<Affinity> {
 fn spread(input: &JobInput<'_>) -> Vec<TopologySpreadConstraint> {
     let mut constraints = input.spec.shards.template.topology_spread_constraints.clone();
     for constraint in &mut constraints {
-        // A constraint without a selector counts no pods at all, which nobody means.
+        // A constraint without a selector matches no pods, which is never intended.
         constraint.label_selector.get_or_insert_with(|| selector(input.run));
     }
     if constraints.is_empty() && input.spec.shards.placement == Placement::Spread {
@@ -235,7 +235,7 @@ fn login(secret: &SecretRef) -> Vec<KeyToPath> {
     items
 }
 
-/// What the shard reads for TLS. Authorities and certificate may stand in two Secrets, and in one folder.
+/// The files of a shard's TLS. Authorities and certificate may come from two Secrets, but go into one directory.
 fn tls_secrets(secrets: &TargetSecrets) -> Vec<VolumeProjection> {
     let authorities =
         secrets.authorities.as_ref().map(|secret| (secret.name.clone(), vec![item(&secret.key, "ca.crt")]));

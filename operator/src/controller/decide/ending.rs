@@ -1,4 +1,4 @@
-//! The end of a run, and what follows it.
+//! The end of a run, and the cleanup after it.
 
 use std::time::Duration;
 
@@ -14,17 +14,16 @@ use redisbench_benchmark::report::{comparison, repeats, without_artifacts, worst
 use super::{Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject, live};
 use crate::conduct::Ended;
 
-/// After another conductor took over, this long passes before the run is taken back: that it still is ours to run is
-/// the exception.
+/// The pause before taking a run back after another conductor took over, because it rarely is still ours.
 const SUPERSEDED_PAUSE: Duration = Duration::from_secs(15);
 
-/// For so long after the end a run without a Job is looked through for what else it left.
+/// For this long after the end, a run without a Job is checked for other leftovers.
 const LEFTOVERS: Duration = Duration::from_secs(600);
 
-/// Between a result that could be kept at last and the end.
+/// The pause between storing a result that had been refused and the end.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// The run ends without anything measured.
+/// Ends the run without a measurement.
 pub(super) fn without_measurement(
     subject: &Subject<'_>,
     decision: &mut Decision,
@@ -37,14 +36,14 @@ pub(super) fn without_measurement(
     status.phase = phase;
     status.progress = None;
     let of = status.trial.as_ref().map_or(1, |trial| trial.of);
-    // Trials that were over before stay measured.
+    // Earlier trials keep their results.
     status.verdict = worst(&status.trials, of).or(status.verdict.take());
     let failed = phase == Phase::Failed;
     subject.report(now).ended(status, why, message);
     decision.notices.push(if failed { Notice::warning(why, message) } else { Notice::normal(why, message) });
 }
 
-/// The conductor is done.
+/// The conductor has finished.
 pub(super) fn over(
     subject: &Subject<'_>,
     observed: &Observed,
@@ -69,7 +68,7 @@ pub(super) fn over(
     let follows = subject.plan.is_none_or(|plan| report.next_trial(plan, &subject.status.trials).is_some());
     let next =
         Some(index.saturating_add(1)).filter(|next| *next < report.of && report.ending == Ending::Completed && follows);
-    // Nothing that comes late changes how a trial ended, but the run ends with it.
+    // A late abort does not change how the trial ended, but the run ends with it.
     let ending = if next.is_some() && subject.spec.abort { &Ending::Aborted } else { &report.ending };
     let next = next.filter(|_| *ending == Ending::Completed);
     let told = match next {
@@ -86,14 +85,14 @@ pub(super) fn over(
             }
             decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
         }
-        // A person can mend what is in the way: the status says so first, and the result is tried again.
+        // A person can remove the obstacle, so the status reports it first, and the result is retried.
         None if is_for_a_person(observed) && !finished.artifacts.is_empty() => {
             decision.status = subject.status.clone();
             decision.after.push(Action::WriteArtifacts(finished.clone()));
             decision.requeue = Some(AGAIN);
             return;
         }
-        // While writing fails the status is not written either, and both are tried again.
+        // If writing fails, the status is not written either, and both are retried.
         None if !finished.artifacts.is_empty() => {
             decision.before.push(Action::WriteArtifacts(finished.clone()));
             let new = |known: &Artifact| finished.artifacts.iter().all(|artifact| artifact.name != known.name);
@@ -103,7 +102,7 @@ pub(super) fn over(
         None => {}
     }
     if next.is_none() && has_repeats(&decision.status) && !gathered(observed, decision) {
-        // What they come to together is read from what was kept of each, this one included.
+        // The aggregate is computed from the stored results of all trials, so this one must be stored first.
         let (trials, artifacts) = (decision.status.trials.clone(), decision.status.artifacts.clone());
         decision.status = subject.status.clone();
         decision.notices.clear();
@@ -118,16 +117,16 @@ pub(super) fn over(
     if next.is_none() && missing > 0 {
         add_to_complete(decision, &format!("the full results of {missing} trials could not be kept"));
     }
-    // A run that ends with a loss says so itself if that is why it ends.
+    // If the loss ends the run, its own notice reports it.
     if why != live::SHARD_LOST {
         live::losses(subject, observed, finished.report.shards.lost, decision);
     }
-    // What a search tries and does not hold is no news to warn of.
+    // A step of a search that misses its objective is no warning.
     let is_step = next.is_some() && subject.spec.search.is_some();
     let warning = decision.status.phase == Phase::Failed || is_invalid(finished.report.verdict.as_ref()) && !is_step;
     decision.notices.push(Notice { warning, reason: why, message });
     if let Some(trial) = next {
-        // What is suspended waits for the next look, which lets the shards go.
+        // If suspended, the next reconciliation releases the shards.
         if !subject.spec.suspend {
             let epoch = subject.status.conductor_epoch.unwrap_or(0).saturating_add(1);
             decision.status.conductor_epoch = Some(epoch);
@@ -145,7 +144,7 @@ fn has_repeats(status: &RedisBenchmarkStatus) -> bool {
     !status.repeats.is_empty() || status.repeats_left_out > 0
 }
 
-/// Tells what the repeats came to, if that is known.
+/// Adds the aggregate of the repeats to the decision. Returns false if it is not computed yet.
 fn gathered(observed: &Observed, decision: &mut Decision) -> bool {
     let Some(gathered) = &observed.gathered else { return false };
     if !gathered.against.is_empty() {
@@ -172,7 +171,7 @@ fn add_to_complete(decision: &mut Decision, what: &str) {
     }
 }
 
-/// What was decided last time could not be done, and no waiting mends that.
+/// The previous decision failed for a reason that waiting does not resolve.
 fn is_for_a_person(observed: &Observed) -> bool {
     observed.failure.as_ref().is_some_and(|(why, _)| *why != reason::API_SERVER_FAILING)
 }
@@ -181,8 +180,8 @@ fn is_invalid(verdict: Option<&Verdict>) -> bool {
     verdict.is_some_and(|verdict| verdict.value == VerdictValue::Invalid)
 }
 
-/// In a terminal phase: shards are let go, children cleared away, and the benchmark too when its time is over. The
-/// status stays as it is.
+/// In a terminal phase: releases the shards, deletes the children, and deletes the benchmark after its time to live. The status stays the
+/// same.
 pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decision {
     let mut decision = Decision { status: subject.status.clone(), ..Decision::default() };
     let finished_at = find(subject.status, condition::FINISHED).map_or(now, |finished| finished.last_transition_time.0);
@@ -199,7 +198,7 @@ pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestam
         Some(ConductView::Running(_)) | None => false,
     };
     let Some(_) = observed.job.as_ref().filter(|job| !job.deleting) else {
-        // The Secret may be left: someone else deleted the Job, or it was never made. We may not look for it.
+        // The Secret may remain if someone else deleted the Job, or if it was never created. The operator may not read Secrets to find out.
         let leftovers = subject.status.run_id.is_some() && age < LEFTOVERS && !observed.cleared;
         if observed.conduct.is_some() || leftovers {
             decision.after.push(Action::DeleteChildren);
@@ -217,7 +216,7 @@ pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestam
     decision
 }
 
-/// What is left of `limit` after `age`; none if nothing is.
+/// The rest of `limit` after `age`. None if it has passed.
 fn rest(limit: Duration, age: Duration) -> Option<Duration> {
     limit.checked_sub(age).filter(|rest| !rest.is_zero())
 }

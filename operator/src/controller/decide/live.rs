@@ -1,4 +1,4 @@
-//! What is told of a run that is going on.
+//! Events of a running benchmark.
 
 use redisbench_benchmark::api::RedisBenchmarkStatus;
 use redisbench_benchmark::api::status::Phase;
@@ -9,13 +9,13 @@ use redisbench_benchmark::plan::Trial;
 
 use super::{Decision, Notice, Observed, Subject};
 
-/// The reason of a loss, also of one that ends the run.
+/// The reason of a loss, also if it ends the run.
 pub(super) const SHARD_LOST: &str = reason::SHARD_LOST;
 
-/// The start, an attempt that is given up, and shards that were lost since the status was written.
+/// Events for the start, for an abandoned attempt, and for shards lost since the last status.
 pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut Decision) {
     let (old, new) = (subject.status, &decision.status);
-    // Who took over while results were collected may find itself running again: that is no start.
+    // A takeover during collection may return to Running. That is no start.
     if new.phase == Phase::Running && old.phase == Phase::Preparing {
         let attempt = new.trial.as_ref().map_or(1, |trial| trial.attempt);
         decision.notices.push(Notice::normal(
@@ -23,7 +23,7 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
             format!("{}attempt {attempt}: all shards start together", of_trial(subject, new)),
         ));
     }
-    // A restart begins by forgetting who was lost, so this is where people learn of it.
+    // A restart resets the losses, so this event reports them.
     if new.phase == Phase::Preparing && old.phase == Phase::Running {
         let attempt = old.trial.as_ref().map_or(1, |trial| trial.attempt);
         let message = format!(
@@ -38,7 +38,7 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
     }
 }
 
-/// Which trial of several a status speaks of.
+/// The trial that a status is about, if there are several.
 fn of_trial(subject: &Subject<'_>, status: &RedisBenchmarkStatus) -> String {
     let Some(trial) = status.trial.as_ref().filter(|trial| trial.of > 1) else { return String::new() };
     let planned = subject.plan.and_then(|plan| plan.trial(trial.index, &status.trials));
@@ -46,7 +46,7 @@ fn of_trial(subject: &Subject<'_>, status: &RedisBenchmarkStatus) -> String {
     format!("{title}, ")
 }
 
-/// Shards that were lost since the status was written: `now` are, in all.
+/// An event for shards lost since the last status; `now` is the total.
 pub(super) fn losses(subject: &Subject<'_>, observed: &Observed, now: u32, decision: &mut Decision) {
     let before = subject.status.shards.map_or(0, |shards| shards.lost);
     if now > before {
@@ -56,12 +56,12 @@ pub(super) fn losses(subject: &Subject<'_>, observed: &Observed, now: u32, decis
     }
 }
 
-/// Who is not there of those that the trial needs, and why: the first of them.
+/// The missing shards that the trial needs, and the reason for the first.
 fn gone(subject: &Subject<'_>, observed: &Observed) -> String {
     let needed = observed.presence.iter().take(subject.shards() as usize).enumerate();
     let gone = needed.filter_map(|(shard, presence)| match presence {
         ShardPresence::Gone { why, .. } => Some(format!("shard {shard}: {why}")),
-        // After the start, a pod that is not there is one that was deleted.
+        // After the start, an absent pod was deleted.
         ShardPresence::Absent { .. } => Some(format!("shard {shard}: its pod was deleted")),
         _ => None,
     });

@@ -12,7 +12,7 @@ use crate::testing::{benchmark, status};
 
 const NOW: &str = "2026-01-01T01:00:00Z";
 
-/// Decides about a benchmark with this spec and status, and checks what must always hold.
+/// Decides about a benchmark with this spec and status, and checks the invariants.
 fn decide_on(benchmark: &RedisBenchmark, status: &RedisBenchmarkStatus, observed: &Observed) -> Decision {
     decide_with(benchmark, status, observed, None)
 }
@@ -29,7 +29,7 @@ fn decide_with(
     for condition in &decision.status.conditions {
         assert!(!condition.message.is_empty() && !condition.reason.is_empty(), "{condition:?}");
     }
-    // What was written is not written again.
+    // Deciding again on the written status must not change it.
     let again = Subject { status: &decision.status, ..subject };
     if !decision.status.phase.is_terminal() && observed.conduct.is_some() {
         assert_eq!(decide(&again, observed, NOW.parse().unwrap()).status, decision.status);
@@ -136,10 +136,10 @@ fn an_invalid_spec_waits_to_be_mended() {
     assert_eq!(truth(&decision, "Stalled").0, "True");
     assert!(decision.after.is_empty() && decision.requeue.is_none());
     assert_eq!(reasons(&decision), ["InvalidSpec"]);
-    // The second look changes nothing and tells nobody.
+    // The second decision changes nothing and publishes no event.
     let again = decide_with(&spec, &decision.status, &idle(), Some("spec.load: both"));
     assert_eq!((&again.status, again.notices.len()), (&decision.status, 0));
-    // Mending is enough.
+    // Correcting the spec is sufficient.
     let mended = decide_on(&spec, &decision.status, &idle());
     assert_eq!((mended.status.phase, truth(&mended, "Stalled").0), (Phase::Preparing, "False"));
 }
@@ -313,7 +313,7 @@ fn a_completed_run_keeps_its_result_before_the_shards_go() {
     assert_eq!((truth(&decision, "Complete").0, truth(&decision, "Failed").0), ("True", "False"));
     assert_eq!(truth(&decision, "Valid"), ("False", "Invalid"));
     assert!(find(status, "Valid").unwrap().message.contains("shard 1 was lost"));
-    // Nobody was told yet of the shard that was lost last.
+    // The loss of the last shard has not been published yet.
     assert_eq!(reasons(&decision), ["ShardLost", "Succeeded"]);
     assert!(decision.notices[1].warning, "an Invalid verdict is worth a warning");
 }
@@ -348,7 +348,7 @@ fn what_keeps_the_result_from_being_kept_is_in_the_status() {
     let mut taken = over(Ended::Over(finished.clone()), Duration::ZERO, None);
     taken.failure = Some((reason::NAME_TAKEN, "ConfigMap cart-result-0 belongs to someone else".into()));
     let decision = decide_on(&benchmark(json!({})), &status(json!({"phase": "Collecting"})), &taken);
-    // In this order, so that people can read it while the result is tried again.
+    // Stalled is written before the retry of the result, so that users can read it meanwhile.
     assert_eq!((decision.before, decision.after), (vec![], vec![Action::WriteArtifacts(finished)]));
     assert_eq!((decision.status.phase, decision.notices), (Phase::Collecting, vec![]));
     let stalled = find(&decision.status, condition::STALLED).unwrap();
@@ -364,7 +364,7 @@ fn a_result_that_cannot_be_kept_does_not_hold_up_the_end_for_ever() {
     assert_eq!(reasons(&decision), ["ArtifactsNotWritten", "ShardLost", "Succeeded"]);
 }
 
-/// Preparing again after `missed` of the attempts that are written down.
+/// Preparing again after `missed` of the recorded attempts.
 fn missed(missed: u32) -> Observed {
     let mut observed = conducting(ConductStage::Preparing);
     if let Some(ConductView::Running(progress)) = &mut observed.conduct {
@@ -381,10 +381,10 @@ fn a_start_that_was_missed_does_not_keep_a_benchmark_from_being_suspended() {
     let decision = decide_on(&suspend, &recorded, &missed(2));
     assert_eq!(decision.status.phase, Phase::Suspended);
     assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
-    // The next is being recorded: it may have begun.
+    // The next start is being recorded, so it may have begun.
     assert_ne!(decide_on(&suspend, &recorded, &missed(1)).status.phase, Phase::Suspended);
 
-    // Who goes on numbers on, and asks nobody for the attempt that was missed.
+    // A resumed run continues the numbering, and does not ask for the missed attempt.
     let resumed = decide_on(&benchmark(json!({})), &decision.status, &idle());
     assert_eq!(resumed.status.phase, Phase::Preparing);
     let conduct = Action::Conduct { trial: 0, epoch: 2, resume: None, attempts: 2 };
@@ -421,7 +421,7 @@ fn the_secret_of_a_job_that_someone_deleted_goes_too() {
     let observed = Observed { job: None, ..over(Ended::Over(finished(Ending::Completed)), Duration::ZERO, None) };
     let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &observed);
     assert_eq!(decision.after, [Action::DeleteChildren, Action::StopConducting]);
-    // By another process, too, and once.
+    // Also if another process conducted it, and only once.
     let later = Observed { conduct: None, ..observed };
     let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &later);
     assert_eq!(decision.after, [Action::DeleteChildren, Action::StopConducting]);
@@ -430,7 +430,7 @@ fn the_secret_of_a_job_that_someone_deleted_goes_too() {
     assert_eq!(decision.after, [Action::StopConducting]);
 }
 
-/// A finished status, since `NOW` minus `age` seconds.
+/// A status that finished `age` seconds before `NOW`.
 fn ended(phase: &str, age: i64) -> RedisBenchmarkStatus {
     let now: Timestamp = NOW.parse().unwrap();
     let at = Timestamp::from_second(now.as_second() - age).unwrap();

@@ -1,4 +1,4 @@
-//! Several trials, one after the other.
+//! Decisions about runs with several trials.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn idle() -> Observed {
     Observed { job: Some(job), fresh_run_id: "fresh".into(), ..Observed::default() }
 }
 
-/// A run in trial `index` with the lines of those before.
+/// A run in trial `index`, with the lines of the previous ones.
 fn in_trial(index: u32, change: &Value) -> RedisBenchmarkStatus {
     let line =
         |index: u32| json!({"index": index, "preset": "set", "state": "Completed", "attempt": 1, "verdict": "Valid"});
@@ -124,14 +124,14 @@ fn a_trial_that_is_over_is_kept_before_the_next_begins() {
 
 #[test]
 fn a_trial_is_over_once() {
-    // The task of trial 0 is still there, and the status says that it is over.
+    // The task of trial 0 still exists, but the status has its line already.
     let waits =
         in_trial(1, &json!({"phase": "Preparing", "trial": {"index": 1, "of": 3, "attempt": 0, "setting": "get"}}));
     let decision = decide_on(&of_presets(&json!({})), &waits, &over(0, Ending::Completed, VerdictValue::Valid));
     assert_eq!(decision.status.trials, waits.trials);
     assert!(decision.before.is_empty());
     assert_eq!(decision.after, [Action::Conduct { epoch: 2, trial: 1, resume: None, attempts: 0 }]);
-    // The status is from before trial 2 began.
+    // The status is older than the beginning of trial 2.
     let decision = decide_on(&of_presets(&json!({})), &waits, &over(2, Ending::Completed, VerdictValue::Valid));
     assert_eq!((&decision.status, decision.before.len(), decision.after.len()), (&waits, 0, 0));
 }
@@ -147,7 +147,7 @@ fn the_last_trial_ends_the_run_with_the_worst_verdict() {
     assert_eq!(verdict.reasons[0].message, "trial 3 of 3, get: for a reason");
     assert_eq!(status.summary.as_ref().unwrap().verdict.as_deref(), Some("Degraded"));
     assert_eq!(decision.after, [Action::Release]);
-    // The other two had no requests, so that nothing of theirs is missing.
+    // The other two had no requests, so none of their data is missing.
     assert_eq!(find(status, "Complete").unwrap().message, "measured to the end");
 }
 
@@ -176,15 +176,15 @@ fn a_failed_trial_ends_the_run_and_keeps_what_was_measured() {
 #[test]
 fn an_abort_between_two_trials_ends_the_run() {
     let abort = of_presets(&json!({"abort": true}));
-    // It came when the first was over.
+    // It was requested at the end of the first trial.
     let decision = decide_on(&abort, &in_trial(0, &json!({})), &over(0, Ending::Completed, VerdictValue::Valid));
     assert_eq!((decision.status.phase, decision.status.trials.len()), (Phase::Aborted, 1));
     assert_eq!(decision.status.trials[0].state, TrialOutcome::Completed);
     assert_eq!(decision.after, [Action::Release]);
-    // After the last it changes nothing.
+    // After the last trial it has no effect.
     let decision = decide_on(&abort, &in_trial(2, &json!({})), &over(2, Ending::Completed, VerdictValue::Valid));
     assert_eq!(decision.status.phase, Phase::Succeeded);
-    // While it is suspended there is nobody to stop.
+    // While suspended, there is no load to stop.
     let waits = json!({"phase": "Suspended", "trial": {"index": 1, "of": 3, "attempt": 0}});
     let decision = decide_on(&abort, &in_trial(1, &waits), &idle());
     assert_eq!((decision.status.phase, decision.status.verdict.unwrap().value), (Phase::Aborted, VerdictValue::Valid));
@@ -220,7 +220,7 @@ fn an_operator_that_makes_other_trials_of_the_spec_fails_the_run() {
         assert_eq!(decision.status.trials.len(), 1);
         assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
     }
-    // The one that began it goes on.
+    // The process that conducts it continues.
     let mut running = over(1, Ending::Completed, VerdictValue::Valid);
     let progress = Progress { stage: ConductStage::Running, trial: 1, of: 3, attempt: 1, ..Progress::default() };
     running.conduct = Some(ConductView::Running(Box::new(progress)));
@@ -245,7 +245,7 @@ fn of_repeats() -> RedisBenchmark {
     benchmark(json!({"spec": {"repeats": {"count": 3}}}))
 }
 
-/// The last of three repeats is over.
+/// The last of three repeats has finished.
 fn last_repeat() -> (RedisBenchmarkStatus, Observed) {
     let line = |index: u32| {
         json!({

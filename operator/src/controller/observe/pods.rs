@@ -1,4 +1,4 @@
-//! Where shards are, as their Job and pods tell.
+//! The presence of shards, from their Job and pods.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,24 +13,22 @@ use crate::controller::build::{CONTAINER, CONTROL_PORT, EXIT_FATAL, RETRIES};
 
 /// The label with a pod's index in an Indexed Job.
 const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
-/// The annotation with how often an index failed before this pod.
+/// The annotation with the number of earlier failures of an index.
 const FAILURES_ANNOTATION: &str = "batch.kubernetes.io/job-index-failure-count";
-/// How long a pod may be on its way before the events are asked what hinders it.
+/// How long a pod may take to start before its events are read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The run's Job, as far as decisions need it.
+/// The view of the run's Job for decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobView {
-    /// Its UID, by which its pods know it.
+    /// Its UID, which its pods refer to.
     pub uid: String,
-    /// It is being deleted.
     pub deleting: bool,
-    /// No pod of it will run any more, and why.
+    /// Why it will run no more pods.
     pub ended: Option<String>,
 }
 
 impl JobView {
-    /// Reads what matters.
     pub fn of(job: &Job) -> Self {
         let conditions = job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let ended = conditions.iter().find(|condition| {
@@ -47,8 +45,8 @@ impl JobView {
     }
 }
 
-/// Where every shard of `count` is, from the pods of `job`. Without a Job, shards were never there, or, if the run had
-/// started, are gone for good.
+/// The presence of shards 0 to `count`, from the pods of `job`. Without a Job, shards have not been created yet, or are permanently gone if
+/// the run had started.
 pub fn presence(count: u32, job: Option<&JobView>, pods: &[&Pod], started: bool) -> Vec<ShardPresence> {
     let Some(job) = job else {
         let none = if started {
@@ -84,7 +82,7 @@ fn belongs(pod: &Pod, job: &str) -> bool {
     pod.owner_references().iter().any(|owner| owner.uid == job && owner.controller == Some(true))
 }
 
-/// A pod that can still run wins over one that cannot, then the younger one.
+/// A pod that can still run takes precedence, then the younger one.
 fn is_newer(pod: &Pod, former: &Pod) -> bool {
     let rank = |pod: &Pod| {
         let over = matches!(phase(pod), "Failed") || pod.metadata.deletion_timestamp.is_some();
@@ -119,9 +117,9 @@ fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
     }
     let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()?.parse::<IpAddr>().ok());
     match (phase(pod), address, container(pod).and_then(|status| status.state.as_ref())) {
-        // The load generator has ended. The pod's phase follows in a moment, or when its sidecars end too.
+        // The load generator has terminated. The pod's phase follows shortly, or when its sidecars terminate.
         (_, _, Some(state)) if state.terminated.is_some() => gone(failure(pod), will_retry(pod)),
-        // Of a pod whose node does not answer nothing new is known: it may well run.
+        // If the node of a pod does not answer, its state is unknown, and it may still run.
         ("Running" | "Unknown", Some(address), _) => ShardPresence::Present(Endpoint {
             shard,
             incarnation: pod.uid().unwrap_or_default(),
@@ -132,7 +130,7 @@ fn of_pod(shard: u32, job: &JobView, pod: &Pod) -> ShardPresence {
     }
 }
 
-/// Three retries of an index, none after the exit code that says trying again is of no use.
+/// Three retries per index, and none after the exit code for errors that a retry cannot fix.
 fn will_retry(pod: &Pod) -> bool {
     let failures = pod.annotations().get(FAILURES_ANNOTATION).and_then(|count| count.parse::<i32>().ok()).unwrap_or(0);
     terminated(pod).is_none_or(|end| end.exit_code != EXIT_FATAL) && failures < RETRIES
@@ -149,7 +147,7 @@ fn on_node(pod: &Pod) -> String {
     }
 }
 
-/// The load generator's container. Kubelets sort containers by name, so a sidecar may come before it.
+/// The load generator's container. Kubelets sort containers by name, so a sidecar may precede it.
 fn container(pod: &Pod) -> Option<&ContainerStatus> {
     pod.status.as_ref()?.container_statuses.as_ref()?.iter().find(|status| status.name == CONTAINER)
 }
@@ -158,7 +156,7 @@ fn terminated(pod: &Pod) -> Option<&ContainerStateTerminated> {
     container(pod)?.state.as_ref()?.terminated.as_ref()
 }
 
-/// What ended a pod, as Kubernetes words it.
+/// Why a pod ended, in Kubernetes' words.
 fn failure(pod: &Pod) -> String {
     if let Some(end) = terminated(pod) {
         let reason = end.reason.as_deref().filter(|reason| *reason != "Error");
@@ -182,7 +180,7 @@ fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a k8s_openapi::api::core:
     conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
 }
 
-/// What keeps a pod from running, if its status tells.
+/// What keeps a pod from running, according to its status.
 fn hindrance(pod: &Pod) -> Option<String> {
     if let Some((reason, message)) = container(pod).and_then(stuck) {
         return Some(quote(reason, message));
@@ -199,7 +197,7 @@ fn hindrance(pod: &Pod) -> Option<String> {
     Some(quote(unscheduled.reason.as_deref()?, unscheduled.message.as_deref()))
 }
 
-/// Why a container waits, with the kubelet's message, unless that is part of any start.
+/// Why a container waits, with the kubelet's message, unless it is a normal step of a start.
 fn stuck(status: &ContainerStatus) -> Option<(&str, Option<&str>)> {
     let ContainerStateWaiting { reason, message } = status.state.as_ref()?.waiting.as_ref()?;
     let reason = reason.as_deref().filter(|reason| !matches!(*reason, "ContainerCreating" | "PodInitializing"))?;
@@ -213,8 +211,8 @@ pub(super) fn quote(reason: &str, message: Option<&str>) -> String {
     }
 }
 
-/// The object whose events may tell why a shard does not come: a pod that waits for its volumes, or the Job that
-/// cannot make its pods. None while all is going well, or where the pod's status tells already.
+/// The object whose events may explain why a shard is missing: a pod that waits for its volumes, or a Job that cannot create its pods. None
+/// if there is no delay, or if the pod's status explains it.
 pub fn puzzle(job: &Job, pods: &[&Pod], presence: &[ShardPresence], now: Timestamp) -> Option<(&'static str, String)> {
     let old = |created: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
         created.is_some_and(|time| now.duration_since(time.0) >= PATIENCE.try_into().unwrap_or_default())

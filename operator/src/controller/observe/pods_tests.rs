@@ -6,7 +6,7 @@ fn job() -> JobView {
     JobView { uid: "job".into(), ..JobView::default() }
 }
 
-/// A pod of the Job for `index`, changed by `change`.
+/// A pod of the Job for `index`, modified by `change`.
 fn pod(index: u32, name: &str, status: &Value) -> Value {
     json!({
         "metadata": {
@@ -42,7 +42,7 @@ fn named(name: &str, state: &Value) -> Value {
     json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state})
 }
 
-/// A pod whose sidecar, which comes first by its name, and load generator are in these states.
+/// A pod with these states of the sidecar, which sorts first by name, and of the load generator.
 fn with_sidecar(phase: &str, sidecar: &Value, own: &Value) -> Value {
     let statuses = json!([named("istio-proxy", sidecar), container(own)]);
     pod(0, "a", &json!({"phase": phase, "podIP": "10.0.0.1", "containerStatuses": statuses}))
@@ -143,7 +143,7 @@ fn a_sidecar_is_not_taken_for_the_load_generator() {
         let presence = seen(1, &job(), &[with_sidecar(phase, sidecar, own)]);
         presence.into_iter().next().unwrap()
     };
-    // A shard that has ended is gone, however alive its sidecar is: with its own exit code, which says whether another comes.
+    // A terminated shard is gone even if its sidecar runs. Its own exit code determines whether it is retried.
     assert_eq!(one("Running", &alive, &ended(75, "Error")), gone("pod a on node n1: exit code 75: words", true));
     assert_eq!(one("Running", &alive, &ended(64, "Error")), gone("pod a on node n1: exit code 64: words", false));
     assert_eq!(
@@ -151,14 +151,14 @@ fn a_sidecar_is_not_taken_for_the_load_generator() {
         gone("pod a on node n1: OOMKilled, exit code 137", true)
     );
     assert_eq!(one("Running", &alive, &ended(0, "Completed")), ShardPresence::Done);
-    // One that runs is there, whatever became of its sidecar.
+    // A running shard is present, whatever the state of its sidecar.
     for sidecar in [ended(0, "Completed"), ended(1, "Error"), waiting("CrashLoopBackOff")] {
         let presence = one("Running", &sidecar, &alive);
         assert!(matches!(presence, ShardPresence::Present(_)), "{sidecar}: {presence:?}");
     }
     let absent = |why: &str| ShardPresence::Absent { why: Some(why.into()) };
     assert_eq!(one("Pending", &alive, &waiting("ImagePullBackOff")), absent("ImagePullBackOff: m"));
-    // What keeps the sidecar keeps the pod.
+    // An obstacle of the sidecar is an obstacle of the pod.
     let creating = json!({"waiting": {"reason": "ContainerCreating"}});
     let why = "container istio-proxy: ImagePullBackOff: m";
     assert_eq!(one("Pending", &waiting("ImagePullBackOff"), &creating), absent(why));

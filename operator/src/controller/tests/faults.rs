@@ -1,5 +1,5 @@
-//! Every write that the operator makes, refused, throttled, unheard or unanswered: nothing is lost, nothing is told
-//! twice, nothing is tried without a pause, and people can read what hinders.
+//! Every write of the operator is refused, throttled, lost or unanswered. Nothing gets lost, no event is published twice, every retry has a
+//! pause, and the status shows the obstacle.
 
 use redisbench_benchmark::api::status::{
     Artifact, EncodedHistogramStatus, LimitedBy, ShardCounts, Summary, TrialResult, Verdict, VerdictValue,
@@ -14,7 +14,7 @@ use crate::testing::{Fault, How};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/perf/configmaps";
 
-/// What passes by itself.
+/// Temporary failures.
 const PASSING: [How; 7] = [
     How::Refusal(409, "the object has been modified; please apply your changes to the latest version"),
     How::Refusal(429, "too many requests"),
@@ -25,7 +25,7 @@ const PASSING: [How; 7] = [
     How::LostAnswer,
 ];
 
-/// What the API server and etcd say of an object that is too large, or that they do not take.
+/// Replies of the API server and etcd to objects that are too large or otherwise unacceptable.
 const LASTING: [How; 4] = [
     How::Refusal(413, "Request entity too large: limit is 3145728"),
     How::Refusal(500, "etcdserver: request is too large"),
@@ -33,7 +33,7 @@ const LASTING: [How; 4] = [
     How::Refusal(422, "status.result.shards: Too many: 32: must have at most 16 items"),
 ];
 
-/// Between two looks. The time for preparing must not be over by it.
+/// The pause between two reconciliations; short enough for the preparation timeout.
 const PAUSE: Duration = Duration::from_secs(5);
 
 fn fault(method: &'static str, path: &'static str, how: How) -> Fault {
@@ -41,7 +41,7 @@ fn fault(method: &'static str, path: &'static str, how: How) -> Fault {
 }
 
 impl World {
-    /// One look, and a pause as the runtime makes it. Says whether it worked.
+    /// Reconciles once, and pauses as the runtime would. Returns whether it succeeded.
     async fn look(&self) -> bool {
         let result = self.reconcile().await;
         if let Err(error) = &result {
@@ -52,7 +52,7 @@ impl World {
         result.is_ok()
     }
 
-    /// Looks until it works without a write; says how often that took.
+    /// Reconciles until it succeeds without a write. Returns the number of reconciliations.
     async fn settle(&self) -> usize {
         for looks in 1..30 {
             let worked = self.look().await;
@@ -72,7 +72,7 @@ impl World {
 async fn a_run_comes_into_being_whatever_passes() {
     for (method, path) in [("PATCH", "/status"), ("POST", "/secrets"), ("POST", "/jobs"), ("POST", "/events")] {
         for how in PASSING {
-            // That a child is there already has its own tests.
+            // Existing children have their own tests.
             if method == "POST" && matches!(how, How::Refusal(409, _)) {
                 continue;
             }
@@ -87,9 +87,9 @@ async fn a_run_comes_into_being_whatever_passes() {
             let children = |kind: &str| world.server.paths().iter().filter(|path| path.contains(kind)).count();
             assert_eq!((children("/jobs/"), children("/secrets/")), (1, 1), "{case}");
             assert!(world.context.shared.conducts.get("u-1").is_some(), "{case}");
-            // Once what was refused has passed, nothing hinders.
+            // After the refusals end, nothing is stalled.
             assert_eq!(world.condition("Stalled")["status"], "False", "{case}");
-            // An event may be lost with its own call, or with the answer to the status; never told twice.
+            // An event may be lost with its own call, or with the answer to the status, but is never published twice.
             let spared = path != "/events" && how != How::LostAnswer;
             let told = world.events("Preparing");
             assert!(told == 1 || (told == 0 && !spared), "{case}: told {told} times");
@@ -114,7 +114,7 @@ async fn what_does_not_pass_is_told_and_tried_with_pauses() {
         let stalled = world.condition("Stalled");
         assert_eq!((&stalled["status"], &stalled["reason"]), (&json!("True"), &json!(reason)), "{how:?}");
         assert!(stalled["message"].as_str().unwrap().contains("create Job"), "{stalled}");
-        // Told once and for all: what is the same is not written again.
+        // The same status is not written again.
         world.writes();
         world.look().await;
         assert!(world.writes().iter().all(|write| !write.contains("/status")), "{how:?}");
@@ -143,7 +143,7 @@ async fn the_api_servers_wish_for_a_pause_is_kept() {
     assert_eq!(pause, Requeue::requeue(Duration::from_secs(33)));
 }
 
-/// A result with something in every list, in so many pieces.
+/// A result with entries in every list, in `pieces` pieces.
 fn finished(pieces: usize) -> Finished {
     let run = run();
     let result = json!({
@@ -188,7 +188,7 @@ fn run() -> Run {
     Run { namespace: "perf".into(), benchmark: "cart".into(), uid: "u-1".into(), id: "0123456789abcdef".into() }
 }
 
-/// The trial is over, and nothing of it is written yet.
+/// The trial has finished, and none of it is written yet.
 fn measured(pieces: usize) -> World {
     let world = World::new();
     let start = json!({"phase": "Collecting", "trial": {
@@ -202,7 +202,7 @@ fn status_of(world: &World) -> Value {
     world.server.get(CART).unwrap()["status"].clone()
 }
 
-/// All pieces are there, and each holds what it should.
+/// All pieces exist and have the right content.
 fn assert_pieces(world: &World, pieces: usize, case: &str) {
     for index in 0..pieces {
         let piece = world.server.get(&format!("{CONFIG_MAPS}/cart-result-{index}")).unwrap_or_default();
@@ -219,7 +219,7 @@ async fn a_result_is_written_whatever_passes() {
             let case = format!("{method} {path} {how:?}");
             let world = measured(3);
             if method == "PATCH" {
-                // What a try of before left behind.
+                // A leftover of an earlier attempt.
                 let old = build::artifact(&run(), 1, "cart-result-1", "result.json.001", "an older piece");
                 world.server.put(&format!("{CONFIG_MAPS}/cart-result-1"), old);
             }
@@ -238,7 +238,7 @@ async fn a_result_is_written_whatever_passes() {
             let told = world.events("Succeeded");
             let spared = path != "/events" && how != How::LostAnswer;
             assert!(told == 1 || (told == 0 && !spared), "{case}: told {told} times");
-            // Once it is over nothing more is written about it.
+            // A finished benchmark is not written again.
             world.settle().await;
             assert_eq!(status_of(&world), status, "{case}");
         }
@@ -269,7 +269,7 @@ async fn pieces_that_are_never_taken_do_not_hold_the_end_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_final_status_that_is_refused_goes_without_its_details() {
-    // First without the lists, and if that is not enough without the result.
+    // First without the lists; if that is not enough, without the result.
     let too_long: fn(&Value) -> bool = |body| !body["status"]["result"]["histogram"].is_null();
     let not_taken: fn(&Value) -> bool = |body| !body["status"]["result"].is_null();
     for how in LASTING {
@@ -299,7 +299,7 @@ async fn a_final_status_that_is_refused_goes_without_its_details() {
 async fn children_are_cleared_away_whatever_passes() {
     for (path, how) in ["/secrets", "/jobs"].into_iter().flat_map(|path| PASSING.map(|how| (path, how))) {
         if matches!(how, How::Refusal(409, _)) {
-            // Of a delete it says that the object is another one by now.
+            // For a delete, 409 means that the object has been replaced.
             continue;
         }
         let mut world = World::new();
@@ -319,7 +319,7 @@ async fn children_are_cleared_away_whatever_passes() {
     }
 }
 
-/// Progress changes four times a second. What is written is a function of the run's length.
+/// Progress changes four times a second. The number of writes is proportional to the run's length.
 #[tokio::test(start_paused = true)]
 async fn a_run_is_written_about_once_in_five_seconds() {
     use redisbench_benchmark::conductor::{self, ConductStage, LivePicture, Progress};
@@ -367,7 +367,7 @@ async fn a_run_is_written_about_once_in_five_seconds() {
                 notices += decision.notices.len();
             }
         }
-        // One in five seconds, and one as it begins.
+        // One every five seconds, and one at the beginning.
         assert!(writes <= seconds / 5 + 2, "{writes} writes in {seconds} s");
         assert!(writes >= seconds / 5, "{writes} writes in {seconds} s");
         assert_eq!(notices, 1);

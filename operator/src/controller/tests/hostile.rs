@@ -1,5 +1,5 @@
-//! Whatever the API server holds, reconciling it does not panic: benchmarks, Jobs and pods with anything in any field,
-//! as another version or another hand may have written them. See `redisbench-fuzz`.
+//! Reconciling must not panic on any content of the API server: benchmarks, Jobs and pods with anything in any field, as other versions or
+//! clients may write them. See `redisbench-fuzz`.
 
 use redisbench_fuzz::{Meter, Target, drive};
 
@@ -9,7 +9,7 @@ use super::*;
 static METER: Meter = Meter;
 
 const TARGETS: [Target; 1] = [
-    // The plans of 2,000 shards, and what is decided about each.
+    // The plans of 2,000 shards, and the decisions about each.
     Target { name: "objects", run: objects, seeds, words, memory: (64 << 20, 256), cases: 250 },
 ];
 
@@ -21,7 +21,7 @@ fn hostile_input_is_refused_or_judged() {
 fn objects(bytes: &[u8]) {
     let Ok(mut all @ Value::Object(_)) = serde_json::from_slice::<Value>(bytes) else { return };
     let object = all["object"].take();
-    // What has no name is no object of an API server.
+    // The API server has no objects without a name.
     if object["metadata"]["name"] != "cart" || object["metadata"]["namespace"] != "perf" {
         return;
     }

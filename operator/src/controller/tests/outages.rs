@@ -1,5 +1,5 @@
-//! The API server away, slow or in trouble, in every phase: what is conducted goes on as the same task, nothing is begun
-//! anew, and the status catches up.
+//! The API server is unreachable, slow or failing in every phase. The same conducting task continues, the run does not restart, and the
+//! status catches up.
 
 use redisbench_benchmark::conductor::{ConductStage, Progress, ShardCounts};
 use redisbench_benchmark::measurement::Ending;
@@ -70,7 +70,7 @@ impl World {
         (world, conduct, publish)
     }
 
-    /// Reconciles again and again for `time`, as progress would have it, and says what failed.
+    /// Reconciles repeatedly for `time`, as progress would trigger it. Returns the failures.
     async fn reconcile_for(&self, time: Duration) -> Vec<&'static str> {
         let until = Instant::now() + time;
         let mut failures = Vec::new();
@@ -85,7 +85,7 @@ impl World {
         failures
     }
 
-    /// The paths of all objects, but for events.
+    /// The paths of all objects except events.
     fn objects(&self) -> Vec<String> {
         self.server.paths().into_iter().filter(|path| !path.contains("/events/")).collect()
     }
@@ -130,7 +130,7 @@ async fn children_are_made_when_they_can_be() {
         world.put(benchmark(json!({})), None);
         world.reconcile().await.unwrap();
         let conduct = world.context.shared.conducts.get("u-1").unwrap();
-        // As if the server had gone right after the status was written.
+        // As if the server failed right after the status was written.
         let children: Vec<String> = world.objects().into_iter().filter(|path| path != CART).collect();
         for path in &children {
             world.server.remove(path);
@@ -179,7 +179,7 @@ async fn a_successor_takes_over_when_its_epoch_can_be_written() {
         let conduct = world.context.shared.conducts.get("u-1").unwrap();
         let status = || world.server.get(CART).unwrap()["status"].clone();
         assert_eq!((&status()["conductorEpoch"], conduct.epoch()), (&json!(2), 2), "{trouble:?}");
-        // What it knows before it has asked any shard: the start that is written down.
+        // Reports the recorded start before any shard has been asked.
         world.reconcile().await.unwrap();
         assert_eq!((&status()["phase"], &status()["trial"]["attempt"]), (&json!("Running"), &json!(1)), "{trouble:?}");
     }
@@ -201,7 +201,7 @@ async fn suspending_waits_until_it_is_written_down() {
         let (world, conduct, _publish) = World::conducting(ConductStage::Preparing, json!({"spec": {"suspend": true}}));
         world.server.set_trouble(Some(trouble));
         assert!(!world.reconcile_for(OUTAGE).await.is_empty(), "{trouble:?}");
-        // A start that is recorded meanwhile must win.
+        // A start that is recorded meanwhile must take precedence.
         assert!(world.is_conducted_by(&conduct), "{trouble:?}");
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();

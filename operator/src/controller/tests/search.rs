@@ -1,4 +1,4 @@
-//! A search: each step follows from those that are over, whichever operator made them.
+//! A search: each step follows from the finished ones, whichever operator ran them.
 
 use redisbench_benchmark::api::status::{Summary, TrialLine};
 use redisbench_benchmark::conductor::{ConductStage, Progress};
@@ -10,7 +10,7 @@ use super::*;
 use crate::conduct::Finished;
 use crate::metrics::Source;
 
-/// What the target holds.
+/// The capacity of the target, in requests per second.
 const CAPACITY: u64 = 10_000;
 
 fn search() -> RedisBenchmark {
@@ -41,7 +41,7 @@ fn all_lines(plan: &Plan) -> Vec<TrialLine> {
     lines
 }
 
-/// A run that is in the step after those of `lines`.
+/// A run in the step after `lines`.
 fn in_step(lines: &[TrialLine]) -> Value {
     let trial = json!({"index": lines.len(), "of": 100, "attempt": 1, "startAt": jiff::Timestamp::now().to_string()});
     json!({"phase": "Running", "planHash": plan().hash(), "trial": trial, "trials": lines})
@@ -124,7 +124,7 @@ async fn each_step_is_made_of_those_before_it_until_the_answer() {
     }
 }
 
-/// The rate that Prometheus is told.
+/// The target rate in the Prometheus metrics.
 fn target_rate(world: &World) -> Option<u64> {
     let (reader, mut writer) = store();
     let object: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
