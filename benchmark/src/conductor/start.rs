@@ -18,7 +18,7 @@ use super::{CallError, ConductStage, Endpoint, Failure, Journal, JournalError, S
 /// First and longest pause before another start is recorded.
 const JOURNAL_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
 
-/// Upper bound of what a slow journal adds to the lead.
+/// Maximum added to the lead for a slow journal.
 const LONGEST_ALLOWANCE: Duration = Duration::from_secs(30);
 
 /// Pause before a call to a shard is retried.

@@ -11,7 +11,7 @@ use crate::quantile::Quantile;
 
 const WHOLE: u32 = 1_000_000;
 
-/// A quantile over requests of which some had no answer.
+/// A quantile over requests, some of them without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Censored {
     /// In nanoseconds.

@@ -17,7 +17,7 @@ fn measured(answered: &[u64], tally: Tally) -> Measured {
     Measured { tally, unknown: 0, response: histogram(answered), service: None, error_replies: None }
 }
 
-/// Percentiles of which only a bound is known.
+/// Percentiles with only a bound.
 fn beyond(latencies: &Latencies) -> Vec<&str> {
     let beyond = latencies.percentiles.iter().filter(|one| one.more_than_nanoseconds.is_some());
     beyond.map(|one| one.percentile.as_str()).collect()

@@ -28,7 +28,7 @@ const SHORTEST_TENTH: u64 = SECOND / 2;
 /// Name for everything beyond the bound of nodes or error kinds.
 const OTHER: &str = "Other";
 
-/// Bound of error kinds over all shards, each of which may name [`limits::ERROR_KINDS`].
+/// Bound of error kinds over all shards. Each shard may name [`limits::ERROR_KINDS`].
 const ERROR_KINDS: usize = 16 * limits::ERROR_KINDS;
 
 /// Merged measurement of all shards.

@@ -283,7 +283,7 @@ mod tests {
     fn what_is_the_same_within_what_matters_is_no_difference() {
         let found = compared(ComparisonMetric::Throughput, &lines(&[1_001, 1_000, 1_003, 999, 1_004], None));
         assert_eq!(found.outcome, ComparisonOutcome::NoDifference);
-        // A p99 of which only a bound is known has no ratio.
+        // A p99 with only a bound has no ratio.
         let p99 = found.metrics.iter().find(|one| one.metric == ComparisonMetric::P99).unwrap();
         assert_eq!((p99.outcome, p99.ratio_millionths), (ComparisonOutcome::Inconclusive, None));
     }

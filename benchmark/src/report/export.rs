@@ -24,7 +24,7 @@ pub const DOCUMENT: &str = "result.json";
 /// Maximum bytes of a piece: a ConfigMap holds 1 MiB, and a request with the piece escapes every quote of its JSON.
 pub const PIECE_BYTES: usize = 900 << 10;
 
-/// Maximum number of pieces. A longer document is shortened, and contains what is missing.
+/// Maximum number of pieces. A longer document is shortened, with a mark for each omitted part.
 pub const PIECES: usize = 64;
 
 /// The full result of a trial. Times are in nanoseconds, histograms HDR V2-deflate in base64.

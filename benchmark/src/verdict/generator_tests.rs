@@ -8,7 +8,7 @@ use crate::plan::plans;
 use crate::sample::{SECOND, histogram, open_loop, outcome, snapshot, spec};
 use crate::verdict::verdict;
 
-/// A closed loop of ten seconds on `shards` shards, of which the last one reports `generator`.
+/// A closed loop of ten seconds on `shards` shards. The last shard reports `generator`.
 fn judged(shards: u32, generator: Generator) -> Verdict {
     let spec = spec(shards, &serde_json::json!({"type": "ClosedLoop", "duration": "10s"}));
     let mut snapshots: Vec<_> = (0..shards).map(|shard| snapshot(shard, &[1000; 500])).collect();

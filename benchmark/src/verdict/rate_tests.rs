@@ -76,7 +76,7 @@ fn a_backlog_that_grows_is_told_though_the_rate_is_met() {
     assert_eq!((reasons(&random), random.limited_by), (Vec::new(), LimitedBy::Rate));
 }
 
-/// A ramp that ends in eight seconds at a constant rate, of which the target completes half a per cent less.
+/// A ramp that ends in eight seconds at a constant rate. The target completes half a per cent less.
 #[test]
 fn the_end_of_a_ramp_is_judged_for_itself() {
     let grows = |to: u64, missing: u64| {

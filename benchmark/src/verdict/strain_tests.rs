@@ -18,7 +18,7 @@ fn strain(seconds: impl IntoIterator<Item = Shares>) -> Strain {
     strain
 }
 
-/// `all` seconds from the start, of which `count` are `bad` from `from` on.
+/// `all` seconds from the start. From `from` on, `count` of them are `bad`.
 fn some(all: usize, from: usize, count: usize, bad: Shares) -> Strain {
     strain((0..all).map(|second| if (from..from + count).contains(&second) { bad } else { QUIET }))
 }

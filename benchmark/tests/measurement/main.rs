@@ -1,4 +1,4 @@
-//! Tests from snapshots to numbers and verdict: what a merge must preserve, and the meaning of each number.
+//! Tests from snapshots to numbers and verdict: invariants of a merge, and the meaning of each number.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 

@@ -14,7 +14,7 @@ fn of(requests: &Requests) -> (Latencies, Latencies) {
     (latencies::response_time(&merged.total, asked), latencies::response_time_of_succeeded(&merged.total, asked))
 }
 
-/// Percentiles of which only a bound is known, and that bound.
+/// Percentiles with only a bound, and the bound.
 fn beyond(latencies: &Latencies) -> Vec<(&str, u64)> {
     let beyond = latencies.percentiles.iter();
     beyond.filter_map(|one| Some((one.percentile.as_str(), one.more_than_nanoseconds?))).collect()

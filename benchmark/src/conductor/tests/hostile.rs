@@ -44,7 +44,7 @@ const TARGETS: [Target; 4] = [
     Target { name: "state", run: state, seeds: states, words, memory: (256 << 10, 8), cases: 1_500 },
     // Holds the plans of 2,000 shards, each with its operations, and every problem with its text.
     Target { name: "manifest", run: manifest, seeds: manifests, words, memory: (64 << 20, 256), cases: 400 },
-    // Runs two shards, of which one lies whenever the input says so.
+    // Runs two shards. One lies whenever the input decides so.
     Target { name: "run", run, seeds: || vec![vec![1]], words: Vec::new, memory: (32 << 20, 0), cases: 12 },
 ];
 
