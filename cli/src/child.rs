@@ -1,4 +1,4 @@
-//! Child processes that cannot outlive this one, with what they print kept in a bounded buffer.
+//! Child processes that cannot outlive this one. A bounded buffer holds their output.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,15 +12,15 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteEx
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 
-/// How much of a child's output is kept: its last lines.
+/// The number of last output lines that are kept.
 const KEPT_LINES: usize = 40;
 /// The longest line that is kept, in bytes.
 const LINE_BYTES: u64 = 4096;
 
-/// How long to wait for the rest of an ended child's output: a grandchild may hold its end open.
+/// Timeout for the rest of an ended child's output: a grandchild may keep the pipe open.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A running child. Killed when dropped, and by the kernel should this process die without dropping it.
+/// A running child. Killed on drop, and by the kernel if this process dies without dropping it.
 #[derive(Debug)]
 pub struct Child {
     process: tokio::process::Child,
@@ -29,12 +29,12 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `program` with `arguments`, and `input` as its standard input.
+    /// Starts `program` with `arguments`, and with `input` as its standard input.
     ///
-    /// Must be called from the main thread: the kernel ends the child with the *thread* that started it.
+    /// Must be called from the main thread, because the kernel ends the child with the *thread* that started it.
     ///
     /// # Errors
-    /// When the program cannot be started, or does not read its input.
+    /// If the program cannot be started, or does not read its input.
     pub async fn start(program: &Path, arguments: &[String], input: &[u8]) -> io::Result<Self> {
         let mut command = Command::new(program);
         command
@@ -43,7 +43,7 @@ impl Child {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
-            // A group of its own: Ctrl-C on the terminal is for this process to act upon.
+            // A process group of its own: only this process handles Ctrl-C on the terminal.
             .process_group(0);
         die_with_parent(&mut command);
         let mut process = command.spawn()?;
@@ -56,7 +56,7 @@ impl Child {
         Ok(Self { process, output, readers: stdout.into_iter().chain(stderr).collect() })
     }
 
-    /// Its process; none once it has ended.
+    /// Its process id. None once it has ended.
     pub fn id(&self) -> Option<u32> {
         self.process.id()
     }
@@ -64,41 +64,41 @@ impl Child {
     /// Waits until the child has ended.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// If the system call fails.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.process.wait().await
     }
 
-    /// How the child ended; none while it runs.
+    /// The child's exit status. None while it runs.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// If the system call fails.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.process.try_wait()
     }
 
-    /// Ends the child: SIGTERM, and SIGKILL once `patience` is over.
+    /// Sends SIGTERM, and SIGKILL after `patience`.
     pub async fn stop(&mut self, patience: Duration) {
         if let Some(id) = self.process.id().and_then(|id| i32::try_from(id).ok()) {
             // SAFETY: kill takes no pointers, and the child has not been reaped, so the id is still its own.
             unsafe { libc::kill(id, libc::SIGTERM) };
         }
         if tokio::time::timeout(patience, self.process.wait()).await.is_err() {
-            // Failing means that it has just ended by itself.
+            // Fails only if it has just ended by itself.
             let _ = self.process.kill().await;
         }
     }
 
-    /// The last lines that the child printed before it ended.
+    /// The last lines of output before the child ended.
     pub async fn last_words(&mut self) -> String {
         let readers = futures::future::join_all(self.readers.drain(..));
-        // What came in time is all there is to show.
+        // On a timeout, use the output so far.
         let _ = tokio::time::timeout(LAST_WORDS, readers).await;
         self.output.text()
     }
 }
 
-/// Says how a process ended.
+/// The end of a process as text: its exit code or signal.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
@@ -111,12 +111,12 @@ pub fn describe(status: ExitStatus) -> String {
 fn die_with_parent(command: &mut Command) {
     let parent = std::process::id();
     let hook = move || {
-        // SAFETY: prctl with these arguments and getppid are plain system calls: safe between fork and exec.
+        // SAFETY: prctl with these arguments and getppid are plain system calls, which are safe between fork and exec.
         let (result, present_parent) = unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
         if result != 0 {
             return Err(io::Error::last_os_error());
         }
-        // The parent may have died before the line above; then no signal will come.
+        // If the parent died before prctl, no signal will come.
         if u32::try_from(present_parent) != Ok(parent) {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
@@ -135,7 +135,7 @@ impl Output {
         tokio::spawn(async move {
             let mut reader = BufReader::new(stream);
             let mut line = Vec::new();
-            // A line without an end would grow for ever: what is beyond the bound becomes the next line.
+            // Bounds memory: the rest of a longer line becomes the next line.
             while matches!((&mut reader).take(LINE_BYTES).read_until(b'\n', &mut line).await, Ok(read) if read > 0) {
                 output.push(String::from_utf8_lossy(line.trim_ascii_end()).into_owned());
                 line.clear();

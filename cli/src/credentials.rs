@@ -1,18 +1,17 @@
-//! What the target asks for before it serves.
+//! Credentials and TLS files for the target.
 
 use std::fmt;
 
-/// A user's name and password. Printed nowhere, `Debug` included.
+/// A user name and password. Never printed, not even by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// None is the server's default user.
     pub username: Option<String>,
-    /// Its password.
     pub password: String,
 }
 
 impl Credentials {
-    /// As a shard reads them: name and content of each file.
+    /// As files for a shard: name and content.
     pub fn into_files(self) -> Vec<(&'static str, String)> {
         let username = self.username.map(|username| ("username", username));
         [("password", self.password)].into_iter().chain(username).collect()
@@ -25,7 +24,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// The files of a shard for TLS to the target, or for its sentinels, by name. Printed nowhere, `Debug` included.
+/// The TLS files of a shard, for the target or for its sentinels. Never printed, not even by `Debug`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Certificates {
     /// Name and content.

@@ -1,11 +1,11 @@
-//! Ctrl-C and its like, counted: what the first one means is for the command to say, a second one is the end.
+//! Counts interrupts such as Ctrl-C. The command handles the first; the second ends the program.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Told of SIGINT, SIGTERM and SIGHUP.
+/// Receives SIGINT, SIGTERM and SIGHUP.
 #[derive(Clone, Debug)]
 pub struct Interrupts {
     first: CancellationToken,
@@ -13,10 +13,10 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Takes the signals from now on.
+    /// Installs the signal handlers.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the system call fails.
     pub fn listen() -> io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
@@ -36,12 +36,10 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// Waits for the first signal.
     pub async fn first(&self) {
         self.first.cancelled().await;
     }
 
-    /// Waits for the second signal.
     pub async fn second(&self) {
         self.second.cancelled().await;
     }

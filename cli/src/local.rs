@@ -1,5 +1,5 @@
-//! `local`: a benchmark without a cluster. The same plan, conductor, merge, verdict and status as the operator's; only
-//! the shards are child processes.
+//! `local`: a benchmark without a cluster. Plan, conductor, merge, verdict and status are the operator's; only the shards are child
+//! processes.
 
 mod baseline;
 mod order;
@@ -37,19 +37,19 @@ use output::OutputDirectory;
 use repeats::Repeats;
 use shards::{Setting, Shards};
 
-/// There is one conductor only: this process.
+/// This process is the only conductor.
 const EPOCH: u64 = 1;
-/// The spec is not edited while it runs.
+/// The spec does not change while it runs.
 const GENERATION: i64 = 1;
-/// How often the display moves even if nothing changes.
+/// The display is refreshed at least this often.
 const TICK: Duration = Duration::from_millis(500);
-/// Shards that were released exit at once.
+/// Timeout for releasing the shards, which exit at once.
 const RELEASE: Duration = Duration::from_secs(5);
 
 /// Runs the benchmark and prints its result.
 ///
 /// # Errors
-/// When something beside the benchmark fails: the throwaway server, the load generator, standard output.
+/// If something other than the benchmark fails: the throwaway server, the load generator, standard output.
 pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
     let order = match order::read(arguments) {
         Ok(order) => order,
@@ -86,7 +86,7 @@ pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
     };
     tokio::select! {
         code = work => code,
-        // Dropping the work ends every child.
+        // Dropping the work ends all children.
         () = interrupts.second() => {
             eprintln!("interrupted twice: stopped, nothing was kept");
             Ok(BAD)
@@ -122,15 +122,15 @@ async fn perform(
     Ok(benchmark)
 }
 
-/// The processes that stand in for the targets. Dropping this value ends them.
+/// Throwaway servers in place of the targets. End on drop.
 #[derive(Default)]
 struct Throwaways {
     servers: Vec<Throwaway>,
-    // Dropped after the servers that read its files.
+    // Dropped after the servers, which read its files.
     _authority: Option<Authority>,
 }
 
-/// Starts what each target needs, and makes the targets mean it.
+/// Starts servers for each target, and redirects the targets to them.
 async fn start_throwaways(order: &mut Order, display: &Display) -> Result<Throwaways, ThrowawayError> {
     let authority = order.tls().next().is_some().then(|| Authority::new(order.tls())).transpose()?;
     let mut servers = Vec::new();
@@ -176,7 +176,7 @@ async fn measure(
     let shards = Shards::start(&setting).await?;
     let calls = Arc::new(ShardClient::new(&run, &credential, CallTimeouts::default())?);
     let mut repeats = Repeats::default();
-    // A plan has one trial at least.
+    // A plan has at least one trial.
     let mut next = order.plan.trial(0, &[]);
     let (outcome, finished, aborted) = loop {
         let trial = next.context("there is no trial")?;
@@ -216,7 +216,7 @@ async fn measure(
         benchmark.status = Some(status);
         display.note(&message);
     };
-    // Shards that do not go by themselves are stopped below.
+    // Shards that do not exit in time are stopped below.
     let _ = tokio::time::timeout(RELEASE, release(EPOCH, calls, shards.presence())).await;
     let ended = shards.stop().await;
     if let Some(cleanup) = &finished.cleanup {
@@ -240,7 +240,7 @@ async fn measure(
     Ok((benchmark, outcome))
 }
 
-/// Conducts one trial, and shows how it goes. Says whether an abort was asked for.
+/// Conducts one trial and shows its progress. Returns whether the user aborted it.
 async fn follow(
     benchmark: &mut RedisBenchmark,
     plan: &Plan,
@@ -287,12 +287,12 @@ fn show(
     display.show(benchmark, now);
 }
 
-/// The benchmark in a trial of so many shards.
+/// The benchmark in a trial of `shards` shards.
 fn subject(benchmark: &RedisBenchmark, shards: u32, now: Timestamp) -> Subject<'_> {
     Subject { spec: &benchmark.spec, shards, generation: Some(GENERATION), now }
 }
 
-/// Nothing survives this process, so nobody could take over.
+/// Records nothing: a takeover is impossible, because nothing survives this process.
 struct NoJournal;
 
 impl Journal for NoJournal {

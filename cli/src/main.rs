@@ -1,4 +1,4 @@
-//! `kubectl redisbench`: runs, follows and validates benchmarks, with a cluster or without.
+//! `kubectl redisbench`: runs, follows and validates benchmarks, with or without a cluster.
 
 mod arguments;
 mod child;
@@ -23,25 +23,24 @@ use tracing_subscriber::EnvFilter;
 
 use arguments::{Arguments, Command};
 
-/// Complete, and not Invalid.
+/// The benchmark completed, and its verdict is not Invalid.
 const GOOD: u8 = 0;
-/// Invalid, Failed or Aborted; or a search without an answer about the target; or this program could not do its work.
+/// Invalid, Failed or Aborted; or a search without a result about the target; or this program failed.
 const BAD: u8 = 1;
-/// A bad manifest or wrong usage.
+/// An invalid manifest or wrong usage.
 const USAGE: u8 = 2;
-/// As good, but what was to be verified of the target is not: it lost data or answered wrongly.
+/// Like `GOOD`, but verification found lost data or wrong replies.
 const UNVERIFIED: u8 = 3;
-/// As good, but a threshold does not hold; or it stopped the run; or the objective of a search does not hold at its lowest rate.
+/// Like `GOOD`, but a threshold was not met or stopped the run, or the objective of a search does not hold at its lowest rate.
 const NOT_MET: u8 = 4;
-/// As good, and no threshold fails, but one could not be judged, such as a quantile of too few requests: nothing is claimed.
+/// Like `GOOD`, and no threshold failed, but one could not be judged, such as a quantile of too few requests.
 const NOT_JUDGED: u8 = 5;
 
-// One thread: the kernel ends child processes with the thread that started them, and the machine's processors are for
-// the load.
+// Single-threaded: the kernel ends child processes with the thread that started them, and the load needs the machine's processors.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     log_if_asked();
-    // Named, because a process with two providers in its dependency tree has no default. It is set once, here.
+    // Must be set explicitly, because a process with two providers in its dependencies has no default.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match Arguments::parse().command {
         Command::Validate(arguments) => Ok(validate::validate(&arguments)),
@@ -62,14 +61,14 @@ async fn main() -> ExitCode {
     }
 }
 
-/// What the conductor does goes to standard error if `REDISBENCH_LOG` has a filter, such as `debug`.
+/// Logs the conductor to standard error if `REDISBENCH_LOG` has a filter, such as `debug`.
 fn log_if_asked() {
     if let Ok(filter) = EnvFilter::try_from_env("REDISBENCH_LOG") {
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     }
 }
 
-/// The exit code that a finished benchmark deserves.
+/// The exit code for a finished benchmark.
 fn exit_code(status: Option<&RedisBenchmarkStatus>) -> u8 {
     let invalid = |status: &RedisBenchmarkStatus| {
         status.verdict.as_ref().is_none_or(|verdict| verdict.value == VerdictValue::Invalid)
@@ -77,7 +76,7 @@ fn exit_code(status: Option<&RedisBenchmarkStatus>) -> u8 {
     let ending = status.and_then(|status| status.search.as_ref()).and_then(|search| search.ending);
     match status {
         Some(status) if status.phase == Phase::Succeeded && ending == Some(SearchEnding::MinFailed) => NOT_MET,
-        // What the load generator could not do is no answer about the target.
+        // A limit of the load generator is not a result about the target.
         Some(status)
             if status.phase == Phase::Succeeded
                 && matches!(ending, Some(SearchEnding::Inconclusive | SearchEnding::GeneratorLimited)) =>

@@ -1,4 +1,4 @@
-//! A manifest: a file with one RedisBenchmark, the Secrets it needs, and what else the user keeps there.
+//! A manifest: a file with one RedisBenchmark, its Secrets, and possibly other objects.
 
 mod documents;
 
@@ -14,22 +14,20 @@ const API_GROUP: &str = "redisbench.dev";
 const API_VERSION: &str = "redisbench.dev/v1alpha1";
 const KIND: &str = "RedisBenchmark";
 
-/// What is wrong with a manifest, and where.
+/// A problem in a manifest, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The field's path, such as `spec.load.connections`; empty if it is the file as such.
+    /// The field's path, such as `spec.load.connections`. Empty for a problem of the file itself.
     pub field: String,
-    /// What is wrong, and the way out.
+    /// What is wrong, and how to fix it.
     pub message: String,
 }
 
 impl Problem {
-    /// A problem of the field at `path`.
     pub fn field(path: &str, message: String) -> Self {
         Self { field: path.to_owned(), message }
     }
 
-    /// A problem of the file.
     pub fn file(message: String) -> Self {
         Self { field: String::new(), message }
     }
@@ -52,40 +50,39 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A manifest that could be read. Whether its benchmark makes sense is for the validation to say.
+/// A parsed manifest. Its benchmark is not validated yet.
 #[derive(Clone)]
 pub struct Manifest {
-    /// The benchmark.
     pub benchmark: RedisBenchmark,
-    /// The benchmark as it was written, without defaults.
+    /// The benchmark as written, without defaults.
     #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "run applies it"))]
     pub document: Value,
-    /// The Secrets beside it.
+    /// The Secrets in the same file.
     pub secrets: Vec<Secret>,
-    /// What else stands in the file and is not for us, as `Kind name`.
+    /// Other objects in the file, as `Kind name`.
     pub skipped: Vec<String>,
 }
 
 impl fmt::Debug for Manifest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The Secrets' own Debug would print what is in them.
+        // The `Debug` of Secrets would print their content.
         formatter.debug_struct("Manifest").field("benchmark", &self.benchmark).finish_non_exhaustive()
     }
 }
 
-/// Reads the manifest in `file`; `-` is standard input.
+/// Loads the manifest in `file`; `-` is standard input.
 ///
 /// # Errors
-/// Everything that is wrong with the file, as far as it could be read.
+/// All problems of the file, as far as it could be parsed.
 pub fn load(file: &Path) -> Result<Manifest, Vec<Problem>> {
     let text = documents::read(file).map_err(|problem| vec![problem])?;
     parse(&text)
 }
 
-/// Reads a manifest from `text`.
+/// Parses a manifest.
 ///
 /// # Errors
-/// Everything that is wrong with it, as far as it could be read.
+/// All problems of the text, as far as it could be parsed.
 pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut benchmarks = Vec::new();
@@ -131,7 +128,7 @@ fn read_benchmark(document: Value, problems: &mut Vec<Problem>) -> Option<(Redis
 }
 
 fn read_secret(document: Value, problems: &mut Vec<Problem>) -> Option<Secret> {
-    // The reader's own words could quote what is secret.
+    // The parser's own message could quote secret data.
     serde_json::from_value(document)
         .map_err(|_| {
             let message = "a Secret cannot be read: data must be base64 and stringData text, each under its key";
@@ -140,16 +137,16 @@ fn read_secret(document: Value, problems: &mut Vec<Problem>) -> Option<Secret> {
         .ok()
 }
 
-/// Checks a benchmark as the operator does, and makes its trials.
+/// Validates a benchmark as the operator does, and returns its trials.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All problems of the benchmark.
 pub fn compile(benchmark: &RedisBenchmark) -> Result<Plan, Vec<Problem>> {
     let name = benchmark.metadata.name.as_deref().unwrap_or_default();
     plan::compile(&benchmark.spec, name).map_err(|problems| problems.into_iter().map(Problem::from).collect())
 }
 
-/// What keeps a good benchmark from running on a cluster.
+/// Why a valid benchmark cannot run on a cluster, if its targets only exist on one machine.
 pub fn of_one_machine(benchmark: &RedisBenchmark) -> Option<Problem> {
     target::of_one_machine(&benchmark.spec.targets).map(Problem::from)
 }

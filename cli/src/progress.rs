@@ -1,5 +1,5 @@
-//! Live progress on standard error: a bar on a terminal, else a line now and then. Works from the object alone, so that
-//! `local` and `run` show the same.
+//! Live progress on standard error: a bar on a terminal, otherwise a line at intervals. Uses only the object, so that `local` and `run`
+//! show the same.
 
 use std::borrow::Cow;
 use std::io::IsTerminal as _;
@@ -13,20 +13,20 @@ use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchma
 use redisbench_benchmark::human;
 use redisbench_benchmark::report::conditions::{condition, find};
 
-/// Between two lines where there is no terminal.
+/// The interval between lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Of what sets a trial apart: the line has more to say.
+/// The longest description of a trial, to leave room for the rest of the line.
 const SETTING_BYTES: usize = 48;
 
-/// Shows how a benchmark comes along.
+/// Shows the progress of a benchmark.
 #[derive(Debug)]
 pub struct Display {
     bar: Option<ProgressBar>,
     shown: Option<Line>,
 }
 
-/// What was last printed, and when.
+/// The last printed line's state and time.
 #[derive(Debug)]
 struct Line {
     phase: Phase,
@@ -35,11 +35,10 @@ struct Line {
 }
 
 impl Display {
-    /// A display on standard error.
     pub fn new() -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
-            // The template is a constant; the plain style is a fine answer should it ever be wrong.
+            // The template is a constant. If it is ever wrong, use the default style.
             let style = ProgressStyle::with_template("{bar:20.green/dim} {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style.progress_chars("━━─"));
@@ -48,7 +47,7 @@ impl Display {
         Self { bar, shown: None }
     }
 
-    /// Shows `benchmark` as it is at `now`. May be called as often as one likes.
+    /// Shows the state of `benchmark` at `now`. May be called at any rate.
     pub fn show(&mut self, benchmark: &RedisBenchmark, now: Timestamp) {
         let Some(status) = &benchmark.status else { return };
         let line = line(&benchmark.spec, status, now);
@@ -61,7 +60,7 @@ impl Display {
         }
     }
 
-    /// Prints a remark above the bar.
+    /// Prints a note above the bar.
     pub fn note(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),
@@ -69,7 +68,7 @@ impl Display {
         }
     }
 
-    /// Takes the bar away, to ask or to end.
+    /// Removes the bar, before a prompt or at the end.
     pub fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -84,7 +83,7 @@ impl Display {
     }
 }
 
-/// One line: phase, time, rate, p99, errors; or what is waited for. It fits beside the bar on a narrow terminal.
+/// One line: phase, time, rate, p99 and errors, or what the benchmark is waiting for. Fits beside the bar on a narrow terminal.
 fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> String {
     let mut parts = vec![format!("{:?}", status.phase)];
     let several = status.trial.as_ref().filter(|trial| trial.of > 1 && !status.phase.is_terminal());
@@ -120,7 +119,7 @@ fn line(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     parts.join("   ")
 }
 
-/// How long it has run, and how long it shall; none if a number of requests or the last stage ends it.
+/// The elapsed and the planned time. Only the elapsed one if a number of requests or the last stage ends the run.
 fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp) -> Option<String> {
     let start = status.trial.as_ref()?.start_at.as_ref()?.0;
     let elapsed = Duration::try_from(now.duration_since(start)).unwrap_or_default();
@@ -128,7 +127,7 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
     let load = &spec.load;
     let planned = load.duration.as_ref().and_then(|duration| duration.parse().ok()).map(|length| length + warmup);
     let elapsed_text = human::seconds(elapsed);
-    // Nobody knows when it ends.
+    // The end is unknown.
     if load.warmup_ends == WarmupEnds::WhenSettled {
         let measuring = status.progress.is_some_and(|progress| progress.measuring);
         return Some(if measuring { elapsed_text } else { format!("{elapsed_text}, warming up") });
@@ -137,7 +136,7 @@ fn time(spec: &RedisBenchmarkSpec, status: &RedisBenchmarkStatus, now: Timestamp
         return Some(format!("{elapsed_text}, warming up"));
     }
     match planned {
-        // How long a step takes depends on its rate.
+        // The length of a step depends on its rate.
         _ if spec.search.is_some() => None,
         Some(planned) => Some(format!("{elapsed_text} of {}", human::seconds(planned))),
         None if load.requests_in_all().is_none() && load.stages.is_empty() => {

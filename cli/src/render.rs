@@ -1,5 +1,4 @@
-//! A finished benchmark as text: a table for people, or the object itself. Works from the object alone, so that `local`
-//! and `run` print the same.
+//! A finished benchmark as text: a table for people, or the object itself. Uses only the object, so that `local` and `run` print the same.
 
 mod grid;
 mod paint;
@@ -23,7 +22,7 @@ pub use paint::Paint;
 /// Prints `benchmark` to standard output.
 ///
 /// # Errors
-/// When standard output cannot be written, or the object cannot be serialised.
+/// If standard output cannot be written, or the object cannot be serialised.
 pub fn print(benchmark: &RedisBenchmark, output: Output) -> anyhow::Result<()> {
     let text = match output {
         Output::Table => table(benchmark, Paint::for_stream(io::stdout().is_terminal())),
@@ -37,7 +36,7 @@ pub fn print(benchmark: &RedisBenchmark, output: Output) -> anyhow::Result<()> {
     io::stdout().write_all(text.as_bytes()).context("failed to write to standard output")
 }
 
-/// The table for people: what matters most comes first.
+/// The table for people. Most important things first.
 pub fn table(benchmark: &RedisBenchmark, paint: Paint) -> String {
     let mut text = setup::headline(benchmark, paint);
     text.push_str(&setup::setup(benchmark, paint));

@@ -1,4 +1,4 @@
-//! `run`: a benchmark on a cluster, followed to its end.
+//! `run`: starts a benchmark on a cluster and follows it to its end.
 
 mod answer;
 mod apply;
@@ -20,7 +20,7 @@ use follow::End;
 /// Applies the manifest, follows the benchmark, and prints its result.
 ///
 /// # Errors
-/// When the cluster cannot be reached or refuses for another reason than the manifest.
+/// If the cluster cannot be reached, or refuses for a reason other than the manifest.
 pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     let read = manifest::load(&arguments.file);
     let manifest = match read.and_then(|manifest| manifest::compile(&manifest.benchmark).map(|_| manifest)) {
@@ -50,7 +50,7 @@ pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     display.note(&format!("redisbenchmark/{name} in namespace {namespace}"));
     match Box::pin(follow::follow(&api, &namespace, &name, &interrupts, display)).await? {
         End::Finished(mut benchmark) => {
-            // As kubectl does: it drowns the rest.
+            // Hidden like in kubectl, because of its length.
             benchmark.metadata.managed_fields = None;
             render::print(&benchmark, arguments.output)?;
             Ok(exit_code(benchmark.status.as_ref()))
@@ -86,7 +86,7 @@ async fn connect(context: Option<&str>) -> anyhow::Result<(Client, String)> {
     Ok((Client::try_from(config).context("failed to set up the connection to the cluster")?, namespace))
 }
 
-/// The namespace to run in: as with kubectl, two different wishes are a mistake.
+/// The namespace to run in. As in kubectl, conflicting namespaces in manifest and arguments are an error.
 fn namespace(arguments: &RunArguments, benchmark: &RedisBenchmark, default: &str) -> Result<String, Problem> {
     match (arguments.namespace.as_deref(), benchmark.metadata.namespace.as_deref()) {
         (Some(asked), Some(written)) if asked != written => Err(Problem::field(

@@ -1,4 +1,4 @@
-//! Servers that live as long as one local benchmark, in place of the manifest's targets.
+//! Throwaway servers that replace the manifest's targets for one local benchmark.
 
 mod authority;
 mod configuration;
@@ -18,17 +18,17 @@ pub use self::wanted::{Shape, Wanted};
 
 /// Primaries of a throwaway cluster.
 const PRIMARIES: usize = 3;
-/// Of a primary, so that two agree on a failover.
+/// Sentinels per primary, so that two can agree on a failover.
 const SENTINELS: usize = 3;
 const SLOTS: usize = 16384;
-/// How long servers may take to answer, and to agree on their cluster.
+/// Timeout for servers to answer and to form their cluster.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at a condition.
+/// The polling interval.
 const LOOK: Duration = Duration::from_millis(20);
-/// Another process may take a free port before the server does.
+/// Retries, because another process may take a free port before the server does.
 const PORT_ATTEMPTS: usize = 5;
 
-/// Why there is no throwaway server.
+/// Why a throwaway server could not be started or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ThrowawayError {
     /// The program is missing or cannot be started.
@@ -36,72 +36,70 @@ pub enum ThrowawayError {
         "failed to start redis-server; install it (on Debian: apt-get install redis-server) or leave --with-redis out"
     )]
     Start(#[source] io::Error),
-    /// No directory for its files.
+    /// The directory for its files could not be created.
     #[error("failed to create a directory for redis-server")]
     Directory(#[source] io::Error),
-    /// No certificate for TLS.
+    /// The certificate for TLS could not be created.
     #[error("failed to make a certificate for redis-server")]
     Certificate(#[source] rcgen::Error),
-    /// No port to listen on.
+    /// No free port was found.
     #[error("failed to find a free port on 127.0.0.1")]
     Port(#[source] io::Error),
-    /// It ended by itself.
+    /// The server exited unexpectedly.
     #[error("redis-server ended with {status}; it said:\n{output}")]
     Ended {
-        /// How it ended.
+        /// The exit code or signal.
         status: String,
-        /// Its last lines.
+        /// The last lines of its output.
         output: String,
     },
-    /// A command failed.
     #[error("failed to run {command} on the redis-server at {address}")]
     Command {
-        /// Without its arguments.
+        /// The command without its arguments.
         command: &'static str,
-        /// Which server.
+        /// The address of the server.
         address: String,
-        /// The cause.
         source: redis::RedisError,
     },
-    /// A condition did not come about.
+    /// A condition was not met in time.
     #[error("waited {} s in vain until {condition}; last: {last}", PATIENCE.as_secs())]
     Patience {
-        /// What was awaited.
+        /// The awaited condition.
         condition: &'static str,
-        /// What was seen instead.
+        /// The last observed state.
         last: String,
     },
-    /// Its access list cannot hold this name.
+    /// The user name is not possible in an ACL.
     #[error("the user name {0:?} cannot be used with --with-redis: it is empty or holds white space")]
     UserName(String),
-    /// Too many processes for one machine.
+    /// More replicas than one machine should run.
     #[error(
         "spec.workload.wait.replicas: {0}: --with-redis starts at most {most} replicas of a primary: ask for fewer, or name \
          servers of your own",
         most = Wanted::REPLICAS
     )]
     Replicas(u32),
-    /// The task that spoke to the server died.
+    /// The task that called the server panicked.
     #[error("failed to speak to redis-server")]
     Task(#[source] tokio::task::JoinError),
 }
 
-/// The running servers of one target; they end with this value.
+/// The running servers of one target. End on drop.
 #[derive(Debug)]
 pub struct Throwaway {
     shape: Shape,
     /// Primaries first, then their replicas in turn.
     nodes: Vec<Node>,
     sentinels: Vec<Node>,
-    // Dropped after the servers that write into it.
+    // Dropped after the servers, which write into it.
     directory: TempDir,
 }
 
 impl Throwaway {
-    /// Starts what is `wanted`, and waits until it serves.
+    /// Starts the `wanted` servers, and waits until they are ready.
     ///
     /// # Errors
-    /// When redis-server is missing, ends by itself, or does not come to serve in time.
+    /// If redis-server is missing, exits, or is not ready in time.
     pub async fn start(wanted: &Wanted<'_>) -> Result<Self, ThrowawayError> {
         let directory =
             tempfile::Builder::new().prefix("redisbench-redis-").tempdir().map_err(ThrowawayError::Directory)?;
@@ -136,15 +134,15 @@ impl Throwaway {
         nodes.iter().map(Node::endpoint).collect()
     }
 
-    /// Ends the servers.
+    /// Stops the servers.
     pub async fn stop(self) {
-        // Those first that would take the end of others for a failure.
+        // Sentinels and replicas first, because they would take the end of a primary for a failure.
         for mut node in self.sentinels.into_iter().chain(self.nodes.into_iter().rev()) {
             node.stop().await;
         }
     }
 
-    /// Starts the sentinels, and waits until they know each other and the replicas.
+    /// Starts the sentinels, and waits until they have discovered each other and the replicas.
     async fn watch(&mut self, wanted: &Wanted<'_>) -> Result<(), ThrowawayError> {
         let primary = self.nodes[0].serving_port();
         for index in 0..SENTINELS {
@@ -212,7 +210,7 @@ async fn start_node(directory: &Path, role: Role, wanted: &Wanted<'_>) -> Result
     }
 }
 
-/// A port for clients in the clear, one for the cluster's bus, and one for clients within TLS.
+/// Three free ports: for plain-text clients, for the cluster bus, and for TLS clients.
 fn free_ports() -> io::Result<[u16; 3]> {
     let bind = || std::net::TcpListener::bind("127.0.0.1:0");
     let listeners = [bind()?, bind()?, bind()?];

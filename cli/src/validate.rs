@@ -1,4 +1,4 @@
-//! `validate`: what is wrong with manifests.
+//! `validate`: reports errors in manifests.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::arguments::ValidateArguments;
 use crate::manifest::{self, Problem};
 use crate::{GOOD, USAGE};
 
-/// Judges every file. All problems go to standard error, a line each; what is good to standard output.
+/// Validates every file. Problems go to standard error, one per line; valid manifests to standard output.
 pub fn validate(arguments: &ValidateArguments) -> u8 {
     let mut code = GOOD;
     for file in &arguments.file {
@@ -26,7 +26,7 @@ pub fn validate(arguments: &ValidateArguments) -> u8 {
     code
 }
 
-/// Prints `problems` of `file` to standard error, a line each.
+/// Prints `problems` of `file` to standard error, one per line.
 pub fn report(file: &Path, problems: &[Problem]) {
     for problem in problems {
         eprintln!("{}: {problem}", shown(file));

@@ -1,5 +1,5 @@
-//! `--baseline`: the manifest's load against a server that does no work, on this machine. What comes of it is the load
-//! generator's own: no Redis can be shown to do more, or better, from here.
+//! `--baseline`: the manifest's load against a server that does no work, on this machine. The result is the load generator's own limit: no
+//! measurement of a Redis from here can show more.
 
 mod null_server;
 mod report;
@@ -23,15 +23,15 @@ use crate::{BAD, GOOD, USAGE, validate};
 use null_server::{NullServer, Shape};
 use report::{Baseline, Figures, Run};
 
-/// As much as a baseline needs, however long the manifest's load is.
+/// The longest run of a baseline, even if the manifest's load is longer.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Primaries that the null server poses as, if the target is a cluster.
+/// The number of primaries that the null server simulates if the target is a cluster.
 const PRIMARIES: u16 = 3;
 
-/// Runs the load, and prints what this machine can do.
+/// Runs the load, and prints the limits of this machine.
 ///
 /// # Errors
-/// When something beside the benchmark fails: the null server, the load generator, standard output.
+/// If something other than the benchmark fails: the null server, the load generator, standard output.
 pub async fn perform(
     arguments: &LocalArguments,
     order: &Order,
@@ -40,7 +40,7 @@ pub async fn perform(
 ) -> anyhow::Result<u8> {
     let program = shards::find_load_generator(arguments.loadgen.as_deref())?;
     let is_open = order.benchmark.spec.load.kind == LoadType::OpenLoop;
-    // A rate that is met says nothing about the most that can be had: that takes a closed loop.
+    // A fixed rate does not show the maximum, so a closed loop runs first.
     let edited = order.edited(at_most).and_then(|most| Ok((most, order.edited(shortened)?)));
     let (most, written) = match edited {
         Ok(orders) => orders,
@@ -65,7 +65,7 @@ pub async fn perform(
     Ok(GOOD)
 }
 
-/// One run against a null server of its own. None if it came to no result; that was said.
+/// Runs once against a new null server. None if it had no result; the reason was printed.
 async fn run(
     program: &Path,
     mut order: Order,
@@ -100,7 +100,7 @@ async fn run(
     Ok(figures)
 }
 
-/// Time of all processors together since the machine started, in the kernel's ticks.
+/// CPU time of all processors since boot, in the kernel's ticks.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProcessorTimes {
     idle: u64,
@@ -108,14 +108,14 @@ struct ProcessorTimes {
 }
 
 impl ProcessorTimes {
-    /// Zero where the kernel does not tell.
+    /// Zero if the kernel does not report them.
     fn now() -> Self {
         Self::read(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
     fn read(text: &str) -> Self {
         let line = text.lines().next().unwrap_or_default();
-        // user nice system idle iowait irq softirq steal; what guests had is in the first two.
+        // user nice system idle iowait irq softirq steal; guest time is included in the first two.
         let times: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|time| time.parse().ok()).collect();
         Self { idle: times.iter().skip(3).take(2).sum(), all: times.iter().sum() }
     }
@@ -126,7 +126,7 @@ impl ProcessorTimes {
     }
 }
 
-/// A null server that is not the limit: it costs less for a request than a worker, and has the processors that are left.
+/// A null server that is not the limit: it needs less CPU per request than a worker, and gets the remaining processors.
 fn shape(order: &Order) -> Shape {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = order.workers() as usize * order.validated.shards.count as usize;
@@ -135,13 +135,13 @@ fn shape(order: &Order) -> Shape {
             Topology::Standalone | Topology::Sentinel => 0,
             Topology::Cluster => PRIMARIES,
         },
-        // Replies have one length.
+        // All its replies have the same length.
         value_bytes: u32::try_from(order.validated.workload.values.size.mean()).unwrap_or(u32::MAX),
         threads: processors.saturating_sub(workers).max(1),
     }
 }
 
-/// The same load, no longer than need be, and nothing beside it: a server that keeps no keys needs none.
+/// The same load, shortened and without additional work, which a server that keeps no keys does not need.
 fn shortened(spec: &mut RedisBenchmarkSpec) {
     let load = &mut spec.load;
     let written = load.duration.as_ref().and_then(|duration| duration.parse().ok()).unwrap_or(LONGEST);
@@ -149,9 +149,9 @@ fn shortened(spec: &mut RedisBenchmarkSpec) {
     load.requests = None;
     load.requests_per_connection = None;
     load.max_duration = None;
-    // Of a search the lowest rate: what the load generator itself makes of the objective.
+    // For a search, the lowest rate: it shows the load generator's own share in the objective.
     let searched = spec.search.take().map(|search| search.rate.min);
-    // Of stages the highest rate, throughout.
+    // For stages, the highest rate throughout.
     let rates = std::mem::take(&mut load.stages).into_iter().flat_map(|stage| [stage.rate.from, stage.rate.to]);
     if let Some(highest) = rates.chain(searched).max() {
         // All of its fields have defaults.
@@ -164,11 +164,11 @@ fn shortened(spec: &mut RedisBenchmarkSpec) {
     load.warmup_ends = WarmupEnds::ByTime;
     spec.preload = PreloadSpec::default();
     spec.cleanup = CleanupSpec::default();
-    // It keeps no keys, and so would lose all of them.
+    // The null server keeps no keys, so verification would report all of them as lost.
     spec.verify = VerifySpec::default();
 }
 
-/// The same, as fast as it goes.
+/// The same load as a closed loop, for the maximum rate.
 fn at_most(spec: &mut RedisBenchmarkSpec) {
     shortened(spec);
     spec.load.kind = LoadType::ClosedLoop;

@@ -1,4 +1,4 @@
-//! What the command line asks for: the manifest, overridden where asked, checked, with the target's credentials.
+//! The input of a local run: the manifest with the command line's overrides, validated, and the target's credentials.
 
 use std::num::NonZero;
 
@@ -19,33 +19,31 @@ use crate::credentials::{Certificates, Credentials};
 use crate::manifest::{self, Problem};
 use crate::throwaway::Authority;
 
-/// A benchmark that can be run here.
+/// A benchmark that can run locally.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// What was asked for.
     pub benchmark: RedisBenchmark,
-    /// The trials that come of it.
     pub plan: Plan,
     /// The trial with the most shards.
     pub validated: Validated,
-    /// What the target asks for, if it does.
+    /// The target's credentials, if it requires any.
     pub credentials: Option<Credentials>,
-    /// What it asks for within TLS: the files of a shard by their names.
+    /// The target's TLS files for a shard, by name.
     pub certificates: Certificates,
-    /// What its sentinels ask for that is of their own: the files of a shard by their names.
+    /// The sentinels' own files for a shard, by name.
     pub sentinels: Certificates,
-    /// Like the above, for user name and password alone.
+    /// The sentinels' own user name and password.
     pub sentinel_credentials: Option<Credentials>,
     /// Deviations from the manifest.
     pub notes: Vec<String>,
-    /// What else stands in the file, and is not for us.
+    /// Ignored objects in the manifest's file.
     pub skipped: Vec<String>,
 }
 
-/// Reads and checks what `arguments` ask for.
+/// Reads and validates the input in `arguments`.
 ///
 /// # Errors
-/// Everything that is wrong with the manifest or its Secrets.
+/// All problems of the manifest and its Secrets.
 pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
     let manifest = manifest::load(&arguments.file)?;
     let mut benchmark = manifest.benchmark;
@@ -99,15 +97,14 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
 }
 
 impl Order {
-    /// The benchmark's name.
     pub fn name(&self) -> &str {
         self.benchmark.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// The same with an edited spec, checked again.
+    /// The same with an edited spec, validated again.
     ///
     /// # Errors
-    /// When the edited spec is none that can be run.
+    /// If the edited spec is invalid.
     pub fn edited(&self, edit: impl Fn(&mut RedisBenchmarkSpec)) -> Result<Self, Vec<Problem>> {
         let mut edited = self.clone();
         edit(&mut edited.benchmark.spec);
@@ -116,7 +113,7 @@ impl Order {
         Ok(edited)
     }
 
-    /// Makes the target mean the null servers at `endpoints`: they speak no TLS and have no sentinels.
+    /// Redirects the target to the null servers at `endpoints`, which have neither TLS nor sentinels.
     pub fn redirect(&mut self, endpoints: Vec<String>) {
         self.plan.retarget(|target| {
             if target.topology == Topology::Sentinel {
@@ -141,7 +138,7 @@ impl Order {
         }
     }
 
-    /// A trial against each target.
+    /// One trial for each target.
     pub fn by_target(&self) -> Vec<&Validated> {
         let mut found: Vec<&Validated> = Vec::new();
         let trials = self.plan.trials().iter().map(|trial| &trial.spec);
@@ -153,7 +150,7 @@ impl Order {
         found
     }
 
-    /// How the targets and their sentinels are spoken to within TLS.
+    /// TLS settings of all targets and their sentinels.
     pub fn tls(&self) -> impl Iterator<Item = &Tls> {
         self.by_target().into_iter().flat_map(|spec| {
             let own = spec.target.sentinels.as_ref().and_then(|own| own_tls(&own.transport));
@@ -161,7 +158,7 @@ impl Order {
         })
     }
 
-    /// Makes each target mean the throwaway servers at its `endpoints`, whose certificates are of `authority`.
+    /// Redirects each target to the throwaway servers at its `endpoints`, with certificates of `authority`.
     pub fn replace(&mut self, endpoints: &[(String, Vec<String>)], authority: Option<&Authority>) {
         let of = |name: &str| endpoints.iter().find(|(target, _)| target == name).map(|(_, endpoints)| endpoints);
         // No public authority has signed them.
@@ -197,14 +194,14 @@ impl Order {
         }
     }
 
-    /// Threads of each shard: the machine's processors are shared by the shards, and a throwaway server needs some too.
+    /// Threads per shard. The shards share the machine's processors, and a throwaway server needs some too.
     pub fn workers(&self) -> u32 {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         let share = u32::try_from(processors).unwrap_or(u32::MAX) / (self.validated.shards.count + 1);
         share.max(1)
     }
 
-    /// What the conductor gives up on.
+    /// The conductor's timeouts.
     pub fn limits(&self) -> ConductorLimits {
         let shards = &self.validated.shards;
         ConductorLimits {
@@ -214,7 +211,7 @@ impl Order {
         }
     }
 
-    /// What the conductor does when a shard is lost.
+    /// The conductor's reaction to a lost shard.
     pub fn on_lost(&self) -> conductor::OnLost {
         match self.validated.shards.on_lost {
             OnLost::Invalidate => conductor::OnLost::Invalidate,
@@ -223,7 +220,7 @@ impl Order {
         }
     }
 
-    /// The object as the API server would have it once the run `run` has begun.
+    /// The object as on the API server once the run `run` has begun.
     pub fn object(&self, run: &str, now: Timestamp) -> RedisBenchmark {
         let mut benchmark = self.benchmark.clone();
         let metadata = &mut benchmark.metadata;
@@ -242,7 +239,7 @@ impl Order {
     }
 }
 
-/// What sentinels have of TLS that is their own.
+/// TLS settings of the sentinels' own.
 fn own_tls(transport: &Transport) -> Option<&Tls> {
     match transport {
         Transport::Tls(tls) => Some(tls),

@@ -1,4 +1,4 @@
-//! `--output-dir`: the full result of every trial as a file, the same document that a cluster keeps in ConfigMaps.
+//! `--output-dir`: saves the full result of every trial as a file, the same document as in the ConfigMaps of a cluster.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use redisbench_benchmark::report::Finished;
 use redisbench_benchmark::report::comparison::comparisons;
 use redisbench_benchmark::report::repeats::Experiment;
 
-/// The directory of one run's results.
+/// The directory for the results of one run.
 #[derive(Debug)]
 pub struct OutputDirectory {
     directory: PathBuf,
     /// The prefix of its file names.
     name: String,
-    /// Why a file is missing, of the first that is.
+    /// The first error of a write.
     failure: Option<anyhow::Error>,
 }
 
 impl OutputDirectory {
-    /// Prepares `directory` for the results of the benchmark called `name`, before any load: creates it if it is missing, and
-    /// checks that files can be written.
+    /// Prepares `directory` for the results of benchmark `name` before any load: creates it if it does not exist, and checks that files can
+    /// be written.
     ///
     /// # Errors
-    /// When that fails, or it has results of a benchmark of that name.
+    /// If that fails, or the directory has results of a benchmark of that name.
     pub fn prepare(directory: &Path, name: &str) -> anyhow::Result<Self> {
         let output = Self { directory: directory.to_owned(), name: name.replace('/', "-"), failure: None };
         let way_out = || format!("--output-dir {}: name a directory that can be written to", directory.display());
@@ -41,17 +41,17 @@ impl OutputDirectory {
         Ok(output)
     }
 
-    /// Saves the full result of a trial, if anything was measured. A failure does not stop the run; [`Self::finish`] has it.
+    /// Saves the full result of a trial, if there is a measurement. A failure does not stop the run; [`Self::finish`] returns it.
     pub fn save_trial(&mut self, finished: &Finished) {
         if let Some(trial) = finished.trial.as_ref().filter(|_| !finished.pieces.is_empty()) {
             self.save(&self.trial(trial.index), &finished.pieces);
         }
     }
 
-    /// Saves what the trials of `benchmark`, which has finished, came to together.
+    /// Saves the aggregate of the trials of `benchmark`, which has finished.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// If it cannot be written as JSON.
     pub fn save_experiment(&mut self, benchmark: &RedisBenchmark, experiment: &Experiment) -> anyhow::Result<()> {
         let Some(status) = benchmark.status.as_ref().filter(|status| !status.trials.is_empty()) else { return Ok(()) };
         let name = benchmark.metadata.name.as_deref().unwrap_or_default();
@@ -61,10 +61,10 @@ impl OutputDirectory {
         Ok(())
     }
 
-    /// True if every file was saved.
+    /// Succeeds if all files were saved.
     ///
     /// # Errors
-    /// Why the first file that is missing could not be written.
+    /// The first error of a write.
     pub fn finish(self) -> anyhow::Result<()> {
         self.failure.map_or(Ok(()), Err)
     }
@@ -77,7 +77,7 @@ impl OutputDirectory {
         format!("{}-experiment.json", self.name)
     }
 
-    /// A file appears when it is whole.
+    /// Writes to a temporary name and renames, so that only complete files appear.
     fn save(&mut self, file: &str, pieces: &[(String, String)]) {
         let document: String = pieces.iter().map(|(_, piece)| piece.as_str()).collect();
         let (partial, whole) = (self.directory.join(unfinished(file)), self.directory.join(file));

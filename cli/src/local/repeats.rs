@@ -1,4 +1,4 @@
-//! The repeats of each cell together, trial by trial: nothing is kept of a full result but its histograms.
+//! Aggregates the repeats of each cell, trial by trial. Of a full result, only the histograms are kept.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::report::Finished;
 use redisbench_benchmark::report::repeats::{Experiment, Together, cells};
 
-/// The trials so far, by their cells.
+/// The trials so far, by cell.
 #[derive(Debug, Default)]
 pub struct Repeats(BTreeMap<u32, Together>);
 
 impl Repeats {
-    /// Adds a trial that is over, if it was measured to its end and is one of several of its cell.
+    /// Adds a finished trial, if it ran to its end and is one of several of its cell.
     ///
     /// # Errors
-    /// When its full result cannot be read.
+    /// If its full result cannot be read.
     pub fn add(&mut self, finished: &Finished) -> anyhow::Result<()> {
         let line = finished.line.as_ref().filter(|line| line.repeat.is_some() && line.requests.is_some());
         let Some(line) = line.filter(|_| finished.ending == Ending::Completed) else { return Ok(()) };
@@ -24,10 +24,10 @@ impl Repeats {
         self.0.entry(line.cell).or_default().add(&document).context("failed to merge the repeats of a trial")
     }
 
-    /// Makes `status`, which is that of the end, say what they came to.
+    /// Adds the aggregate to `status`, which must be final.
     ///
     /// # Errors
-    /// When a histogram cannot be encoded.
+    /// If a histogram cannot be encoded.
     pub fn tell(&self, status: &mut RedisBenchmarkStatus) -> anyhow::Result<Experiment> {
         let mut experiment = Experiment::default();
         for cell in cells(&status.trials) {

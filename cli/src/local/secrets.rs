@@ -1,4 +1,4 @@
-//! What the target wants to see, from the manifest or from a directory, as a cluster would mount them.
+//! Credentials and certificates of the target, from the manifest or from a directory, with the keys that a cluster would mount.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,48 +12,48 @@ use redisbench_benchmark::api::target::{AuthoritySecretRef, SecretRef, TargetSec
 use crate::credentials::{Certificates, Credentials};
 use crate::manifest::Problem;
 
-/// Kubernetes' own bound of a Secret.
+/// Kubernetes' size limit of a Secret.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// Fields of the manifest that name Secrets.
+/// Fields of the manifest that refer to Secrets.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields {
     auth: &'static str,
     tls: &'static str,
 }
 
-/// Of the target's servers.
+/// The fields of the target's servers.
 pub const SERVERS: Fields = Fields { auth: "spec.targets[0].auth", tls: "spec.targets[0].tls" };
 
-/// Of its sentinels.
+/// The fields of its sentinels.
 pub const SENTINELS: Fields =
     Fields { auth: "spec.targets[0].sentinel.auth", tls: "spec.targets[0].sentinel.transport.tls" };
 
-/// Where Secrets may be: in directories (`--secret NAME=DIR`), else among the manifest's documents.
+/// Sources of Secrets: directories (`--secret NAME=DIR`), otherwise the manifest's documents.
 #[derive(Clone, Copy)]
 pub struct Secrets<'a> {
-    /// Those of the manifest.
+    /// Secrets in the manifest.
     pub documents: &'a [Secret],
-    /// Name and place of the others.
+    /// Names and directories of the others.
     pub directories: &'a [(String, PathBuf)],
 }
 
 impl Secrets<'_> {
-    /// Finds user name and password.
+    /// Looks up user name and password.
     ///
     /// # Errors
-    /// When the Secret or one of its keys is not there, or is no text.
+    /// If the Secret or one of its keys is missing, or is not text.
     pub fn credentials(&self, fields: Fields, reference: &SecretRef) -> Result<Credentials, Problem> {
         let read = |field: &str, key: &str| {
             let text = self.read(&format!("{}.secretRef", fields.auth), field, &reference.name, key)?;
-            // A file made with an editor or `echo` ends with a line break that is no part of the password.
+            // Files written by an editor or `echo` end with a line break that is not part of the password.
             Ok::<_, Problem>(text.trim_end_matches(['\r', '\n']).to_owned())
         };
         let username = reference.username_key.as_deref().map(|key| read("usernameKey", key)).transpose()?;
         Ok(Credentials { username, password: read("passwordKey", &reference.password_key)? })
     }
 
-    /// Finds what TLS takes: nothing, if that is nothing.
+    /// Looks up the TLS files. Empty if none are needed.
     ///
     /// # Errors
     /// As [`Self::credentials`].
@@ -70,7 +70,7 @@ impl Secrets<'_> {
         Ok(Certificates { files })
     }
 
-    /// Finds what sentinels want to see of their own, all in one: nothing, if that is nothing.
+    /// Looks up the sentinels' own credentials and TLS files. Empty if none are needed.
     ///
     /// # Errors
     /// As [`Self::credentials`].
@@ -82,7 +82,7 @@ impl Secrets<'_> {
         Ok(own)
     }
 
-    /// What stands under `key` of the Secret `name`, as `reference` asks for it in its `field`.
+    /// The value of `key` in the Secret `name`, which `field` of `reference` refers to.
     fn read(&self, reference: &str, field: &str, name: &str, key: &str) -> Result<String, Problem> {
         let field = format!("{reference}.{field}");
         let directory = self.directories.iter().find(|(known, _)| known == name);
@@ -113,7 +113,7 @@ fn from_directory(directory: &Path, key: &str) -> Result<Vec<u8>, String> {
     fs::read(&path).map_err(unreadable)
 }
 
-/// `stringData` wins over `data`, as on the API server.
+/// `stringData` takes precedence over `data`, as on the API server.
 fn from_document(secret: &Secret, key: &str) -> Result<Vec<u8>, String> {
     let text = secret.string_data.as_ref().and_then(|data| data.get(key)).map(|text| text.clone().into_bytes());
     let bytes = || secret.data.as_ref().and_then(|data| data.get(key)).map(|bytes| bytes.0.clone());
@@ -131,7 +131,7 @@ fn from_document(secret: &Secret, key: &str) -> Result<Vec<u8>, String> {
 /// Writes `files` into a new directory that only this user may read.
 ///
 /// # Errors
-/// When the directory exists or cannot be written.
+/// If the directory exists or cannot be written.
 pub fn write_private(directory: &Path, files: &[(&str, &str)]) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(directory)?;
     for (name, content) in files {

@@ -17,70 +17,66 @@ use super::secrets::write_private;
 use crate::child::{Child, describe};
 use crate::credentials::{Certificates, Credentials};
 
-/// Between two looks for the file with the port.
+/// The polling interval for the file with the port.
 const LOOK: Duration = Duration::from_millis(10);
-/// The load generator stops at once on SIGTERM.
+/// Timeout for stopping; the load generator stops at once on SIGTERM.
 const STOP: Duration = Duration::from_secs(3);
 
 /// Why a shard could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardsError {
-    /// The load generator is not there.
+    /// The load generator was not found.
     #[error("failed to find redisbench-loadgen beside this program or on PATH; build it or name it with --loadgen")]
     NoLoadGenerator,
-    /// The files that a shard reads could not be written.
+    /// The shard's files could not be written.
     #[error("failed to write the files of shard {shard}")]
     Files {
-        /// Its index.
+        /// The shard's index.
         shard: u32,
-        /// The cause.
         source: io::Error,
     },
     /// The process could not be started.
     #[error("failed to start shard {shard}: {}", program.display())]
     Start {
-        /// Its index.
+        /// The shard's index.
         shard: u32,
-        /// What was to be started.
+        /// The program to start.
         program: PathBuf,
-        /// The cause.
         source: io::Error,
     },
 }
 
-/// What all shards of a run have in common.
+/// Settings common to all shards of a run.
 #[derive(Debug)]
 pub struct Setting<'a> {
     /// The load generator.
     pub program: &'a Path,
-    /// The run's identity.
     pub run: &'a str,
-    /// How many shards.
+    /// The number of shards.
     pub count: u32,
-    /// Threads of each.
+    /// Threads per shard.
     pub workers: u32,
-    /// What proves conductor and shards to each other.
+    /// Authenticates conductor and shards to each other.
     pub credential: &'a RunCredential,
-    /// What the target asks for, if it does.
+    /// The target's credentials, if it requires any.
     pub target: Option<&'a Credentials>,
-    /// What it asks for within TLS.
+    /// The target's TLS files.
     pub certificates: &'a Certificates,
-    /// What its sentinels ask for that is of their own.
+    /// The sentinels' own files.
     pub sentinels: &'a Certificates,
 }
 
-/// A process that ended otherwise than it was told to.
+/// A process that ended without being stopped.
 #[derive(Debug)]
 pub struct Ended {
-    /// The shard's index.
     pub shard: u32,
-    /// How it ended.
+    /// The exit code or signal.
     pub status: String,
-    /// The last lines that it printed.
+    /// The last lines of its output.
     pub last_words: String,
 }
 
-/// Running shards. All of them end with this value.
+/// Running shards. End on drop.
 #[derive(Debug)]
 pub struct Shards {
     presence: watch::Receiver<Vec<ShardPresence>>,
@@ -88,7 +84,7 @@ pub struct Shards {
     stop: Vec<CancellationToken>,
 }
 
-/// A shard's process, and what it reads: dropped after the process, or that would miss it on its way out.
+/// A shard's process and its files, which are dropped after the process because it reads them until it exits.
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -96,10 +92,10 @@ struct Process {
 }
 
 impl Shards {
-    /// Starts the shards. Whether they come to serve is for [`Shards::presence`] to tell.
+    /// Starts the shards without waiting; [`Shards::presence`] shows when they are ready.
     ///
     /// # Errors
-    /// When their files cannot be written, or a process cannot be started.
+    /// If their files cannot be written, or a process cannot be started.
     pub async fn start(setting: &Setting<'_>) -> Result<Self, ShardsError> {
         let directory = tempfile::Builder::new()
             .prefix("redisbench-local-")
@@ -131,19 +127,19 @@ impl Shards {
         Ok(Self { presence, watchers, stop })
     }
 
-    /// What is known of each shard's process.
+    /// The presence of each shard.
     pub fn presence(&self) -> watch::Receiver<Vec<ShardPresence>> {
         self.presence.clone()
     }
 
-    /// Ends the process of one shard, if it still runs.
+    /// Stops the process of one shard, if it is running.
     pub fn stop_one(&self, shard: u32) {
         if let Some(token) = self.stop.get(shard as usize) {
             token.cancel();
         }
     }
 
-    /// Ends all processes that still run, waits for them, and tells of those that had ended otherwise than they should.
+    /// Stops all running processes, waits for them, and returns those that had ended unexpectedly.
     pub async fn stop(mut self) -> Vec<Ended> {
         self.stop.iter().for_each(CancellationToken::cancel);
         let mut ended = Vec::new();
@@ -253,7 +249,7 @@ async fn watch_shard(
     Some(Ended { shard, status, last_words })
 }
 
-/// Waits for the load generator to say where it listens: the file appears whole.
+/// Waits for the file with the load generator's address, which is written atomically.
 async fn listening_address(file: &Path) -> SocketAddr {
     loop {
         if let Ok(text) = tokio::fs::read_to_string(file).await
@@ -265,16 +261,16 @@ async fn listening_address(file: &Path) -> SocketAddr {
     }
 }
 
-/// The load generator: `asked`, or the one beside this program, or the one on `PATH`.
+/// The path of the load generator: `asked`, or the one beside this program, or the one on `PATH`.
 ///
 /// # Errors
-/// When there is none.
+/// If it is not found.
 pub fn find_load_generator(asked: Option<&Path>) -> Result<PathBuf, ShardsError> {
     const NAME: &str = "redisbench-loadgen";
     if let Some(asked) = asked {
         return Ok(asked.to_owned());
     }
-    // As a kubectl plugin this program is often a link to where both live.
+    // A kubectl plugin is often a link to the directory of both programs.
     let own = std::env::current_exe().and_then(std::fs::canonicalize).ok();
     let beside = own.as_deref().and_then(Path::parent).map(|directory| directory.join(NAME));
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -285,7 +281,7 @@ pub fn find_load_generator(asked: Option<&Path>) -> Result<PathBuf, ShardsError>
         .ok_or(ShardsError::NoLoadGenerator)
 }
 
-/// The machine's name, or none where the kernel has none to tell.
+/// The name of the machine. Empty if the kernel does not report it.
 fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
 }
@@ -306,7 +302,7 @@ mod tests {
         let mut watchers = JoinSet::new();
         watchers.spawn(watch_shard(process, endpoint, place.join("port"), sender, CancellationToken::new()));
         drop(watchers);
-        // The task is told to end, and its child runs until it does.
+        // The task is cancelled, but its child runs until the task has ended.
         assert!(place.exists());
         while place.exists() {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! From a file of YAML to its documents.
+//! Splits a YAML file into its documents.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::Problem;
 
-/// The API server takes objects of 1.5 MiB; a file may hold a few.
+/// The API server accepts objects of 1.5 MiB, and a file may have several.
 const LARGEST_FILE: u64 = 8 << 20;
 
-/// Reads `file`, or standard input for `-`, whole.
+/// Reads all of `file`, or of standard input for `-`.
 ///
 /// # Errors
-/// When it cannot be read, is too large or is not text.
+/// If it cannot be read, is too large or is not text.
 pub fn read(file: &Path) -> Result<String, Problem> {
     let mut text = String::new();
     let unreadable = |error: std::io::Error| Problem::file(format!("cannot be read: {error}"));
@@ -31,14 +31,14 @@ pub fn read(file: &Path) -> Result<String, Problem> {
     Ok(text)
 }
 
-/// Splits `text` into its documents. Empty ones are left out.
+/// Splits `text` into its documents, without empty ones.
 ///
 /// # Errors
-/// When a document is not YAML, or has keys that JSON cannot have.
+/// If a document is not YAML, or has keys that JSON does not allow.
 pub fn split(text: &str) -> Result<Vec<Value>, Problem> {
     let mut documents = Vec::new();
     for document in serde_yaml::Deserializer::from_str(text) {
-        // By way of a YAML value, which refuses a key that is there twice.
+        // Through a YAML value, which rejects duplicate keys.
         let value =
             serde_yaml::Value::deserialize(document).map_err(|error| Problem::file(format!("is not YAML: {error}")))?;
         let value = serde_json::to_value(value)

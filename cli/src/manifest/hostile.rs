@@ -1,4 +1,4 @@
-//! Manifests that nobody would write on purpose, and some that somebody would. See `redisbench-fuzz`.
+//! Malformed manifests of all kinds. See `redisbench-fuzz`.
 
 use redisbench_fuzz::{Meter, Target, drive};
 
@@ -8,7 +8,7 @@ use super::{compile, parse};
 static METER: Meter = Meter;
 
 const TARGETS: [Target; 1] = [
-    // YAML is read by way of two trees of values; aliases may repeat what they stand for a limited number of times.
+    // YAML is parsed into two trees of values. Aliases may repeat their content a limited number of times.
     Target { name: "manifest", run: manifest, seeds, words, memory: (64 << 20, 1024), cases: 400 },
 ];
 
@@ -28,7 +28,7 @@ fn manifest(bytes: &[u8]) {
 fn seeds() -> Vec<Vec<u8>> {
     let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: hunter2}\n";
     let quickstart = include_str!("../../../examples/quickstart.yaml");
-    // Every document of JSON is one of YAML.
+    // Every JSON document is also a YAML document.
     let json = serde_json::to_string(&parse(quickstart).unwrap_or_else(|_| unreachable!("it is tested")).document);
     let bomb = (1..9).fold("a0: &a0 [x]\n".to_owned(), |text, n| {
         let list = format!("*a{}, ", n - 1).repeat(9);

@@ -2,17 +2,17 @@
 
 use super::paint::{Paint, Style};
 
-/// Between two columns.
+/// The gap between columns.
 const GAP: &str = "   ";
 
-/// Rows of cells: the first column is aligned to the left, the others to the right, or to the left where asked.
+/// Rows of cells. The first column is aligned to the left, the others to the right unless [`Grid::left`] is set.
 #[derive(Debug, Default)]
 pub struct Grid {
     rows: Vec<Vec<Cell>>,
     left: Vec<usize>,
 }
 
-/// A piece of text with a style.
+/// Styled text.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     text: String,
@@ -20,12 +20,10 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Text in a style.
     pub fn styled(text: impl Into<String>, style: Style) -> Self {
         Self { text: text.into(), style }
     }
 
-    /// True if it shows nothing.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -38,7 +36,7 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Grid {
-    /// A grid whose first row is `title` and the heads of the columns.
+    /// A grid whose first row is `title` and the column heads.
     pub fn new(title: &str, heads: &[&str]) -> Self {
         let mut row = vec![Cell::styled(title, Style::Bold)];
         row.extend(heads.iter().map(|&head| Cell::styled(head, Style::Dim)));
@@ -51,17 +49,16 @@ impl Grid {
         self
     }
 
-    /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Adds a row before the one at `index`, which counts the heads.
+    /// Adds a row before the one at `index`, where 0 is the heads.
     pub fn insert(&mut self, index: usize, cells: Vec<Cell>) {
         self.rows.insert(index.min(self.rows.len()), cells);
     }
 
-    /// The grid as lines, with an empty one before it.
+    /// The grid as text, after an empty line.
     pub fn text(&self, paint: Paint) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)
@@ -70,7 +67,7 @@ impl Grid {
         let mut text = String::from("\n");
         for row in &self.rows {
             let mut line = String::new();
-            // What would only pad the end of the line is left out.
+            // No padding at the end of the line.
             let last = row.iter().rposition(|cell| !cell.text.is_empty()).unwrap_or(0);
             for (column, cell) in row.iter().enumerate().take(last + 1) {
                 let padding = " ".repeat(widths[column] - width(cell));

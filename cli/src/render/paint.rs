@@ -1,50 +1,45 @@
-//! Colour, where it can be seen and is wanted.
+//! Colour, if it is supported and wanted.
 
-/// Adds colour to text, or leaves it as it is.
+/// Colours text if enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     enabled: bool,
 }
 
-/// How a piece of text looks.
+/// The style of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// As it is.
+    /// Unchanged.
     #[default]
     Plain,
-    /// Titles and what matters most.
+    /// Titles and the most important values.
     Bold,
-    /// What may be overlooked.
+    /// Less important text.
     Dim,
-    /// All is well.
     Good,
-    /// Look twice.
+    /// Needs attention.
     Doubtful,
-    /// Wrong.
     Bad,
 }
 
 impl Paint {
-    /// With colour if `terminal` and the environment does not ask for none (<https://no-color.org>).
+    /// With colour if `terminal` and the environment does not disable it (<https://no-color.org>).
     pub fn for_stream(terminal: bool) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
         Self { enabled: terminal && !refused }
     }
 
-    /// Without colour.
     #[cfg(test)]
     pub fn none() -> Self {
         Self { enabled: false }
     }
 
-    /// With colour.
     #[cfg(test)]
     pub fn always() -> Self {
         Self { enabled: true }
     }
 
-    /// `text` in `style`.
     pub fn apply(self, style: Style, text: &str) -> String {
         let code = match style {
             Style::Plain => return text.to_owned(),

@@ -1,4 +1,4 @@
-//! What was measured.
+//! The measured result.
 
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::{
@@ -12,16 +12,16 @@ use super::verification;
 use redisbench_benchmark::human::{bandwidth, bytes, count, latency, rate};
 use redisbench_benchmark::measurement::latencies;
 
-/// Below this the busiest worker leaves its processor idle now and then; above it, it is likely the limit.
+/// Above this, the busiest worker is likely the limit. Below, it still idles now and then.
 const BUSY_PERCENT: u32 = 90;
 
-/// More than a fifth of a latency that is the load generator's own is doubtful.
+/// A latency is doubtful if the load generator's share exceeds a fifth.
 const OWN_BASIS_POINTS: u32 = 2_000;
 
-/// An interval that reaches further than this part of the value is rough.
+/// An interval is rough if one of its ends is further away than this share of the value.
 const ROUGH: f64 = 0.1;
 
-/// All tables of a result, in the order of interest.
+/// All tables of a result, most important first.
 pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) -> String {
     let mut text = latencies(result).text(paint);
     text.push_str(&throughput(result).text(paint));
@@ -35,7 +35,7 @@ pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) 
     if let Some(found) = &result.verification {
         text.push_str(&verification::section(found, paint));
     }
-    // The one node of a standalone target would only repeat the total.
+    // The only node of a standalone target would repeat the total.
     let standalone = benchmark.spec.targets.iter().all(|target| target.kind == TargetType::Standalone);
     if !result.nodes.is_empty() && !standalone {
         text.push_str(&nodes(result).text(paint));
@@ -50,7 +50,7 @@ pub fn sections(benchmark: &RedisBenchmark, result: &TrialResult, paint: Paint) 
     text
 }
 
-/// A single operation would only repeat the total.
+/// Empty for a single operation, which would repeat the total.
 fn operations(result: &TrialResult) -> &[OperationResult] {
     if result.operations.len() > 1 { &result.operations } else { &[] }
 }
@@ -77,7 +77,7 @@ fn latencies(result: &TrialResult) -> Grid {
             }
         }
     }
-    // Below the first row, where they say anything.
+    // Inserted below the first row, if they have any content.
     for about in [generators(result, &asked), known_to] {
         if about.iter().skip(1).any(|cell| !cell.is_empty()) {
             grid.insert(2, about);
@@ -86,7 +86,7 @@ fn latencies(result: &TrialResult) -> Grid {
     grid
 }
 
-/// How much of each percentile is the load generator's own, where that is known.
+/// The load generator's share of each percentile, where known.
 fn generators(result: &TrialResult, asked: &[&str]) -> Vec<Cell> {
     let cell = |percentile: &&str| {
         let share = result.generator_share.iter().find(|share| share.percentile == *percentile);
@@ -112,7 +112,7 @@ fn quantile(latencies: &Latencies, percentile: &str) -> Cell {
             let style = if found.more_than_nanoseconds.is_some() { Style::Bad } else { Style::Plain };
             latencies::percentile(found).map_or_else(|| known(None), |text| Cell::styled(text, style))
         }
-        // A long status has no more of its parts.
+        // A shortened status has only these percentiles.
         None => known(match percentile {
             "50" => latencies.p50_nanoseconds,
             "90" => latencies.p90_nanoseconds,
@@ -125,13 +125,13 @@ fn quantile(latencies: &Latencies, percentile: &str) -> Cell {
     }
 }
 
-/// How far each percentile can be trusted: the larger distance to an end of its interval, in per cent of it.
+/// The precision of each percentile: the larger distance to an end of its interval, in per cent of the value.
 fn known_to(latencies: &Latencies) -> Vec<Cell> {
     let cell = |found: &Percentile| {
         let Some((value, low)) = found.nanoseconds.zip(found.low_nanoseconds) else { return Cell::default() };
         let Some(high) = found.high_nanoseconds else { return Cell::styled("not above", Style::Doubtful) };
         let share = high.saturating_sub(value).max(value.saturating_sub(low)) as f64 / value.max(1) as f64;
-        // A histogram holds no more than a thousandth.
+        // A histogram's precision is a thousandth.
         let percent = (100.0 * share).max(0.1);
         let decimals = usize::from(percent < 9.95);
         let text = format!("{percent:.decimals$} %");
@@ -169,7 +169,7 @@ fn throughput(result: &TrialResult) -> Grid {
 fn requests(result: &TrialResult) -> Grid {
     let all = &result.requests;
     let with_hits = result.operations.iter().any(|operation| operation.misses > 0);
-    // The heads spell the sum that holds in every row.
+    // The heads spell out the sum that holds in every row.
     let mut heads = vec!["scheduled", "= succeeded", "+ errors", "+ unsent"];
     for (head, value) in [("+ in flight", all.in_flight), ("+ unknown", all.unknown)] {
         if value > 0 {
@@ -278,7 +278,7 @@ fn nodes(result: &TrialResult) -> Grid {
     grid
 }
 
-/// What the servers said of themselves.
+/// The servers' own statistics.
 fn servers(result: &TrialResult) -> Grid {
     let heads = ["main thread", "at most", "memory", "after", "keys", "after", "evicted", "expired"];
     let mut grid = Grid::new("Servers", &heads);
@@ -329,7 +329,7 @@ fn shards(result: &TrialResult) -> Grid {
     grid
 }
 
-/// What stands beside the result: lists cut short, warm-up, preload.
+/// Notes besides the result: shortened lists, warm-up, preload.
 fn beside(result: &TrialResult, paint: Paint) -> String {
     let mut notes: Vec<String> = too_few(result).into_iter().collect();
     if let Some(truncated) = &result.truncated {
@@ -378,7 +378,7 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
     format!("\n{}\n", notes.iter().map(|note| paint.apply(Style::Dim, note)).collect::<Vec<_>>().join("\n"))
 }
 
-/// What percentiles take that are not known for want of requests.
+/// The number of requests needed by percentiles that are unknown for lack of requests.
 fn too_few(result: &TrialResult) -> Option<String> {
     let rows = [Some(&result.response_time), result.response_time_of_succeeded.as_ref(), result.service_time.as_ref()];
     let parts = operations(result).iter().flat_map(|part| [Some(&part.response_time), part.service_time.as_ref()]);
@@ -387,7 +387,7 @@ fn too_few(result: &TrialResult) -> Option<String> {
     Some(format!("Percentiles take requests, p{percentile} {}: with fewer they are not given.", count(needed)))
 }
 
-/// What happened beside the requests, a line for each.
+/// Operations besides the requests, one line each.
 fn more_than_requests(requests: &Requests) -> Vec<String> {
     let mut notes = Vec::new();
     if requests.commands > 0 {

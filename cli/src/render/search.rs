@@ -1,4 +1,4 @@
-//! A search: what it found, and its steps.
+//! The result of a search, and its steps.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ pub fn answer(found: &SearchResult, paint: Paint) -> String {
     }
 }
 
-/// The search in a line, for the setup.
+/// The search on one line, for the setup.
 pub fn setup(search: &SearchSpec) -> String {
     let (objective, rate) = (&search.objective, &search.rate);
     let share = |basis_points: Option<u32>| f64::from(basis_points.unwrap_or_default()) / 100.0;
@@ -51,7 +51,7 @@ pub fn setup(search: &SearchSpec) -> String {
     )
 }
 
-/// What it found, and then a row for each step.
+/// The result, followed by a row for each step.
 pub fn table(found: &SearchResult, trials: &[TrialLine], paint: Paint) -> String {
     let mut text = bracket(found, paint);
     let heads = ["offered", "achieved", "p50", "p99", "errors", "unsent", "limited by", "objective"];
@@ -104,7 +104,7 @@ fn bracket(found: &SearchResult, paint: Paint) -> String {
             "A rate failed that passed later, {times}: the target or the load generator does not hold still"
         );
     }
-    // What it did not find is said in its own words.
+    // Other endings are explained by the message.
     if !matches!(found.ending, Some(SearchEnding::Found)) {
         let _ = writeln!(text, "{}", found.message);
     }

@@ -1,4 +1,4 @@
-//! What was asked for, and what came of it.
+//! The setup, and a summary of the result.
 
 use std::fmt::Write as _;
 
@@ -13,10 +13,10 @@ use super::paint::{Paint, Style};
 use super::search;
 use redisbench_benchmark::human::{count, latency, rate};
 
-/// The most ConfigMaps that are named.
+/// The most ConfigMaps that are listed.
 const LISTED_MAPS: usize = 16;
 
-/// The first lines: verdict, rate, p99, errors, and why it is not better.
+/// The first lines: verdict, rate, p99, errors, and the limiting factor.
 pub fn headline(benchmark: &RedisBenchmark, paint: Paint) -> String {
     let name = benchmark.metadata.name.as_deref().unwrap_or_default();
     let Some(status) = &benchmark.status else { return format!("{}\n", paint.apply(Style::Bold, name)) };
@@ -69,12 +69,12 @@ fn verdict_style(value: VerdictValue) -> Style {
     }
 }
 
-/// What is between load generator and servers, as a component.
+/// The component between load generator and servers.
 const PATH: &str = "Path";
 
 fn limited_by(limit: LimitedBy, component: Option<&str>) -> String {
     let what = match limit {
-        // There is no better word for it than these.
+        // The usual wording does not fit this component.
         LimitedBy::Target if component == Some(PATH) => {
             return "limited by what is before the servers, or what they wait for: a proxy, a link, a disk (Path)"
                 .to_owned();
@@ -96,7 +96,7 @@ fn limited_by(limit: LimitedBy, component: Option<&str>) -> String {
     component.map_or_else(|| what.to_owned(), |component| format!("{what} ({component})"))
 }
 
-/// Target, load and shards, a line each.
+/// Target, load and shards, one line each.
 pub fn setup(benchmark: &RedisBenchmark, paint: Paint) -> String {
     let spec = &benchmark.spec;
     let mut text = String::from("\n");
@@ -152,7 +152,7 @@ fn load(spec: &RedisBenchmarkSpec) -> String {
     format!("{loop_}{bound} after {most}{} of warm-up, {connections}", load.warmup.as_str())
 }
 
-/// The ramps, such as `100/s to 2.00k/s in 30s, 2.00k/s for 10s`; of many only the first.
+/// The stages, such as `100/s to 2.00k/s in 30s, 2.00k/s for 10s`. Only the first few of many.
 fn stages(load: &LoadSpec) -> String {
     const SHOWN: usize = 4;
     let stage = |stage: &StageSpec| match stage.rate {
@@ -189,7 +189,7 @@ fn shards(benchmark: &RedisBenchmark) -> String {
     text
 }
 
-/// Where the whole result is.
+/// Where to find the full result.
 pub fn artifacts(status: &RedisBenchmarkStatus, paint: Paint) -> String {
     let mut maps: Vec<&str> = status.artifacts.iter().map(|artifact| artifact.config_map.as_str()).collect();
     maps.dedup();

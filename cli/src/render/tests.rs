@@ -134,7 +134,7 @@ fn censored_quantile_shows_its_bound() {
     let result = benchmark.status.as_mut().unwrap().result.as_mut().unwrap();
     let beyond = json!({"percentile": "99.9", "moreThanNanoseconds": 1_000_000_000});
     result.response_time.percentiles[4] = serde_json::from_value(beyond).unwrap();
-    // What is known of p99 does not reach as far as its interval.
+    // The upper end of p99's interval is unknown.
     result.response_time.percentiles[3].high_nanoseconds = None;
     let shown = table(&benchmark, Paint::none());
     let line = |begin: &str| shown.lines().find(|line| line.starts_with(begin)).unwrap();

@@ -1,11 +1,11 @@
-//! What the measurement had to keep to, and whether it did.
+//! Thresholds and their outcomes.
 
 use redisbench_benchmark::api::status::{ThresholdOutcome, ThresholdStatus};
 
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 
-/// A row for each threshold.
+/// One row per threshold.
 pub fn table(thresholds: &[ThresholdStatus], paint: Paint) -> String {
     let several = thresholds.iter().any(|threshold| threshold.trial.is_some());
     let mut heads = vec![""];

@@ -1,4 +1,4 @@
-//! What became of the target's servers, if anything did.
+//! Topology changes of the target, if any.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use redisbench_benchmark::human::{count, latency};
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 
-/// Tables of the times without answers and of the changes; nothing where all stayed as it was.
+/// Tables of the outages and of the changes. Empty if there were none.
 pub fn topology(status: &TopologyStatus, paint: Paint) -> String {
     let mut text = String::new();
     if !status.unavailability.is_empty() {
@@ -56,7 +56,7 @@ fn changed(change: &TopologyChange) -> Vec<Cell> {
     ]
 }
 
-/// Since the start of the measurement.
+/// A time relative to the start of the measurement.
 fn at(milliseconds: i64) -> String {
     let (sign, length) = (if milliseconds < 0 { "-" } else { "" }, milliseconds.unsigned_abs());
     format!("{sign}{}.{:03} s", length / 1000, length % 1000)

@@ -1,4 +1,4 @@
-//! Several trials: a row for each.
+//! Several trials: one row each.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use redisbench_benchmark::human::{change, count, latency, rate, share};
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 
-/// The table of the trials that are over.
+/// The table of finished trials.
 pub fn table(trials: &[TrialLine], paint: Paint) -> String {
     let with_targets = trials.iter().any(|trial| trial.target.is_some());
     let with_presets = trials.iter().any(|trial| trial.preset.is_some());
@@ -68,7 +68,7 @@ pub fn table(trials: &[TrialLine], paint: Paint) -> String {
     grid.text(paint)
 }
 
-/// The table of repeats: for each cell the mean with its interval, and how far the runs are apart.
+/// The table of repeats: for each cell the mean with its interval, and the spread of its runs.
 pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
     let with_presets = cells.iter().any(|cell| cell.preset.is_some() || cell.target.is_some());
     let parameters: Vec<&String> = cells.first().map(|cell| cell.parameters.keys().collect()).unwrap_or_default();
@@ -109,7 +109,7 @@ pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
     text
 }
 
-/// The tables of a comparison: for each target beside the baseline, by metric, how much more or less and what it means.
+/// The tables of a comparison: one per target, with the difference to the baseline for each metric and its outcome.
 pub fn comparison(results: &[ComparisonResult], left_out: u64, paint: Paint) -> String {
     let mut text = String::new();
     for result in results {
@@ -145,7 +145,6 @@ pub fn comparison(results: &[ComparisonResult], left_out: u64, paint: Paint) -> 
     text
 }
 
-/// The size of a difference.
 fn difference(basis_points: u64) -> String {
     if basis_points >= 90_000 {
         return format!("x {:.1}", basis_points as f64 / 1e4 + 1.0);
@@ -175,7 +174,7 @@ fn outcome(metric: &MetricComparison) -> Cell {
     }
 }
 
-/// The end of a field's path, which is what a column has room for.
+/// The last part of a field's path, because columns are narrow.
 fn last_step(field: &str) -> &str {
     field.rsplit('.').next().unwrap_or(field)
 }
@@ -188,7 +187,7 @@ fn bad_unless_zero(number: u64) -> Cell {
     Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Bad })
 }
 
-/// Whether each of its requests takes something away, and may find nothing left: then none left is worth saying too.
+/// True if its requests remove data and may find nothing left, so that the misses are worth showing.
 fn takes(trial: &TrialLine) -> bool {
     PRESETS.iter().any(|preset| preset.takes() && trial.preset.as_deref() == Some(preset.name))
 }

@@ -1,4 +1,4 @@
-//! What was found of the target's answers.
+//! Results of verifying the target's replies.
 
 use redisbench_benchmark::api::status::VerificationResult;
 use redisbench_benchmark::human::{count, latency};
@@ -6,7 +6,7 @@ use redisbench_benchmark::human::{count, latency};
 use super::grid::{Cell, Grid};
 use super::paint::{Paint, Style};
 
-/// Counts, and below them what is wrong.
+/// A table of the counts, followed by the findings.
 pub fn section(found: &VerificationResult, paint: Paint) -> String {
     let plain = |number: u64| Cell::from(count(number));
     let wrong = |number: u64| Cell::styled(count(number), if number == 0 { Style::Plain } else { Style::Bad });

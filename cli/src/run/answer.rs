@@ -1,21 +1,20 @@
-//! What the API server answered, for people.
+//! Explains errors of the API server.
 
 use kube::core::Status;
 
-/// What was asked of the API server, as far as the way out needs it.
+/// A request to the API server, as far as error messages need it.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// What was tried, as "failed to ..." goes on.
+    /// The attempted action, to follow "failed to".
     pub what: &'static str,
-    /// The verb of the right that it takes.
+    /// The verb of the required permission.
     pub verb: &'static str,
     /// The plural of the kind.
     pub resource: &'static str,
-    /// Where.
     pub namespace: &'a str,
 }
 
-/// The server's message and the way out, in one line.
+/// The server's message and how to fix it, on one line.
 pub fn explain(status: &Status, question: Question<'_>) -> String {
     let message = one_line(&status.message);
     let Question { what, verb, resource, namespace } = question;
@@ -36,7 +35,7 @@ pub fn explain(status: &Status, question: Question<'_>) -> String {
     format!("failed to {what}: {message}{way_out}")
 }
 
-/// The server's message on its own, or that of another error.
+/// The server's message alone, or that of another error.
 pub fn brief(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = Some(error);
     while let Some(present) = cause {

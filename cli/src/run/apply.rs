@@ -1,4 +1,4 @@
-//! Bringing a manifest to the API server.
+//! Applies a manifest to the cluster.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::answer::{self, Question};
 use crate::manifest::{Manifest, Problem};
 
-/// Owns the fields that this program applies.
+/// The field manager of this program.
 pub const FIELD_MANAGER: &str = "kubectl-redisbench";
 
 /// Why nothing was applied.
@@ -19,18 +19,17 @@ pub enum ApplyError {
     /// The manifest must be changed.
     #[error("the manifest was refused")]
     Refused(Vec<Problem>),
-    /// The cluster has no such kind.
+    /// The cluster does not have the custom resource definition.
     #[error("the cluster does not know RedisBenchmarks; install the chart redisbench-operator first")]
     NotInstalled,
-    /// The API server answered that it did not do it.
+    /// The API server refused.
     #[error("{0}")]
     Answered(String),
-    /// The API server did not answer.
+    /// The call failed.
     #[error("failed to {what}")]
     Api {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
-        /// The cause.
         source: kube::Error,
     },
 }
@@ -38,7 +37,7 @@ pub enum ApplyError {
 /// Applies the Secrets and the benchmark.
 ///
 /// # Errors
-/// When the manifest is refused, a finished benchmark has its name, or the API server fails.
+/// If the manifest is refused, a finished benchmark has its name, or the API server fails.
 pub async fn apply(
     client: &Client,
     api: &Api<RedisBenchmark>,
@@ -68,7 +67,7 @@ pub async fn apply(
         .map_err(|source| refused(source, asking("apply the benchmark", "patch")))
 }
 
-/// The document as the user wrote it, so that defaults stay the API server's; without what is not the user's to say.
+/// The document as the user wrote it, so that the API server sets the defaults. Without fields that users cannot set.
 fn body(document: &Value) -> Value {
     let mut body = document.clone();
     if let Some(fields) = body.as_object_mut() {

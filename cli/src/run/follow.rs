@@ -1,4 +1,4 @@
-//! Following a benchmark on the cluster to its end.
+//! Follows a benchmark on the cluster to its end.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::pin::pin;
@@ -22,28 +22,28 @@ use super::apply::FIELD_MANAGER;
 use crate::interrupt::Interrupts;
 use crate::progress::Display;
 
-/// How often the display moves even if nothing changes.
+/// The display is refreshed at least this often.
 const TICK: Duration = Duration::from_millis(500);
-/// An operator that runs has answered by then.
+/// A running operator has reacted by then.
 const OPERATOR_ANSWERS: Duration = Duration::from_secs(15);
 
-/// How the following ended.
+/// How following ended.
 #[derive(Debug)]
 pub enum End {
-    /// The benchmark is over.
+    /// The benchmark has finished.
     Finished(Box<RedisBenchmark>),
-    /// The operator refuses the spec.
+    /// The operator refused the spec.
     NotAccepted(String),
-    /// Someone deleted it.
+    /// The benchmark was deleted.
     Deleted,
-    /// The user no longer wants to follow.
+    /// The user stopped following.
     Left,
 }
 
-/// Follows the benchmark `name`. The first interrupt asks whether to abort it, the second leaves.
+/// Follows the benchmark `name`. The first interrupt asks whether to abort it, the second stops following.
 ///
 /// # Errors
-/// When the benchmark cannot be aborted. A watch that breaks is made again.
+/// If the benchmark cannot be aborted. Broken watches are restarted.
 pub async fn follow(
     api: &Api<RedisBenchmark>,
     namespace: &str,
@@ -108,32 +108,32 @@ pub async fn follow(
     }
 }
 
-/// Whether `benchmark` is over for whoever follows it.
+/// How following `benchmark` ends, if it does.
 fn end(benchmark: &RedisBenchmark) -> Option<End> {
     let status: &RedisBenchmarkStatus = benchmark.status.as_ref()?;
     if status.phase.is_terminal() {
         return Some(End::Finished(Box::new(benchmark.clone())));
     }
     let accepted = find(status, condition::ACCEPTED)?;
-    // What was said of an earlier generation is mended by this one, perhaps.
+    // A condition of an earlier generation may no longer apply.
     let present = accepted.observed_generation == benchmark.metadata.generation;
     (accepted.status == "False" && present).then(|| End::NotAccepted(accepted.message.clone()))
 }
 
-/// Asks on a terminal; elsewhere an interrupt is the answer. None is a second interrupt.
+/// Asks on a terminal; elsewhere an interrupt means yes. None on a second interrupt.
 async fn wants_abort(interrupts: &Interrupts) -> Option<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Some(true);
     }
     eprint!("abort the benchmark? what was measured so far is kept [y/N] ");
-    // The question stands in the terminal with or without this.
+    // The prompt reaches the terminal even if this fails.
     let _ = io::stderr().flush();
     let (tell, answer) = oneshot::channel();
-    // A thread of its own: the runtime would wait at its end for one that still reads.
+    // A separate thread, because the runtime would wait at its end for one that still reads.
     std::thread::spawn(move || {
         let mut line = String::new();
         let yes = io::stdin().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes");
-        // Nobody listens any more once the user has left.
+        // Nothing receives it once the user has left.
         let _ = tell.send(yes);
     });
     tokio::select! {

@@ -1,4 +1,4 @@
-//! Certificates for throwaway servers, and for those who speak to them.
+//! Certificates for throwaway servers and their clients.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use super::ThrowawayError;
 use super::configuration::quote;
 use crate::local::secrets::write_private;
 
-/// An authority, and the only certificate that it has signed: servers and clients share it. All of it ends with this value.
+/// A certificate authority and one certificate that it signed, which servers and clients share. Deleted on drop.
 pub struct Authority {
-    /// Its own certificate.
+    /// The authority's own certificate.
     root: String,
     certificate: String,
     key: String,
-    /// Where servers read the same.
+    /// The same as files for the servers.
     directory: TempDir,
     folder: PathBuf,
 }
@@ -31,10 +31,10 @@ impl std::fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// An authority whose certificate is good for 127.0.0.1, `localhost` and the names that `tls` asks for.
+    /// Creates an authority and a certificate for 127.0.0.1, `localhost` and the names in `tls`.
     ///
     /// # Errors
-    /// When a name cannot stand in a certificate, or the files cannot be written.
+    /// If a name is not possible in a certificate, or the files cannot be written.
     pub fn new<'a>(tls: impl Iterator<Item = &'a Tls>) -> Result<Self, ThrowawayError> {
         let names = tls.filter_map(|tls| tls.server_name.clone());
         let names: Vec<String> = ["127.0.0.1", "localhost"].map(str::to_owned).into_iter().chain(names).collect();
@@ -47,7 +47,7 @@ impl Authority {
         Ok(Self { root, certificate, key, directory, folder })
     }
 
-    /// What a shard needs to speak as `tls` says: the files by their names.
+    /// The files that a shard needs for `tls`, by name.
     pub fn files(&self, tls: &Tls) -> Vec<(&'static str, String)> {
         let mut files = Vec::new();
         if tls.trust != Trust::Anyone {
@@ -59,7 +59,7 @@ impl Authority {
         files
     }
 
-    /// What a server's configuration says to serve TLS on `port`, with certificates of its clients if it `asks`.
+    /// The configuration of a server for TLS on `port`. Requires client certificates if `asks`.
     pub fn configuration(&self, port: u16, asks: bool) -> String {
         let mut text = format!("tls-port {port}\ntls-auth-clients {}\n", if asks { "yes" } else { "no" });
         for (option, file) in
@@ -71,7 +71,7 @@ impl Authority {
     }
 }
 
-/// The certificate of a new authority, and one that it has signed with its key.
+/// A new authority's certificate, and a certificate with its key, signed by it.
 fn sign(names: Vec<String>) -> Result<(String, String, String), rcgen::Error> {
     let mut of_authority = CertificateParams::new(Vec::new())?;
     of_authority.distinguished_name.push(DnType::CommonName, "redisbench throwaway authority");

@@ -7,19 +7,18 @@ use std::time::Duration;
 use super::{SENTINELS, Shape, ThrowawayError, Wanted};
 use crate::credentials::Credentials;
 
-/// While a cluster forms: nodes ask each other for news twice in this time.
+/// The node timeout while a cluster forms: nodes exchange news twice in this time.
 const FORMING_TIMEOUT: Duration = Duration::from_secs(1);
-/// Once it has formed: a node that is silent for so long has failed.
+/// The node timeout of a formed cluster: a node that is silent for this long has failed.
 pub const SERVING_TIMEOUT: Duration = Duration::from_secs(15);
-/// A busy machine of few cores must not look like a dead primary: no failover in a throwaway.
+/// High, so that sentinels do not take a busy machine for a dead primary: a throwaway needs no failover.
 const WATCHED_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A server's role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Serves data.
     Server {
-        /// The port of the server whose replica it is.
+        /// The port of its primary, if it is a replica.
         follows: Option<u16>,
     },
     /// Watches a server.
@@ -29,20 +28,19 @@ pub enum Role {
     },
 }
 
-/// Where a server lives.
+/// The location of a server.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Its working directory.
     pub directory: PathBuf,
-    /// Its ports: for clients in the clear, for the cluster's bus, and for clients within TLS.
+    /// Its ports: for plain-text clients, for the cluster bus, and for TLS clients.
     pub ports: [u16; 3],
 }
 
-/// Writes the configuration. It may hold a password: a server reads it from a pipe, and a sentinel, which writes into it what it
-/// learns, from a file that only this user may read.
+/// Returns the configuration. It may contain a password: a server reads it from a pipe, and a sentinel from a file that only this user can
+/// read, because sentinels rewrite their configuration.
 ///
 /// # Errors
-/// When the user's name cannot stand in an access list.
+/// If the user name is not possible in an ACL.
 pub fn configuration(place: &Place, role: Role, wanted: &Wanted<'_>) -> Result<String, ThrowawayError> {
     let [port, bus_port, tls_port] = place.ports;
     let directory = quote(&place.directory.to_string_lossy());
@@ -78,7 +76,7 @@ fn server(text: &mut String, wanted: &Wanted<'_>, bus_port: u16, follows: Option
         wanted.databases
     );
     if wanted.shape == Shape::Cluster {
-        // A busy machine of few cores must not look like a dead primary: no failover in a throwaway.
+        // A busy machine must not look like a dead primary: a throwaway needs no failover.
         let _ = write!(
             text,
             "cluster-enabled yes\ncluster-port {bus_port}\ncluster-node-timeout {}\ncluster-replica-no-failover yes\n",
@@ -117,7 +115,7 @@ fn sentinel(text: &mut String, wanted: &Wanted<'_>, primary: u16) -> Result<(), 
     Ok(())
 }
 
-/// The name of the user in an access list.
+/// The user name in the ACL.
 fn user_name(credentials: &Credentials) -> Result<&str, ThrowawayError> {
     match credentials.username.as_deref() {
         None => Ok("default"),
@@ -128,7 +126,7 @@ fn user_name(credentials: &Credentials) -> Result<&str, ThrowawayError> {
     }
 }
 
-/// Any bytes as one word of redis.conf.
+/// Quotes any bytes as one word of redis.conf.
 pub fn quote(word: &str) -> String {
     let escaped: String = word
         .bytes()

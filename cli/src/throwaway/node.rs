@@ -1,4 +1,4 @@
-//! One throwaway server, or sentinel.
+//! One throwaway server or sentinel.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,27 +12,26 @@ use crate::local::secrets::write_private;
 
 const PROGRAM: &str = "redis-server";
 const SENTINEL_FILE: &str = "sentinel.conf";
-/// A server on loopback answers at once, or something is wrong with it.
+/// Timeout of a reply. Servers on loopback reply at once.
 const ANSWER: Duration = Duration::from_secs(5);
-/// It has nothing to save.
+/// Timeout for stopping. There is nothing to save.
 const STOP: Duration = Duration::from_secs(2);
 
-/// A running server.
 #[derive(Debug)]
 pub struct Node {
     process: Child,
     place: Place,
     /// True if clients use TLS.
     secured: bool,
-    /// In the clear, whatever its clients speak.
+    /// Always plain text, even if clients use TLS.
     connection: ConnectionInfo,
 }
 
 impl Node {
-    /// Starts a server and waits until it answers.
+    /// Starts a server and waits until it replies.
     ///
     /// # Errors
-    /// When it cannot be started, ends, or does not answer in time.
+    /// If it cannot be started, exits, or does not reply in time.
     pub async fn start(place: Place, role: Role, wanted: &Wanted<'_>) -> Result<Self, ThrowawayError> {
         let text = configuration(&place, role, wanted)?;
         let (secured, credentials) = match role {
@@ -80,15 +79,15 @@ impl Node {
         self.place.ports[if self.secured { 2 } else { 0 }]
     }
 
-    /// The port of the cluster's bus.
+    /// The port of the cluster bus.
     pub fn bus_port(&self) -> u16 {
         self.place.ports[1]
     }
 
-    /// Runs `command` (its words separated by spaces) with `arguments` and gives the reply as text.
+    /// Runs `command` (words separated by spaces) with `arguments`, and returns the reply as text.
     ///
     /// # Errors
-    /// When the server cannot be reached or answers with an error.
+    /// If the server cannot be reached, or replies with an error.
     pub async fn query(&self, command: &'static str, arguments: &[&str]) -> Result<String, ThrowawayError> {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
         ask(self.connection.clone(), command, arguments).await?.map_err(|source| ThrowawayError::Command {
@@ -98,10 +97,10 @@ impl Node {
         })
     }
 
-    /// Repeats `command` until `met` likes the reply.
+    /// Repeats `command` until `met` returns true for the reply.
     ///
     /// # Errors
-    /// When the command fails, or the condition is not met in time.
+    /// If the command fails, or the condition is not met in time.
     pub async fn wait_for(
         &self,
         condition: &'static str,
@@ -121,7 +120,6 @@ impl Node {
         }
     }
 
-    /// Ends the server.
     pub async fn stop(&mut self) {
         self.process.stop(STOP).await;
     }

@@ -1,4 +1,4 @@
-//! What servers a manifest needs.
+//! The servers that a manifest needs.
 
 use std::fmt;
 
@@ -8,17 +8,16 @@ use redisbench_wire::plan::{Tls, Topology, Transport};
 use super::{Authority, ThrowawayError};
 use crate::credentials::Credentials;
 
-/// Databases of a server that is not told how many.
+/// The default number of a server's databases.
 const DATABASES: u32 = 16;
 
 /// The type of target that the servers form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One server.
     Standalone,
-    /// A server with sentinels that watch it.
+    /// A server with sentinels.
     Sentinel,
-    /// Three primaries.
+    /// A cluster of three primaries.
     Cluster,
 }
 
@@ -26,18 +25,16 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     pub shape: Shape,
-    /// Of each primary.
+    /// Replicas per primary.
     pub replicas: usize,
     pub databases: u32,
-    /// The servers' credentials.
     pub credentials: Option<&'a Credentials>,
-    /// How they are spoken to, where that is within TLS.
+    /// The authority, and whether servers require client certificates. None for plain text.
     pub tls: Option<(&'a Authority, bool)>,
-    /// The name by which sentinels know the primary.
+    /// The name of the primary in the sentinels' configuration.
     pub master_name: &'a str,
-    /// The sentinels' credentials.
     pub sentinel_credentials: Option<&'a Credentials>,
-    /// As `tls`, for the sentinels.
+    /// Like `tls`, for the sentinels.
     pub sentinel_tls: Option<(&'a Authority, bool)>,
 }
 
@@ -45,7 +42,7 @@ impl<'a> Wanted<'a> {
     /// The most replicas of a primary.
     pub const REPLICAS: u32 = 5;
 
-    /// Servers that ask for nothing.
+    /// Servers without credentials and TLS.
     #[cfg(test)]
     pub fn plain(shape: Shape) -> Self {
         Self {
@@ -60,10 +57,10 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// What the target of `spec` needs: replicas for WAIT, and where others take over or are read from.
+    /// The servers for the target of `spec`: with replicas for WAIT, failover, and reads from replicas.
     ///
     /// # Errors
-    /// When that is more than one machine should hold.
+    /// If they are more than one machine should run.
     pub fn of(
         spec: &'a Validated,
         credentials: Option<&'a Credentials>,

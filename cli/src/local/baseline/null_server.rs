@@ -9,45 +9,45 @@ use tempfile::TempDir;
 
 use crate::child::{Child, describe};
 
-/// It listens as soon as it runs.
+/// Timeout for the start; it listens at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 const STOP: Duration = Duration::from_secs(3);
 
-/// Why there is none.
+/// Why the null server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum NullServerError {
-    /// No directory for the file with its addresses.
+    /// The directory for the file with its addresses could not be created.
     #[error("failed to create a directory for the null server")]
     Directory(#[source] io::Error),
-    /// The program cannot be started.
+    /// The program could not be started.
     #[error("failed to start the null server: {}", .0.display())]
     Start(PathBuf, #[source] io::Error),
-    /// It ended by itself.
+    /// It exited unexpectedly.
     #[error("the null server ended with {status}; it said:\n{output}")]
     Ended {
-        /// How it ended.
+        /// The exit code or signal.
         status: String,
-        /// Its last lines.
+        /// The last lines of its output.
         output: String,
     },
-    /// It does not say where it listens.
+    /// It did not report its addresses in time.
     #[error("waited {} s in vain until the null server listens", PATIENCE.as_secs())]
     Patience,
 }
 
-/// What the server shall be.
+/// The configuration of a null server.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Primaries of a cluster; 0 is a standalone server.
     pub nodes: u16,
-    /// The value that GET is answered with.
+    /// The length of the value in replies to GET.
     pub value_bytes: u32,
-    /// Threads that serve.
+    /// The number of serving threads.
     pub threads: usize,
 }
 
-/// A running null server; it ends with this value.
+/// A running null server. Ends on drop.
 #[derive(Debug)]
 pub struct NullServer {
     process: Child,
@@ -59,7 +59,7 @@ impl NullServer {
     /// Starts one and waits until it listens.
     ///
     /// # Errors
-    /// When it cannot be started, or ends.
+    /// If it cannot be started, or exits.
     pub async fn start(program: &Path, shape: Shape) -> Result<Self, NullServerError> {
         let directory = tempfile::Builder::new().prefix("redisbench-null-").tempdir();
         let directory = directory.map_err(NullServerError::Directory)?;
@@ -98,7 +98,7 @@ impl NullServer {
         self.addresses.iter().map(ToString::to_string).collect()
     }
 
-    /// Time that its threads have been on a processor; 0 where the kernel does not tell.
+    /// CPU time of its threads; 0 if the kernel does not report it.
     pub fn cpu(&self) -> Duration {
         let tasks = format!("/proc/{}/task", self.process.id().unwrap_or_default());
         let tasks = std::fs::read_dir(tasks).into_iter().flatten().flatten();
@@ -109,7 +109,6 @@ impl NullServer {
         Duration::from_nanos(nanoseconds.sum())
     }
 
-    /// Ends it.
     pub async fn stop(mut self) {
         self.process.stop(STOP).await;
     }

@@ -1,4 +1,4 @@
-//! What a baseline found, for people and for programs.
+//! The report of a baseline, as text and as JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -13,71 +13,69 @@ use serde::Serialize;
 use crate::arguments::Output;
 use crate::render::{Grid, Paint};
 
-/// From here on somebody is likely to be the limit.
+/// From here on, a component is likely the limit.
 const BUSY_PERCENT: u64 = 90;
-/// The same of all processors, over a time that begins before the load does.
+/// The same for all processors. Lower, because the interval begins before the load does.
 const ALL_BUSY_PERCENT: u64 = 80;
 
 /// A run against the null server.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// With its result.
+    /// The benchmark with its result.
     pub benchmark: &'a RedisBenchmark,
-    /// Of all workers.
+    /// CPU time of all workers.
     pub cpu_nanoseconds: u64,
-    /// Of the load.
+    /// The length of the load.
     pub length: Duration,
-    /// Of all its threads, during the run.
+    /// CPU time of all its threads during the run.
     pub null_server_cpu: Duration,
-    /// Its threads.
+    /// The number of the null server's threads.
     pub threads: usize,
-    /// Of all processors, whoever had them, in per cent of their time.
+    /// Busy time of all processors, including other programs, in per cent.
     pub processors_busy_percent: u64,
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
-    /// Requests per second that were asked for; none in a closed loop.
+    /// Target rate in requests per second. None in a closed loop.
     pub target_per_second: Option<u64>,
-    /// Requests per second.
     pub achieved_per_second: u64,
-    /// Of the load generator.
+    /// CPU time of the load generator per request.
     pub cpu_nanoseconds_per_request: u64,
-    /// Response time.
+    /// Median response time.
     pub p50_nanoseconds: Option<u64>,
-    /// Response time.
+    /// 99th percentile of response time.
     pub p99_nanoseconds: Option<u64>,
-    /// Of its time.
+    /// CPU usage of the busiest worker.
     pub busiest_worker_percent: u32,
-    /// Of its threads' time.
+    /// CPU usage of the null server's threads.
     pub null_server_busy_percent: u64,
-    /// Of the time of all processors, whoever had them.
+    /// Usage of all processors, including other programs.
     pub processors_busy_percent: u64,
-    /// Of the time of all processors, what load generator and null server had.
+    /// The share of all processors used by load generator and null server.
     pub own_percent: u64,
-    /// Who was full.
     pub limited_by: Limit,
 }
 
-/// Who was full.
+/// The limiting factor of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Limit {
-    /// The rate that was asked for was met.
+    /// The target rate was met.
     Rate,
-    /// A worker had nothing left.
+    /// A worker was saturated.
     LoadGenerator,
-    /// The null server had nothing left, so that the load generator can do more than this.
+    /// The null server was saturated, so the load generator could do more.
     NullServer,
-    /// All processors were busy: load generator and null server share them, and whoever else is on this machine.
+    /// All processors were busy. Load generator and null server share them with the other programs on this machine.
     Processors,
-    /// Nobody was: what may be in flight was, on its way.
+    /// None was saturated: the number of requests in flight was the limit.
     InFlight,
 }
 
 impl Figures {
-    /// None if the run came to no result.
+    /// None if the run has no result.
     pub fn of(run: &Run<'_>) -> Option<Self> {
         let status = run.benchmark.status.as_ref().filter(|status| status.phase == Phase::Succeeded)?;
         let result = status.result.as_ref()?;
@@ -104,7 +102,7 @@ impl Figures {
             processors_busy_percent: run.processors_busy_percent,
             own_percent: own,
             limited_by: match target {
-                // As a verdict has it.
+                // The same criterion as in the verdict.
                 Some(target) if achieved * 100 >= target * 99 => Limit::Rate,
                 _ if u64::from(busiest) >= BUSY_PERCENT => Limit::LoadGenerator,
                 _ if null_server >= BUSY_PERCENT => Limit::NullServer,
@@ -115,20 +113,20 @@ impl Figures {
     }
 }
 
-/// What this machine can do.
+/// The limits of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Baseline {
     name: String,
-    /// In a closed loop.
+    /// From a closed loop.
     pub at_most: Option<Figures>,
-    /// At the manifest's rate; none if it has none.
+    /// At the manifest's rate. None if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_written: Option<Figures>,
 }
 
 impl Baseline {
-    /// Of the benchmark called `name`.
+    /// An empty baseline of benchmark `name`.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), at_most: None, as_written: None }
     }
@@ -136,7 +134,7 @@ impl Baseline {
     /// Prints it to standard output.
     ///
     /// # Errors
-    /// When standard output cannot be written.
+    /// If standard output cannot be written.
     pub fn print(&self, output: Output) -> anyhow::Result<()> {
         let text = match output {
             Output::Table => self.text(Paint::for_stream(io::IsTerminal::is_terminal(&io::stdout()))),
@@ -180,7 +178,7 @@ impl Baseline {
     }
 }
 
-/// What the figures mean.
+/// The meaning of the figures, in a sentence.
 fn sentence(figures: &Figures) -> String {
     let achieved = rate(figures.achieved_per_second);
     let p99 = figures.p99_nanoseconds.map_or_else(|| "-".to_owned(), latency);
