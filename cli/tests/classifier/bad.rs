@@ -1,4 +1,4 @@
-//! What makes a result doubtful, or worthless.
+//! Situations that make a result doubtful or worthless.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,14 +91,14 @@ pub fn a_lost_shard() -> Given {
     run(&manifest, |run: &Run| {
         in_the_midst(&server);
         let child = *run.children().iter().max().unwrap();
-        // SAFETY: takes numbers and touches no memory. The shard runs, so its id is its own.
+        // SAFETY: takes numbers and touches no memory. The shard is running, so the id is its own.
         assert_eq!(unsafe { libc::kill(child.cast_signed(), libc::SIGKILL) }, 0);
     })
 }
 
 pub fn a_cache_that_fills() -> Given {
     let server = RedisServer::start(&[]);
-    // A miss costs the way to the server twice.
+    // A miss costs two round trips.
     let proxy = Proxy::before(server.address(), Slow::Latency(Duration::from_millis(5)));
     let manifest = Manifest {
         operations: "[{name: get, command: GET __key__}]".into(),

@@ -1,4 +1,4 @@
-//! Nothing is wrong, and nothing may be said.
+//! Situations without problems, whose verdict must have no reasons.
 
 use std::fs;
 use std::net::SocketAddr;

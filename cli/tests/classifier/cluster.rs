@@ -1,10 +1,10 @@
-//! Clusters whose nodes are not alike, or do not stay.
+//! Clusters whose nodes differ, or disappear.
 
 use crate::group::Group;
 use crate::servers::{RedisCluster, RedisServer, wait_until};
 use crate::situation::{Given, Manifest, far, go_first, in_the_midst, run, run_full};
 
-/// Has the nodes announce themselves as far away.
+/// Makes the nodes announce addresses with a long delay.
 pub fn far_cluster(cluster: &RedisCluster) -> Manifest {
     let ways: Vec<String> = cluster.nodes.iter().map(|node| far(node.address())).collect();
     let ports: Vec<&str> = ways.iter().map(|way| way.rsplit(':').next().unwrap()).collect();

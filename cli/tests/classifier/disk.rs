@@ -1,4 +1,4 @@
-//! A disk that takes little: a file system of the test's own on a loop device, whose writes are throttled.
+//! A slow disk: a file system on a loop device with throttled writes.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::group::{Group, Writes};
 use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, run};
 
-/// A file system for as long as this lives.
+/// A file system. Unmounted on drop.
 struct Disk {
     directory: TempDir,
     device: String,
@@ -22,7 +22,7 @@ impl Disk {
         let (image, mount) = (directory.path().join("image"), directory.path().join("mount"));
         fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
         fs::create_dir(&mount).unwrap();
-        // Without a journal, which the kernel would write and nobody throttle.
+        // Without a journal, because journal writes by the kernel would not be throttled.
         execute(Command::new("mkfs.ext4").args(["-q", "-O", "^has_journal"]).arg(&image));
         execute(Command::new("mount").args(["-o", "loop"]).args([&image, &mount]));
         let device = execute(Command::new("findmnt").args(["-n", "-o", "MAJ:MIN"]).arg(&mount)).trim().to_owned();
@@ -36,7 +36,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // It goes when the last one has closed its files.
+        // Lazy: the file system is gone once the last process has closed its files.
         let _ = Command::new("umount").arg("--lazy").arg(self.path()).status();
     }
 }
@@ -47,7 +47,7 @@ fn execute(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A server whose writes are on that disk before it answers them.
+/// A server that syncs its append-only file on that disk before every reply.
 fn server(disk: &Path) -> RedisServer {
     let disk = disk.to_str().unwrap();
     let rewrite = ["--auto-aof-rewrite-percentage", "0"];
@@ -64,7 +64,7 @@ fn writes(server: &RedisServer, bytes: u32) -> Manifest {
     }
 }
 
-/// The server waits for the disk and does nothing else meanwhile, which it does not know of.
+/// The server blocks on the disk, which its own statistics do not show.
 pub fn a_disk_that_takes_few_bytes() -> Given {
     let disk = Disk::new();
     let server = server(&disk.path());
@@ -72,7 +72,7 @@ pub fn a_disk_that_takes_few_bytes() -> Given {
     run(&writes(&server, 65536), |_| {})
 }
 
-/// What came while it waited is written at once: more connections wait no longer.
+/// The writes that arrive during a sync are synced together, so more connections do not wait longer.
 pub fn a_disk_that_takes_few_writes() -> Given {
     let disk = Disk::new();
     let server = server(&disk.path());

@@ -1,4 +1,4 @@
-//! Cgroups of the first version and the second.
+//! Cgroups, versions 1 and 2.
 
 use std::fs;
 use std::io;
@@ -6,31 +6,31 @@ use std::path::{Path, PathBuf};
 
 const PROCESSES: &str = "cgroup.procs";
 
-/// A controller, and its file and value in the second version and in the first.
+/// A limit: the controllers in version 2 and version 1, and file and value in each.
 struct Limit {
     controllers: [&'static str; 2],
     second: (&'static str, String),
     first: (&'static str, String),
 }
 
-/// A cgroup for as long as this lives.
+/// A cgroup. Removed on drop.
 pub struct Group(PathBuf);
 
 impl Group {
-    /// So many hundredths of a processor, for all of these processes.
+    /// Limits all these processes together to `percent` hundredths of a processor.
     pub fn of_processor(processes: &[u32], percent: u32) -> Self {
         let quota = 1_000 * percent;
         Self::with(processes, &cpu(("cpu.max", format!("{quota} 100000")), ("cpu.cfs_quota_us", quota.to_string())))
             .unwrap()
     }
 
-    /// This process goes before all others, if we may ask for that: root may. Real-time priority would do less: it leaves a
-    /// twentieth of the time to others.
+    /// Gives this process priority over all others. Needs root. Real-time priority would do less: it leaves a twentieth of the time to
+    /// others.
     pub fn first(process: u32) -> Option<Self> {
         Self::with(&[process], &cpu(("cpu.weight", "10000".into()), ("cpu.shares", "262144".into()))).ok()
     }
 
-    /// So much memory, for whoever [enters](Self::entrance).
+    /// Limits the memory of processes that [enter](Self::entrance).
     pub fn of_memory(bytes: u64) -> Self {
         let limit = Limit {
             controllers: ["memory", "memory"],
@@ -40,7 +40,7 @@ impl Group {
         Self::with(&[], &limit).unwrap()
     }
 
-    /// So much of what this process writes to a device (`MAJOR:MINOR`) in a second.
+    /// Limits what this process writes to a device (`MAJOR:MINOR`) per second.
     pub fn of_writes(process: u32, device: &str, writes: Writes) -> Self {
         let (second, first, number) = match writes {
             Writes::Times(number) => ("wiops", "blkio.throttle.write_iops_device", number),
@@ -54,7 +54,7 @@ impl Group {
         Self::with(&[process], &limit).unwrap()
     }
 
-    /// The file that takes whoever writes its process id there.
+    /// A process enters by writing its id to this file.
     pub fn entrance(&self) -> PathBuf {
         self.0.join(PROCESSES)
     }
@@ -79,7 +79,7 @@ impl Group {
     }
 }
 
-/// What there is so much of in a second.
+/// The unit of a write limit per second.
 #[derive(Clone, Copy)]
 pub enum Writes {
     Times(u32),
@@ -92,7 +92,7 @@ fn cpu(second: (&'static str, String), first: (&'static str, String)) -> Limit {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It can go when its last process has gone, or has another.
+        // It can be removed once its last process has ended or moved.
         let mount = self.0.parent().unwrap();
         for process in fs::read_to_string(self.entrance()).unwrap_or_default().lines() {
             let _ = fs::write(mount.join(PROCESSES), process);

@@ -1,4 +1,4 @@
-//! What kept the throughput from being higher.
+//! The limiting factor of the throughput.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::proxy::{Proxy, Slow};
 use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, go_first, run, run_full};
 
-/// A command that takes a server about a millisecond, and a load generator nothing.
+/// A command that takes a server about a millisecond, and the load generator nothing.
 const HEAVY: &str = "[{name: heavy, command: EVALSHA __script:heavy__ 1 __key__}]";
 const SCRIPT: &str = "scripts: [{name: heavy, source: 'local n = 0; for i = 1, 60000 do n = n + i % 7 end; return n'}]";
 const CLOSED: &str = "type: ClosedLoop, connections: 16, duration: 3s, warmup: 500ms";
@@ -84,7 +84,7 @@ pub fn a_server_that_sleeps_in_its_commands() -> Given {
     run(&manifest, |_| {})
 }
 
-/// What INFO tells of it is what it tells of an idle one.
+/// In INFO it looks idle.
 pub fn a_server_with_a_quota() -> Given {
     let server = RedisServer::start(&[]);
     let _group = Group::of_processor(&[server.pid()], 20);

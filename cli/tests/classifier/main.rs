@@ -1,11 +1,11 @@
-//! The verdict as a classifier: situations made for real, by the built programs and real servers, each with what it must be
-//! called. `make verdict` makes each of them several times and writes docs/evidence/verdict.md. It needs root, for cgroups,
-//! networks and a file system, and about an hour.
+//! The verdict as a classifier: real situations with the built programs and real servers, each with its expected verdict. `make verdict`
+//! runs each of them several times and writes docs/evidence/verdict.md. It needs root, for cgroups, networks and a file system, and takes
+//! about an hour.
 //!
-//! Each run is a process of its own. No run is made again, and nothing that it says of itself is an excuse: only the kernel's counts
-//! and a thread that sleeps and wakes can show that a situation was not made ([`watch`]).
+//! Each run is a process of its own. Runs are not repeated, and their own output is no excuse: only the kernel's counters and a thread that
+//! sleeps and wakes can show that a situation did not occur ([`watch`]).
 //!
-//! `make record-evidence` keeps what each verdict was made from, for `benchmark/tests/evidence`.
+//! `make record-evidence` stores each verdict's input in `benchmark/tests/evidence`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -48,7 +48,7 @@ use self::servers::network::{Link, inside};
 use self::situation::{EVIDENCE, Situation, go_first};
 use self::table::SITUATIONS;
 
-/// The situation that a child makes, and the file that takes what came of it.
+/// The situation for a child process, and the file for its result.
 const ONE: &str = "VERDICT_SITUATION";
 const TOLD: &str = "VERDICT_TOLD";
 
@@ -64,14 +64,14 @@ fn every_situation() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let written = setting("WRITE").map(|path| root.join(path));
     let mut matrix = Matrix::default();
-    // By turns, so that what the machine does meanwhile is spread over all of them.
+    // In turns, so that changes of the machine's state affect all situations equally.
     for turn in 1..=runs {
         for situation in &situations {
             let run = made(situation, recordings.as_ref().and_then(|all| all.file(situation, turn)));
             println!("{turn}/{runs} | {} | {run}", situation.key);
             matrix.add(situation, run);
         }
-        // After every turn, so that a run that is cut short leaves what it found.
+        // After every turn, so that an interrupted run leaves its results.
         if let Some(path) = &written {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, matrix.to_string()).unwrap();
@@ -81,7 +81,7 @@ fn every_situation() {
     matrix.assert_good();
 }
 
-/// Makes a situation once, in a process of its own: its priority, its cgroups and its network end with it.
+/// Runs a situation once, in a process of its own: priority, cgroups and networks end with it.
 fn made(situation: &Situation, recording: Option<Recording>) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let [told, log, evidence] = ["told", "log", "evidence"].map(|name| folder.path().join(name));
@@ -101,7 +101,7 @@ fn made(situation: &Situation, recording: Option<Recording>) -> Run {
     match fs::read(&told) {
         Ok(text) if good => {
             let run = Run::of(situation, serde_json::from_slice(&text).unwrap());
-            // What was not made is no evidence of it.
+            // If the situation did not occur, its recording is no evidence.
             if let Some(recording) = recording.filter(|_| run.is_made() && evidence.exists()) {
                 recording.keep(&evidence);
             }

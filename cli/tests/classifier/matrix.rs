@@ -1,11 +1,11 @@
-//! What the situations were called, counted.
+//! Counts of the verdicts on all situations.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::situation::{Situation, Told};
 
-/// Of a normal distribution, for an interval of 95 %.
+/// Quantile of the normal distribution for a 95 % interval.
 const Z: f64 = 1.959_963_985;
 
 const VALUES: [&str; 3] = ["Valid", "Degraded", "Invalid"];
@@ -14,17 +14,16 @@ const VALUES: [&str; 3] = ["Valid", "Degraded", "Invalid"];
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Kind {
     Right,
-    /// All is right, but that nothing was named as the limit.
+    /// Right, except that no limiting factor was named.
     Undecided,
     Wrong,
-    /// The kernel's counts, or a thread that sleeps and wakes, show that the machine did not let it be made.
+    /// The kernel's counters or the canary thread show that the machine prevented the situation.
     Unmade,
 }
 
-/// One run of a situation.
 pub struct Run {
     kind: Kind,
-    /// As the columns of the table: empty if there was none.
+    /// As in the columns of the table. Empty without a verdict.
     value: String,
     text: String,
 }
@@ -53,7 +52,7 @@ impl Run {
         } else {
             Kind::Wrong
         };
-        // The id of a server is another in every run.
+        // A server's id differs between runs.
         let component = told.component.rsplit('/').next().unwrap_or_default();
         let mut text = format!("{} {} {component}", told.value, told.limited_by).trim().to_owned();
         let beside = [told.reasons.join(", "), told.complaint.unwrap_or_default(), told.unmade.unwrap_or_default()];
@@ -67,7 +66,7 @@ impl Run {
         self.kind != Kind::Unmade
     }
 
-    /// One that ended without a verdict: what it wrote last says why.
+    /// A run without a verdict; its last output gives the reason.
     pub fn broken(log: &str) -> Self {
         let panic = log.split("panicked at ").nth(1).unwrap_or(log);
         let words: Vec<&str> = panic.split_whitespace().take(40).collect();
@@ -103,13 +102,13 @@ impl Matrix {
         self.runs().filter(|(expected, run)| wanted(expected, run)).count()
     }
 
-    /// Runs that were called Valid and must not be.
+    /// Runs that were Valid and should not be.
     fn valid_wrongly(&self) -> usize {
         self.count(|expected, run| is_of(expected) && expected != "Valid" && run.value == "Valid" && run.is_made())
     }
 
     /// # Panics
-    /// If more than 2 % of all runs were not called what they must be, or one of them was called Valid that must not be.
+    /// If more than 2 % of all runs have an unexpected verdict, or if one of them is Valid and should not be.
     pub fn assert_good(&self) {
         let made = self.count(|_, run| run.is_made());
         let wrong = made - self.count(|_, run| run.kind == Kind::Right);
@@ -118,7 +117,7 @@ impl Matrix {
     }
 }
 
-/// Whether this is the value of a verdict: a search has none.
+/// True for the value of a verdict; a search has none.
 fn is_of(value: &str) -> bool {
     VALUES.contains(&value)
 }
@@ -186,7 +185,7 @@ impl fmt::Display for Matrix {
     }
 }
 
-/// Bounds of a share, by Wilson.
+/// The Wilson interval of a share.
 fn wilson(part: usize, whole: usize) -> (f64, f64) {
     if whole == 0 {
         return (0.0, 1.0);

@@ -1,4 +1,4 @@
-//! Memory that a shard does not get.
+//! Shards that run out of memory.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,8 +9,8 @@ use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, in_the_midst, run};
 use crate::support::load_generator;
 
-/// A shard needs little, and does not need more as it goes on. But what else its limit counts, such as a directory in memory,
-/// may: then the kernel ends the largest process.
+/// A shard needs little memory, and not more over time. But its limit includes other memory, such as tmpfs, which may grow; then the kernel
+/// kills the largest process.
 pub fn a_shard_without_memory() -> Given {
     let server = RedisServer::start(&[]);
     let group = Group::of_memory(128 << 20);
@@ -19,7 +19,7 @@ pub fn a_shard_without_memory() -> Given {
     let (poor, one, filler) = (path("poor"), path("one"), path("filler"));
     let (entrance, real) = (group.entrance(), load_generator());
     let (entrance, real) = (entrance.display(), real.display());
-    // The first of the two has the limit.
+    // Only one of the two has the limit.
     let script = format!(
         "#!/bin/sh\nif mkdir {one} 2>/dev/null; then echo $$ >{entrance}; echo 1000 >/proc/$$/oom_score_adj; fi\n\
          exec {real} \"$@\"\n"
@@ -30,7 +30,7 @@ pub fn a_shard_without_memory() -> Given {
     let given = run(&manifest, |_| {
         in_the_midst(&server);
         let command = format!("echo $$ >{entrance}; exec dd if=/dev/zero of={filler} bs=1M count=256");
-        // It may be ended too.
+        // It may be killed too.
         Command::new("sh").args(["-c", &command]).output().unwrap();
         let _ = (fs::remove_file(&filler), fs::remove_dir(&one));
     });

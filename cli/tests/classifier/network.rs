@@ -1,4 +1,4 @@
-//! Links of 20 Mbit/s in a network of the situation's own: these are made within it.
+//! Links of 20 Mbit/s. Each situation has a network of its own.
 
 use crate::processors::{Hog, pin};
 use crate::servers::network::SERVER;
@@ -26,12 +26,12 @@ pub fn a_full_downlink() -> Given {
     run(&link(GET, 8), |_| {})
 }
 
-/// Nobody said what it carries.
+/// The manifest does not state the link's capacity.
 pub fn a_full_downlink_without_a_stated_capacity() -> Given {
     run(&Manifest { measurement: String::new(), ..link(GET, 8) }, |_| {})
 }
 
-/// Replies are read late, but the link carries what it can all the time.
+/// Replies are read late, but the link is fully used all the time.
 pub fn a_full_downlink_of_shards_that_wait_for_a_processor() -> Given {
     let mut hog = None;
     run(&Manifest { shards: 2, ..link(GET, 8) }, |run| {
@@ -40,7 +40,7 @@ pub fn a_full_downlink_of_shards_that_wait_for_a_processor() -> Given {
     })
 }
 
-/// A reply of 64 KiB is on the way for a while.
+/// A reply of 64 KiB takes a while on this link.
 pub fn a_link_that_is_not_full() -> Given {
     let load = "type: OpenLoop, openLoop: {rate: 15}, connections: 4, duration: 3s, warmup: 500ms";
     let workload = "values: {size: {type: Fixed, fixed: {bytes: 65536}}}".into();

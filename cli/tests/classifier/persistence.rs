@@ -1,9 +1,9 @@
-//! Servers that write their keys to a disk, or read them from there.
+//! Servers that write their keys to disk, or load them.
 
 use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, in_the_midst, run};
 
-/// With so many keys of a kilobyte that a fork takes some milliseconds.
+/// A server with `keys` keys of one kilobyte, so that a fork takes some milliseconds.
 fn filled(keys: u32) -> RedisServer {
     let server = RedisServer::start(&["--enable-debug-command", "yes"]);
     server.ask::<()>(&["DEBUG", "POPULATE", &keys.to_string(), "rb", "1000"]);
@@ -13,7 +13,7 @@ fn filled(keys: u32) -> RedisServer {
 pub fn a_server_that_forks() -> Given {
     let keys = 400_000;
     let server = filled(keys);
-    // What is written to is all over its memory, and copied before. These names have all the same length.
+    // Writes go to pages all over the memory, which are copied first. All these key names have the same length.
     let manifest = Manifest {
         keys: format!("{{start: 100000, count: {}}}", keys - 100_000),
         load: "type: OpenLoop, openLoop: {rate: 1000}, connections: 64, duration: 3s, warmup: 500ms".into(),
@@ -35,7 +35,7 @@ pub fn a_server_that_loads() -> Given {
     let manifest = Manifest { load: load.into(), spec: String::new(), ..Manifest::far(&server) };
     let given = run(&manifest, |_| {
         in_the_midst(&server);
-        // 10 us and more for each of its keys.
+        // At least 10 us for each key.
         server.restart_loading(&["--key-load-delay", "10", "--loading-process-events-interval-bytes", "65536"]);
     });
     given.must_say("Unavailable", &[" answers were LOADING"]).must_say("NotReconciled", &["restarted"])

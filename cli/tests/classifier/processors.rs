@@ -1,4 +1,4 @@
-//! Processor time that shards do not get.
+//! Shards that are short of CPU time.
 
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub fn a_shard_with_a_tenth_of_a_processor() -> Given {
 pub fn a_shard_beside_others_on_its_processor() -> Given {
     let server = RedisServer::start(&[]);
     let manifest = Manifest { load: CLOSED.into(), ..Manifest::new(&server.endpoint()) };
-    // The server keeps a processor for itself as far as there are two.
+    // The server gets a processor of its own if there are at least two.
     pin(server.pid(), "1");
     let mut spinners = Vec::new();
     run(&manifest, |run: &Run| {
@@ -42,7 +42,7 @@ pub fn a_shard_that_stands_still_at_a_rate() -> Given {
     standing_still("type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 2s, warmup: 500ms")
 }
 
-/// A shard as one that the machine, or its memory, stops again and again: it is neither busy nor does it wait for a processor.
+/// A shard that is stopped again and again, as by its machine or memory: it is neither busy nor waiting for a processor.
 fn standing_still(load: &str) -> Given {
     let server = RedisServer::start(&[]);
     let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
@@ -58,9 +58,9 @@ fn standing_still(load: &str) -> Given {
     })
 }
 
-/// Until the process has ended.
+/// Returns when the process has ended.
 fn stop_and_go(process: i32, over: &AtomicBool) {
-    // SAFETY: takes numbers and touches no memory. A process that has ended is looked for no longer than a moment later.
+    // SAFETY: takes numbers and touches no memory. The loop ends shortly after the process does, so the id is not reused yet.
     let send = |signal: libc::c_int| unsafe { libc::kill(process, signal) } == 0;
     while !over.load(Ordering::Relaxed) && send(libc::SIGSTOP) {
         pass(Duration::from_millis(50));
@@ -71,13 +71,13 @@ fn stop_and_go(process: i32, over: &AtomicBool) {
     }
 }
 
-/// Keeps a process on one processor.
+/// Pins a process to one processor.
 pub fn pin(process: u32, processor: &str) {
-    // On a machine of one processor all of them share it anyway.
+    // On a machine with one processor, all of them share it anyway.
     let _ = Command::new("taskset").args(["-a", "-p", "-c", processor, &process.to_string()]).output();
 }
 
-/// A process that takes all it can get.
+/// A process that uses as much CPU time as it can get.
 struct Spinner(Child);
 
 impl Spinner {
@@ -94,7 +94,7 @@ impl Drop for Spinner {
     }
 }
 
-/// Takes the first processor for 40 ms in every 100, before everything else there: whoever is ready meanwhile waits.
+/// Occupies the first processor for 40 ms of every 100, with priority over everything else: processes that are ready meanwhile wait.
 pub struct Hog {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -105,9 +105,9 @@ impl Hog {
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
         let take = move || {
-            // SAFETY: plain bits, all of them 0.
+            // SAFETY: the type is plain bits, for which all zeros are valid.
             let mut first = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-            // SAFETY: `first` is valid for both calls, and the second is about the calling thread.
+            // SAFETY: `first` is valid for both calls, and the second affects only the calling thread.
             let pinned = unsafe {
                 libc::CPU_SET(0, &mut first);
                 libc::sched_setaffinity(0, size_of_val(&first), &raw const first)

@@ -1,4 +1,4 @@
-//! A proxy of the test's own before a server: every piece of bytes goes on after a delay, or one after the other.
+//! A slow proxy before a server: it forwards each chunk after a delay, or one after the other.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use crate::situation::pass;
 
-/// What the proxy does to what a client sends.
+/// How the proxy slows down what clients send.
 #[derive(Clone, Copy)]
 pub enum Slow {
-    /// All of it arrives so much later, however much there is.
+    /// Everything arrives with this delay, regardless of the amount.
     Latency(Duration),
-    /// It is taken one piece at a time over all connections, each of which takes so long.
+    /// Forwards one chunk at a time over all connections, each of which takes this long.
     Busy(Duration),
 }
 
-/// A proxy that lives as long as the test's process.
+/// A proxy that runs until the test's process ends.
 pub struct Proxy(SocketAddr);
 
 impl Proxy {
@@ -52,7 +52,7 @@ fn straight(mut from: TcpStream, mut to: TcpStream) {
     let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
 }
 
-/// One piece at a time, whoever sent it: what a proxy with one busy thread does.
+/// Forwards one chunk at a time from all clients, like a proxy with one busy thread.
 fn serial(mut from: TcpStream, mut to: TcpStream, turn: &Mutex<()>, each: Duration) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
@@ -65,7 +65,7 @@ fn serial(mut from: TcpStream, mut to: TcpStream, turn: &Mutex<()>, each: Durati
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// What was read goes on when it is old enough.
+/// Forwards data after `delay`.
 fn delayed(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     let held = Arc::new((Mutex::new(VecDeque::<(Instant, Option<Vec<u8>>)>::new()), std::sync::Condvar::new()));
     let sender = Arc::clone(&held);

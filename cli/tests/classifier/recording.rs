@@ -1,4 +1,4 @@
-//! What verdicts were made from, compressed, with what they must be: the directories of `benchmark/tests/evidence`.
+//! Recordings of verdicts' inputs, compressed, with the expected verdict: the directories of `benchmark/tests/evidence`.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,16 +10,16 @@ use serde_json::json;
 
 use crate::situation::{Expected, Situation};
 
-/// The first so many turns are kept: all of them together would be large, and alike.
+/// Only the first turns are kept. All of them would be large, and similar.
 const KEPT: u32 = 3;
 
-/// All of them on a machine in one state.
+/// All recordings on a machine in one state.
 pub struct Recordings {
     root: PathBuf,
     machine: String,
 }
 
-/// One that is still to be made.
+/// A recording to be written.
 pub struct Recording {
     folder: PathBuf,
     name: String,
@@ -27,13 +27,13 @@ pub struct Recording {
 }
 
 impl Recordings {
-    /// `machine` says what state it is in, such as `busy`.
+    /// `machine` is the state of the machine, such as `busy`.
     pub fn of(machine: String) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benchmark/tests/evidence");
         Self { root, machine }
     }
 
-    /// The file of a situation's `turn`, from 1, if that is one to keep.
+    /// The recording of a situation's `turn`, from 1. None if it is not kept.
     pub fn file(&self, situation: &Situation, turn: u32) -> Option<Recording> {
         (turn <= KEPT).then(|| Recording {
             folder: self.root.join(situation.key),
@@ -44,7 +44,7 @@ impl Recordings {
 }
 
 impl Recording {
-    /// Takes what the verdict was made from, and says beside it what the verdict must be.
+    /// Stores the verdict's input, with the expected verdict beside it.
     pub fn keep(&self, evidence: &Path) {
         fs::create_dir_all(&self.folder).unwrap();
         let mut file = GzEncoder::new(File::create(self.folder.join(&self.name)).unwrap(), Compression::best());

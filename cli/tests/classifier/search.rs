@@ -1,23 +1,23 @@
-//! What a search says of a target at its end.
+//! Conclusions of a search about a target.
 
 use crate::group::Group;
 use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, go_first, run_search};
 use crate::support::number;
 
-/// How many requests a second [`SCRIPT`] lets through.
+/// The capacity that [`SCRIPT`] allows, in requests per second.
 const CAPACITY: u64 = 250;
 
-/// Takes the server's main thread until the request's time has come by the clock: 4 ms after the one before. So the capacity is
-/// the same on every machine. A server that was kept from its processor makes up for 40 ms of that.
+/// Occupies the server's main thread until the request's due time: 4 ms after the previous one. So the capacity is the same on every
+/// machine. A delayed server may catch up 40 ms.
 const SCRIPT: &str = "local function now() local t = redis.call('TIME'); return t[1] * 1000000 + t[2] end \
     local due = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now() - 40000) + 4000 \
     while now() < due do end \
     redis.call('SET', KEYS[1], string.format('%.0f', due)) \
     return 1";
 
-/// The lowest rate holds, the highest does not, and they are less than half of the tolerance apart: the answer is confirmed, and the
-/// failure tried again.
+/// The lowest rate holds and the highest does not, and they differ by less than half of the tolerance. So the answer is confirmed, and the
+/// failed rate is tried again.
 fn manifest(server: &RedisServer) -> Manifest {
     Manifest {
         operations: "[{name: paced, command: EVALSHA __script:paced__ 1 due}]".into(),

@@ -1,4 +1,4 @@
-//! A situation: what makes it, and what the verdict must say of it.
+//! A situation: how to create it, and the expected verdict.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ use crate::servers::{RedisServer, wait_until};
 use crate::support::{Finished, Run};
 use crate::watch::Watch;
 
-/// Set to the file that takes what a run's verdict was made from, if that is kept.
+/// The file for recording the verdict's input, if set.
 pub const EVIDENCE: &str = "VERDICT_EVIDENCE";
 
-/// From now on this thread and what it starts go before everything else on the machine, if we may ask for that: root may.
+/// Gives this thread and its children priority over everything else on the machine. Needs root; without effect otherwise.
 pub fn go_first() {
     let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: `lowest` is valid for the call, which is about the calling thread. A refusal changes nothing.
+    // SAFETY: `lowest` is valid for the call, which affects only the calling thread. A refusal changes nothing.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const lowest) };
 }
 
-/// Lets a time pass that is itself what is made to happen: nothing is waited for.
+/// Lets time pass. The time itself is part of the situation; it does not wait for a condition.
 pub fn pass(time: Duration) {
     let until = Instant::now() + time;
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
@@ -30,50 +30,50 @@ pub fn pass(time: Duration) {
     }
 }
 
-/// Waits until the measurement is well under way, by a server's own count of its GETs.
+/// Waits until the measurement is well under way, by the server's count of GETs.
 pub fn in_the_midst(server: &RedisServer) {
     let before = server.calls("get");
     wait_until("the load is under way", || server.calls("get") > before + 400);
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation {
-    /// Names it on the command line, and the directory of its recordings.
+    /// Its name on the command line, and the directory of its recordings.
     pub key: &'static str,
     pub expected: Expected,
-    /// Whether all of it goes before other work on the machine. Not where processes are to have the priority of all others: a CPU
-    /// limit holds for those alone.
+    /// Whether everything in it has priority over other work on the machine. False where priorities between processes matter, or a CPU
+    /// limit does, because it applies only to processes without real-time priority.
     pub first: bool,
-    /// Made within a network of its own, whose link carries 20 Mbit/s one way.
+    /// Runs in a network of its own, whose link carries 20 Mbit/s in one direction.
     pub link: Option<Shaped>,
-    /// A directory of `target/servers` whose programs the servers are of; else they are the machine's.
+    /// The directory in `target/servers` with the servers' programs. None uses the installed ones.
     pub server: Option<&'static str>,
     pub make: fn() -> Given,
 }
 
-/// What a verdict must be.
+/// The expected verdict.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     pub name: &'static str,
     pub value: &'static str,
     pub limited_by: &'static str,
-    /// How the component ends; empty if there must be none, and `ID` for a server as a whole.
+    /// The end of the component's name. Empty for no component; `ID` for a server as a whole.
     pub component: &'static str,
-    /// Reasons that must be there, notes included. No others may.
+    /// The required reasons, including notes. No others are allowed.
     pub reasons: &'static [&'static str],
-    /// Reasons that may be there too.
+    /// Reasons that are allowed in addition.
     pub besides: &'static [&'static str],
 }
 
 impl Expected {
-    /// Nothing to complain of.
+    /// A verdict without any complaint.
     pub const fn clean(name: &'static str) -> Self {
         Self { name, value: "Valid", limited_by: "Rate", component: "", reasons: &[], besides: &[] }
     }
 }
 
-/// The parts of a manifest that situations differ in.
+/// The parts of a manifest in which situations differ.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     pub target: String,
@@ -84,22 +84,22 @@ pub struct Manifest {
     pub measurement: String,
     pub shards: u32,
     pub spec: String,
-    /// What stands beside the benchmark, such as a Secret.
+    /// Other documents, such as a Secret.
     pub documents: String,
-    /// Of the command line.
+    /// Command-line arguments.
     pub arguments: Vec<String>,
 }
 
-/// One way to a server far away. Beside this the time is short in which a machine wakes up a process, or a hypervisor runs another one.
+/// One-way delay to a distant server. Compared with it, wake-ups and a hypervisor's scheduling are short.
 const FAR: Duration = Duration::from_millis(25);
 
 impl Manifest {
-    /// The same for a server far away.
+    /// The same for a distant server.
     pub fn far(server: &RedisServer) -> Self {
         Self::new(&far(server.address()))
     }
 
-    /// GET and SET of a thousand keys, at a rate that any machine can make.
+    /// GET and SET of a thousand keys, at a rate that any machine can sustain.
     pub fn new(endpoint: &str) -> Self {
         Self {
             target: format!("type: Standalone, endpoints: ['{endpoint}']"),
@@ -136,27 +136,27 @@ spec:
     }
 }
 
-/// Where to reach a server as from far away.
+/// An address that adds the delay of a distant server.
 pub fn far(address: SocketAddr) -> String {
     Proxy::before(address, Slow::Latency(FAR)).endpoint()
 }
 
-/// What a run was called.
+/// The verdict on a run.
 pub struct Given {
     pub told: Told,
     pub finished: Finished,
 }
 
-/// The part of it that the matrix takes.
+/// The part of it that the matrix uses.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Told {
     pub value: String,
     pub limited_by: String,
     pub component: String,
     pub reasons: Vec<String>,
-    /// What else is wrong with what was said.
+    /// Another error in the output.
     pub complaint: Option<String>,
-    /// Why the situation was not made, by other evidence than what the run said.
+    /// Why the situation did not occur, by evidence other than the run's own output.
     pub unmade: Option<String>,
 }
 
@@ -175,7 +175,7 @@ impl Given {
         Self { told, finished }
     }
 
-    /// Notes a complaint if something does not hold.
+    /// Records a complaint if `holds` is false.
     pub fn must(mut self, holds: bool, otherwise: impl FnOnce() -> String) -> Self {
         if !holds {
             self.told.complaint.get_or_insert_with(otherwise);
@@ -183,7 +183,7 @@ impl Given {
         self
     }
 
-    /// A reason must say all of this.
+    /// The reason's message must contain all of `parts`.
     pub fn must_say(self, kind: &str, parts: &[&str]) -> Self {
         let reasons = self.finished.object["status"]["verdict"]["reasons"].as_array().cloned().unwrap_or_default();
         let reason = reasons.iter().find(|reason| reason["reason"] == kind);
@@ -192,19 +192,19 @@ impl Given {
         self.must(holds, || format!("{kind}: {message}"))
     }
 
-    /// The component must be of this node, if there is one.
+    /// The component, if any, must be of this node.
     pub fn of_node(self, id: &str) -> Self {
         let component = self.told.component.clone();
         self.must(component.is_empty() || component.starts_with(id), || format!("{component} is not {id}"))
     }
 }
 
-/// Runs `manifest`, with `meanwhile` from its first progress on.
+/// Runs `manifest`, and calls `meanwhile` from its first progress on.
 pub fn run(manifest: &Manifest, meanwhile: impl FnMut(&Run)) -> Given {
     watched(manifest, None, meanwhile)
 }
 
-/// The same where `server` is to be full.
+/// The same for a server that must be saturated.
 pub fn run_full(server: &RedisServer, manifest: &Manifest) -> Given {
     watched(manifest, Some(server), |_| {})
 }
@@ -226,7 +226,7 @@ fn watched(manifest: &Manifest, full: Option<&RedisServer>, mut meanwhile: impl 
     Given::of(finished, &verdict, "value", unmade)
 }
 
-/// Runs a search whose end is to be a full server. Its ending stands for the value.
+/// Runs a search that must end at a saturated server. Its ending takes the place of the value.
 pub fn run_search(server: &RedisServer, manifest: &Manifest) -> Given {
     let watch = Watch::begin(Some(server.pid()), is_first());
     let finished = Run::local(&manifest.text(), &[]).finish();
@@ -235,7 +235,7 @@ pub fn run_search(server: &RedisServer, manifest: &Manifest) -> Given {
     Given::of(finished, &search, "ending", unmade)
 }
 
-/// Whether this thread, and what it starts, goes before other work.
+/// Whether this thread and its children have priority over other work.
 fn is_first() -> bool {
     // SAFETY: takes a number and touches no memory.
     unsafe { libc::sched_getscheduler(0) == libc::SCHED_RR }

@@ -12,20 +12,19 @@ pub fn a_late_shard() -> Given {
     let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 32, duration: 3s, warmup: 500ms";
     let manifest = Manifest { shards: 2, load: load.into(), ..Manifest::far(&server) };
     run(&manifest, |run: &Run| {
-        // It has the start's order, and stands still at the start. What it makes up for is in the warm-up, most of
-        // which it misses.
+        // It is stopped after it got the start. The requests that it catches up with are in the warm-up, most of which it misses.
         let child = run.children().into_iter().max().unwrap().cast_signed();
         let before = server.calls("get");
-        // SAFETY: takes numbers and touches no memory. The shard runs, so its id is its own.
+        // SAFETY: takes numbers and touches no memory. The shard is running, so the id is its own.
         assert_eq!(unsafe { libc::kill(child, libc::SIGSTOP) }, 0);
-        // The other one's 150 GETs per second: 400 ms, where 200 ms are allowed.
+        // At the other shard's 150 GETs per second this is 400 ms, and 200 ms are allowed.
         wait_until("the other shard has begun", || server.calls("get") > before + 60);
         // SAFETY: as above.
         assert_eq!(unsafe { libc::kill(child, libc::SIGCONT) }, 0);
     })
 }
 
-/// Two shards in time namespaces of their own, whose clocks are days apart.
+/// Two shards in their own time namespaces, whose clocks are days apart.
 pub fn skewed_clocks() -> Given {
     let server = RedisServer::start(&[]);
     let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
-//! Every situation, and what it must be called.
+//! All situations and their expected verdicts.
 
 use crate::servers::network::Shaped;
 use crate::situation::{Expected, Given, Situation};
 use crate::{bad, clean, cluster, disk, limits, memory, network, persistence, processors, search, start};
 
-/// All of it goes before other work on the machine, and nothing slow is between.
+/// With priority over other work on the machine, and without a slow link.
 const fn situation(key: &'static str, expected: Expected, make: fn() -> Given) -> Situation {
     Situation { key, expected, first: true, link: None, server: None, make }
 }

@@ -1,4 +1,4 @@
-//! Whether the machine let a situation be made: by the kernel's counts and a thread of our own, never by what the run said.
+//! Detects whether the machine prevented a situation: by the kernel's counters and a thread of our own, never by the run's output.
 
 use std::fs;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use crate::situation::pass;
 
-/// More than this share of all processor time, in per cent, taken by a hypervisor.
+/// The limit of steal time, in per cent of all CPU time.
 const STOLEN: u64 = 2;
-/// More than this share of the time, in per cent, in which a thread that sleeps and wakes had no processor.
+/// The limit of the canary thread's delays, in per cent of the time.
 const ASLEEP: u64 = 2;
-/// More than this share of the time, in per cent, in which a server that was to be full was ready and had no processor.
+/// The limit of the run-queue wait of a server that should be saturated, in per cent of the time.
 const WAITED: u64 = 4;
 
-/// From one wake to the next.
+/// The sleep between two wake-ups.
 const NAP: Duration = Duration::from_millis(2);
-/// What timers do without anything being wrong.
+/// Normal inaccuracy of timers.
 const PUNCTUAL: Duration = Duration::from_millis(1);
 
-/// Watches the machine for as long as a run takes.
+/// Watches the machine during a run.
 pub struct Watch {
     before: Times,
     began: Instant,
@@ -29,7 +29,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// `server` is one that is to be full, by its process.
+    /// `server` is the process of a server that should be saturated.
     pub fn begin(server: Option<u32>, with_canary: bool) -> Self {
         Self {
             before: times(),
@@ -39,7 +39,7 @@ impl Watch {
         }
     }
 
-    /// Why the situation was not made, if it was not.
+    /// Why the situation did not occur, if it did not.
     pub fn end(self) -> Option<String> {
         let (elapsed, after) = (self.began.elapsed(), times());
         let stolen = after.stolen.saturating_sub(self.before.stolen);
@@ -58,7 +58,7 @@ impl Watch {
     }
 }
 
-/// All processors' time since the machine was started, in ticks.
+/// CPU time of all processors since boot, in ticks.
 struct Times {
     all: u64,
     stolen: u64,
@@ -68,11 +68,11 @@ fn times() -> Times {
     let text = fs::read_to_string("/proc/stat").unwrap();
     let numbers: Vec<u64> =
         text.lines().next().unwrap().split_whitespace().skip(1).map(|tick| tick.parse().unwrap()).collect();
-    // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.
+    // user, nice, system, idle, iowait, irq, softirq, steal; guest time is included in user.
     Times { all: numbers[..8].iter().sum(), stolen: numbers[7] }
 }
 
-/// How long a process' first thread ran, and how long it was ready and had no processor, in nanoseconds.
+/// CPU time and run-queue wait of a process' first thread, in nanoseconds.
 #[derive(Clone, Copy)]
 struct Schedule {
     ran: u64,
@@ -85,14 +85,14 @@ impl Schedule {
     }
 }
 
-/// None of a kernel that does not count it.
+/// None if the kernel does not report it.
 fn schedule(process: u32) -> Option<Schedule> {
     let text = fs::read_to_string(format!("/proc/{process}/task/{process}/schedstat")).ok()?;
     let mut numbers = text.split_whitespace().map(|number| number.parse().unwrap());
     Some(Schedule { ran: numbers.next()?, waited: numbers.next()? })
 }
 
-/// A thread that sleeps and wakes, before everything else on the machine if we may ask for that.
+/// A thread that sleeps and wakes, with priority over everything else on the machine if permitted.
 struct Canary {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,
@@ -103,9 +103,9 @@ impl Canary {
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
         let thread = thread::spawn(move || {
-            // Above the load generator and the servers, so that it does not wait for what the situation itself does.
+            // Above the load generator and the servers, so that the situation itself does not delay it.
             let first = libc::sched_param { sched_priority: 2 };
-            // SAFETY: `first` is valid for the call, which is about the calling thread. A refusal changes nothing.
+            // SAFETY: `first` is valid for the call, which affects only the calling thread. A refusal changes nothing.
             unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const first) };
             let mut late = Duration::ZERO;
             while !ended.load(Ordering::Relaxed) {
@@ -118,7 +118,7 @@ impl Canary {
         Self { over, thread }
     }
 
-    /// How late it was in all.
+    /// Its total delay.
     fn end(self) -> Duration {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()

@@ -1,4 +1,4 @@
-//! `run` against an API server of the test's own, which knows one benchmark and one Secret.
+//! `run` with a fake API server, which has one benchmark and one Secret.
 
 use std::sync::{Arc, Mutex};
 
@@ -34,14 +34,14 @@ const BENCHMARK: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenc
 const BENCHMARKS: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks";
 const SECRET: &str = "/api/v1/namespaces/perf/secrets/login";
 
-/// What the server does beside storing.
+/// The server's behaviour besides storing objects.
 #[derive(Clone, Default)]
 struct Script {
-    /// The benchmark's status before anything is applied; none is no benchmark.
+    /// The benchmark's status before an apply. None if there is no benchmark.
     before: Option<Value>,
-    /// The statuses that a watch shows, one after the other.
+    /// The statuses that a watch delivers, one after the other.
     then: Vec<Value>,
-    /// The status that a watch shows once `spec.abort` is true.
+    /// The status that a watch delivers once `spec.abort` is true.
     aborted: Option<Value>,
     /// How an apply is refused.
     refusal: Option<(u16, &'static str)>,
@@ -122,7 +122,7 @@ fn watch(server: &Server) -> Response {
     Response::new(Body::from_stream(futures::StreamExt::chain(futures::stream::iter(first), last)))
 }
 
-/// A server that follows `script`, and a kubeconfig for it.
+/// A server with the behaviour of `script`, and a kubeconfig for it.
 async fn start(script: Script) -> (Server, TempDir) {
     let server = Server { script, ..Server::default() };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

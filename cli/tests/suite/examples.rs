@@ -1,4 +1,4 @@
-//! The manifests of `examples/` behind `--with-redis`, each made short, so that what they need is there.
+//! Runs the manifests of `examples/`, shortened, with `--with-redis`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::Run;
 
-/// Each mostly waits for its start.
+/// Runs in parallel. Each mostly waits for its start.
 const AT_ONCE: usize = 8;
 
 /// All manifests below `directory`.
@@ -24,7 +24,7 @@ fn manifests(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The same target and requests, but few of them. None without a benchmark.
+/// The same target and operations, but fewer requests. None without a benchmark.
 fn shortened(text: &str) -> Option<String> {
     let documents = serde_yaml::Deserializer::from_str(text).map(|document| Value::deserialize(document).unwrap());
     let mut documents: Vec<Value> = documents.collect();
@@ -52,14 +52,14 @@ fn shortened(text: &str) -> Option<String> {
         threshold.entry("minPerSecond").and_modify(|least| *least = json!(1));
     }
     if spec["search"].is_object() {
-        // The lowest rate fails twice, and that is all.
+        // The lowest rate fails twice, which ends the search.
         spec["search"]["objective"] = json!({"quantile": "0.9", "max": "1us"});
         spec["search"]["rate"] = json!({"min": 100, "max": 100});
     }
     Some(documents.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n"))
 }
 
-/// What ends by a number of requests leaves none unsent, however busy the machine is.
+/// A load that ends by a number of requests leaves none unsent, even on a busy machine.
 fn shorten_load(spec: &mut Value) {
     let search = spec["search"].is_object();
     let load = spec["load"].as_object_mut().unwrap();
@@ -85,7 +85,7 @@ fn shorten_load(spec: &mut Value) {
     }
 }
 
-/// Runs one example. Says what is wrong with its end.
+/// Runs one example. Returns what went wrong, if anything.
 fn run(path: &Path, manifest: &str) -> Option<String> {
     let finished = Run::local(manifest, &["--with-redis"]).finish();
     let status = &finished.object["status"];
@@ -102,7 +102,7 @@ fn every_example_finishes_with_a_result_that_can_be_trusted() {
     let examples = paths.into_iter().filter_map(|path| Some((shortened(&fs::read_to_string(&path).unwrap())?, path)));
     let mut examples: Vec<_> = examples.collect();
     assert!(examples.len() > 30, "{examples:?}");
-    // Those of many trials begin first.
+    // Long ones start first.
     examples.sort_by_key(|(manifest, _)| {
         !["comparison", "search", "warmupEnds"].iter().any(|long| manifest.contains(long))
     });
@@ -118,7 +118,7 @@ fn every_example_finishes_with_a_result_that_can_be_trusted() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What each needs is started, and said in one line; requests find it there.
+/// The required servers are started and reported on one line, and requests find the keys there.
 #[test]
 fn replicas_sentinels_and_tls_are_started() {
     let example = |name: &str| {
@@ -138,7 +138,7 @@ fn replicas_sentinels_and_tls_are_started() {
     assert_eq!(secured.object["spec"]["targets"][0]["tls"]["minimumVersion"], "TLS13");
 }
 
-/// Everything at once: a user of the servers, another of the sentinels, and certificates of the clients.
+/// Combines users of the servers, other users of the sentinels, and client certificates.
 #[test]
 fn sentinels_and_servers_have_their_own_users_and_certificates() {
     let secret = |name: &str, password: &str| {

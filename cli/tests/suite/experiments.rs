@@ -1,4 +1,4 @@
-//! Several trials of one spec, one after the other, against a real Redis whose own count is compared.
+//! Several trials of one spec, with a real Redis whose own counts are compared.
 
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ fn repeats_say_how_far_runs_are_apart_and_what_they_come_to_together() {
     assert!(number(&throughput["lowPerSecond"]) <= number(&throughput["meanPerSecond"]));
     assert!(number(&throughput["highPerSecond"]) >= number(&throughput["meanPerSecond"]));
     assert_eq!(number(&cell["errorRate"]["meanMillionths"]), 0);
-    // Of all requests together: the longest is the longest of any trial, and the median lies between theirs.
+    // Over all requests: the maximum is that of any trial, and the median lies between the trials' medians.
     let together = &cell["aggregate"];
     let medians = of("p50Nanoseconds");
     let median = number(&together["p50Nanoseconds"]);
@@ -140,7 +140,7 @@ fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
     refused(&large, "126 values x 2 repeats make 252 trials, and 250 is the most");
 }
 
-/// As `manifest`, with a second target.
+/// Like `manifest`, with a second target.
 fn two_targets(one: &Redis, other: &Redis, load: &str, more: &str) -> String {
     let second = format!("}}, {{name: other, type: Standalone, endpoints: ['{}']}}]\n", other.address());
     let text = manifest(one, load, more);
@@ -163,7 +163,7 @@ fn each_setting_of_a_sweep_is_compared() {
         .map(|one| (one["parameters"]["load.pipeline"].clone(), number(&one["pairs"]), number(&one["leftOut"])))
         .collect();
     assert_eq!(settings, [(Value::from("1"), 5, 0), (Value::from("8"), 5, 0)]);
-    // The trials of one setting ran in one go.
+    // The trials of one setting run consecutively.
     let pipelines: Vec<_> = list(&status["trials"]).iter().map(|line| line["parameters"].clone()).collect();
     assert!(pipelines[..10].iter().all(|first| *first == pipelines[0]), "{pipelines:?}");
 }
@@ -182,7 +182,7 @@ fn targets_are_compared_in_turns() {
     let [found] = &list(&status["comparison"])[..] else { panic!("{status:#}") };
     assert_eq!((found["target"].as_str(), found["baseline"].as_str()), (Some("other"), Some("redis")));
     assert_eq!((number(&found["pairs"]), found["metrics"].as_array().unwrap().len()), (5, 5));
-    // Both were asked for the same rate, and gave it on a machine that has time.
+    // Both have the same target rate, and reach it on a machine that is not busy.
     if is_timed() {
         assert_eq!(found["outcome"], "NoDifference", "{found:#}");
         let caution = found["caution"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `local`, end to end: this program, its shards, a real Redis.
+//! `local` end to end: the program, its shards, a real Redis.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ spec:
 }
 
 const ANYWHERE: &str = "type: Standalone, endpoints: ['redis:6379']";
-/// Behind a manifest whose requests a server counts: a probe would be more of them.
+/// Appended to manifests whose requests the server counts: a probe would add more.
 const NOT_PROBED: &str = "  measurement: {probe: false}\n";
 
 const CLOSED: &str = "type: ClosedLoop, duration: 1s, warmup: 200ms";
@@ -50,7 +50,7 @@ fn closed_loop_counts_what_the_server_counts() {
     assert!(number(&result["requests"]["succeeded"]) > 0);
     assert!(result["serviceTime"].is_null(), "a closed loop has one latency");
     assert_eq!(result["load"], json!({"type": "ClosedLoop", "pipelineMode": "Window", "concurrency": 4}));
-    // The server's count holds warm-up and preload too.
+    // The server's count includes warm-up and preload.
     let warmup = number(&result["warmup"]["succeeded"]);
     let preload = number(&result["preload"]["commands"]);
     assert_eq!(preload, 500);
@@ -127,10 +127,10 @@ fn a_ramp_schedules_what_lies_below_it() {
     let finished = Run::local(&manifest(ANYWHERE, &load), &["--with-redis"]).finish();
     finished.assert_balanced();
     let result = finished.result();
-    // One millisecond's requests may be rounded into the next part at each border.
+    // Up to one millisecond of requests may be counted in the next part at each border.
     assert!(number(&result["requests"]["scheduled"]).abs_diff(2500) <= 4, "{}", result["requests"]);
     assert!(number(&result["warmup"]["scheduled"]).abs_diff(500) <= 4, "{}", result["warmup"]);
-    // The mean over the common window, which is the measurement less the skew of the start and half a point.
+    // The mean over the common window: the measurement minus the start skew and half a point.
     assert!(number(&result["throughput"]["targetPerSecond"]).abs_diff(1250) < 50, "{}", result["throughput"]);
     let load = json!({"type": "OpenLoop", "arrival": "Constant", "pacingGridNanoseconds": 1_000_000});
     assert_eq!(result["load"], load);
@@ -139,7 +139,7 @@ fn a_ramp_schedules_what_lies_below_it() {
         (stage["name"].clone(), number(&stage["seconds"]), number(&stage["targetPerSecond"]))
     };
     assert_eq!(stages.iter().map(facts).collect::<Vec<_>>(), [(json!("up"), 1, 1000), (json!(null), 1, 1500)]);
-    // All borders are whole seconds, so each request is of a stage.
+    // All borders are at whole seconds, so each request belongs to one stage.
     for count in ["scheduled", "succeeded", "errors", "unsent"] {
         let sum: u64 = stages.iter().map(|stage| number(&stage["requests"][count])).sum();
         assert_eq!(sum, number(&result["requests"][count]), "{count}: {stages:#?}");
@@ -182,7 +182,7 @@ fn baseline_tells_what_the_load_generator_can_do() {
     let (most, written) = (&finished.object["atMost"], &finished.object["asWritten"]);
     assert!(most["targetPerSecond"].is_null());
     assert_eq!(number(&written["targetPerSecond"]), 1000);
-    // Far more than any rate that somebody would ask for here.
+    // The maximum is far above the manifest's rate.
     assert!(number(&most["achievedPerSecond"]) > number(&written["achievedPerSecond"]), "{:#}", finished.object);
     for figures in [most, written] {
         assert!(number(&figures["achievedPerSecond"]) > 0, "{:#}", finished.object);

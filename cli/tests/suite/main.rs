@@ -1,4 +1,4 @@
-//! The built program, from outside. Its shards need the load generator's program beside it.
+//! Tests of the built program. Its shards need the load generator's program in the same directory.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -33,7 +33,7 @@ fn document(file: &Path) -> Value {
     serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
 }
 
-/// The requests of all seconds together, and how many are in their histograms.
+/// The requests of all seconds, and their number in the histograms.
 fn sum<'a>(parts: &(impl Iterator<Item = &'a Value> + Clone)) -> ([u64; 4], u64) {
     let of = |field: &str| parts.clone().map(|part| number(&part["counts"][field])).sum::<u64>();
     let in_histogram =

@@ -1,4 +1,4 @@
-//! `workload.preset`: a trial each, one after the other, against a real Redis whose own count is compared.
+//! `workload.preset`: one trial each, with a real Redis whose own counts are compared.
 
 use redisbench_benchmark::api::preset::PRESETS;
 use serde_json::Value;
@@ -38,10 +38,10 @@ fn all_presets_run_one_after_the_other_on_keys_of_their_own() {
         assert_eq!((line["index"].as_u64(), line["state"].as_str()), (Some(index), Some("Completed")), "{line}");
         let requests = &line["requests"];
         assert_eq!((number(&requests["succeeded"]), number(&requests["errors"])), (300, 0), "{line}");
-        // Enough was there to be found or taken.
+        // There were enough elements for all requests.
         assert_eq!(line["misses"].as_u64(), Some(0), "{line}");
     }
-    // An element for each of 300 requests, 1 % more, and 1000.
+    // One element per request, 1 % more, and 1000.
     let elements = 300 + 3 + 1_000;
     for (command, calls) in [
         ("set", 300 + 100),
@@ -62,12 +62,12 @@ fn all_presets_run_one_after_the_other_on_keys_of_their_own() {
     ] {
         assert_eq!(redis.calls(command), calls, "{command}");
     }
-    // Connections are asked for one at times too.
+    // New connections send PING too.
     assert!(redis.calls("ping") >= 300);
     assert_eq!(redis.ask::<u64>(&["DBSIZE"]), 0, "each trial deletes its keys: {}", finished.stderr);
 }
 
-/// Takes away what is there, and says how many elements that were.
+/// Removes the existing elements, and returns their number.
 const ROB: &str = "
     local key = redis.call('KEYS', '*')[1]
     local size = {list = 'LLEN', set = 'SCARD', zset = 'ZCARD'}

@@ -1,4 +1,4 @@
-//! `spec.search` against a real Redis. Each step takes 12 s, so these searches are short.
+//! `spec.search` with a real Redis. Each step takes 12 s, so the searches are short.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -26,13 +26,13 @@ spec:
     )
 }
 
-/// A search of one rate, at which nine of ten requests are to take no longer than `max`.
+/// A search with a single rate, and `max` as limit of the 0.9 quantile.
 fn one_rate(redis: &Redis, max: &str) -> String {
     let search = format!("objective: {{quantile: '0.9', max: {max}}}, rate: {{min: 200, max: 200}}");
     manifest(&redis.address(), &search, "4")
 }
 
-/// No Redis answers in a microsecond: the lowest rate fails twice.
+/// No Redis replies within a microsecond: the lowest rate fails twice.
 #[test]
 #[ignore = "depends on how busy the machine is: make test-timing"]
 fn a_rate_that_is_out_of_reach_is_said_to_be() {
@@ -54,11 +54,11 @@ fn a_rate_that_is_out_of_reach_is_said_to_be() {
     }
 }
 
-/// How many requests a second the paced proxy lets through.
+/// The capacity of the paced proxy, in requests per second.
 const CAPACITY: u32 = 400;
 
-/// A proxy before `server` that lets through [`CAPACITY`] requests a second, one after the other. Each has its time by the clock, so
-/// that a busy machine makes some late and the capacity no smaller. It ends with the test.
+/// A proxy before `server` that forwards [`CAPACITY`] requests per second, one after the other. Each has a due time, so a busy machine
+/// makes some late but does not lower the capacity. Runs until the test ends.
 fn paced(server: &Redis) -> SocketAddr {
     let (server, listener) = (server.address(), TcpListener::bind("127.0.0.1:0").unwrap());
     let address = listener.local_addr().unwrap();
@@ -72,7 +72,7 @@ fn paced(server: &Redis) -> SocketAddr {
             thread::spawn(move || {
                 let mut chunk = [0; 4096];
                 while let Ok(length @ 1..) = requests.read(&mut chunk) {
-                    // No other part of a GET has an asterisk.
+                    // A GET has exactly one asterisk.
                     let count = chunk[..length].split(|byte| *byte == b'*').count() - 1;
                     let due = {
                         let mut next = next.lock().unwrap();
@@ -106,15 +106,15 @@ fn a_known_capacity_is_found_within_the_tolerance() {
     let finished = Run::local(&manifest, &[]).finish();
     let status = &finished.object["status"];
     let search = &status["search"];
-    // Other work on the machine may keep a shard from its processor, and then it is said.
+    // Other work on the machine may delay a shard, which is reported then.
     let disturbed = search["limitedBy"] == "GeneratorCPU";
     let expected = if disturbed { ("GeneratorLimited", Some(1)) } else { ("Found", Some(0)) };
     assert_eq!((search["ending"].as_str().unwrap(), finished.code), expected, "{}\n{status:#}", finished.stderr);
     let (good, bad) = (number(&search["lastGoodPerSecond"]), number(&search["firstBadPerSecond"]));
     assert!((good as f64 / f64::from(CAPACITY) - 1.0).abs() <= TOLERANCE, "{good}: {status:#}");
     assert!(good < bad && bad as f64 <= good as f64 * (1.0 + TOLERANCE), "{good} {bad}: {status:#}");
-    // Why the next step failed, and what was at its end: of what is before the server nothing is seen, but by a probe, which
-    // follows a step that missed its rate and needs a long queue.
+    // Why the next step failed, and its limiting factor. A bottleneck before the server is invisible except to a probe, which runs after a
+    // step that missed its rate and needs a long queue.
     assert!(search["why"].as_str().unwrap().contains("100 ms is the most"), "{search:#}");
     let limit = (search["limitedBy"].as_str().unwrap(), search["component"].as_str());
     assert!(disturbed || matches!(limit, ("Unknown", _) | ("Target", Some("Path"))), "{search:#}");
@@ -130,7 +130,7 @@ fn a_known_capacity_is_found_within_the_tolerance() {
     assert!(!said.contains("of 100"), "{said}");
 }
 
-/// The only rate passes, and then three times more.
+/// The only rate passes, and then three more times.
 #[test]
 fn the_answer_is_confirmed_by_three_fresh_trials() {
     let redis = Redis::start(None);

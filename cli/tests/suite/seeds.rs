@@ -1,4 +1,4 @@
-//! The manifests of `examples/seeds`, run with `local` as they stand there, but for the addresses.
+//! Runs the manifests of `examples/seeds` with `local`, unchanged except for the addresses.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::haproxy::HaProxy;
 use crate::support::{Finished, Redis, Run, number};
 use crate::tls::secure;
 
-/// Runs the example of a tool, with its target at `address`.
+/// Runs a tool's example, with the target at `address`.
 fn run(name: &str, endpoint: &str, address: &str) -> Finished {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/seeds").join(name);
     let manifest = fs::read_to_string(path).unwrap();
@@ -21,9 +21,8 @@ fn succeeded(finished: Finished) -> Finished {
     finished
 }
 
-/// A benchmark of one trial made its requests, and none failed. On a busy machine some may not have been sent in time.
-/// Returns how many commands the
-/// server must have counted.
+/// Asserts that a benchmark with one trial made its requests and none failed. On a busy machine some may not have been sent in time.
+/// Returns the number of commands that the server must have counted.
 fn assert_made(finished: &Finished, requests: u64) -> u64 {
     finished.assert_balanced();
     let result = finished.result();

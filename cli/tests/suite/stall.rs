@@ -1,10 +1,10 @@
-//! A target that stops for longer than a request may take, from the manifest to the result.
+//! A target that stops for longer than the request timeout, from the manifest to the result.
 
 use std::time::{Duration, Instant};
 
 use crate::support::{Redis, Run, number};
 
-/// 5,000 requests per second for 10 s. The windows hold 800 requests, and these are lost when the server stops: 1.6 %.
+/// 5,000 requests per second for 10 s. The windows have room for 800 requests, which are lost when the server stops: 1.6 %.
 const MANIFEST: &str = "
 apiVersion: redisbench.dev/v1alpha1
 kind: RedisBenchmark
@@ -46,17 +46,17 @@ fn a_stop_beyond_the_request_timeout_is_beyond_what_is_known() {
     let (status, result) = (&finished.object["status"], finished.result());
     let lost = number(&result["requests"]["unanswered"]);
     assert!(lost >= number(&result["requests"]["scheduled"]) / 100, "{:#}", result["requests"]);
-    // The first of a connection times out, and takes with it those that were sent after it.
+    // The first request of a connection times out, and all later ones on it fail too.
     let timeout = result["errors"].as_array().unwrap().iter().find(|error| error["kind"] == "Timeout").unwrap();
     assert_eq!(timeout["firstMessage"].as_str().unwrap().split(" (").next(), Some("no reply within 1000 ms"));
-    // The quantile over all requests is not known, and no number stands in its place.
+    // The quantile over all requests is unknown, so there must be no number.
     let response = &result["responseTime"];
     assert!(response["p99Nanoseconds"].is_null() && response["p50Nanoseconds"].is_u64(), "{response:#}");
     let percentiles = response["percentiles"].as_array().unwrap();
     let p99 = percentiles.iter().find(|one| one["percentile"] == "99").unwrap();
     assert!(number(&p99["moreThanNanoseconds"]) >= 1_000_000_000, "{p99}");
     assert!(status["summary"]["p99"].as_str().unwrap().starts_with("> "), "{:#}", status["summary"]);
-    // That over the successful ones is, and has a name of its own.
+    // The quantile over successful requests is known, in a separate field.
     let succeeded = number(&result["responseTimeOfSucceeded"]["p99Nanoseconds"]);
     assert!(succeeded >= 1_000_000_000, "{:#}", result["responseTimeOfSucceeded"]);
     assert_eq!(status["verdict"]["value"], "Invalid", "{:#}", status["verdict"]);

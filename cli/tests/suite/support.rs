@@ -1,4 +1,4 @@
-//! Starting the program, and a redis-server for it.
+//! Starts the program and a redis-server for it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -18,14 +18,14 @@ pub fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_kubectl-redisbench"))
 }
 
-/// The load generator is another package's program, so cargo does not build it for these tests.
+/// The load generator is a program of another package, so cargo does not build it for these tests.
 pub fn load_generator() -> PathBuf {
     let beside = program().with_file_name("redisbench-loadgen");
     assert!(beside.is_file(), "{} is not built; run `make test-unit`, which builds it first", beside.display());
     beside
 }
 
-/// A run of `local`, in a directory for temporary files of its own.
+/// A run of `local` with its own directory for temporary files.
 pub struct Run {
     program: Program,
     temporary: TempDir,
@@ -40,7 +40,7 @@ impl Run {
         Self { program, temporary }
     }
 
-    /// Reads standard error until a line has `part` in it.
+    /// Reads standard error until a line contains `part`.
     pub fn wait_for_line(&mut self, part: &str) -> BufReader<ChildStderr> {
         self.program.wait_for_line(part)
     }
@@ -49,7 +49,7 @@ impl Run {
         self.program.signal(name);
     }
 
-    /// Waits for the end: exit code, the object if there is one, standard error. Nothing may be left behind.
+    /// Waits for the end. Returns exit code, the object if there is one, and standard error. Asserts that nothing is left behind.
     pub fn finish(self) -> Finished {
         let (code, stdout, stderr) = self.program.finish();
         wait_for_the_end(self.temporary.path());
@@ -59,12 +59,12 @@ impl Run {
         Finished { code, object, stderr }
     }
 
-    /// The processes of this run, the program itself apart.
+    /// The processes of this run except the program itself.
     pub fn children(&self) -> Vec<u32> {
         processes_in(self.temporary.path())
     }
 
-    /// Ends the program without a warning, and waits until its children have ended with it.
+    /// Kills the program, and waits until its children have ended too.
     pub fn kill(mut self) {
         self.program.0.kill().unwrap();
         self.program.0.wait().unwrap();
@@ -72,7 +72,7 @@ impl Run {
     }
 }
 
-/// A killed process takes a moment to go.
+/// Waits, because killed processes end with a delay.
 fn wait_for_the_end(directory: &Path) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -98,7 +98,7 @@ impl Finished {
         result
     }
 
-    /// Every sum that must hold in a result.
+    /// Asserts every sum that must hold in a result.
     pub fn assert_balanced(&self) {
         let result = self.result();
         assert_sum(&result["requests"]);
@@ -125,12 +125,12 @@ fn assert_sum(requests: &Value) {
     assert_eq!(number(&requests["scheduled"]), sum, "{requests}");
 }
 
-/// A count that is left out is 0.
+/// A missing count is 0.
 pub fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| if value.is_null() { 0 } else { panic!("{value} is no count") })
 }
 
-/// Processes that were given a path below `directory` or work there: shards and throwaway servers.
+/// Processes with an argument or working directory below `directory`: shards and throwaway servers.
 fn processes_in(directory: &Path) -> Vec<u32> {
     let directory = directory.to_str().unwrap();
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -144,7 +144,7 @@ fn processes_in(directory: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// A redis-server of the test's own.
+/// A redis-server for the test.
 pub struct Redis {
     child: Child,
     port: u16,
@@ -157,7 +157,7 @@ impl Redis {
         Self::start_with(password, &[])
     }
 
-    /// The same with more `arguments`.
+    /// The same with additional `arguments`.
     pub fn start_with(password: Option<&str>, arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -180,7 +180,7 @@ impl Redis {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// A manifest of a benchmark against it; `spec` is what stands below the targets.
+    /// A manifest of a benchmark against it; `spec` is the part after the targets.
     pub fn benchmark(&self, spec: &str) -> String {
         format!(
             "
@@ -201,7 +201,7 @@ spec:
         client.get_connection_with_timeout(Duration::from_secs(5)).ok()
     }
 
-    /// Asks one thing.
+    /// Sends a command and returns its reply.
     pub fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
         redis::cmd(words[0]).arg(&words[1..]).query(&mut self.connect().unwrap()).unwrap()
     }
@@ -212,7 +212,7 @@ spec:
         assert!(status.success());
     }
 
-    /// Waits until the server was asked for `command` at least so often.
+    /// Waits until the server has executed `command` at least `calls` times.
     pub fn wait_for_calls(&self, command: &str, calls: u64) {
         let deadline = Instant::now() + PATIENCE;
         while self.calls(command) < calls {
@@ -221,7 +221,7 @@ spec:
         }
     }
 
-    /// How often the server was asked for `command`, by its own count.
+    /// How often the server has executed `command`, by its own count.
     pub fn calls(&self, command: &str) -> u64 {
         let mut connection = self.connect().unwrap();
         let info: String = redis::cmd("INFO").arg("commandstats").query(&mut connection).unwrap();
@@ -233,17 +233,17 @@ spec:
 
 impl Drop for Redis {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nothing more to do then.
+        // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The program, running.
+/// The running program.
 pub struct Program(Child);
 
 impl Program {
-    /// Reads standard error until a line has `part` in it.
+    /// Reads standard error until a line contains `part`.
     pub fn wait_for_line(&mut self, part: &str) -> BufReader<ChildStderr> {
         let mut reader = BufReader::new(self.0.stderr.take().unwrap());
         let mut seen = String::new();
@@ -262,7 +262,7 @@ impl Program {
         assert!(status.success());
     }
 
-    /// Waits for the end, and gives exit code, standard output and standard error.
+    /// Waits for the end, and returns exit code, standard output and standard error.
     pub fn finish(self) -> (Option<i32>, String, String) {
         let output = self.0.wait_with_output().unwrap();
         let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -270,7 +270,7 @@ impl Program {
     }
 }
 
-/// Starts the program with `arguments`, `input` and additions to the environment.
+/// Starts the program with `arguments`, `input` and additional environment variables.
 pub fn run_with(arguments: &[&str], input: &str, environment: &[(&str, &str)]) -> Program {
     let mut child = Command::new(program())
         .args(arguments)
@@ -290,7 +290,7 @@ pub fn run(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     run_with(arguments, input, &[]).finish()
 }
 
-/// The rest of a stream, for whoever keeps it open.
+/// The rest of a stream.
 pub fn rest(mut reader: BufReader<ChildStderr>) -> String {
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();

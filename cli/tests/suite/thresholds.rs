@@ -1,4 +1,4 @@
-//! `spec.thresholds`, against a real Redis.
+//! `spec.thresholds` with a real Redis.
 
 use serde_json::Value;
 
@@ -39,13 +39,13 @@ fn thresholds_are_judged_by_operation_and_by_window() {
     let of = |index: usize| &status["thresholds"][index];
     assert!(number(&of(1)["windows"]) >= 1, "{:#}", of(1));
     let wrong = &status["result"]["operations"][1]["requests"];
-    // What found no room in time is an error of the run, too.
+    // Requests that were not sent in time count as errors too.
     let failed = number(&wrong["errors"]) + number(&wrong["unsent"]);
     assert_eq!((number(&of(2)["failedRequests"]), &of(2)["ofRequests"]), (failed, &wrong["scheduled"]));
     assert_eq!(of(3)["node"], redis.address());
     let met = condition(status, "ThresholdsMet");
     assert_eq!((met["status"].as_str(), met["reason"].as_str()), (Some("False"), Some("ThresholdFailed")));
-    // A tenth of all requests fail, which makes the whole worthless.
+    // A tenth of all requests fail, so the result is Invalid.
     assert_eq!((status["verdict"]["value"].as_str(), finished.code), (Some("Invalid"), Some(1)));
 }
 
@@ -63,7 +63,7 @@ fn a_threshold_that_does_not_hold_stops_the_load() {
     let requests = &status["result"]["requests"];
     let sum = ["succeeded", "errors", "unsent", "inFlight"].iter().map(|part| number(&requests[*part])).sum::<u64>();
     assert_eq!(sum, number(&requests["scheduled"]));
-    // What the server has done is what was counted, or was in flight when the load was stopped: nothing went on after it.
+    // The server's count is the requests that were answered, plus those in flight when the load stopped: nothing was sent later.
     let get = &status["result"]["operations"][0]["requests"];
     let (answered, in_flight) = (number(&get["succeeded"]), get["inFlight"].as_u64().unwrap_or_default());
     let calls = redis.calls("get");

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Redis, Run, number};
 
-/// A redis-server that speaks TLS and wants to see its own certificate, unless `arguments` say otherwise; its port,
-/// certificate and key.
+/// A redis-server with TLS that requires its own certificate from clients, unless `arguments` override that. Returns its port, certificate
+/// and key too.
 pub fn secure(directory: &std::path::Path, arguments: &[&str]) -> (Redis, u16, String, String) {
     let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());

@@ -1,4 +1,4 @@
-//! What the program says to a bad manifest or wrong usage: exit code 2.
+//! Invalid manifests and wrong usage: exit code 2.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn a_unix_socket_is_for_local_runs_only() {
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     let why = "spec.targets[0].endpoints: unix:/run/redis.sock: a UNIX socket is of one machine";
     assert!(stdout.contains(&format!("is valid, but for `local` only: {why}")), "{stdout}");
-    // No cluster is asked.
+    // Refused without contacting a cluster.
     let (code, _, stderr) = run(&["run", "-f", "-"], &manifest);
     assert!(code == Some(2) && stderr.contains(why), "{code:?} {stderr}");
 }

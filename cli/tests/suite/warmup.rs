@@ -1,4 +1,4 @@
-//! Warm-ups that end once the throughput has settled, against a real Redis.
+//! Warm-ups that end once the throughput has settled, with a real Redis.
 
 use crate::support::{Redis, Run, number};
 
@@ -27,7 +27,7 @@ fn a_warm_up_ends_as_soon_as_the_throughput_has_settled() {
     assert_eq!(number(&status["synchronization"]["commonWindowMilliseconds"]), 2_000);
     let result = &status["result"];
     assert_eq!(number(&result["requests"]["scheduled"]), 600);
-    // All that was due before the instant that both shards were told is the warm-up's, and the servers counted no other.
+    // Requests due before the instant that both shards got belong to the warm-up, and the servers counted no others.
     let warm = number(&result["warmup"]["scheduled"]);
     assert!(warm.abs_diff(warmup * 300 / 1_000) <= 2, "{warm} in {warmup} ms");
     assert_eq!(redis.calls("get"), warm + 600);

@@ -1,4 +1,4 @@
-//! When slots got no answers, by the word of several shards, against the log of the servers.
+//! Outages of slots as agreed between several shards, compared with the servers' logs.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ spec:
     )
 }
 
-/// A time without answers, in milliseconds since the Unix epoch.
+/// An outage, in milliseconds since the Unix epoch.
 #[derive(Debug)]
 struct Window {
     node: String,
@@ -81,7 +81,7 @@ fn three_shards_say_together_what_the_servers_log() {
     assert_eq!(own.ranges, [format!("{}-{}", slots.start, slots.end - 1)]);
     assert_begins("the kill", own.from, killed);
     assert_ends("the failover", own.until, cluster.nodes[3].log().times_of("Failover election won")[0]);
-    // Without the owner of some slots the cluster serves none.
+    // A cluster without an owner of some slots serves no slots at all.
     for server in &cluster.nodes[1..3] {
         let down = server.log().times_of("Cluster state changed: fail").into_iter().find(|time| *time > killed);
         let Some(down) = down else { continue };
