@@ -1,4 +1,4 @@
-//! What is known of a run that is over: all that a judgement needs.
+//! The evidence from a finished run, for its judgement.
 
 use std::time::Duration;
 
@@ -11,44 +11,44 @@ use crate::fault::Fault;
 pub enum Ended {
     Code(i32),
     Signal(i32),
-    /// It had not ended when it had to, and was killed.
+    /// It exceeded its time limit, and was killed.
     Hung,
 }
 
-/// A fault that came to pass.
+/// A fault that was applied.
 #[derive(Clone, Copy, Debug)]
 pub struct Strike {
     pub fault: Fault,
-    /// Since the program's start.
+    /// Time since the program's start.
     pub after: Duration,
     /// The time of day, in nanoseconds since the Unix epoch.
     pub at: u64,
-    /// The same, when it was undone; none if it was not, or needs no undoing.
+    /// When it was undone, in the same unit. None if it was not, or if there was nothing to undo.
     pub undone: Option<u64>,
-    /// Whether there was still something to be struck.
+    /// Whether its target still existed.
     pub hit: bool,
 }
 
-/// How often the servers have executed the commands of the load.
+/// The servers' counts of the load's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calls {
     pub at_least: u64,
-    /// None if a server died with its count, or could not be asked.
+    /// None if a server died with its count, or did not reply.
     pub at_most: Option<u64>,
 }
 
-/// All that is known.
+/// All evidence.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     pub ended: Ended,
     pub took: Duration,
-    /// What it printed on standard output, if it is JSON.
+    /// The program's standard output, if it is JSON.
     pub object: Option<Value>,
     pub stdout: String,
     pub stderr: String,
-    /// Of the shards.
+    /// The shards' logs.
     pub logs: Vec<String>,
-    /// None without servers of the soak's own.
+    /// None without the soak's own servers.
     pub calls: Option<Calls>,
     pub peak_kib: u64,
     pub left_processes: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Faults that hit something.
+    /// Faults with an existing target.
     pub fn hits(&self) -> impl Iterator<Item = &Strike> + Clone {
         self.strikes.iter().filter(|strike| strike.hit)
     }

@@ -1,4 +1,4 @@
-//! What may happen to a run.
+//! The faults of a run.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,11 +8,10 @@ use rand::rngs::StdRng;
 
 use crate::plot::{Plot, pick};
 
-/// How many kinds there are.
+/// The number of kinds.
 #[cfg(test)]
 pub const KINDS: usize = 20;
 
-/// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     KillShard {
@@ -33,7 +32,7 @@ pub enum Fault {
     KillServer {
         server: u32,
     },
-    /// Killed, and started again without its keys.
+    /// Killed, and restarted without its keys.
     RestartServer {
         server: u32,
         after: Duration,
@@ -42,17 +41,17 @@ pub enum Fault {
     KillClients {
         server: u32,
     },
-    /// The same, and for a time it takes no new ones.
+    /// The same, and it accepts no new connections for a time.
     RefuseClients {
         server: u32,
         time: Duration,
     },
-    /// For a time it closes connections that are at rest for a second.
+    /// For a time it closes connections that are idle for a second.
     CloseIdle {
         server: u32,
         time: Duration,
     },
-    /// It answers nobody for a time, by its own will.
+    /// It sleeps for a time without replying.
     SleepServer {
         server: u32,
         time: Duration,
@@ -62,7 +61,7 @@ pub enum Fault {
         from: u32,
         to: u32,
     },
-    /// A replica of the cluster takes over from its primary, with the consent of both.
+    /// A replica of the cluster takes over from its primary in a coordinated failover.
     FailOver,
     InterruptConductor,
     TerminateConductor,
@@ -71,19 +70,19 @@ pub enum Fault {
     StopConductor {
         time: Duration,
     },
-    /// Between conductor and shard nothing passes.
+    /// Cuts the connection between conductor and shard.
     CutShard {
         shard: u32,
         time: Duration,
         how: Cut,
     },
-    /// Between shards and server nothing passes.
+    /// Cuts the connection between shards and server.
     CutServer {
         server: u32,
         time: Duration,
         how: Cut,
     },
-    /// Everywhere a share of the packets is lost, in percent.
+    /// Drops this percentage of all packets.
     LosePackets {
         percent: u32,
         time: Duration,
@@ -93,7 +92,7 @@ pub enum Fault {
 /// How a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Packets vanish.
+    /// Packets are dropped.
     Drop,
     /// Connections are reset, and new ones refused.
     Reset,
@@ -127,7 +126,7 @@ impl Fault {
         if let Some(fault) = of_shards_and_conductor {
             return fault;
         }
-        // The rest is done by the servers' own commands, or to their ports: the soak's own servers only.
+        // The other faults use the servers' own commands or ports, so they apply only to the soak's own servers.
         if !plot.redis.is_own() {
             return match kind {
                 67..80 if plot.redis.is_cluster() => Self::FailOver,
@@ -135,7 +134,7 @@ impl Fault {
                 _ => Self::StopServer { server, time: pause },
             };
         }
-        // A sleeping server's DEBUG would be among the load's.
+        // The DEBUG of this fault would be counted among the load's.
         let may_sleep = !plot.commands.iter().any(|command| command.starts_with("DEBUG"));
         match kind {
             67..74 => Self::RestartServer { server, after: pause },
@@ -154,12 +153,12 @@ impl Fault {
         text.split(' ').next().unwrap_or_default().to_owned()
     }
 
-    /// Whether it needs a network of its own.
+    /// Whether it needs the soak's own network.
     pub fn needs_network(&self) -> bool {
         matches!(self, Self::CutShard { .. } | Self::CutServer { .. } | Self::LosePackets { .. })
     }
 
-    /// How long until it is undone; zero if it is not.
+    /// The time until it is undone. Zero if it is not.
     pub fn lasts(&self) -> Duration {
         match *self {
             Self::StopShard { time, .. }
@@ -176,7 +175,7 @@ impl Fault {
         }
     }
 
-    /// Whether it ends the process of a shard: of which.
+    /// The shard whose process it ends, if any.
     pub fn ends_shard(&self) -> Option<u32> {
         match self {
             Self::KillShard { shard } | Self::TerminateShard { shard } => Some(*shard),
@@ -184,7 +183,7 @@ impl Fault {
         }
     }
 
-    /// Whether the conductor may for a time not reach this shard.
+    /// Whether the conductor may temporarily not reach this shard.
     pub fn hides_shard(&self, index: u32) -> bool {
         match self {
             Self::StopShard { shard, .. } | Self::CutShard { shard, .. } => *shard == index,
@@ -193,12 +192,12 @@ impl Fault {
         }
     }
 
-    /// Whether it asks the conductor to abort.
+    /// Whether it makes the conductor abort.
     pub fn aborts(&self) -> bool {
         matches!(self, Self::InterruptConductor | Self::TerminateConductor | Self::InterruptConductorTwice)
     }
 
-    /// Whether it is done to the target, or to the way there.
+    /// Whether it affects the target, or the path to it.
     pub fn harms_target(&self) -> bool {
         matches!(
             self,
@@ -221,13 +220,13 @@ impl Fault {
         matches!(self, Self::KillServer { .. }) || self.lasts() > Duration::ZERO
     }
 
-    /// Whether a server may lose acknowledged writes by it: it starts again without its keys, or a replica takes over.
+    /// Whether a server may lose acknowledged writes: it restarts without its keys, or a replica takes over.
     pub fn loses_data(&self) -> bool {
         !matches!(self, Self::KillClients { .. } | Self::RefuseClients { .. } | Self::CloseIdle { .. })
             && self.harms_target()
     }
 
-    /// Reasons for which a run may fail after it, as the condition Failed words them.
+    /// Possible reasons of condition Failed after it.
     pub fn may_fail_with(&self) -> &'static [&'static str] {
         match self {
             Self::KillShard { .. } | Self::TerminateShard { .. } => &["ShardLost"],

@@ -1,4 +1,4 @@
-//! What must be true of a run that is over, whatever was done to it. Pure.
+//! The invariants of a finished run, whatever its faults. Pure functions.
 
 mod counts;
 mod ending;
@@ -11,12 +11,12 @@ use crate::evidence::{Ended, Evidence};
 use crate::fault::Fault;
 use crate::plot::Plot;
 
-/// The most memory that the program may take, in KiB: some tens of MiB are usual.
+/// The memory limit of the program, in KiB. Usual are some tens of MiB.
 const MEMORY_KIB: u64 = 256 * 1024;
-/// Until then the program may not yet listen for signals, in milliseconds after its start.
+/// The time after the program's start until which it may not handle signals yet, in milliseconds.
 const DEAF_MS: u128 = 2_000;
 
-/// Everything that is not as it must be.
+/// Returns all violations.
 pub fn judge(plot: &Plot, evidence: &Evidence) -> Vec<String> {
     let mut judgement = Judgement { plot, evidence, violations: Vec::new() };
     judgement.surroundings();
@@ -24,7 +24,7 @@ pub fn judge(plot: &Plot, evidence: &Evidence) -> Vec<String> {
     judgement.violations
 }
 
-/// A judgement in the making.
+/// A judgement in progress.
 struct Judgement<'a> {
     plot: &'a Plot,
     evidence: &'a Evidence,
@@ -38,7 +38,7 @@ impl Judgement<'_> {
         }
     }
 
-    /// Whether nothing was done to it at all.
+    /// Whether the run had no faults at all.
     fn untouched(&self) -> bool {
         self.evidence.hits().next().is_none() && self.plot.small_disk.is_none()
     }
@@ -47,11 +47,11 @@ impl Judgement<'_> {
         self.evidence.hits().any(|strike| which(&strike.fault))
     }
 
-    /// What must hold however the program ended.
+    /// Invariants for every way in which the program can end.
     fn surroundings(&mut self) {
         let evidence = self.evidence;
         for text in evidence.logs.iter().chain([&evidence.stderr]) {
-            // A shard that cannot write where it listens says so.
+            // On a small disk, a shard may fail to write its address file, which it logs.
             let may_fail = self.plot.small_disk.is_some();
             let bad = |line: &&str| line.contains("panicked at") || (line.contains("ERROR") && !may_fail);
             let bad = text.lines().find(bad);
@@ -60,7 +60,7 @@ impl Judgement<'_> {
         self.check(evidence.peak_kib <= MEMORY_KIB, || format!("the program took {} KiB", evidence.peak_kib));
         self.check(evidence.left_processes.is_empty(), || format!("left running: {:?}", evidence.left_processes));
         self.check(evidence.left_ports.is_empty(), || format!("left listening: {:?}", evidence.left_ports));
-        // Who is killed cannot tidy up.
+        // A killed program cannot clean up.
         let killed = matches!(evidence.ended, Ended::Signal(_) | Ended::Hung);
         self.check(killed || evidence.left_files.is_empty(), || format!("left behind: {:?}", evidence.left_files));
     }
@@ -88,7 +88,7 @@ impl Judgement<'_> {
         }
     }
 
-    /// Without a result there must be a reason, in words.
+    /// A run without a result must report a reason.
     fn no_object(&mut self, code: i32) {
         let evidence = self.evidence;
         self.check(evidence.stdout.is_empty(), || "standard output holds something that is no JSON".to_owned());
@@ -99,7 +99,7 @@ impl Judgement<'_> {
         let explained = (twice && said("interrupted twice"))
             || (self.hit(Fault::aborts) && said("interrupted before the benchmark began"))
             || ((self.plot.full_disk || self.plot.small_disk.is_some()) && said("error: "))
-            // A throwaway server that is struck while it comes up.
+            // A fault during the start of a throwaway server.
             || (!self.plot.redis.is_own() && self.hit(Fault::harms_target) && said("error: "));
         self.check(explained, || format!("there is no result, and no reason for it: {}", evidence.stderr));
     }
@@ -125,18 +125,18 @@ impl Judgement<'_> {
     }
 }
 
-/// A terminal status, read.
+/// A parsed terminal status.
 struct Outcome<'a> {
     status: &'a Value,
     result: &'a Value,
     phase: String,
     /// Empty if there is none.
     verdict: String,
-    /// Of condition Failed, if it is true.
+    /// The reason of condition Failed, if it is true.
     failed: String,
     /// The start instant in nanoseconds since the Unix epoch, if there was one.
     start: Option<u64>,
-    /// Indices.
+    /// Indices of the lost shards.
     lost: Vec<u32>,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// A count; 0 if it is left out.
+/// A count; 0 if it is missing.
 pub fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! `redisbench-soak`: local benchmarks one after another, with real processes and random faults, from a seed. The first
-//! run that breaks what must hold ends it, and is kept.
+//! `redisbench-soak`: runs local benchmarks one after another, with real processes and random faults from a seed. Stops at the first run
+//! that violates an invariant, and keeps its directory.
 
 mod evidence;
 mod fault;
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether nothing was broken.
+/// Returns true if no invariant was violated.
 fn soak(arguments: &Arguments) -> anyhow::Result<bool> {
     let own = std::env::current_exe().context("failed to find this program")?;
     let beside = own.parent().unwrap_or(Path::new("."));

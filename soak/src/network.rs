@@ -1,5 +1,5 @@
-//! A network of the soak's own, in which packets can be lost without harm to anything else, and small disks. Both are
-//! gone with the process.
+//! The soak's own network namespace, in which packets can be dropped without affecting anything else, and small disks. Both end with the
+//! process.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,27 +9,26 @@ use anyhow::Context as _;
 
 use crate::fault::Cut;
 
-/// The name of the table, in a namespace that holds no other.
+/// The name of the nftables table, the only one in the namespace.
 const TABLE: &str = "redisbench-soak";
 
-/// What is cut at the moment.
+/// The current cuts.
 #[derive(Debug, Default)]
 pub struct Network {
     own: bool,
-    /// By a number that the caller chose.
+    /// By the caller's numbers.
     cuts: Vec<(usize, String)>,
 }
 
 impl Network {
-    /// Moves this process into a network namespace of its own, with nothing but loopback, and into a mount namespace,
-    /// so that disks can be full.
+    /// Moves this process into its own network namespace, with only loopback, and into its own mount namespace, for small disks.
     ///
-    /// Must be called while the process has one thread.
+    /// Must be called while the process has a single thread.
     ///
     /// # Errors
-    /// When the kernel does not allow it, or `ip` and `nft` are missing.
+    /// If the kernel does not permit it, or `ip` and `nft` are missing.
     pub fn enter() -> anyhow::Result<Self> {
-        // Before there is no way back.
+        // Checked before unsharing, which cannot be undone.
         for (tool, version) in [("ip", "-V"), ("nft", "-v"), ("mount", "-V")] {
             command(tool, &[version])?;
         }
@@ -46,7 +45,7 @@ impl Network {
             write("uid_map", format!("0 {user} 1"))?;
             write("gid_map", format!("0 {group} 1"))?;
         }
-        // What is mounted from here on is for this process alone.
+        // Mounts from here on are visible to this process only.
         command("mount", &["--make-rprivate", "/"])?;
         command("ip", &["link", "set", "lo", "up"])?;
         let mut network = Self { own: true, cuts: Vec::new() };
@@ -54,7 +53,7 @@ impl Network {
         Ok(network)
     }
 
-    /// The network that is there, which cannot be cut.
+    /// The existing network, which cannot be cut.
     pub fn shared() -> Self {
         Self::default()
     }
@@ -64,10 +63,10 @@ impl Network {
         self.own
     }
 
-    /// Cuts everything to and from `port`, as `number`.
+    /// Cuts all traffic of `port`, as `number`.
     ///
     /// # Errors
-    /// When `nft` fails.
+    /// If `nft` fails.
     pub fn cut(&mut self, number: usize, port: u16, how: Cut) -> anyhow::Result<()> {
         let end = match how {
             Cut::Drop => "drop",
@@ -77,39 +76,39 @@ impl Network {
         self.apply()
     }
 
-    /// Loses `percent` of all packets, as `number`.
+    /// Drops `percent` of all packets, as `number`.
     ///
     /// # Errors
-    /// When `nft` fails.
+    /// If `nft` fails.
     pub fn lose(&mut self, number: usize, percent: u32) -> anyhow::Result<()> {
         self.cuts.push((number, format!("meta l4proto tcp numgen random mod 100 < {percent} drop")));
         self.apply()
     }
 
-    /// Undoes what was done as `number`.
+    /// Undoes the cut `number`.
     ///
     /// # Errors
-    /// When `nft` fails.
+    /// If `nft` fails.
     pub fn mend(&mut self, number: usize) -> anyhow::Result<()> {
         self.cuts.retain(|(cut, _)| *cut != number);
         self.apply()
     }
 
-    /// Ports on which somebody listens.
+    /// Ports with a listener.
     pub fn listening(&self) -> Vec<u16> {
         if !self.own {
             return Vec::new();
         }
         let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
         let lines = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
-        // 0A is LISTEN; the local address ends with the port in hexadecimal.
+        // 0A is LISTEN. The local address ends with the port in hexadecimal.
         lines
             .filter(|fields| fields.get(3) == Some(&"0A"))
             .filter_map(|fields| u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok())
             .collect()
     }
 
-    /// The whole table at once, so that cuts can overlap.
+    /// Replaces the whole table, so that cuts can overlap.
     fn apply(&mut self) -> anyhow::Result<()> {
         if !self.own {
             return Ok(());
@@ -144,7 +143,7 @@ fn unshare(flags: libc::c_int) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A disk of `kib` KiB at `directory`, until it is dropped.
+/// A disk of `kib` KiB at `directory`. Unmounted on drop.
 #[derive(Debug)]
 pub struct SmallDisk(PathBuf);
 
@@ -152,7 +151,7 @@ impl SmallDisk {
     /// Mounts it.
     ///
     /// # Errors
-    /// When the kernel does not allow it.
+    /// If the kernel does not permit it.
     pub fn mount(directory: &Path, kib: u64) -> anyhow::Result<Self> {
         let (size, place) = (format!("size={kib}k"), directory.to_string_lossy());
         command("mount", &["-t", "tmpfs", "-o", &size, "soak", &place])?;
@@ -184,7 +183,7 @@ pub fn command(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a process can be given a monotonic clock of its own, by the tool that does it.
+/// Whether processes can have their own monotonic clocks, tested with the tool that sets them.
 pub fn has_clocks() -> bool {
     command("unshare", &["--time", "--monotonic", "1", "true"]).is_ok()
 }

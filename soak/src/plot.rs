@@ -1,4 +1,4 @@
-//! What a run draws before it begins: the benchmark, where Redis comes from, and the faults with their times.
+//! The random parameters of a run, drawn before it begins: the benchmark, the source of Redis, and the faults with their times.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::fault::Fault;
 
-/// The password of servers that want one.
+/// The password of servers that require one.
 pub const PASSWORD: &str = "correct-horse-battery";
 
-/// A run and what happens to it.
+/// A run and its faults.
 #[derive(Clone, Debug)]
 pub struct Plot {
     pub run: u64,
@@ -29,28 +29,28 @@ pub struct Plot {
     pub pattern: &'static str,
     pub value_bytes: u64,
     pub preload: &'static str,
-    /// The checks of the answers.
+    /// The mode of verification.
     pub verify: &'static str,
     pub on_lost: &'static str,
     pub request_timeout: Duration,
     pub prepare: Duration,
     pub collect: Duration,
-    /// How far each shard's monotonic clock is ahead of the conductor's, in seconds; none without time namespaces.
+    /// How far each shard's monotonic clock is ahead of the conductor's, in seconds. Empty without time namespaces.
     pub clocks: Vec<u64>,
-    /// Nothing can be written to where the result goes.
+    /// Whether the output for the result is a full disk.
     pub full_disk: bool,
-    /// The disk for its temporary files has this many KiB; none if it has room enough.
+    /// The size of the disk for temporary files, in KiB. None if it is large enough.
     pub small_disk: Option<u64>,
-    /// From the program's start, in time's order.
+    /// Sorted by time since the program's start.
     pub faults: Vec<(Duration, Fault)>,
 }
 
-/// Where Redis comes from.
+/// The source of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redis {
-    /// One server of the soak's.
+    /// One server of the soak's own.
     Standalone,
-    /// Three primaries of the soak's.
+    /// Three primaries of the soak's own.
     Cluster,
     /// `--with-redis`, one server.
     Throwaway,
@@ -63,7 +63,7 @@ impl Redis {
         matches!(self, Self::Cluster | Self::ThrowawayCluster)
     }
 
-    /// Whether the servers are the soak's, so that they can be asked when the benchmark is over.
+    /// Whether the servers are the soak's own, so that their counts can be read after the benchmark.
     pub fn is_own(self) -> bool {
         matches!(self, Self::Standalone | Self::Cluster)
     }
@@ -77,27 +77,27 @@ impl Redis {
     }
 }
 
-/// How requests come about.
+/// The type of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Requests per second.
+    /// Open loop, with this number of requests per second.
     Open(u64),
     Closed,
 }
 
-/// What ends the measurement.
+/// The end of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Seconds(u64),
     Requests { count: u64, at_most: Duration },
 }
 
-/// What the surroundings allow.
+/// The capabilities of the environment.
 #[derive(Clone, Copy, Debug)]
 pub struct Means {
     /// The network can be cut, and disks can be mounted.
     pub network: bool,
-    /// Shards can have clocks of their own.
+    /// Shards can have their own clocks.
     pub clocks: bool,
 }
 
@@ -105,11 +105,11 @@ pub fn pick<T: Copy>(dice: &mut StdRng, of: &[T]) -> T {
     of[dice.random_range(0..of.len())]
 }
 
-/// Slows a closed loop down to what is light: the server rests after every other request.
+/// Slows down a closed loop: the server sleeps after every other request.
 const REST: &str = "DEBUG SLEEP 0.001";
 
 impl Plot {
-    /// Draws run number `run` of `seed`. What is drawn depends on nothing else but `means`.
+    /// Draws run number `run` of `seed`. The result depends only on these and `means`.
     pub fn draw(seed: u64, run: u64, means: Means) -> Self {
         let dice = &mut StdRng::seed_from_u64(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ run);
         let shards = dice.random_range(1..=4);
@@ -136,7 +136,7 @@ impl Plot {
         };
         let mut commands = vec!["GET __key__", "SET __key__ __data__"];
         commands.extend(["STRLEN __key__", "EXISTS __key__"].iter().filter(|_| dice.random_bool(0.3)));
-        // The other kind of server refuses DEBUG.
+        // Servers started by `--with-redis` refuse DEBUG.
         if !open && redis.is_own() {
             commands = vec![commands[dice.random_range(0..commands.len())], REST];
         }
@@ -177,10 +177,10 @@ impl Plot {
         plot
     }
 
-    /// With dice of its own, so that the rest of a run stays what it was.
+    /// Uses its own random numbers, so that the other parameters of a seed stay the same.
     fn draw_verification(&mut self, seed: u64) {
         let dice = &mut StdRng::seed_from_u64(!seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.run);
-        // Values carry a stamp, and no value can be followed through other commands than these.
+        // Values need space for a stamp, and can only be tracked through these commands.
         let follows = self.value_bytes >= 24 && !self.commands.contains(&REST);
         self.verify = match dice.random_range(0..4) {
             0 => "Replies",
@@ -190,7 +190,7 @@ impl Plot {
     }
 
     fn draw_faults(&mut self, dice: &mut StdRng, means: Means) {
-        // About the time until the start, what is measured, and the collecting.
+        // Approximately the time until the start, the load, and the collection.
         let horizon = Duration::from_secs(4) + self.planned();
         for _ in 0..pick(dice, &[0, 1, 1, 1, 2, 2, 3]) {
             let at = dice.random_range(Duration::from_millis(50)..horizon);
@@ -202,7 +202,7 @@ impl Plot {
         self.faults.sort_by_key(|(at, _)| *at);
     }
 
-    /// Warm-up and measurement, if they go to plan; at most.
+    /// The planned time of warm-up and measurement, at most.
     pub fn planned(&self) -> Duration {
         self.warmup
             + match self.bound {
@@ -211,7 +211,7 @@ impl Plot {
             }
     }
 
-    /// How many requests are to be measured; none if the target decides.
+    /// The planned number of measured requests. None if it depends on the target.
     pub fn requests(&self) -> Option<u64> {
         match (self.bound, self.load) {
             (Bound::Requests { count, .. }, _) => Some(count),
@@ -220,7 +220,7 @@ impl Plot {
         }
     }
 
-    /// The longest that the program may take, whatever happens: three missed starts, each prepared anew.
+    /// The longest that the program may take in any case: includes three missed starts, each with a new preparation.
     pub fn patience(&self) -> Duration {
         let harm: Duration = self.faults.iter().map(|(_, fault)| fault.lasts()).sum();
         let unsent = Duration::from_secs(10);
@@ -233,18 +233,18 @@ impl Plot {
             + harm
     }
 
-    /// Names of the commands as the server counts them, that of the preload included.
+    /// Command names in the server's statistics, including that of the preload.
     pub fn command_names(&self) -> BTreeSet<String> {
         self.commands.iter().map(|command| name(command)).chain(["set".to_owned()]).collect()
     }
 
-    /// Whether a probe may follow the load: in every fourth run whose load ends by time. In the others the servers' counts are
-    /// the load's to the last command.
+    /// Whether a probe may follow the load: in every fourth run whose load ends by time. In the others, the servers' counts must match the
+    /// load's exactly.
     pub fn may_be_probed(&self) -> bool {
         matches!(self.bound, Bound::Seconds(_)) && self.run.is_multiple_of(4)
     }
 
-    /// The manifest, for servers at `endpoints`.
+    /// The manifest for servers at `endpoints`.
     pub fn manifest(&self, endpoints: &[String]) -> String {
         let operations: Vec<Value> = (self.commands.iter().zip([3, 2, 1, 1]))
             .map(|(command, weight)| json!({"name": name(command), "weight": weight, "command": command}))
@@ -297,7 +297,7 @@ impl Plot {
                 "shards": {
                     "count": self.shards,
                     "onLost": self.on_lost,
-                    // The machine may be busy with other things.
+                    // High, because the machine may be busy.
                     "maxStartSkew": "500ms",
                     "prepareTimeout": seconds(self.prepare),
                     "collectTimeout": seconds(self.collect),
@@ -310,7 +310,7 @@ impl Plot {
         if self.password { format!("{benchmark}\n---\n{secret}\n") } else { format!("{benchmark}\n") }
     }
 
-    /// The benchmark in a few words.
+    /// A short description of the benchmark.
     pub fn describe(&self) -> String {
         let load = match self.load {
             Load::Open(rate) => format!("{rate}/s"),

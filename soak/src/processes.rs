@@ -1,4 +1,4 @@
-//! The processes of a run, as the kernel knows them: everything that works below the run's directory.
+//! The processes of a run, according to the kernel: all with a working directory below that of the run.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -6,7 +6,6 @@ use std::process::Command;
 use std::time::Duration;
 use std::{fs, io};
 
-/// A process.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub id: i32,
@@ -14,7 +13,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The index of the shard that this process is, if it is one.
+    /// The shard's index, if this process is a shard.
     pub fn shard(&self) -> Option<u32> {
         let at = self.words.iter().position(|word| word == "--index")?;
         let is_shard = self.words.first().is_some_and(|program| program.ends_with("redisbench-loadgen"));
@@ -26,7 +25,7 @@ impl Process {
     }
 }
 
-/// Processes whose working directory is `directory` or below it, in the order of their ids.
+/// Processes with `directory` or a directory below it as working directory, by process id.
 pub fn below(directory: &Path) -> Vec<Process> {
     let ids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -42,27 +41,27 @@ pub fn below(directory: &Path) -> Vec<Process> {
     found
 }
 
-/// Sends `signal`. Whether there was a process to send it to.
+/// Sends `signal`. Returns whether the process existed.
 pub fn signal(id: i32, signal: libc::c_int) -> bool {
-    // SAFETY: takes no pointers. The id was read a moment ago, or is that of a child that was not waited for.
+    // SAFETY: takes no pointers. The id was read just before, or is that of a child that has not been waited for.
     unsafe { libc::kill(id, signal) == 0 }
 }
 
-/// The most memory that the process ever had, in KiB; 0 if it is no more.
+/// The peak memory of a process, in KiB; 0 if it has ended.
 pub fn peak_kib(id: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Between two looks at a condition that nothing reports.
+/// The pause between two polls.
 pub fn look_again() {
     std::thread::park_timeout(Duration::from_millis(20));
 }
 
-/// Has the kernel end the process should this one die without ending it. To be started from the main thread.
+/// Makes the kernel kill the process if this one dies without killing it. Must be started from the main thread.
 pub fn die_with_parent(command: &mut Command) {
-    // SAFETY: one system call without pointers, safe between fork and exec.
+    // SAFETY: one system call without pointers, which is safe between fork and exec.
     let hook = || match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

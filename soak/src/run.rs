@@ -1,4 +1,4 @@
-//! One run: the program is started, faults strike at their times, and what is left at the end is gathered.
+//! One run: starts the program, applies the faults at their times, and collects the evidence.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -18,15 +18,15 @@ use crate::processes::{self, below, die_with_parent, look_again, peak_kib};
 use crate::servers::{self, Server};
 use crate::strike::{Harm, Scene};
 
-/// Between two looks at the program's memory.
+/// The interval between samples of the program's memory.
 const TICK: Duration = Duration::from_millis(100);
-/// For processes that were killed to be gone.
+/// Timeout for killed processes to end.
 const GONE: Duration = Duration::from_secs(5);
 
-/// Performs `plot` with the programs in `programs`, in `directory`, which must not exist.
+/// Performs `plot` with the programs in `programs`, in the new directory `directory`.
 ///
 /// # Errors
-/// When the soak itself fails; whatever the product does is evidence.
+/// If the soak itself fails. Failures of the product are evidence.
 pub fn perform(plot: &Plot, programs: &Path, directory: &Path, network: &mut Network) -> anyhow::Result<Evidence> {
     let work = directory.join("work");
     let temporary = work.join("tmp");
@@ -99,7 +99,7 @@ fn start(plot: &Plot, programs: &Path, directory: &Path, work: &Path) -> anyhow:
     command.spawn().with_context(|| format!("failed to start {}; build it first: make soak does", program.display()))
 }
 
-/// A script that becomes the load generator, with its log in a file, and with a clock of its own if that is drawn.
+/// A wrapper script for the load generator, which writes its log to a file and sets the drawn clock.
 fn wrap_load_generator(plot: &Plot, programs: &Path, directory: &Path) -> anyhow::Result<PathBuf> {
     let loadgen = programs.join("redisbench-loadgen");
     anyhow::ensure!(loadgen.is_file(), "{} is not built; make soak does it", loadgen.display());
@@ -116,7 +116,7 @@ fn wrap_load_generator(plot: &Plot, programs: &Path, directory: &Path) -> anyhow
     Ok(path)
 }
 
-/// What the program says.
+/// A line of the program's output.
 enum Heard {
     Stdout(String),
     Stderr(String),
@@ -142,7 +142,7 @@ fn listen(program: &mut Child) -> anyhow::Result<Receiver<Heard>> {
     Ok(heard)
 }
 
-/// What happened until the program ended.
+/// Observations until the program ended.
 #[derive(Default)]
 struct Course {
     stdout: Vec<String>,
@@ -151,7 +151,7 @@ struct Course {
     strikes: Vec<Strike>,
 }
 
-/// Until the program has closed its streams; the error is a course that did not come to its end.
+/// Follows the program until it closes its streams. The error is the course of a program that hung.
 fn follow(plot: &Plot, heard: &Receiver<Heard>, began: Instant, scene: &mut Scene<'_>) -> Result<Course, Course> {
     let mut course = Course::default();
     let mut to_come = plot.faults.iter().copied().peekable();
@@ -188,12 +188,12 @@ fn follow(plot: &Plot, heard: &Receiver<Heard>, began: Instant, scene: &mut Scen
     }
 }
 
-/// How often the servers have executed the load's commands.
+/// The servers' counts of the load's commands.
 fn count(plot: &Plot, servers: &mut [Server]) -> Calls {
     let names = plot.command_names();
     let mut known = true;
     for server in servers.iter_mut() {
-        // A server that slept has commands to execute still, and counts only when it answers.
+        // A server that slept still has commands to execute, and replies only after them.
         let until = Instant::now() + GONE;
         let mut told = server.sample();
         while !told && !server.died && Instant::now() < until {
@@ -206,13 +206,13 @@ fn count(plot: &Plot, servers: &mut [Server]) -> Calls {
     Calls { at_least, at_most: known.then_some(at_least) }
 }
 
-/// Processes of the run that are there still, after the time that killed ones need to go.
+/// Remaining processes of the run, after the timeout for killed ones.
 fn left(work: &Path) -> Vec<String> {
     let until = Instant::now() + GONE;
     loop {
         let left = below(work);
         if left.is_empty() || Instant::now() >= until {
-            // So that nothing of it disturbs the next run.
+            // Kill them, so that they do not affect the next run.
             for process in &left {
                 processes::signal(process.id, libc::SIGKILL);
             }
@@ -222,7 +222,7 @@ fn left(work: &Path) -> Vec<String> {
     }
 }
 
-/// Ports that are served still. The kernel closes the sockets of a process last of all that it had.
+/// Ports that still have a listener. The kernel closes a process' sockets last.
 fn left_ports(network: &Network, own: &[u16]) -> Vec<u16> {
     let until = Instant::now() + GONE;
     loop {
@@ -246,7 +246,7 @@ fn logs(directory: &Path) -> Vec<String> {
         .collect()
 }
 
-/// For whoever has to find out what happened.
+/// Writes files for debugging.
 fn write_down(directory: &Path, plot: &Plot, evidence: &Evidence) -> anyhow::Result<()> {
     fs::write(directory.join("stdout"), &evidence.stdout)?;
     fs::write(directory.join("stderr"), &evidence.stderr)?;

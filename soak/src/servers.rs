@@ -1,4 +1,4 @@
-//! The soak's own redis-servers: a single one, or a cluster of three primaries.
+//! The soak's own redis-servers: one, or a cluster of three primaries.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,17 +14,17 @@ use redis::Value;
 use crate::plot::PASSWORD;
 use crate::processes::{die_with_parent, look_again, signal};
 
-/// For a server to answer a question: one that is stopped does not.
+/// Timeout of a reply: stopped servers do not reply.
 const ANSWER: Duration = Duration::from_millis(700);
-/// For a cluster to form; nothing hinders it yet but a busy machine.
+/// Timeout for a cluster to form, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const SLOTS: usize = 16384;
-/// Slots that move at a time.
+/// The number of slots per move.
 const MOVED: usize = 8;
-/// Below the ports that the kernel hands out, so that a restarted server finds its own free.
+/// Below the kernel's ephemeral ports, so that the port of a restarted server is still free.
 const PORTS: std::ops::Range<u16> = 12_000..30_000;
 
-/// A redis-server, and how often it has executed each command.
+/// A redis-server, and its counts of executed commands.
 pub struct Server {
     child: Option<Child>,
     pub port: u16,
@@ -32,14 +32,14 @@ pub struct Server {
     directory: PathBuf,
     cluster: bool,
     password: bool,
-    /// For an answer.
+    /// Timeout of a reply.
     patience: Duration,
-    /// Kept, so that orders come through when the server takes no new clients.
+    /// Kept open, to control the server even when it accepts no new clients.
     connection: Option<redis::Connection>,
-    /// Counts of lives that are over, as they were last seen.
+    /// Last known counts of earlier processes.
     before: BTreeMap<String, u64>,
     seen: BTreeMap<String, u64>,
-    /// Whether a life ended, so that what it did last is not known.
+    /// Whether a process ended, so that its last commands are unknown.
     pub died: bool,
 }
 
@@ -66,17 +66,17 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts it on its port, without keys; in a cluster it is the node that it was.
+    /// Starts it on its port without keys. In a cluster it is the same node as before.
     ///
     /// # Errors
-    /// When it does not come up.
+    /// If it does not start.
     pub fn restart(&mut self) -> anyhow::Result<()> {
         let mut command = Command::new("redis-server");
         let port = self.port.to_string();
         command.args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"]);
         command.args(["--enable-debug-command", "yes", "--dir"]).arg(&self.directory);
         if self.cluster {
-            // A node that is stopped for some seconds is not missed.
+            // Long, so that a node that is stopped for some seconds is not marked as failed.
             command.args(["--cluster-enabled", "yes", "--cluster-node-timeout", "15000"]);
             command.args(["--cluster-port", &self.bus.to_string()]);
         }
@@ -97,7 +97,7 @@ impl Server {
         while lines.read_line(&mut line)? > 0 {
             log.write_all(line.as_bytes())?;
             if line.contains("Ready to accept connections") {
-                // The rest must go somewhere, or the server blocks on a full pipe.
+                // The rest must be read too, or the server blocks on a full pipe.
                 std::thread::spawn(move || std::io::copy(&mut lines, &mut log));
                 return Ok(());
             }
@@ -106,7 +106,7 @@ impl Server {
         anyhow::bail!("redis-server did not come up on port {}; see {}", self.port, self.directory.display())
     }
 
-    /// Ends it without a warning. Whether it was there.
+    /// Kills it. Returns whether it was running.
     pub fn kill(&mut self) -> bool {
         let Some(mut child) = self.child.take() else { return false };
         let _ = child.kill();
@@ -119,16 +119,16 @@ impl Server {
         true
     }
 
-    /// Sends a signal. Whether it was there.
+    /// Sends a signal. Returns whether it was running.
     pub fn signal(&self, number: libc::c_int) -> bool {
         let id = self.child.as_ref().and_then(|child| i32::try_from(child.id()).ok());
         id.is_some_and(|id| signal(id, number))
     }
 
-    /// Asks one thing.
+    /// Sends a command and returns its reply.
     ///
     /// # Errors
-    /// When it does not answer, or refuses.
+    /// If it does not reply, or replies with an error.
     pub fn ask(&mut self, words: &[&str]) -> anyhow::Result<Value> {
         let mut connection = self.take_connection()?;
         let value = redis::cmd(words[0]).arg(&words[1..]).query(&mut connection)?;
@@ -136,18 +136,18 @@ impl Server {
         Ok(value)
     }
 
-    /// The same, with a text for an answer.
+    /// Like [`Self::ask`], with the reply as text.
     ///
     /// # Errors
-    /// As above, or when the answer is no text.
+    /// As above, or if the reply is not text.
     pub fn text(&mut self, words: &[&str]) -> anyhow::Result<String> {
         Ok(redis::from_redis_value(self.ask(words)?)?)
     }
 
-    /// Asks many things at once.
+    /// Sends several commands in a pipeline.
     ///
     /// # Errors
-    /// When it does not answer, or refuses one.
+    /// If it does not reply, or replies with an error.
     fn all<T: redis::FromRedisValue>(&mut self, commands: impl Iterator<Item = redis::Cmd>) -> anyhow::Result<Vec<T>> {
         let mut connection = self.take_connection()?;
         let mut pipe = redis::pipe();
@@ -159,13 +159,13 @@ impl Server {
         Ok(values)
     }
 
-    /// Tells it something, without waiting for the answer: it may have none to give for a while.
+    /// Sends a command without waiting for the reply, which may be delayed.
     ///
     /// # Errors
-    /// When it cannot be told.
+    /// If it cannot be sent.
     pub fn tell(&mut self, words: &[&str]) -> anyhow::Result<()> {
         let mut connection = self.take_connection()?;
-        // The answer stays unread, so the connection is of no more use.
+        // The reply stays unread, so the connection cannot be reused.
         connection.send_packed_command(&redis::cmd(words[0]).arg(&words[1..]).get_packed_command())?;
         Ok(())
     }
@@ -177,7 +177,7 @@ impl Server {
         connect(self.port, self.password, self.patience)
     }
 
-    /// Takes note of how often each command was executed. Whether the server told.
+    /// Records the counts of executed commands. Returns whether the server replied.
     pub fn sample(&mut self) -> bool {
         let Ok(text) = self.text(&["INFO", "commandstats"]) else { return false };
         let lines = text.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
@@ -187,7 +187,7 @@ impl Server {
         true
     }
 
-    /// How often it has executed `command`, in all its lives, as far as was seen.
+    /// The known number of executions of `command`, over all its processes.
     pub fn calls(&self, command: &str) -> u64 {
         [&self.before, &self.seen].iter().filter_map(|counts| counts.get(command)).sum()
     }
@@ -208,18 +208,18 @@ fn connect(port: u16, password: bool, patience: Duration) -> anyhow::Result<redi
     Ok(connection)
 }
 
-/// Tells a server one thing that is not the soak's own.
+/// Sends one command to a server that is not the soak's own.
 ///
 /// # Errors
-/// When it does not answer, or refuses.
+/// If it does not reply, or replies with an error.
 pub fn tell_once(port: u16, password: bool, words: &[&str]) -> anyhow::Result<()> {
     Ok(redis::cmd(words[0]).arg(&words[1..]).query(&mut connect(port, password, ANSWER)?)?)
 }
 
-/// One server, or three that form a cluster.
+/// Starts one server, or three that form a cluster.
 ///
 /// # Errors
-/// When they do not come up.
+/// If they do not start.
 pub fn start(directory: &Path, cluster: bool, password: bool) -> anyhow::Result<Vec<Server>> {
     let count = if cluster { 3 } else { 1 };
     let mut servers = (0..count)
@@ -260,11 +260,10 @@ fn form(servers: &mut [Server]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves some slots with all their keys from one node to another, as `redis-cli --cluster reshard` does. Whether there
-/// were any.
+/// Moves some slots with all their keys between nodes, like `redis-cli --cluster reshard`. Returns whether there were any.
 ///
 /// # Errors
-/// When a node refuses.
+/// If a node refuses.
 pub fn move_slots(servers: &mut [Server], from: usize, to: usize) -> anyhow::Result<bool> {
     let [source, target] = [from, to].map(|index| index.min(servers.len() - 1));
     let source_id = servers[source].text(&["CLUSTER", "MYID"])?;
@@ -303,7 +302,7 @@ pub fn move_slots(servers: &mut [Server], from: usize, to: usize) -> anyhow::Res
         migrate.extend(keys.iter().map(String::as_str));
         servers[source].ask(&migrate)?;
         for index in [target, source].into_iter().chain((0..servers.len()).filter(|i| *i != target && *i != source)) {
-            // The third hears of it from the others too.
+            // Errors are ignored, because the third node learns it from the others too.
             let _ = servers[index].ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
         }
         moved = true;
@@ -311,7 +310,7 @@ pub fn move_slots(servers: &mut [Server], from: usize, to: usize) -> anyhow::Res
     Ok(moved)
 }
 
-/// One port for clients, one for the cluster's bus.
+/// A port for clients and one for the cluster bus.
 fn free_ports() -> anyhow::Result<[u16; 2]> {
     let from = PORTS.start + (std::process::id() % 1_000) as u16 * 10;
     let mut free =

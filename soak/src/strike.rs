@@ -1,4 +1,4 @@
-//! Faults done to a run, and undone.
+//! Applies faults to a run, and undoes them.
 
 use std::path::PathBuf;
 
@@ -9,24 +9,24 @@ use crate::plot::Plot;
 use crate::processes::{Process, below, signal};
 use crate::servers::{self, Server, move_slots};
 
-/// What has to be undone.
+/// How to undo a fault.
 #[derive(Clone, Copy, Debug)]
 pub enum Harm {
-    /// Nothing.
+    /// Nothing to undo.
     Done,
-    /// This process is stopped.
+    /// Continue this stopped process.
     Stopped(i32),
-    /// This server is stopped.
+    /// Continue this stopped server.
     StoppedServer(usize),
-    /// It is gone.
+    /// Restart this server.
     Gone(usize),
-    /// It was told otherwise.
+    /// Restore this server's configuration.
     Configured(usize, &'static str, &'static str),
-    /// The network is cut under the strike's number.
+    /// Remove the network cut of the strike's number.
     Cut,
 }
 
-/// What a fault can be done to.
+/// The targets of faults.
 pub struct Scene<'a> {
     work: PathBuf,
     pub program: i32,
@@ -41,7 +41,7 @@ impl<'a> Scene<'a> {
         Self { work, program, servers, network, password: plot.password, harms: Vec::new() }
     }
 
-    /// Does `fault` as number `strike`; none if there is nothing that it could be done to any more.
+    /// Applies `fault` as number `strike`. None if its target does not exist any more.
     pub fn strike(&mut self, fault: Fault, strike: usize) -> Option<Harm> {
         match fault {
             Fault::KillShard { shard } => self.signal_shard(shard, libc::SIGKILL).map(|_| Harm::Done),
@@ -70,14 +70,14 @@ impl<'a> Scene<'a> {
                 told.is_ok().then_some(Harm::Done)
             }
             Fault::MoveSlots { from, to } => {
-                // An error, as when a node is down, may leave a slot half way.
+                // An error, such as from a node that is down, may leave a slot half migrated.
                 move_slots(&mut self.servers, from as usize, to as usize).unwrap_or(true).then_some(Harm::Done)
             }
             Fault::FailOver => self.fail_over().then_some(Harm::Done),
             Fault::InterruptConductor => signal(self.program, libc::SIGINT).then_some(Harm::Done),
             Fault::TerminateConductor => signal(self.program, libc::SIGTERM).then_some(Harm::Done),
             Fault::InterruptConductorTwice => {
-                // Two of a kind at once would be one.
+                // Two pending signals of one kind would merge into one.
                 (signal(self.program, libc::SIGINT) && signal(self.program, libc::SIGTERM)).then_some(Harm::Done)
             }
             Fault::KillConductor => signal(self.program, libc::SIGKILL).then_some(Harm::Done),
@@ -94,7 +94,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Undoes what was done as number `strike`.
+    /// Undoes the fault of number `strike`.
     pub fn undo(&mut self, strike: usize, harm: Harm) {
         match harm {
             Harm::Done => {}
@@ -122,15 +122,15 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Keeps what is still to be undone when the program has ended.
+    /// Keeps the faults that must be undone after the program has ended.
     pub fn keep(&mut self, harms: Vec<(usize, Harm)>) {
         self.harms = harms;
     }
 
-    /// Undoes all that is left.
+    /// Undoes all remaining faults.
     pub fn undo_all(&mut self, strikes: &mut [Strike], now: u64) {
         for (strike, harm) in std::mem::take(&mut self.harms) {
-            // Nobody needs a server that was to come back, and the program is no more.
+            // The program has ended, so servers need not be restarted nor processes continued.
             if !matches!(harm, Harm::Gone(_) | Harm::Stopped(_)) {
                 self.undo(strike, harm);
             }
@@ -143,7 +143,7 @@ impl<'a> Scene<'a> {
         signal(process.id, number).then_some(process.id)
     }
 
-    /// Servers that `--with-redis` started, in the order in which they were.
+    /// The servers started by `--with-redis`, in the order of their start.
     fn throwaways(&self) -> Vec<Process> {
         below(&self.work).into_iter().filter(Process::is_server).collect()
     }
@@ -164,14 +164,14 @@ impl<'a> Scene<'a> {
         self.throwaways().get(server).is_some_and(|process| signal(process.id, libc::SIGKILL))
     }
 
-    /// Asks one throwaway server after the other: only a replica takes over.
+    /// Tries one throwaway server after the other, because only a replica can take over.
     fn fail_over(&self) -> bool {
-        // Its title ends with where it listens: `redis-server 127.0.0.1:7000 [cluster]`.
+        // The process title ends with its address: `redis-server 127.0.0.1:7000 [cluster]`.
         let addresses = self.throwaways().into_iter().filter_map(|process| {
             process.words.join(" ").split(' ').find_map(|word| word.strip_prefix("127.0.0.1:")?.parse().ok())
         });
         let mut addresses: Vec<u16> = addresses.collect();
-        // The replicas were started last.
+        // Replicas were started last.
         addresses.reverse();
         addresses.into_iter().any(|port| servers::tell_once(port, self.password, &["CLUSTER", "FAILOVER"]).is_ok())
     }
@@ -188,7 +188,7 @@ impl<'a> Scene<'a> {
         self.network.cut(strike, port, how).is_ok().then_some(Harm::Cut)
     }
 
-    /// Where the shard's control calls go: the load generator wrote it into a file.
+    /// The port of the shard's control API, from the file that the load generator wrote.
     fn shard_port(&self, shard: u32) -> Option<u16> {
         let directories = std::fs::read_dir(self.work.join("tmp")).ok()?.flatten();
         let file =

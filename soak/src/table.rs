@@ -1,4 +1,4 @@
-//! What all runs came to.
+//! The summary of all runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,11 +15,11 @@ const OUTCOMES: [&str; 6] = ["scheduled", "succeeded", "errors", "unsent", "inFl
 pub struct Table {
     runs: u64,
     took: Duration,
-    /// By kind: how many struck, and how many came too late to hit anything.
+    /// By kind: the number of faults, and of those that came too late for their target.
     faults: BTreeMap<String, (u64, u64)>,
     endings: BTreeMap<String, u64>,
     requests: [u64; OUTCOMES.len()],
-    /// Runs whose counts were held against the servers' own, exactly or between bounds.
+    /// Runs whose counts were compared with the servers', exactly or with bounds.
     counted: u64,
     executed: u64,
     lost_shards: u64,
@@ -28,7 +28,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Adds a run, and says it in a line.
+    /// Adds a run, and returns a line about it.
     pub fn add(&mut self, plot: &Plot, evidence: &Evidence, violations: &[String]) -> String {
         self.runs += 1;
         self.took += evidence.took;

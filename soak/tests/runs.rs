@@ -1,14 +1,13 @@
-//! A telling minute of the soak: runs whose faults hit a shard, a server, the conductor and the network. `make soak`
-//! does as many as one likes.
+//! A short selection of the soak: runs whose faults affect a shard, a server, the conductor and the network. `make soak` performs any
+//! number of runs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// Runs of the first seed, one after another, each with a kind of fault that it must have drawn: the numbers are of no use
-/// once they draw something else. At least one of the faults must have found something to hit, which one of them may
-/// miss on a machine that is much faster or slower than others.
+/// Performs runs of the first seed. Each must have drawn the given kind of fault; if it has not, its number must be replaced. At least one
+/// of the faults must have had a target: one alone may miss it on a machine that is much faster or slower than others.
 fn soak(runs: &[(u64, &str)]) {
     let program = Path::new(env!("CARGO_BIN_EXE_redisbench-soak"));
     for needed in ["kubectl-redisbench", "redisbench-loadgen"] {
@@ -23,7 +22,7 @@ fn soak(runs: &[(u64, &str)]) {
         let line = said.lines().find(|line| line.starts_with(&format!("{run}: "))).unwrap_or_default();
         let strikes = line.split_once(" -> ").map_or(line, |(strikes, _)| strikes);
         let named: Vec<_> = strikes.split("; ").filter(|strike| strike.contains(fault)).collect();
-        // Without a network of its own, the soak draws no faults of the network.
+        // Without its own network, the soak draws no network faults.
         let left_out = fault.starts_with("Cut") && said.contains("without faults of the network");
         assert!(!named.is_empty() || left_out, "run {run} has no {fault}: {said}");
         hits.extend(named.into_iter().map(|strike| !strike.contains("(nothing there)")));
@@ -33,7 +32,7 @@ fn soak(runs: &[(u64, &str)]) {
 
 #[test]
 fn shards_are_killed() {
-    // Before the start while a node of the cluster stands still, with Restart; and while it measures, with Abort.
+    // Before the start while a node of the cluster is stopped, with Restart; and during the measurement, with Abort.
     soak(&[(71, "KillShard"), (56, "KillShard")]);
 }
 

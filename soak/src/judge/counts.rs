@@ -1,4 +1,4 @@
-//! Where requests went: every sum, and the servers' own counts.
+//! Counts of requests: all sums, and the comparison with the servers' counts.
 
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::plot::{Bound, Load};
 const OUTCOMES: [&str; 5] = ["succeeded", "errors", "unsent", "inFlight", "unknown"];
 
 impl Judgement<'_> {
-    /// Every request has one outcome, in total and in every part.
+    /// Every request has one outcome, in total and in every breakdown.
     pub(super) fn identity(&mut self, outcome: &Outcome<'_>) {
         let result = outcome.result;
         let total = &result["requests"];
@@ -24,7 +24,7 @@ impl Judgement<'_> {
             let sum = |parts: &[Value]| parts.iter().map(|part| number(&part["requests"][field])).sum::<u64>();
             let whole = number(&total[field]);
             self.check(sum(&shards) == whole, || format!("{field} is {whole}, and the shards' sum {}", sum(&shards)));
-            // What a lost shard was last heard of is not told apart.
+            // The last snapshot of a lost shard has no breakdown by operation.
             let by_operation = sum(&operations);
             let agrees = if outcome.lost.is_empty() { by_operation == whole } else { by_operation <= whole };
             self.check(agrees, || format!("{field} is {whole}, and the operations' sum {by_operation}"));
@@ -48,7 +48,7 @@ impl Judgement<'_> {
         self.check(unanswered <= errors, || format!("{whose} has more without an answer than errors: {requests}"));
     }
 
-    /// Histogram, errors and nodes hold as many as the counters.
+    /// Histogram, errors and nodes must match the counters.
     fn merged(&mut self, outcome: &Outcome<'_>) {
         let result = outcome.result;
         let total = &result["requests"];
@@ -75,12 +75,12 @@ impl Judgement<'_> {
         }
     }
 
-    /// As many were due as the manifest says.
+    /// The number of due requests follows from the manifest.
     fn planned(&mut self, outcome: &Outcome<'_>) {
         let Some(planned) = self.plot.requests() else { return };
         let scheduled = number(&outcome.result["requests"]["scheduled"]);
         self.check(scheduled <= planned, || format!("{scheduled} were scheduled of {planned}"));
-        // With a number of requests, what is not sent within its time is not scheduled.
+        // If a number of requests ends the load, those not sent in time are not scheduled.
         let in_time = match self.plot.bound {
             Bound::Seconds(_) => true,
             Bound::Requests { at_most, .. } => self.evidence.took < at_most,
@@ -90,13 +90,13 @@ impl Judgement<'_> {
         });
     }
 
-    /// The servers' counts lie between what was answered and what was sent.
+    /// The servers' counts lie between the answered and the sent requests.
     pub(super) fn server_counts(&mut self, outcome: &Outcome<'_>) {
         let Some(calls) = self.evidence.calls else { return };
         let result = outcome.result;
         let count = |part: &str, field: &str| number(&result[part][field]);
         let preload = count("preload", "commands");
-        // With values verified, all keys are read once more when the load is over.
+        // With verified values, all keys are read once more after the load.
         let read_back = count("verification", "readKeys");
         let answered = count("requests", "succeeded") + count("warmup", "succeeded") + preload + read_back;
         if let Some(at_most) = calls.at_most {
@@ -104,11 +104,11 @@ impl Judgement<'_> {
                 format!("{answered} commands were answered, and the servers executed {at_most}")
             });
         }
-        // How much a probe asked for beside the load only the full result tells.
+        // Only the full result has the number of requests of a probe.
         if self.plot.may_be_probed() {
             return;
         }
-        // An attempt that was given up, and a preload that was disturbed, have asked for more than is told.
+        // The result does not include abandoned attempts and the retries of a disturbed preload.
         let start = outcome.start.unwrap_or_default();
         let disturbed = self.evidence.hits().any(|strike| strike.at < start && strike.fault.harms_target());
         if number(&outcome.status["trial"]["attempt"]) != 1 || (disturbed && self.plot.preload != "None") {
@@ -119,7 +119,7 @@ impl Judgement<'_> {
         let sent = count("requests", "scheduled") - count("requests", "unsent") + of_warmup + preload + may_read_back;
         let sent = match self.plot.load {
             _ if outcome.lost.is_empty() => sent,
-            // What is unknown of a lost shard: no more than its schedule, and its share of warm-up and preload.
+            // An upper bound for a lost shard: its schedule, and its share of warm-up and preload.
             Load::Open(rate) => {
                 sent + rate * u64::try_from(self.plot.warmup.as_millis()).unwrap_or(0) / 1_000 + self.plot.keys
             }

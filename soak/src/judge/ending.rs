@@ -1,4 +1,4 @@
-//! Phase, verdict and losses, against what was done to the run.
+//! Checks phase, verdict and losses against the faults.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use crate::evidence::Strike;
 use crate::fault::Fault;
 use crate::plot::{Bound, Load};
 
-/// A stopped process goes on at once when it is continued; the next poll comes a second later.
+/// Slack after a stopped process is continued: it runs at once, and the next poll comes a second later.
 const SLACK_STOPPED: Duration = Duration::from_secs(3);
-/// TCP sends again ever more rarely, and a call may wait for 8 s before the next is made.
+/// Slack after a cut: TCP retransmits at growing intervals, and a call may take 8 s before the next one.
 const SLACK_CUT: Duration = Duration::from_secs(12);
 
-/// A machine that does other work as well may stand still for so long.
+/// A busy machine may stall this long, in milliseconds.
 const STALL_MS: u64 = 100;
 
 impl Judgement<'_> {
@@ -47,8 +47,8 @@ impl Judgement<'_> {
         });
     }
 
-    /// Who fails because of a shard that was killed while it measured keeps what was measured, and names it. Of several
-    /// that were killed, the later ones may have been stopped before.
+    /// A run that fails because a shard was killed during the measurement keeps its result, and names the shard. If several were killed,
+    /// the run may have stopped before the later ones.
     fn loss_is_told(&mut self, outcome: &Outcome<'_>) {
         let (Some(start), Some(end)) = (outcome.start, self.load_end(outcome)) else { return };
         let while_measuring = self.evidence.hits().filter(|strike| (start..end).contains(&strike.at));
@@ -59,35 +59,35 @@ impl Judgement<'_> {
         });
     }
 
-    /// Whether all that failed was due when the load ended, and not sent because the machine had no processor for it. In
-    /// a load of two seconds 20 ms of that are one in a hundred.
+    /// Whether all failures were requests due at the end of the load, unsent because the machine was busy. In a load of two seconds, 20 ms
+    /// of them are one percent.
     fn only_the_last_are_unsent(&self, outcome: &Outcome<'_>) -> bool {
         let Load::Open(rate) = self.plot.load else { return false };
         let requests = &outcome.result["requests"];
         number(&requests["errors"]) == 0 && number(&requests["unsent"]) * 1_000 <= rate * STALL_MS
     }
 
-    /// Who aborts while there is load must not read Succeeded.
+    /// A run that is aborted during the load must not be Succeeded.
     fn late_abort(&mut self, outcome: &Outcome<'_>) {
         let Some(end) = self.load_end(outcome) else { return };
         let early = self.evidence.hits().find(|strike| strike.fault.aborts() && strike.at < end);
         self.check(early.is_none(), || "it was aborted while it measured, and Succeeded".to_owned());
     }
 
-    /// `onLost` says what a loss means; here no other process takes the place of one that is lost.
+    /// `onLost` determines the effect of a loss. No other process replaces a lost one here.
     fn last_chance(&mut self, outcome: &Outcome<'_>) {
         self.check(outcome.lost.is_empty() || self.plot.on_lost == "Invalidate", || {
             format!("shards {:?} are lost, onLost is {}, and it Succeeded", outcome.lost, self.plot.on_lost)
         });
     }
 
-    /// When the load was over by plan, in nanoseconds since the Unix epoch. Unknown where requests end it.
+    /// The planned end of the load, in nanoseconds since the Unix epoch. None if a number of requests ends it.
     pub(super) fn load_end(&self, outcome: &Outcome<'_>) -> Option<u64> {
         let Bound::Seconds(_) = self.plot.bound else { return None };
         Some(outcome.start? + nanoseconds(self.plot.planned()))
     }
 
-    /// A shard is lost if and only if something happened to it, and the verdict says so.
+    /// A shard is lost if and only if a fault affected it, and the verdict must report it.
     pub(super) fn losses(&mut self, outcome: &Outcome<'_>) {
         let counted = number(&outcome.status["shards"]["lost"]);
         self.check(counted == outcome.lost.len() as u64, || {
@@ -113,12 +113,12 @@ impl Judgement<'_> {
         if !strike.fault.hides_shard(shard) {
             return false;
         }
-        // Who stops a run waits for nobody longer than some seconds.
+        // An aborted run waits only some seconds for its shards.
         if outcome.phase == "Aborted" {
             return true;
         }
         let slack = match strike.fault {
-            // When the conductor itself stood still, no shard is to blame.
+            // If the conductor itself was stopped, the shards are not at fault.
             Fault::StopConductor { .. } => return false,
             _ if outcome.phase == "Failed" => return true,
             Fault::CutShard { .. } | Fault::LosePackets { .. } => SLACK_CUT,
@@ -129,7 +129,7 @@ impl Judgement<'_> {
         strike.undone.is_none_or(|undone| undone >= given_up)
     }
 
-    /// The verdict must follow from the numbers beside it, and every reason must have one.
+    /// The verdict must follow from the numbers, and every reason must be justified by one.
     pub(super) fn verdict(&mut self, outcome: &Outcome<'_>) {
         let verdict = &outcome.status["verdict"];
         let reasons: Vec<(&str, &str, &str)> = (verdict["reasons"].as_array().into_iter().flatten())
@@ -162,7 +162,7 @@ impl Judgement<'_> {
         let requests = &outcome.result["requests"];
         let (failed, scheduled) =
             (number(&requests["errors"]) + number(&requests["unsent"]), number(&requests["scheduled"]));
-        // Shares are of what is known to have been due.
+        // Shares are relative to the requests known to have been due.
         let known = scheduled - number(&requests["unknown"]).min(scheduled);
         let errors = if failed * 100 > known {
             Some("Invalid")
@@ -174,7 +174,7 @@ impl Judgement<'_> {
         self.check(severity("Errors") == errors, || format!("{failed} of {known} failed, and {verdict}"));
         if let Load::Open(rate) = self.plot.load {
             let achieved = number(&outcome.result["throughput"]["achievedPerSecond"]);
-            // Replies that were on their way when the window began or ended decide the cases between the two.
+            // Between the two criteria, replies in flight at the borders of the window decide.
             let lacking = failed + number(&requests["unknown"]);
             let missed = lacking > 1 && lacking * 100 > scheduled;
             let met = !missed && achieved * 100 >= rate * 99;

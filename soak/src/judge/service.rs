@@ -1,4 +1,4 @@
-//! What the target did to the load: data that it lost, and times in which it did not answer.
+//! Checks the target's data losses and outages against the faults.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::ending::nanoseconds;
 use super::{Judgement, Outcome, number};
 use crate::fault::Fault;
 
-/// After a fault, a cluster agrees on its owners, and connections are made again, within this time on a busy machine.
+/// The time after a fault in which a cluster must agree on its owners and connections must be reopened, on a busy machine.
 const RECOVERY: Duration = Duration::from_secs(5);
 
 impl Judgement<'_> {
-    /// Whatever happens, no server makes up values. It loses writes only by faults that make it lose them.
+    /// No server may return made-up values in any run. It may lose writes only by faults that cause it.
     pub(super) fn verification(&mut self, outcome: &Outcome<'_>) {
         let verification = &outcome.result["verification"];
         let verified = self.plot.verify != "None";
@@ -26,7 +26,7 @@ impl Judgement<'_> {
         self.check(lost == [0, 0] || may_lose, || format!("data is lost, and no fault explains it: {verification}"));
     }
 
-    /// A target that is well again when the load ends has no outage then.
+    /// A target that has recovered before the end of the load must have no outage then.
     pub(super) fn outages(&mut self, outcome: &Outcome<'_>) {
         let Some(end) = self.load_end(outcome) else { return };
         if outcome.phase != "Succeeded" || !outcome.lost.is_empty() {

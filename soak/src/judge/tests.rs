@@ -8,7 +8,7 @@ use super::*;
 use crate::evidence::{Calls, Strike};
 use crate::plot::{Bound, Load, Means, Plot, Redis};
 
-/// A benchmark of 1,000 requests by two shards, without anything drawn.
+/// A benchmark with 1,000 requests by two shards, and no random parameters.
 fn plot() -> Plot {
     let mut plot = Plot::draw(1, 1, Means { network: true, clocks: true });
     plot.shards = 2;
@@ -77,7 +77,7 @@ fn struck(fault: Fault, milliseconds: u64) -> Strike {
     Strike { fault, after: Duration::from_secs(3), at, undone: None, hit: true }
 }
 
-/// What is found when `change` is done to a run in which all is well.
+/// The violations in a good run after `change`.
 fn found(change: impl FnOnce(&mut Evidence)) -> String {
     let mut evidence = evidence(object());
     change(&mut evidence);
@@ -89,12 +89,12 @@ fn status(evidence: &mut Evidence) -> &mut Value {
     &mut evidence.object.as_mut().unwrap()["status"]
 }
 
-/// More than one request in a hundred is lacking.
+/// More than one percent of the requests is missing.
 fn rate_missed() -> Value {
     json!({"reason": "RateMissed", "severity": "Degraded", "message": "400/s of the 500/s asked for were achieved"})
 }
 
-/// Shard 1 was lost when it had sent 300 of its 500.
+/// Shard 1 was lost after 300 of its 500 requests.
 fn lose(evidence: &mut Evidence) {
     let status = status(evidence);
     let result = &mut status["result"];
@@ -131,7 +131,7 @@ fn a_loss_needs_a_cause_and_a_cause_a_loss() {
     assert!(
         found(|evidence| evidence.strikes.push(kill)).contains("shard 1 was killed while it measured, and is not lost")
     );
-    // It ends the run, and its part is not told.
+    // The loss ends the run, but its result is missing.
     let untold = found(|evidence| {
         evidence.strikes.push(kill);
         evidence.ended = Ended::Code(1);
@@ -140,7 +140,7 @@ fn a_loss_needs_a_cause_and_a_cause_a_loss() {
         status["conditions"][1] = json!({"type": "Failed", "status": "True", "reason": "ShardLost"});
     });
     assert_eq!(untold, "Failed because of lost shards, of [1], and lost are []");
-    // The wrong one is named.
+    // The result names the wrong shard.
     let renamed = found(|evidence| {
         lose(evidence);
         evidence.strikes.push(kill);
@@ -241,7 +241,7 @@ fn without_a_fault_only_a_busy_machine_explains_an_invalid_result() {
     assert!(unsent(51).contains("Invalid, and nothing was done to it"), "{}", unsent(51));
 }
 
-/// What is found of a run whose values are verified, when this is what was found of them.
+/// The violations in a run with this result of verification.
 fn found_verified(verification: &Value, strikes: &[Strike]) -> String {
     let mut evidence = evidence(object());
     evidence.calls = Some(Calls { at_least: 1_100, at_most: Some(1_100) });
