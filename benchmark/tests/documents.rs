@@ -28,9 +28,9 @@ fn readme_shows_the_quickstart_as_it_is() {
 /// All pages for people, by their paths below the root.
 fn pages() -> Vec<String> {
     let below = |folder: &str| {
-        let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
-        let names = files.map(|name| name.into_string().unwrap()).filter(|name| name.ends_with(".md"));
-        names.map(|name| format!("{folder}/{name}")).collect::<Vec<_>>()
+        let paths = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let pages = paths.filter(|path| path.extension().is_some_and(|end| end == "md"));
+        pages.map(|path| format!("{folder}/{}", path.file_name().unwrap().display())).collect::<Vec<_>>()
     };
     let folders = ["docs", "docs/evidence", "e2e", "operator"].map(below).into_iter().flatten();
     iter::once("README.md".to_owned()).chain(folders).collect()

@@ -24,9 +24,7 @@ enum Judgement {
     /// Cannot be decided.
     Indeterminate,
     /// Acknowledged writes are lost.
-    Lost {
-        writes: u64,
-    },
+    Lost { writes: u64 },
     /// The key is missing.
     LostKey,
     /// A value that no client wrote.

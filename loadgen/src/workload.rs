@@ -48,10 +48,7 @@ pub enum WorkloadError {
     EmptyCommand(String),
     /// No keys, or more keys than numbers.
     #[error("workload.keys: start {start} and count {count} must give 1 to 2^64 - 1 numbers")]
-    Keys {
-        start: u64,
-        count: u64,
-    },
+    Keys { start: u64, count: u64 },
     /// Too much padding.
     #[error("workload.keys.width is {0}, but may be at most {DIGITS}")]
     Width(u32),
@@ -63,10 +60,7 @@ pub enum WorkloadError {
     Sizes,
     /// An invalid range of numbers.
     #[error("workload.operations: numbers from {least} to {most} are none, more than 2^64, or wider than their width")]
-    Integer {
-        least: i64,
-        most: i64,
-    },
+    Integer { least: i64, most: i64 },
 }
 
 /// A request's operation, and the number of its key.

@@ -90,10 +90,7 @@ pub struct Access {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
     /// The number of ready connections changed. With `ready == wanted` the engine may preload or start.
-    Connected {
-        ready: u32,
-        wanted: u32,
-    },
+    Connected { ready: u32, wanted: u32 },
     /// A connection could not be made. It is retried for every reason.
     ConnectFailed {
         reason: ConnectFailure,
@@ -124,14 +121,9 @@ pub enum EngineEvent {
     /// Slots get no replies while a load runs: the topology should be discovered again at once. Repeated until they do.
     Unanswered,
     /// Every request of the attempt has its outcome, or the attempt was aborted.
-    Finished {
-        attempt: u32,
-        aborted: bool,
-    },
+    Finished { attempt: u32, aborted: bool },
     /// A worker cannot continue: the kernel refused something it needs.
-    WorkerFailed {
-        message: String,
-    },
+    WorkerFailed { message: String },
 }
 
 /// Why a connection could not be made.

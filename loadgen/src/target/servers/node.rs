@@ -76,7 +76,9 @@ impl Point {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Before the load, which starts at `start`.
-    Before { start: u64 },
+    Before {
+        start: u64,
+    },
     Measuring,
     After,
 }
