@@ -64,7 +64,7 @@ impl SimulatedCalls {
         timeout(limit, dialled).await.unwrap_or_else(|_| Err(Unreachable::TimedOut(limit).into()))
     }
 
-    /// No call but release after release, and none before the end is durable.
+    /// After a release only releases may follow, and none may precede a durable end.
     fn before_sending(&self, call: &Call) {
         let epoch = match call {
             Call::Plan(request) => request.epoch,
@@ -79,7 +79,7 @@ impl SimulatedCalls {
             }
             Call::Release(request) => {
                 let epoch = request.epoch;
-                // Of a benchmark that was created anew the status is another run's.
+                // The status of a re-created benchmark belongs to another run.
                 if let Some(status) = lock(&self.world.cluster).status().filter(|status| status["runId"] == self.run) {
                     self.world.check(crate::is_terminal(status), || {
                         format!("shards are released while status says {}", status["phase"])
@@ -103,7 +103,7 @@ impl SimulatedCalls {
     }
 }
 
-/// Sends `call`, and waits for its answer, for ever if that is lost. None if nobody listens.
+/// Sends `call` and waits for the answer, forever if it is lost. None if no process listens.
 async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Received> {
     let network = &world.plot.network;
     let (answer, answered) = oneshot::channel();
@@ -116,7 +116,7 @@ async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Receive
             None => {}
         }
     }
-    // Only what changes something is of interest twice.
+    // Repeats only calls that change something; the others have no effect.
     if !matches!(call, Call::Clock | Call::State | Call::Snapshot(..)) && world.chance(network.repeated) {
         let (again, late) = (call.clone(), there + world.latency() * 3);
         world.after(late, move |world| {
@@ -126,7 +126,7 @@ async fn send(world: &Arc<World>, address: IpAddr, call: Call) -> Option<Receive
         });
     }
     let world = world.clone();
-    // The network goes on when the caller no longer waits.
+    // Separate task: the network delivers even if the caller no longer waits.
     tokio::spawn(async move {
         sleep(there).await;
         if lost_there || world.is_cut(address) {

@@ -1,5 +1,5 @@
-//! A Kubernetes in memory: an API server with resourceVersions, preconditions and watches, and what stands behind it: the
-//! Job controller, the kubelets, the garbage collector.
+//! An in-memory Kubernetes: an API server with resourceVersions, preconditions and watches, and behind it the Job controller, the kubelets
+//! and the garbage collector.
 
 mod jobs;
 mod server;
@@ -13,14 +13,14 @@ use tokio::sync::mpsc;
 
 use crate::world::BEGINNING;
 
-/// What a watch tells.
+/// A watch event.
 #[derive(Clone, Debug)]
 pub enum Change {
     Applied(Value),
     Deleted(Value),
 }
 
-/// What operators watch.
+/// The kinds of watched objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Benchmarks,
@@ -51,15 +51,15 @@ pub struct Cluster {
     version: u64,
     uids: u64,
     watches: Vec<(Kind, mpsc::UnboundedSender<Change>)>,
-    /// Secrets that an operator which had stood still made after the end: they go with the benchmark.
+    /// Secrets that a previously frozen operator created after the end. They are deleted with the benchmark.
     late: BTreeSet<String>,
-    /// Indices of a Job that are not tried again.
+    /// Indices of a Job that are not retried any more.
     given_up: BTreeSet<(String, u32)>,
     failures: BTreeMap<(String, u32), u32>,
 }
 
 impl Cluster {
-    /// What became of the benchmark; none if it was deleted.
+    /// The benchmark's status. None if it was deleted.
     pub fn status(&self) -> Option<&Value> {
         self.objects.get(BENCHMARK).map(|benchmark| &benchmark["status"])
     }
@@ -75,14 +75,14 @@ impl Cluster {
         self.all(kind).map(|(_, object)| object.clone()).collect()
     }
 
-    /// What there is, and from now on what changes.
+    /// The existing objects, and a channel of later changes.
     pub fn watch(&mut self, kind: Kind) -> (Vec<Value>, mpsc::UnboundedReceiver<Change>) {
         let (sender, changes) = mpsc::unbounded_channel();
         self.watches.push((kind, sender));
         (self.list(kind), changes)
     }
 
-    /// Whether anything but the benchmark and what it keeps is left.
+    /// Remaining objects besides the benchmark and its ConfigMaps.
     pub fn children(&self) -> Vec<String> {
         let kept = |path: &str| path.contains("/redisbenchmarks/") || path.contains("/configmaps/");
         self.objects.keys().filter(|path| !kept(path) && !self.late.contains(*path)).cloned().collect()
@@ -117,7 +117,6 @@ impl Cluster {
     }
 }
 
-/// The path of the benchmark.
 const BENCHMARK: &str = "/apis/redisbench.dev/v1alpha1/namespaces/perf/redisbenchmarks/cart";
 
 /// The address of the pod with this UID.
@@ -127,7 +126,7 @@ pub fn address_of(uid: &str) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 1, high, low))
 }
 
-/// Seconds since the beginning as the API words them; a simulation lasts less than a day.
+/// Seconds since the beginning as an API timestamp. A simulation takes less than a day.
 fn timestamp(now: u64) -> String {
     debug_assert_eq!(BEGINNING % 86_400, 0, "the beginning is midnight");
     format!("2026-01-01T{:02}:{:02}:{:02}Z", now / 3600 % 24, now / 60 % 60, now % 60)

@@ -1,8 +1,8 @@
-//! A made-up engine: which requests are through at which time is plain arithmetic, in a closed loop too, and every
-//! request has an identity.
+//! A simulated engine: the number of finished requests at any time is plain arithmetic, also in a closed loop, and every request has an
+//! identity.
 //!
-//! Identities travel as a sum: `redirect_hops`, which the merge only adds up, holds the sum over all measured requests k of
-//! k + 1. A request that is lost or counted twice makes another sum.
+//! Identities are transferred as a sum: `redirect_hops`, which the merge only adds up, is the sum of k + 1 over all measured requests k. A
+//! request that is lost or counted twice changes it.
 
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::{Bound, Load, ShardPlan, Verify};
@@ -13,12 +13,12 @@ use redisbench_wire::{AcceptedStart, Detail, Probe};
 use crate::ledger::Try;
 use crate::search::OVERLOAD;
 
-/// One attempt's load. Times are the shard's own clock.
+/// The load of one attempt. Times are on the shard's own clock.
 #[derive(Clone, Debug)]
 pub struct Engine {
     plan: ShardPlan,
     pub start: AcceptedStart,
-    /// The target does not hold the rate.
+    /// Whether the rate exceeds the target's capacity.
     overloaded: bool,
     stopped_at: Option<u64>,
     pub ended: bool,
@@ -38,7 +38,7 @@ impl Engine {
         self.stopped_at.get_or_insert(now);
     }
 
-    /// The warm-up ends at `from`.
+    /// Ends the warm-up at `from`.
     pub fn measure_from(&mut self, from: u64) {
         self.plan.warmup_nanoseconds = from.saturating_sub(self.start.start_nanoseconds);
     }
@@ -50,7 +50,7 @@ impl Engine {
     fn rate(&self) -> u64 {
         match self.plan.load {
             Load::OpenLoop { rate_per_second, .. } => rate_per_second,
-            // The pace of the made-up target.
+            // The pace of the simulated target.
             Load::ClosedLoop => 500,
         }
     }
@@ -74,7 +74,7 @@ impl Engine {
         self.start.start_nanoseconds + self.plan.warmup_nanoseconds + self.measured()
     }
 
-    /// How many requests of this shard are due before `elapsed` nanoseconds after the start.
+    /// The number of this shard's requests due before `elapsed` nanoseconds after the start.
     fn due_before(&self, elapsed: u64) -> u64 {
         let all = (u128::from(elapsed) * u128::from(self.rate())).div_ceil(1_000_000_000);
         let (shard, shards) = (u128::from(self.plan.shard), u128::from(self.plan.shards));
@@ -109,7 +109,7 @@ impl Engine {
         self.tally(warmup, self.due_before(elapsed).max(warmup), if self.ended { 0 } else { 2 })
     }
 
-    /// What a load that is never stopped comes to.
+    /// The requests of a load that is never stopped.
     pub fn whole(plan: &ShardPlan) -> Tally {
         let start = AcceptedStart { attempt: 1, start_nanoseconds: 0 };
         let engine = Self { ended: true, ..Self::new(plan.clone(), start, false) };
@@ -120,7 +120,7 @@ impl Engine {
         self.elapsed_of(now.saturating_sub(self.start.start_nanoseconds))
     }
 
-    /// For how long of this time since the start there is load.
+    /// The part of this time since the start that has load.
     fn elapsed_of(&self, since: u64) -> u64 {
         let until = self.planned_end().min(self.stopped_at.unwrap_or(u64::MAX));
         since.min(until.saturating_sub(self.start.start_nanoseconds))
@@ -170,7 +170,7 @@ impl Engine {
         let warmup_due = self.due_before(plan.warmup_nanoseconds);
         let total = self.total(now);
         let warmup = self.tally(0, warmup_due.min(self.due_before(elapsed)), 0);
-        // As many lost writes as the identities come to, so that none can be merged twice or not at all.
+        // The lost writes equal the sum of identities too, so that none can be merged twice or not at all.
         let verification = (plan.verify != Verify::None).then(|| Verification {
             checked: total.succeeded + warmup.succeeded,
             lost_writes: total.redirect_hops,
@@ -227,7 +227,7 @@ impl Engine {
         }
     }
 
-    /// What half of the connections come to: half of it.
+    /// The probe with half of the connections achieves half of the rate.
     pub fn probe(&self) -> Probe {
         let nanoseconds = self.plan.measurement.probe_nanoseconds;
         let both = u128::from(self.rate()) * u128::from(nanoseconds) / 1_000_000_000;

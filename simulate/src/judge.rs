@@ -1,4 +1,4 @@
-//! What must be true of a run that is over.
+//! The invariants of a finished run.
 
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::Tally;
@@ -8,7 +8,7 @@ use crate::ledger::{Run, Try};
 use crate::plot::Several;
 use crate::world::{World, lock};
 
-/// The conductor must have heard of every start this long before it.
+/// The conductor must have had all acknowledgements of a start this long before it.
 const ACKNOWLEDGED_BEFORE: u64 = 500_000_000;
 /// `maxStartSkew` of the plot: the default.
 const SKEW: u64 = 20_000_000;
@@ -46,7 +46,7 @@ impl World {
         });
     }
 
-    /// Each trial that is over has a line and a full result, and all there are if the run succeeded.
+    /// Each finished trial has a line and a full result. If the run succeeded, all trials have.
     fn judge_trials(&self, status: &Value, succeeded: bool) {
         let lines = status["trials"].as_array().cloned().unwrap_or_default();
         let in_order = (0..).zip(&lines).all(|(index, line)| line["index"].as_u64() == Some(index));
@@ -88,7 +88,7 @@ impl World {
         }
     }
 
-    /// What the repeats came to together is there, whichever operators ran them, and holds every request.
+    /// The aggregate of the repeats exists, regardless of the operators that ran them, and includes every request.
     fn judge_repeats(&self, status: &Value, lines: &[Value]) {
         let cells = status["repeats"].as_array().cloned().unwrap_or_default();
         let all: Vec<u64> = (0..lines.len() as u64).collect();
@@ -116,7 +116,7 @@ impl World {
         });
     }
 
-    /// Judges what one trial measured; `completed` if it was measured to its end. Gives the number of lost shards.
+    /// Judges the result of one trial; `completed` if it was measured to its end. Returns the number of lost shards.
     fn judge_result(&self, status: &Value, result: &Value, verdict: &Value, attempt: Try, completed: bool) -> usize {
         let verdict = verdict.as_str().unwrap_or("none");
         let shards = result["shards"].as_array().cloned().unwrap_or_default();
@@ -153,8 +153,7 @@ impl World {
             let whole: u64 = run.of_try(attempt).map(|started| started.whole.scheduled).sum();
             let all_started = run.of_try(attempt).count() == shards.len();
             let scheduled = count("scheduled");
-            // Whether a shard that never answered had heard of the start, nobody knows; nor how many requests a lost
-            // one would have sent in a closed loop.
+            // Unknown: whether a silent shard got the start, and how many requests a lost shard would have sent in a closed loop.
             let right = if lost > 0 && (!all_started || self.plot.closed) {
                 scheduled - count("unknown").min(scheduled) <= whole
             } else {
@@ -173,7 +172,7 @@ impl World {
             ..Tally::default()
         };
         let Some(started) = run.started.get(&(attempt, index)) else {
-            // Who never started has nothing to tell.
+            // A shard that never started has no requests.
             return self.check(heard.redirect_hops == 0, || {
                 format!("shard {index} never started in attempt {attempt:?}, and has {}", shard["requests"])
             });
@@ -195,8 +194,8 @@ impl World {
         self.check(same(&started.whole), || {
             format!("shard {index} counts as finished with {} of {:?}", shard["requests"], started.whole)
         });
-        // Who takes over carries on when all have accepted, however late. The conductor goes by its own clock, and knows a
-        // shard's to within the skew.
+        // A takeover continues if all shards have accepted, however late. The conductor uses its own clock, and knows a shard's to within
+        // the skew.
         let taken_over = Some(&started.epoch) != run.epochs.get(&attempt.0.into());
         self.check(taken_over || started.accepted_at + ACKNOWLEDGED_BEFORE <= started.start_at + SKEW, || {
             let lead = started.start_at.saturating_sub(started.accepted_at);

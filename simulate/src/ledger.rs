@@ -1,47 +1,47 @@
-//! What truly happened, which nobody in the simulated world is told: the base of the invariants.
+//! The true events, which the simulated processes cannot see: the base of the invariants.
 
 use std::collections::BTreeMap;
 
 use redisbench_wire::snapshot::Tally;
 
-/// A trial and the attempt at it: later ones are greater.
+/// A trial and the attempt at it, in ascending order.
 pub type Try = (u32, u32);
 
 /// A load that began.
 #[derive(Clone, Debug)]
 pub struct Started {
     pub incarnation: String,
-    /// The epoch of the call that was accepted.
+    /// The epoch of the accepted call.
     pub epoch: u64,
     /// The rate of all shards together; 0 in a closed loop.
     pub rate: u64,
     /// True times, in nanoseconds since the beginning.
     pub accepted_at: u64,
     pub start_at: u64,
-    /// What it comes to if nothing stops it.
+    /// Its requests if it is not stopped.
     pub whole: Tally,
-    /// What it came to, once it had ended.
+    /// Its requests once it had ended.
     pub ended: Option<Tally>,
 }
 
-/// The truth of one run.
+/// The true events of one run.
 #[derive(Debug, Default)]
 pub struct Run {
     /// By try and shard.
     pub started: BTreeMap<(Try, u32), Started>,
-    /// The start instants that were written to status, by trial and attempt.
+    /// The start instants recorded in the status, by trial and attempt.
     pub recorded: BTreeMap<(u64, u64), String>,
-    /// The highest trial that status says is over; none before the first.
+    /// The highest finished trial in the status. None before the first.
     pub over: Option<u64>,
-    /// The highest epoch in status.
+    /// The highest epoch in the status.
     pub epoch: u64,
-    /// The last epoch in status in each trial.
+    /// The last epoch in the status in each trial.
     pub epochs: BTreeMap<u64, u64>,
-    /// The epoch under which shards were let go.
+    /// The epoch under which shards were released.
     pub released: Option<u64>,
 }
 
-/// The truth of a world.
+/// The true events of a world.
 #[derive(Debug, Default)]
 pub struct Ledger {
     runs: BTreeMap<String, Run>,
@@ -49,12 +49,12 @@ pub struct Ledger {
     pub writes: u64,
     /// Calls that shards answered.
     pub calls: u64,
-    /// How often something happened that is worth simulating.
+    /// How often noteworthy events happened.
     pub events: BTreeMap<&'static str, u64>,
 }
 
 impl Run {
-    /// What began in `attempt`.
+    /// Loads that began in `attempt`.
     pub fn of_try(&self, attempt: Try) -> impl Iterator<Item = &Started> {
         self.started.range((attempt, 0)..=(attempt, u32::MAX)).map(|(_, started)| started)
     }
@@ -66,7 +66,7 @@ impl Ledger {
         self.runs.entry(id.to_owned()).or_default()
     }
 
-    /// Counts something that is worth simulating.
+    /// Counts a noteworthy event.
     pub fn count(&mut self, event: &'static str) {
         *self.events.entry(event).or_default() += 1;
     }

@@ -1,7 +1,6 @@
-//! The product's reconciler, conductor and shard state machine in a made-up world, on virtual time, from one seed.
+//! The real reconciler, conductor and shard state machine in a simulated world, on virtual time, from one seed.
 //!
-//! `docs/reliability.md` says which faults happen there and what must hold. One seed is one world: the same seed always
-//! gives the same trace.
+//! `docs/reliability.md` lists the faults and the invariants. Each seed is one world: the same seed always gives the same trace.
 
 mod calls;
 mod cluster;
@@ -27,27 +26,27 @@ use crate::operators::Operators;
 use crate::traps::Traps;
 use crate::world::{World, lock};
 
-/// What came of one seed.
+/// The outcome of one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The invariant that did not hold.
+    /// The violated invariant.
     pub violation: Option<String>,
-    /// How the benchmark ended: its phase, and the verdict if there is one. `Deleted` if it was.
+    /// How the benchmark ended: its phase, and the verdict if there is one. `Deleted` if it was deleted.
     pub ending: String,
-    /// Everything that happened, a line each, if it was asked for.
+    /// All events, one line each, if traced.
     pub trace: Vec<String>,
     /// Calls that shards answered.
     pub calls: u64,
     /// Writes that the API server served.
     pub writes: u64,
-    /// Faults of the plot by kind, and how often what is worth simulating came about.
+    /// Counts of the plot's faults by kind, and of noteworthy events.
     pub events: BTreeMap<&'static str, u64>,
 }
 
-/// Runs the world of `seed`. Whether it writes a trace changes nothing else.
+/// Runs the world of `seed`. Tracing has no other effect.
 ///
 /// # Errors
-/// When the runtime cannot be made.
+/// If the runtime cannot be created.
 pub fn simulate(seed: u64, traced: bool) -> std::io::Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     Ok(runtime.block_on(run(seed, traced)))
@@ -96,7 +95,7 @@ async fn run(seed: u64, traced: bool) -> Report {
     }
 }
 
-/// Nothing is written any more, even when the benchmark is looked at again; and no process outlives its limits.
+/// Checks that nothing is written any more, even after another reconciliation, and that no process exceeds its limits.
 async fn quiet(world: &Arc<World>) {
     sleep(Duration::from_secs(120)).await;
     let writes = lock(&world.ledger).writes;
@@ -106,7 +105,7 @@ async fn quiet(world: &Arc<World>) {
     }
     let written = lock(&world.ledger).writes - writes;
     world.check(written == 0, || format!("{written} writes when all was over"));
-    // Who was cut off from all ends by its own limits.
+    // A process that is cut off ends by its own limits.
     sleep(Duration::from_secs(1_500)).await;
     let processes = lock(&world.processes);
     for process in processes.values() {

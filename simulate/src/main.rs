@@ -39,7 +39,7 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
     if first <= last { Ok((first, last)) } else { Err(wrong()) }
 }
 
-/// What came of many seeds.
+/// The outcomes of many seeds.
 #[derive(Default)]
 struct Sum {
     failed: BTreeMap<u64, String>,
@@ -81,7 +81,7 @@ impl Sum {
     }
 }
 
-/// Runs seeds from `next` on until beyond `end`, which comes down to the lowest that fails if that ends it all.
+/// Runs seeds from `next` up to `end`, which is lowered to a failing seed unless `all` is set.
 fn work(next: &AtomicU64, end: &AtomicU64, all: bool) -> anyhow::Result<Sum> {
     let mut sum = Sum::default();
     loop {
@@ -135,7 +135,7 @@ fn main() -> anyhow::Result<()> {
     bail!("seed {seed}, the {}. of {first}..{last}, breaks an invariant: {violation}", seed - first + 1);
 }
 
-/// Replays `seed` with its trace; the invariant that breaks.
+/// Replays `seed` with its trace. Returns the violated invariant.
 fn show(seed: u64) -> anyhow::Result<Option<String>> {
     let report = simulate(seed, true).context("failed to make a runtime")?;
     report.trace.iter().for_each(|line| println!("{line}"));

@@ -1,4 +1,4 @@
-//! Operators: the product's own reconciler and conducting tasks, on caches that lag behind.
+//! Operators: the real reconciler and conducting tasks, on caches with delays.
 
 use std::fmt::Debug;
 use std::sync::atomic::AtomicU64;
@@ -27,7 +27,7 @@ use crate::cluster::{Change, Kind};
 use crate::plot::{NAME, NAMESPACE};
 use crate::world::{BEGINNING, Freezer, World, lock};
 
-/// The processes that lead, or believe so: the newest is last.
+/// The processes that lead, or believe that they do. The newest is last.
 #[derive(Default)]
 pub struct Operators {
     alive: Mutex<Vec<Operator>>,
@@ -49,21 +49,21 @@ impl Drop for Operator {
 }
 
 impl Operators {
-    /// Another operator begins to lead.
+    /// Starts another leading operator.
     pub fn begin(&self, world: &Arc<World>) {
         let number = self.begun.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let operator = Operator::begin(world, format!("operator-{number}"));
         lock(&self.alive).push(operator);
     }
 
-    /// The newest ends at once. False if there is none.
+    /// Kills the newest. False if there is none.
     pub fn kill_leader(&self, world: &World) {
         if let Some(operator) = lock(&self.alive).pop() {
             world.tell(format_args!("{} is killed", operator.name));
         }
     }
 
-    /// The newest stands still; its name.
+    /// Freezes the newest, and returns its name.
     pub fn freeze_leader(&self, world: &World) -> Option<String> {
         let alive = lock(&self.alive);
         let leader = alive.last()?;
@@ -95,7 +95,7 @@ impl Operators {
         }
     }
 
-    /// One leads, and none beside it.
+    /// Makes sure that exactly one operator leads.
     pub fn settle(&self, world: &Arc<World>) {
         let mut alive = lock(&self.alive);
         while alive.len() > 1 {
@@ -129,7 +129,7 @@ impl Operator {
             };
             Conducts::simulated(move |run| Arc::new(calls(run)), move |task| hosting.host(task))
         };
-        // The wall clocks of machines are a second or so apart.
+        // The wall clocks of machines differ by a second or so.
         let ahead = Duration::from_millis(world.number() % 2_000);
         let (clock, dice) = (world.clone(), world.clone());
         let surroundings = Surroundings {
@@ -185,8 +185,7 @@ fn time_of_day(world: &World) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(BEGINNING) + world.now()
 }
 
-/// Keeps one cache, late, and wakes the reconciler. A watch that broke begins with a list, like one whose process stood
-/// still.
+/// Updates one cache with delays, and wakes the reconciler. After a broken watch or a frozen process it starts again from a list.
 fn inform<K>(
     world: &Arc<World>,
     freezer: &Arc<Freezer>,
@@ -243,7 +242,7 @@ where
     tokio::spawn(freezer.host(keep)).abort_handle()
 }
 
-/// A watch that broke may have missed deletions.
+/// A broken watch may have missed deletions.
 fn forget_absent(conducts: &Conducts, there: &[Value]) {
     for uid in conducts.of_namespace(None) {
         if !there.iter().any(|object| object["metadata"]["uid"] == uid.as_str()) {
@@ -257,7 +256,7 @@ fn read<K: DeserializeOwned>(object: &Value) -> Option<K> {
 }
 
 impl World {
-    /// The time that a watch lags behind, and longer while the API server is away.
+    /// Waits for the delay of a watch, and longer while the API server is unavailable.
     async fn wait_for_watch(&self) {
         let lag = if self.chance(0.1) { self.plot.api.lag } else { 10 };
         sleep(self.between(0, lag)).await;

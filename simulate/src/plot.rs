@@ -1,4 +1,4 @@
-//! What one seed draws before it begins: the benchmark, the temper of the network, and the faults with their times.
+//! The random parameters of a seed, drawn before it begins: the benchmark, the network's behaviour, and the faults with their times.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::traps::Way;
 pub const NAME: &str = "cart";
 pub const NAMESPACE: &str = "perf";
 
-/// A run and what happens to it.
+/// A run and its faults.
 #[derive(Clone, Debug)]
 pub struct Plot {
     pub shards: u32,
@@ -22,13 +22,13 @@ pub struct Plot {
     pub closed: bool,
     pub warmup_seconds: u64,
     pub seconds: u64,
-    /// How many trials there are; of a search about so many.
+    /// The number of trials; for a search an estimate.
     pub trials: u32,
-    /// What makes them, if there are several.
+    /// The kind of the trials, if there are several.
     pub several: Several,
-    /// Between two of them.
+    /// The interval between two trials.
     pub interval_seconds: u64,
-    /// What ends the measurement, if it is not the time.
+    /// The number of requests that ends the measurement, instead of the time.
     pub requests: Option<u64>,
     pub on_lost: &'static str,
     pub preload: bool,
@@ -36,16 +36,16 @@ pub struct Plot {
     pub collect_seconds: u64,
     pub network: Network,
     pub api: ApiTemper,
-    /// How likely a shard is to be slow to prepare, and to lose a connection while armed.
+    /// The probabilities that a shard prepares slowly, and that it loses a connection while armed.
     pub slow_shards: f64,
     pub flapping: f64,
-    /// The longest time that objects without an owner stay, in milliseconds.
+    /// The longest time until objects without an owner are deleted, in milliseconds.
     pub garbage: u64,
-    /// In time's order.
+    /// Sorted by time.
     pub faults: Vec<(Duration, Fault)>,
 }
 
-/// What makes several trials.
+/// The kind of several trials.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Several {
     Presets,
@@ -57,7 +57,7 @@ pub enum Several {
 
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// The longest usual latency of one way, in milliseconds.
+    /// The longest usual one-way latency, in milliseconds.
     pub latency: u64,
     pub spike: f64,
     pub lost: f64,
@@ -66,24 +66,24 @@ pub struct Network {
 
 #[derive(Clone, Debug)]
 pub struct ApiTemper {
-    /// The answer is lost after the deed.
+    /// The answer is lost after the write.
     pub answer_lost: f64,
     pub failing: f64,
-    /// Another hand changes the benchmark just before a write.
+    /// Another client changes the benchmark just before a write.
     pub conflicts: f64,
-    /// How long watches lag behind, in milliseconds.
+    /// The delay of watches, in milliseconds.
     pub lag: u64,
 }
 
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// The leader is gone, and another leads after this time.
+    /// The leader is killed, and another leads after this time.
     KillOperator {
         successor_after: Duration,
     },
-    /// The leader gives up its Lease, and another leads at once.
+    /// The leader releases its Lease, and another leads at once.
     Upgrade,
-    /// The leader stands still; another leads after some time; the old one goes on, and leads too, until it notices.
+    /// The leader is frozen, and another leads after some time. Then the old one continues, and leads too until it notices.
     PauseOperator {
         time: Duration,
         successor_after: Duration,
@@ -98,12 +98,12 @@ pub enum Fault {
     DeletePod {
         shard: u32,
     },
-    /// Nothing reaches the shard for a time.
+    /// The shard is unreachable for a time.
     CutShard {
         shard: u32,
         time: Duration,
     },
-    /// Its machine is cut off for good, and its pod is given up and replaced while it runs.
+    /// The shard's machine is cut off permanently. Its pod is replaced while it still runs.
     LoseNode {
         shard: u32,
     },
@@ -116,28 +116,28 @@ pub enum Fault {
     },
     DeleteBenchmark,
     DeleteJob,
-    /// The benchmark is deleted, and one of its name created, while what the old one made may still be there.
+    /// The benchmark is deleted and created again, while objects of the old one may still exist.
     Recreate {
         after: Duration,
     },
-    /// Someone else has an object of the name that a result will need.
+    /// Another owner has an object with the name that a result needs.
     TakeName {
         time: Duration,
     },
-    /// Watches break, and begin anew from a list.
+    /// Watches break, and start again from a list.
     BreakWatches {
         time: Duration,
     },
-    /// The leader stands still for less than its Lease.
+    /// The leader is frozen for less than its Lease.
     Stall {
         time: Duration,
     },
-    /// The conductor stops between writing a start down and ordering it, or between two orders.
+    /// The conductor stops after recording a start and before its calls, or between two calls.
     HaltAtStart {
         calls: u32,
         halt: Halt,
     },
-    /// A start is missed, because a shard does not hear of it or is not heard; some suspend the benchmark just then.
+    /// A start is missed, because the call or its answer is lost for one shard. Some runs suspend the benchmark at that moment.
     MissStart {
         shard: u32,
         way: Way,
@@ -145,7 +145,7 @@ pub enum Fault {
     },
 }
 
-/// What becomes of an operator that stopped.
+/// The fate of a halted operator.
 #[derive(Clone, Debug)]
 pub enum Halt {
     Killed { successor_after: Duration },
@@ -195,15 +195,15 @@ impl Plot {
             faults: Vec::new(),
         };
         if dice.random_bool(0.2) {
-            // A rate must be able to send them in time; a target that sets the pace may be too slow.
+            // A given rate must be able to send them in time; a target that sets the pace may be too slow.
             let most = if plot.closed { 800 } else { plot.rate } * plot.seconds;
             plot.requests = Some(dice.random_range(most / 10..=most).max(u64::from(shards)));
         }
-        // Most of what is of interest happens until the trial is over.
+        // Most interesting faults happen before the end of the trial.
         let horizon = 12_000 + (plot.warmup_seconds + plot.seconds) * 1_000;
         let mut at = Duration::ZERO;
         for _ in 0..pick(dice, &[0, 1, 2, 2, 3, 5]) {
-            // Some come one on the heels of the other.
+            // Some faults follow another one immediately.
             at = if at > Duration::ZERO && dice.random_bool(0.25) {
                 at + Duration::from_millis(dice.random_range(0..1_500))
             } else {
@@ -220,8 +220,8 @@ impl Plot {
         plot
     }
 
-    /// Two worlds of five have several trials; the others are what they were before there could be any. Faults then come
-    /// at any time of any trial.
+    /// Gives two of five worlds several trials, with faults at any time of any trial. Uses its own random numbers, so that the worlds of
+    /// all other seeds stay the same.
     pub fn draw_trials(&mut self, seed: u64) {
         let mut dice = StdRng::seed_from_u64(seed ^ 0x7472_6961_6c73);
         if !dice.random_bool(0.4) {
@@ -238,14 +238,14 @@ impl Plot {
         self.draw_experiment(seed);
     }
 
-    /// Of the worlds with several trials some repeat one, and some sweep over the number of shards. The others are what
-    /// they were before there could be any.
+    /// Makes some of the worlds with several trials repeat one, and some sweep over the number of shards. Uses its own random numbers, so
+    /// that the worlds of all other seeds stay the same.
     fn draw_experiment(&mut self, seed: u64) {
         let mut dice = StdRng::seed_from_u64(seed ^ 0x0065_7870_6572_696d);
         match dice.random_range(0..6) {
             0..2 => self.several = Several::Repeats,
             2..4 if self.shards > 1 => {
-                // The most shards in one trial or another, and before it or after it fewer.
+                // One trial has the most shards; the others have fewer.
                 let mut values: Vec<u32> = (1..self.shards).collect();
                 while values.len() >= self.trials as usize {
                     values.remove(dice.random_range(0..values.len()));
@@ -253,7 +253,7 @@ impl Plot {
                 values.insert(dice.random_range(0..=values.len()), self.shards);
                 self.trials = u32::try_from(values.len()).unwrap_or(u32::MAX);
                 self.several = Several::Shards(values);
-                // Longer than a shard waits for a word.
+                // Longer than a shard waits without contact.
                 if self.requests.is_none() && dice.random_bool(0.15) {
                     self.seconds = 800;
                     self.rate = self.rate.min(100);
@@ -261,11 +261,11 @@ impl Plot {
             }
             _ => return,
         }
-        // The longest one is longer than a shard waits for a word, too.
+        // The longest one also exceeds the time that a shard waits without contact.
         self.interval_seconds = pick(&mut dice, &[0, 0, 5, 5, 700]);
     }
 
-    /// How many shards a trial has.
+    /// The number of shards of a trial.
     pub fn shards_of(&self, trial: u32) -> u32 {
         match &self.several {
             Several::Shards(values) => values.get(trial as usize).copied().unwrap_or(self.shards),
@@ -273,7 +273,7 @@ impl Plot {
         }
     }
 
-    /// What is asked of the target.
+    /// The spec's workload.
     fn workload(&self) -> Value {
         let keys = json!({"count": 1_000});
         if self.trials == 1 || self.several != Several::Presets {
@@ -318,7 +318,7 @@ impl Plot {
                 "targets": [{"name": "redis", "type": "Standalone", "endpoints": ["redis:6379"]}],
                 "workload": self.workload(),
                 "preload": {"mode": if self.preload && self.trials == 1 { "Always" } else { "None" }},
-                // Not drawn: one draw more would make every seed another world.
+                // Not drawn, because another draw would change the world of every seed.
                 "cleanup": {"keys": if self.preload { "DeletePrefix" } else { "Keep" }},
                 "verify": {"mode": if self.verifies() { "Replies" } else { "None" }},
                 "load": load,
@@ -336,20 +336,20 @@ impl Plot {
         })
     }
 
-    /// True if answers are verified.
+    /// True if replies are verified.
     pub fn verifies(&self) -> bool {
         self.shards.is_multiple_of(2)
     }
 
-    /// When the last fault is over.
+    /// The end of the last fault.
     pub fn calm_at(&self) -> Duration {
         self.faults.iter().map(|(at, fault)| *at + fault.lasts()).max().unwrap_or_default()
     }
 
-    /// From calm to a terminal phase at the latest: each of three missed starts and two restarts prepares anew.
+    /// The longest time from then to a terminal phase: includes three missed starts and two restarts, each with a new preparation.
     pub fn patience(&self) -> Duration {
         let once = self.prepare_seconds + self.warmup_seconds + self.seconds + self.collect_seconds + 40;
-        // Some searches take more steps than most.
+        // Some searches take more steps than usual.
         let trials = if matches!(self.several, Several::Search(_)) { 4 * self.trials } else { self.trials };
         Duration::from_secs((once * 6 + self.interval_seconds * 2) * u64::from(trials))
     }
@@ -394,7 +394,7 @@ impl Fault {
         }
     }
 
-    /// Whether a shard's pod is followed by another.
+    /// Whether another pod replaces the shard's.
     fn replaces_shard(&self) -> bool {
         matches!(
             self,
@@ -402,7 +402,7 @@ impl Fault {
         )
     }
 
-    /// Its name, for counting.
+    /// Its name in the counts.
     pub fn name(&self) -> &'static str {
         match self {
             Self::KillOperator { .. } => "operator killed",

@@ -1,4 +1,4 @@
-//! Shards as processes: the load generator's own state machine, driven by made-up events, with a clock of its own.
+//! Shards as processes: the load generator's real state machine with simulated events and its own clock.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::ledger::{Started, Try};
 use crate::world::{World, lock};
 
-/// Every process that ever was, by its address; addresses are not used twice.
+/// All processes, past and present, by address. Addresses are not reused.
 pub type Processes = BTreeMap<IpAddr, Process>;
 
 /// A call of the contract.
@@ -36,7 +36,7 @@ pub enum Call {
     Release(EpochRequest),
 }
 
-/// Its answer.
+/// The answer to a call.
 #[derive(Clone, Debug)]
 pub enum Answer {
     Clock(ClockReading),
@@ -54,16 +54,16 @@ pub struct Process {
     pub incarnation: String,
     trial: Trial,
     engine: Option<Engine>,
-    /// Its clock at the beginning, in nanoseconds, and how fast it goes beyond true time, in millionths.
+    /// Its clock at the beginning, in nanoseconds, and its drift from true time, in millionths.
     offset: i64,
     drift: i64,
-    /// Rises when what is under way no longer counts.
+    /// Rises when pending events become obsolete.
     preparation: u32,
     sequence: u64,
     highest_epoch: u64,
     tick_at: Option<u64>,
     pub exited: Option<i32>,
-    /// Nobody but us knows that it still runs.
+    /// It runs on a lost node, unknown to the cluster.
     pub forsaken: bool,
 }
 
@@ -73,20 +73,20 @@ impl Process {
         u64::try_from(self.offset + now + now / 1_000_000 * self.drift).unwrap_or(0)
     }
 
-    /// When the clock shows `at`, in nanoseconds of true time.
+    /// The true time at which the clock shows `at`, in nanoseconds.
     fn truth(&self, at: u64) -> u64 {
         let since = i64::try_from(at).unwrap_or(i64::MAX) - self.offset;
         u64::try_from(since - since / 1_000_000 * self.drift).unwrap_or(0)
     }
 
-    /// Whether its load runs or will.
+    /// Whether its load is running or will start.
     pub fn has_load(&self) -> bool {
         self.exited.is_none() && self.engine.as_ref().is_some_and(|engine| !engine.ended && !engine.is_stopped())
     }
 }
 
 impl World {
-    /// Begins a process.
+    /// Starts a process.
     pub fn begin_process(self: &Arc<Self>, address: IpAddr, shard: u32, incarnation: &str, run: &str) {
         let offset = i64::try_from(self.number() % 1_000_000_000_000).unwrap_or(0);
         let drift = i64::try_from(self.number() % 91).unwrap_or(0) - 45;
@@ -111,7 +111,7 @@ impl World {
         self.keep_limits(address);
     }
 
-    /// Ends a process with the signal that a machine ends it by.
+    /// Ends a process with an exit code, as its machine would.
     pub fn kill_process(self: &Arc<Self>, address: IpAddr, code: i32) {
         let mut processes = lock(&self.processes);
         let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
@@ -123,12 +123,12 @@ impl World {
         self.after(delay, move |world| world.container_ended(&pod, code));
     }
 
-    /// Asks a process to end.
+    /// Sends a process SIGTERM.
     pub fn terminate(self: &Arc<Self>, address: IpAddr) {
         self.observe(address, None, Event::Terminate);
     }
 
-    /// Lets a shard hear `event`, if what it belongs to still counts.
+    /// Delivers `event` to a shard, unless its preparation is obsolete.
     pub fn observe(self: &Arc<Self>, address: IpAddr, preparation: Option<u32>, event: Event) {
         let mut processes = lock(&self.processes);
         let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
@@ -250,7 +250,7 @@ impl World {
         }
     }
 
-    /// Trial `trial` begins to connect: no process holds a connection of a trial before it.
+    /// Trial `trial` starts to connect: no process may have a connection of an earlier trial.
     fn check_drained(&self, processes: &Processes, run: &str, trial: u32) {
         let there = |process: &&Process| process.run == run && !process.forsaken && process.exited.is_none();
         for process in processes.values().filter(there) {
@@ -300,7 +300,7 @@ impl World {
         self.observe(address, None, Event::LoadEnded { attempt: attempt.1 });
     }
 
-    /// Looks at the target and connects, with what may come between.
+    /// Connects to the target, with possible delays and faults.
     fn prepare(self: &Arc<Self>, address: IpAddr, preparation: u32, plan: &Arc<ShardPlan>) {
         let wanted = plan.connections;
         let slow = self.chance(self.plot.slow_shards);
@@ -334,7 +334,7 @@ impl World {
         });
     }
 
-    /// Sees to it that the limits of the present phase are kept.
+    /// Schedules the limits of the current phase.
     fn keep_limits(self: &Arc<Self>, address: IpAddr) {
         let mut processes = lock(&self.processes);
         let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
@@ -343,7 +343,7 @@ impl World {
             return;
         }
         process.tick_at = Some(deadline);
-        // A millisecond later, because clocks that go apart are rounded.
+        // A millisecond later, because drifting clocks are rounded.
         let at = Duration::from_nanos(process.truth(deadline)) + Duration::from_millis(1);
         drop(processes);
         self.after(at.saturating_sub(self.now()), move |world| {
@@ -359,7 +359,7 @@ impl World {
         });
     }
 
-    /// A call arrives. None if nobody is there.
+    /// Delivers a call. None if there is no process.
     pub fn deliver(self: &Arc<Self>, address: IpAddr, call: Call) -> Option<(String, Result<Answer, Refusal>)> {
         let mut processes = lock(&self.processes);
         let process = processes.get_mut(&address).filter(|process| process.exited.is_none())?;

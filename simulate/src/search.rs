@@ -1,4 +1,4 @@
-//! A search in the made-up world: what its target holds, and whether each step and the answer are what follows from that.
+//! A search in the simulated world: the capacity of its target, and the checks that each step and the answer follow from it.
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -11,19 +11,19 @@ use crate::ledger::Run;
 use crate::plot::{NAME, Plot, Several};
 use crate::world::{World, lock};
 
-/// The median of the response times may be as long as this; a step beyond the capacity takes longer.
+/// The limit of the median response time. Steps beyond the capacity exceed it.
 const MOST_MILLISECONDS: u64 = 20;
 
-/// How much longer requests take beyond the capacity, in nanoseconds.
+/// The additional response time beyond the capacity, in nanoseconds.
 pub const OVERLOAD: u64 = 50_000_000;
 
-/// A search, and what its target holds.
+/// A search and the capacity of its target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
     min: u64,
     max: u64,
     tolerance_basis_points: u32,
-    /// The highest rate that the target holds, and by what share that is another in each trial.
+    /// The highest rate that the target sustains, and its relative variation between trials.
     capacity: f64,
     noise: f64,
     seed: u64,
@@ -46,7 +46,7 @@ impl Search {
         })
     }
 
-    /// Whether the target holds `rate` in a trial.
+    /// Whether the target sustains `rate` in a trial.
     pub fn holds(&self, trial: u32, rate: u64) -> bool {
         let mut dice = StdRng::seed_from_u64(self.seed ^ u64::from(trial).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         rate as f64 <= self.capacity * (1.0 + dice.random_range(-1.0..=1.0) * self.noise)
@@ -54,8 +54,8 @@ impl Search {
 }
 
 impl Plot {
-    /// One world of thirty searches, whatever else it would have been; the others are what they were before there could be
-    /// any. A search takes minutes, in which the faults come at any time.
+    /// Turns one of thirty worlds into a search. Uses its own random numbers, so that the worlds of all other seeds stay the same. A search
+    /// takes minutes, over which the faults are spread.
     pub fn draw_search(&mut self, seed: u64) {
         let mut dice = StdRng::seed_from_u64(seed ^ 0x0073_6561_7263_6821);
         if !dice.random_bool(1.0 / 30.0) {
@@ -64,7 +64,7 @@ impl Plot {
         self.several = Several::Search(Search::draw(&mut dice));
         (self.closed, self.requests, self.warmup_seconds, self.seconds) = (false, None, 2, 10);
         self.interval_seconds = [0, 0, 5][dice.random_range(0..3)];
-        // As many as most searches of these limits take.
+        // The usual number of steps with these limits.
         self.trials = 9;
         for (at, _) in &mut self.faults {
             *at += std::time::Duration::from_secs(18) * dice.random_range(0..self.trials);
@@ -72,7 +72,7 @@ impl Plot {
         self.faults.sort_by_key(|(at, _)| *at);
     }
 
-    /// Whether the target holds the rate of a trial.
+    /// Whether the target sustains the rate of a trial.
     pub fn holds(&self, trial: u32, rate: u64) -> bool {
         match &self.several {
             Several::Search(search) => search.holds(trial, rate),
@@ -82,8 +82,7 @@ impl Plot {
 }
 
 impl World {
-    /// Judges the lines of a search, and the answer if it is over: against the truth, and against the pure rule from the truth
-    /// alone.
+    /// Judges the lines of a search, and the answer if it has ended, against the truth and against the pure rule applied to the truth.
     pub fn judge_search(&self, search: &Search, status: &Value, lines: &[Value], run: &Run) {
         let Ok(spec) = serde_json::from_value::<RedisBenchmarkSpec>(self.plot.benchmark()["spec"].clone()) else {
             return self.violated("the search has no spec");
@@ -95,7 +94,7 @@ impl World {
         let succeeded = status["phase"] == "Succeeded";
         let next = plan.trial(u32::try_from(truth.len()).unwrap_or(u32::MAX), &truth);
         self.check(!succeeded || next.is_none(), || "Succeeded, and the search is not over".to_owned());
-        // What was begun beyond the lines follows from them too.
+        // A trial that began after the last line must follow from the lines too.
         for ((attempt, _), started) in run.started.range(((u32::try_from(truth.len()).unwrap_or(0), 0), 0)..) {
             let rate = next.as_ref().filter(|next| next.index == attempt.0).and_then(|next| Some(next.search?.rate));
             self.check(rate == Some(started.rate), || {
@@ -122,7 +121,7 @@ impl World {
         }
     }
 
-    /// The lines as they must be, each step judged by what the target truly holds.
+    /// The expected lines, with each step judged by the target's true capacity.
     fn true_lines(&self, search: &Search, plan: &Plan, told: &[TrialLine], run: &Run) -> Vec<TrialLine> {
         let mut truth: Vec<TrialLine> = Vec::new();
         for line in told {
@@ -162,7 +161,7 @@ impl World {
         truth
     }
 
-    /// An answer is one that the target gave.
+    /// The answer must follow from the target's behaviour.
     fn check_answer(&self, search: &Search, truth: &[TrialLine], ending: SearchEnding, found: &Value) {
         let passes = |rate: u64| {
             let steps = truth.iter().filter_map(|line| line.search.as_ref());

@@ -1,4 +1,4 @@
-//! Faults, as they strike.
+//! Applies faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +95,7 @@ pub async fn strike(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault
     }
 }
 
-/// What follows for the operator `name`, which stands still.
+/// Handles the operator `name` after it was halted.
 async fn halted(world: &Arc<World>, operators: &Operators, name: &str, halt: Halt) {
     match halt {
         Halt::Killed { successor_after } => {

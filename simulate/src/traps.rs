@@ -10,27 +10,27 @@ use crate::world::{Freezer, World, lock};
 /// Where a message is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// The shard never hears of it.
+    /// The call does not reach the shard.
     There,
-    /// The shard does what it says, and the conductor never hears of that.
+    /// The shard executes the call, and the answer is lost.
     Back,
 }
 
-/// What is laid out. Of each kind the newest counts.
+/// The current traps. A new one replaces the old of its kind.
 #[derive(Default)]
 pub struct Traps {
     halt: Option<Halt>,
     lose: Option<Lose>,
 }
 
-/// An operator stops before its next call of a start, once some were sent.
+/// Halts an operator during the calls of a start, after some of them.
 struct Halt {
     calls: u32,
     left: u32,
     sprung: oneshot::Sender<String>,
 }
 
-/// One shard's start is lost, in the whole attempt.
+/// Loses all calls of one shard's start in an attempt.
 struct Lose {
     shard: u32,
     way: Way,
@@ -39,21 +39,21 @@ struct Lose {
 }
 
 impl World {
-    /// Stops whichever operator is next to start shards, after `calls` of its calls. Its name comes when that happens.
+    /// Halts the next operator that starts shards, after `calls` of its calls. Sends the operator's name when that happens.
     pub fn lay_halt(&self, calls: u32) -> oneshot::Receiver<String> {
         let (sprung, name) = oneshot::channel();
         lock(&self.traps).halt = Some(Halt { calls, left: calls, sprung });
         name
     }
 
-    /// Loses what the next attempt says to `shard` of its start. Tells when that begins.
+    /// Loses the calls of the start to `shard` in the next attempt. Signals the first loss.
     pub fn lay_loss(&self, shard: u32, way: Way) -> oneshot::Receiver<()> {
         let (sprung, lost) = oneshot::channel();
         lock(&self.traps).lose = Some(Lose { shard, way, attempt: None, sprung: Some(sprung) });
         lost
     }
 
-    /// `operator` is about to call a start.
+    /// Called before `operator` sends a start.
     pub fn halt_at_start(&self, operator: &str, freezer: &Freezer) {
         let mut traps = lock(&self.traps);
         if let Some(halt) = traps.halt.as_mut().filter(|halt| halt.left > 0) {
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Whether a start is lost on its way.
+    /// How a start is lost, if it is.
     pub fn lose_start(&self, address: IpAddr, attempt: Try) -> Option<Way> {
         let shard = lock(&self.processes).get(&address)?.shard;
         let mut traps = lock(&self.traps);
@@ -76,7 +76,7 @@ impl World {
             return None;
         }
         if let Some(sprung) = lose.sprung.take() {
-            // Nobody waits any more if the world is calm by now.
+            // The receiver is gone if the world is already calm.
             sprung.send(()).ok()?;
         }
         Some(lose.way)

@@ -1,4 +1,4 @@
-//! What everything simulated shares: virtual time, chance, the trace, and the state of the network.
+//! The shared state of a simulation: virtual time, random numbers, the trace, and the state of the network.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -16,12 +16,12 @@ use crate::plot::Plot;
 use crate::process::Processes;
 use crate::traps::Traps;
 
-/// The time of day at which every simulation begins, in seconds since the Unix epoch: 2026-01-01.
+/// The time of day at the beginning of every simulation, in seconds since the Unix epoch: 2026-01-01.
 pub const BEGINNING: u64 = 1_767_225_600;
 
-/// One simulated world. All of it lives in one thread; the locks are never contended.
+/// One simulated world. It lives in one thread, so its locks are never contended.
 pub struct World {
-    /// Whether what happens is written down.
+    /// Whether to record a trace.
     pub traced: bool,
     origin: Instant,
     dice: Mutex<StdRng>,
@@ -39,19 +39,19 @@ struct Trace {
     violation: Option<String>,
 }
 
-/// What the network does just now.
+/// The current state of the network.
 #[derive(Default)]
 struct Weather {
-    /// Shards that nothing reaches, with how many cuts there are.
+    /// Unreachable shards, once per cut.
     cut: Vec<IpAddr>,
-    /// The API server answers nobody.
+    /// Whether the API server is unavailable.
     api_away: bool,
-    /// How often watches broke, and until when nothing is heard of them.
+    /// How often watches broke, and until when they stay broken.
     breaks: u64,
     broken_until: Duration,
 }
 
-/// Locks what no other thread holds.
+/// Locks a mutex, which no other thread holds.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -76,12 +76,12 @@ impl World {
         })
     }
 
-    /// Since the beginning.
+    /// Time since the beginning.
     pub fn now(&self) -> Duration {
         self.origin.elapsed()
     }
 
-    /// Writes a line of the trace, if there is one.
+    /// Adds a line to the trace, if it is recorded.
     pub fn tell(&self, line: impl Display) {
         if !self.traced {
             return;
@@ -90,13 +90,13 @@ impl World {
         lock(&self.trace).lines.push(format!("{:>9.3} {line}", now.as_secs_f64()));
     }
 
-    /// An invariant does not hold. The first such is the result of the simulation.
+    /// Records a violated invariant. The first is the result of the simulation.
     pub fn violated(&self, what: impl Display) {
         self.tell(format_args!("VIOLATION {what}"));
         lock(&self.trace).violation.get_or_insert_with(|| what.to_string());
     }
 
-    /// `what` must hold.
+    /// Records a violation unless `holds`.
     pub fn check(&self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.violated(what());
@@ -115,7 +115,7 @@ impl World {
         probability > 0.0 && lock(&self.dice).random_bool(probability)
     }
 
-    /// Milliseconds between `from` and `to`. Virtual time has no finer grain.
+    /// A random time between `from` and `to`, in milliseconds, which is the resolution of virtual time.
     pub fn between(&self, from: u64, to: u64) -> Duration {
         Duration::from_millis(lock(&self.dice).random_range(from..=to))
     }
@@ -124,7 +124,7 @@ impl World {
         lock(&self.dice).random()
     }
 
-    /// Runs `deed` after `delay`, whoever is alive by then.
+    /// Runs `deed` after `delay`, regardless of which processes are alive then.
     pub fn after(self: &Arc<Self>, delay: Duration, deed: impl FnOnce(&Arc<Self>) + Send + 'static) {
         let world = self.clone();
         tokio::spawn(async move {
@@ -156,7 +156,7 @@ impl World {
         lock(&self.weather).api_away
     }
 
-    /// All watches break, and are made anew after `time` from a list: what came and went meanwhile is never told.
+    /// Breaks all watches. After `time` they start again from a list, without the changes in between.
     pub fn break_watches(&self, time: Duration) {
         let mut weather = lock(&self.weather);
         weather.breaks += 1;
@@ -168,7 +168,7 @@ impl World {
         lock(&self.weather).breaks
     }
 
-    /// How much longer watches are broken.
+    /// The remaining time of broken watches.
     pub fn broken_for(&self) -> Duration {
         lock(&self.weather).broken_until.saturating_sub(self.now())
     }
@@ -183,7 +183,7 @@ impl World {
     }
 }
 
-/// Whether a process is stopped in its tracks, as by SIGSTOP or a frozen machine.
+/// Freezes a process, like SIGSTOP or a paused machine.
 #[derive(Default)]
 pub struct Freezer {
     frozen: AtomicBool,
@@ -196,7 +196,7 @@ impl Freezer {
         self.frozen.store(true, Ordering::Relaxed);
     }
 
-    /// How often it went on after standing still.
+    /// How often it continued after being frozen.
     pub fn thaws(&self) -> u64 {
         self.thaws.load(Ordering::Relaxed)
     }
@@ -207,7 +207,7 @@ impl Freezer {
         lock(&self.waiting).drain(..).for_each(std::task::Waker::wake);
     }
 
-    /// Returns when it does not stand still.
+    /// Waits while it is frozen.
     pub async fn pass(&self) {
         std::future::poll_fn(|context| {
             if self.frozen.load(Ordering::Relaxed) {
@@ -219,7 +219,7 @@ impl Freezer {
         .await;
     }
 
-    /// `inner`, which does nothing while the process is frozen.
+    /// Wraps `inner`, which makes no progress while the process is frozen.
     pub fn host<T>(
         self: &Arc<Self>,
         inner: impl Future<Output = T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Two thousand worlds, on all processors; and that a seed is a world. `make simulate` runs more.
+//! Runs two thousand worlds on all processors, and checks that a seed always gives the same world. `make simulate` runs more.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -9,9 +9,9 @@ use std::thread;
 use redisbench_simulate::{Report, simulate};
 
 const SEEDS: u64 = 2_000;
-/// Seeds beyond those that found faults.
+/// Additional seeds that found bugs.
 const FOUND: [u64; 1] = [75_089];
-/// How many of all worlds come to each ending at least; there are far more.
+/// The minimum number of worlds with each ending. There are far more.
 const OF_EACH: usize = 4;
 
 #[test]

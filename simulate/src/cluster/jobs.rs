@@ -1,4 +1,4 @@
-//! Behind the API server: Jobs make pods, pods make processes, and what has no owner goes.
+//! Behind the API server: Jobs create pods, pods create processes, and objects without an owner are deleted.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::world::{World, lock};
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 const RETRIES: u32 = 3;
-/// The exit code that is not tried again.
+/// The exit code that is not retried.
 const FATAL: i64 = 64;
 
 impl World {
-    /// What follows from a write that was served.
+    /// The reactions to a served write.
     pub(super) fn react(self: &Arc<Self>, method: &Method, path: &str, before: Option<Value>) {
         let soon = self.between(5, 400);
         if *method == Method::POST {
-            // The owner may be gone already.
+            // The owner may have been deleted already.
             self.after(soon * 3, World::collect_garbage);
         }
         match (method.as_str(), before) {
@@ -30,7 +30,7 @@ impl World {
         }
     }
 
-    /// The user deletes the benchmark, or a careless hand its Job.
+    /// The user deletes the benchmark, or someone deletes its Job by mistake.
     pub fn delete(self: &Arc<Self>, kind: Kind) {
         let mut cluster = lock(&self.cluster);
         let paths: Vec<String> = cluster.all(kind).map(|(path, _)| path.clone()).collect();
@@ -42,7 +42,7 @@ impl World {
         self.after(soon, World::collect_garbage);
     }
 
-    /// Removes what lost its owner.
+    /// Deletes objects without an owner.
     fn collect_garbage(self: &Arc<Self>) {
         let mut cluster = lock(&self.cluster);
         let uids: Vec<String> =
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// The kubelet ends a pod that is marked as deleted, and its object goes.
+    /// The kubelet ends a pod with a deletion timestamp, and its object is removed.
     fn end_pod(self: &Arc<Self>, pod: &Value) {
         let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         let soon = self.between(5, 300);
@@ -115,7 +115,7 @@ impl World {
         self.after(soon, World::sync_jobs);
     }
 
-    /// The Job controller looks at its Jobs.
+    /// The Job controller reconciles its Jobs.
     fn sync_jobs(self: &Arc<Self>) {
         let jobs = lock(&self.cluster).list(Kind::Jobs);
         for job in jobs {
@@ -138,7 +138,7 @@ impl World {
             if pods.iter().any(|pod| phase(pod) != "Failed") {
                 continue;
             }
-            // Every failed pod is counted once, by a mark that only the controller sees.
+            // Counts every failed pod once, by a mark that only the controller sees.
             let mut tried_again = pods.is_empty();
             for mut pod in pods {
                 if !pod["metadata"]["annotations"]["counted"].is_null() {
@@ -238,7 +238,7 @@ impl World {
         cluster.all(Kind::Pods).map(|(_, pod)| pod).filter(|pod| runs(pod)).cloned().collect()
     }
 
-    /// A pod is deleted by someone; evicted pods also say so.
+    /// Deletes a pod. Evicted pods also get the condition for it.
     pub fn delete_pod(self: &Arc<Self>, pod: &Value, evicted: bool) {
         let mut cluster = lock(&self.cluster);
         if evicted {

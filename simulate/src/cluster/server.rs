@@ -16,7 +16,7 @@ use crate::plot::NAMESPACE;
 use crate::world::{World, lock};
 
 impl World {
-    /// A client of the API server, by the network.
+    /// A client of the API server, over the network.
     pub fn client(self: &Arc<Self>, operator: String) -> Client {
         let world = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -26,7 +26,7 @@ impl World {
         Client::new(service, "default")
     }
 
-    /// The user applies the benchmark.
+    /// Applies the benchmark, as the user does.
     pub fn apply_benchmark(&self) {
         lock(&self.cluster).apply(self.plot.benchmark(), self.now().as_secs());
     }
@@ -50,7 +50,7 @@ impl World {
                 let _ = answer.send(answered);
             }
         });
-        // A connection that breaks is told after a while; some callers give up before.
+        // A broken connection is reported after a while; some callers time out before.
         let Ok(Ok((status, answer))) = timeout(std::time::Duration::from_secs(20), answered).await else {
             let silence = self.between(0, 4_000);
             sleep(silence).await;
@@ -158,19 +158,19 @@ impl World {
 const SQUAT: &str = "/api/v1/namespaces/perf/configmaps/cart-result-0";
 
 impl Cluster {
-    /// What the ConfigMap holds of the full result of a trial, if it is all in one piece.
+    /// The full result of a trial, if its ConfigMap has it in one piece.
     pub fn artifact(&self, trial: u64) -> Option<Value> {
         let map = self.objects.get(&format!("/api/v1/namespaces/perf/configmaps/cart-result-{trial}"))?;
         serde_json::from_str(map["data"][format!("trial-{trial}.result.json")].as_str()?).ok()
     }
 
-    /// What the experiment as a whole came to, if that is all in one piece.
+    /// The aggregate of all trials, if it is in one piece.
     pub fn experiment(&self) -> Option<Value> {
         let map = self.objects.get("/api/v1/namespaces/perf/configmaps/cart-result-experiment")?;
         serde_json::from_str(map["data"]["experiment.json"].as_str()?).ok()
     }
 
-    /// Another hand changes the benchmark in what is nobody else's business.
+    /// Changes an annotation of the benchmark, as another client may.
     pub fn touch(&mut self) {
         if let Some(mut object) = self.objects.get(BENCHMARK).cloned() {
             object["metadata"]["annotations"]["touched"] = json!(self.version.to_string());
@@ -178,7 +178,7 @@ impl Cluster {
         }
     }
 
-    /// The user changes the spec.
+    /// Changes the spec, as the user may.
     pub fn edit(&mut self, change: Value) {
         if let Some(mut object) = self.objects.get(BENCHMARK).cloned() {
             merge(&mut object["spec"], change);
@@ -193,7 +193,7 @@ impl Cluster {
         }
     }
 
-    /// Someone else takes the name of a result's first piece, if it is free.
+    /// Takes the name of a result's first piece, if it is free.
     pub fn squat(&mut self) -> bool {
         let free = !self.objects.contains_key(SQUAT);
         if free {
@@ -206,7 +206,7 @@ impl Cluster {
         free
     }
 
-    /// Someone else gives the name back.
+    /// Frees that name.
     pub fn leave(&mut self) {
         self.remove(SQUAT);
     }
@@ -267,7 +267,7 @@ impl Cluster {
     }
 }
 
-/// Whether two states of an object are more apart than by their version.
+/// Whether two states of an object differ in more than their version.
 fn differ(before: &Value, after: &Value) -> bool {
     let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else { return before != after };
     let same_metadata = |before: &Value, after: &Value| {
