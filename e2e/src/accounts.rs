@@ -1,4 +1,4 @@
-//! The client's count of requests against the server's.
+//! Compares the client's count of requests with the server's.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -8,35 +8,34 @@ use serde_json::Value;
 
 use crate::json::count;
 
-/// Commands that set up, watch and end a benchmark, and are no requests of its workload.
+/// Commands that prepare, observe and end a benchmark, and are not requests of its workload.
 const HOUSEKEEPING: [&str; 13] = [
     "info", "ping", "hello", "auth", "select", "dbsize", "role", "readonly", "command", "quit", "asking", "psync",
     "replconf",
 ];
 
-/// Calls of the workload's and the preload's commands that a server counted.
+/// The server's count of workload and preload commands.
 pub fn served(calls: &BTreeMap<String, u64>) -> u64 {
     let workload = |command: &&String| !command.contains('|') && !HOUSEKEEPING.contains(&command.as_str());
     calls.iter().filter(|(command, _)| workload(command)).map(|(_, calls)| calls).sum()
 }
 
-/// Requests of one finished benchmark, none of which may have failed, that the servers must have counted: measured,
-/// warm-up and preload.
+/// Requests of one finished benchmark that the servers must have counted: measured, warm-up and preload. None may have failed.
 ///
 /// # Errors
-/// If a request failed, so that nobody knows whether a server counted it.
+/// If a request failed, because then it is unknown whether a server counted it.
 pub fn sent(object: &Value) -> Result<u64> {
     let result = &object["status"]["result"];
     for part in ["/requests", "/warmup"] {
         ensure!(count(result, &format!("{part}/errors"))? == 0, "a server may have counted failed requests: {result}");
     }
-    // Left out where nothing is preloaded.
+    // Missing if nothing is preloaded.
     let preload = result.pointer("/preload/commands").and_then(Value::as_u64).unwrap_or(0);
     Ok(count(result, "/requests/succeeded")? + count(result, "/warmup/succeeded")? + preload)
 }
 
-/// What the servers may have counted of a finished benchmark: at least what succeeded, at most that and every request
-/// of which nobody knows whether it arrived.
+/// Bounds of the servers' counts for a finished benchmark: at least the successful requests, at most these and every request that may have
+/// arrived.
 ///
 /// # Errors
 /// If there is no result.

@@ -1,4 +1,4 @@
-//! A benchmark of a test: its manifest, waiting for what becomes of it, and whether its numbers agree.
+//! A benchmark of a test: its manifest, waiting for its states, and checks that its numbers are consistent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub fn manifest(name: &str, spec: &Value) -> Value {
             },
             "shards": {
                 "count": 2,
-                // Three nodes share the processors of one machine.
+                // High, because three nodes share the processors of one machine.
                 "maxStartSkew": "500ms",
                 "template": {"resources": {
                     "requests": {"cpu": "100m", "memory": "64Mi"},
@@ -80,17 +80,16 @@ impl Benchmark {
         Ok(Self::named(space, name))
     }
 
-    /// A benchmark that was created otherwise.
+    /// A benchmark that was created in another way.
     pub fn named(space: &Space, name: &str) -> Self {
         Self { space: space.clone(), name: name.to_owned() }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Deletes it, and does not wait for anything.
+    /// Deletes it, without waiting.
     ///
     /// # Errors
     /// If the API server refuses.
@@ -125,20 +124,20 @@ impl Benchmark {
         Ok(())
     }
 
-    /// Waits until the load runs.
+    /// Waits until the load is running.
     ///
     /// # Errors
-    /// If it does not soon, or is over already.
+    /// If it does not start in time, or has already finished.
     pub async fn running(&self) -> Result<Value> {
         let object = self.wait("running or finished", SOON, |o| phase(o) == "Running" || is_finished(o)).await?;
         ensure!(phase(&object) == "Running", "{} ended before it was seen running: {}", self.name, object["status"]);
         Ok(object)
     }
 
-    /// Waits until it runs and a first measurement has come from the shards.
+    /// Waits until it is running, and a first measurement has arrived from the shards.
     ///
     /// # Errors
-    /// If none comes, or it ends first.
+    /// If none arrives, or it finishes first.
     pub async fn measuring(&self) -> Result<Value> {
         self.running().await?;
         let measured = |o: &Value| o.pointer("/status/progress/achievedPerSecond").and_then(Value::as_u64) > Some(0);
@@ -155,10 +154,10 @@ impl Benchmark {
         self.wait("finished", limit, is_finished).await
     }
 
-    /// Waits until it has succeeded, and checks that its numbers agree with each other.
+    /// Waits until it has succeeded, and checks that its numbers are consistent.
     ///
     /// # Errors
-    /// If it ends otherwise, or its numbers contradict each other.
+    /// If it ends otherwise, or its numbers are inconsistent.
     pub async fn succeeded(&self, limit: Duration) -> Result<Value> {
         let object = self.finished(limit).await?;
         ensure!(phase(&object) == "Succeeded", "{} did not succeed: {}", self.name, object["status"]);
@@ -185,7 +184,7 @@ impl Benchmark {
         Ok(())
     }
 
-    /// The object as it is.
+    /// The current object.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -207,10 +206,10 @@ impl Benchmark {
         Ok(pods)
     }
 
-    /// The JSON of its full result, out of the ConfigMaps that the status names.
+    /// Its full result as JSON, from the ConfigMaps in the status.
     ///
     /// # Errors
-    /// If one is missing, or together they are no JSON.
+    /// If one is missing, or together they are not JSON.
     pub async fn full_result(&self) -> Result<Value> {
         let object = self.get().await?;
         let artifacts = list(&object, "/status/artifacts");
@@ -229,10 +228,10 @@ impl Benchmark {
         serde_json::from_str(&whole).context("the full result is no JSON")
     }
 
-    /// What a Redis pod (or `deployment/NAME`) of its namespace counted, per command.
+    /// The command counts of a Redis pod (or `deployment/NAME`) in its namespace.
     ///
     /// # Errors
-    /// If the server does not say.
+    /// If the server does not report them.
     pub async fn server_calls(&self, pod: &str) -> Result<BTreeMap<String, u64>> {
         redis::calls(&self.space, pod).await
     }
@@ -278,17 +277,17 @@ fn is_owned_by<K: Resource>(object: &K, uid: &str) -> bool {
     object.owner_references().iter().any(|owner| owner.uid == uid)
 }
 
-/// A histogram of a status or result.
+/// Decodes a histogram of a status or result.
 ///
 /// # Errors
-/// If it is no HDR V2-deflate histogram in base64.
+/// If it is not an HDR V2-deflate histogram in base64.
 pub fn histogram(encoded: &str) -> Result<Histogram<u64>> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(encoded)?;
     Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
 }
 
-/// Checks that every scheduled request has one outcome, in total, per operation and per shard; that these sum to the
-/// total; and that the merged histogram holds the succeeded requests.
+/// Checks that every scheduled request has one outcome, in total, per operation and per shard; that these sum to the total; and that the
+/// merged histogram has the succeeded requests.
 ///
 /// # Errors
 /// If they do not, with the numbers.
@@ -296,7 +295,7 @@ pub fn check_numbers(object: &Value) -> Result<()> {
     let result = object.pointer("/status/result").context("no status.result")?;
     let total = balanced(&result["requests"])?;
     ensure!(total > 0, "nothing was scheduled: {result}");
-    // Of a lost shard only totals were heard: what they were of, nobody knows.
+    // The last snapshot of a lost shard has totals only, without breakdowns.
     let lost = list(result, "/shards").iter().any(|shard| shard["state"] == "Lost");
     for breakdown in ["operations", "shards"] {
         let parts = list(result, &format!("/{breakdown}"));
@@ -311,7 +310,7 @@ pub fn check_numbers(object: &Value) -> Result<()> {
     let merged = histogram(text(result, "/histogram/data")?)?;
     let succeeded = count(result, "/requests/succeeded")?;
     ensure!(merged.len() == succeeded, "the histogram holds {} of {succeeded} requests", merged.len());
-    // Where a request failed, the status has the censored quantile, which is another one; of fewer than 1,000 it has none.
+    // With failed requests, the status has the censored quantile, which differs. With fewer than 1,000 requests it has none.
     if succeeded == total && total >= 1_000 {
         let (p99, merged) = (count(result, "/responseTime/p99Nanoseconds")?, merged.value_at_quantile(0.99));
         ensure!(p99 == merged, "p99 is {p99} in the status, {merged} in its histogram");

@@ -1,4 +1,4 @@
-//! The cluster under the tests, found once per process, with the operator installed.
+//! The cluster under test, found once per process, with the operator installed.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,11 @@ use crate::tools::{helm, kubectl, kubectl_with_input};
 
 /// The namespace of the operator, which enforces Pod Security `restricted`.
 pub const SYSTEM: &str = "redisbench-system";
-/// The Helm release.
 pub const RELEASE: &str = "redisbench";
 /// Selects the operator's pods.
 pub const OPERATOR: &str = "app.kubernetes.io/name=redisbench-operator";
 
-/// A Kubernetes cluster and the means to talk to it.
+/// A Kubernetes cluster and its tools.
 #[derive(Debug)]
 pub struct Cluster {
     kubeconfig: PathBuf,
@@ -29,7 +28,7 @@ pub struct Cluster {
     runtime: Runtime,
 }
 
-/// Where the images of the operator and the load generator come from.
+/// The source of the images of the operator and the load generator.
 #[derive(Debug)]
 struct Images {
     registry: String,
@@ -37,10 +36,10 @@ struct Images {
 }
 
 impl Cluster {
-    /// The cluster that `E2E_KUBECONFIG` names, or the one that `make test-e2e` started.
+    /// The cluster in `E2E_KUBECONFIG`, or the one that `make test-e2e` started.
     ///
     /// # Panics
-    /// If there is neither: a suite that cannot run has failed, it is not skipped.
+    /// If there is neither: a suite that cannot run must fail, not be skipped.
     pub fn get() -> &'static Self {
         static CLUSTER: OnceLock<Result<Cluster, String>> = OnceLock::new();
         match CLUSTER.get_or_init(|| Self::find().map_err(|error| format!("{error:#}"))) {
@@ -84,35 +83,33 @@ impl Cluster {
         Ok(Self { kubeconfig, programs: Some(cache.join("bin")), images, redis_image, haproxy_image, runtime })
     }
 
-    /// The folder of programs, images and logs, and of what the tests keep.
+    /// The directory of programs, images and logs, and of files that the tests keep.
     pub fn cache(&self) -> PathBuf {
         let folder = env::var_os("E2E_CACHE").map_or_else(|| repository().join("target/e2e-cluster"), PathBuf::from);
-        // One that the tests use beside a cluster of their own need not exist yet.
+        // It does not exist yet if the tests use another cluster.
         let _ = std::fs::create_dir_all(&folder);
         folder
     }
 
-    /// The kubeconfig of the cluster.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// The path of `kubectl` or `helm`: the cluster's own, or by `PATH`.
+    /// The path of `kubectl` or `helm`: the cluster's own, or from `PATH`.
     pub fn program(&self, name: &str) -> PathBuf {
         self.programs.as_ref().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
     }
 
-    /// The image of the Redis servers under test.
     pub fn redis_image(&self) -> &str {
         &self.redis_image
     }
 
-    /// The image of the `HAProxy` before them.
+    /// The image of `HAProxy`.
     pub fn haproxy_image(&self) -> &str {
         &self.haproxy_image
     }
 
-    /// The one runtime of the process: a client works only on the runtime it was made on.
+    /// The only runtime of the process, because a client works only on the runtime on which it was created.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -127,7 +124,7 @@ impl Cluster {
         Ok(Client::try_from(config)?)
     }
 
-    /// Installs the operator by Helm, once per process.
+    /// Installs the operator with Helm, once per process.
     ///
     /// # Errors
     /// If Helm refuses, or the operator does not become ready.
@@ -136,7 +133,7 @@ impl Cluster {
         INSTALLED.get_or_try_init(|| self.upgrade(&[])).await.copied()
     }
 
-    /// Installs the operator, or upgrades it to these values, each as in `--set`; all others are the tests' own.
+    /// Installs the operator, or upgrades it to these values, each as in `--set`. All others are the tests' defaults.
     ///
     /// # Errors
     /// If Helm refuses, or the operator does not become ready.
@@ -163,7 +160,7 @@ impl Cluster {
     }
 }
 
-/// A namespace that refuses pods which do more than the strictest Pod Security profile allows.
+/// A namespace that enforces the strictest Pod Security profile.
 pub fn restricted_namespace(name: &str) -> serde_json::Value {
     serde_json::json!({
         "apiVersion": "v1",

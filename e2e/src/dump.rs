@@ -1,10 +1,10 @@
-//! What a failed test leaves for its reader, on standard error.
+//! Diagnostics of a failed test, on standard error.
 
 use crate::cluster::{OPERATOR, SYSTEM};
 use crate::space::Space;
 use crate::tools::kubectl;
 
-/// Shows the benchmarks, pods, events and logs of a namespace, and what the operator said meanwhile.
+/// Prints the benchmarks, pods, events and logs of a namespace, and the operator's log since the test began.
 pub async fn dump(space: &Space) {
     let since = format!("--since-time={}", space.began);
     let name = space.name.as_str();

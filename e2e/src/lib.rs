@@ -1,7 +1,7 @@
-//! The harness of the end-to-end tests: a cluster with the operator installed by Helm, a namespace per test, and what
-//! the tests ask of Redis, of a benchmark and of the metrics.
+//! The harness of the end-to-end tests: a cluster with the operator installed by Helm, a namespace per test, and access to Redis,
+//! benchmarks and metrics.
 //!
-//! It shares no code with the product. It sees benchmarks as JSON, and uses `helm` and `kubectl` as a user would.
+//! It shares no code with the product. It treats benchmarks as JSON, and uses `helm` and `kubectl` as a user would.
 
 pub mod accounts;
 pub mod benchmark;

@@ -15,16 +15,14 @@ use crate::tools::kubectl;
 pub struct Sample {
     /// The name, with suffixes such as `_total`.
     pub name: String,
-    /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// The value.
     pub value: f64,
 }
 
 /// A scrape of every pod of the operator.
 #[derive(Clone, Debug, Default)]
 pub struct Scrape {
-    /// As it was answered.
+    /// The unparsed text.
     pub text: String,
     samples: Vec<Sample>,
 }
@@ -50,7 +48,7 @@ impl Scrape {
         Ok(Self { text, samples })
     }
 
-    /// The samples of a metric that carry all of these labels.
+    /// The samples of a metric with all of these labels.
     pub fn find<'a>(&'a self, name: &'a str, labels: &'a [(&str, &str)]) -> impl Iterator<Item = &'a Sample> + 'a {
         self.samples.iter().filter(move |sample| {
             let has = |(key, value): &(&str, &str)| sample.labels.get(*key).is_some_and(|v| v == value);
@@ -58,7 +56,7 @@ impl Scrape {
         })
     }
 
-    /// The sum of those samples.
+    /// The sum of the samples with all of these labels.
     ///
     /// # Errors
     /// If there is none.
@@ -72,7 +70,7 @@ impl Scrape {
         Ok(values.iter().sum())
     }
 
-    /// Whether any sample speaks of a namespace.
+    /// Whether any sample has this namespace in a label.
     pub fn names_namespace(&self, namespace: &str) -> bool {
         self.samples.iter().any(|sample| sample.labels.values().any(|value| value == namespace))
     }
@@ -99,12 +97,12 @@ fn parse_line(line: &str) -> Result<Sample> {
         }
         tail = tail.trim_start_matches('}');
     }
-    // What may follow the value is a timestamp or an exemplar.
+    // A timestamp or an exemplar may follow the value.
     let value = tail.split_whitespace().next().context("no value")?;
     Ok(Sample { name: head.to_owned(), labels, value: value.parse()? })
 }
 
-/// The text before the closing quote, and where what follows the quote begins.
+/// The text before the closing quote, and the offset after the quote.
 fn unquote(quoted: &str) -> Result<(String, usize)> {
     let mut value = String::new();
     let mut characters = quoted.char_indices();

@@ -1,4 +1,4 @@
-//! Redis servers under test, as pods, and what they counted.
+//! Redis servers under test, as pods, and their command counts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::wait;
 
 const READY: Duration = Duration::from_secs(60);
 
-/// Primaries of the Redis Cluster; as many replicas.
+/// Primaries of the Redis Cluster. Each has a replica.
 pub const PRIMARIES: usize = 3;
 
 /// Starts one Redis server behind the Service `name`.
@@ -27,10 +27,10 @@ pub async fn standalone(space: &Space, name: &str) -> Result<()> {
     serve(space, name, pod_spec(&["--save", "", "--appendonly", "no"], None)).await
 }
 
-/// Like [`standalone`], as a replica of the server behind the Service `primary`, whose writes it has when this returns.
+/// Like [`standalone`], as a replica of the server behind the Service `primary`. Returns once it is in sync.
 ///
 /// # Errors
-/// If it does not become ready, or does not follow.
+/// If it does not become ready, or does not sync.
 pub async fn replica(space: &Space, name: &str, primary: &str) -> Result<()> {
     let follow = ["--save", "", "--appendonly", "no", "--replicaof", primary, "6379"];
     serve(space, name, pod_spec(&follow, None)).await?;
@@ -41,10 +41,10 @@ pub async fn replica(space: &Space, name: &str, primary: &str) -> Result<()> {
     .await
 }
 
-/// Has every node of the Redis Cluster `name` ask for `password`.
+/// Makes every node of the Redis Cluster `name` require `password`.
 ///
 /// # Errors
-/// If one does not answer.
+/// If one does not reply.
 pub async fn protect(space: &Space, name: &str, password: &str) -> Result<()> {
     for index in 0..2 * PRIMARIES {
         let set = ["config", "set", "masterauth", password, "requirepass", password];
@@ -63,7 +63,7 @@ pub async fn standalone_on(space: &Space, name: &str, node: &str) -> Result<()> 
     serve(space, name, pod).await
 }
 
-/// Like [`standalone`], with a request for so much of a processor, such as `500m`.
+/// Like [`standalone`], with a CPU request such as `500m`.
 ///
 /// # Errors
 /// If it does not become ready.
@@ -73,7 +73,7 @@ pub async fn standalone_of(space: &Space, name: &str, cpu: &str) -> Result<()> {
     serve(space, name, pod).await
 }
 
-/// Waits until the container of a pod was started again.
+/// Waits until the container of a pod was restarted.
 ///
 /// # Errors
 /// If it is not.
@@ -88,7 +88,7 @@ pub async fn restarted(space: &Space, pod: &Pod) -> Result<()> {
     Ok(())
 }
 
-/// Starts one Redis server whose configuration, passwords and all, is in the Secret `secret` under `redis.conf`.
+/// Starts one Redis server whose configuration, including passwords, is in the Secret `secret` under `redis.conf`.
 ///
 /// # Errors
 /// If it does not become ready.
@@ -97,8 +97,7 @@ pub async fn configured(space: &Space, name: &str, secret: &str) -> Result<()> {
     serve(space, name, pod_spec(&["/etc/redis/redis.conf"], Some(volume))).await
 }
 
-/// The same, but what it reads is in the Secret `secret`, its `redis.conf` and the certificates that this names; it
-/// speaks TLS on port 6380 besides.
+/// Like [`configured`], with TLS on port 6380 in addition. The Secret `secret` has its `redis.conf` and the certificates for it.
 ///
 /// # Errors
 /// If it does not become ready.
@@ -139,7 +138,7 @@ pub async fn serve(space: &Space, name: &str, pod: Value) -> Result<()> {
 /// Waits until the Deployment `name` is available.
 ///
 /// # Errors
-/// If it does not become so.
+/// If it does not become available.
 pub async fn available(space: &Space, name: &str) -> Result<()> {
     wait::object(space.api::<Deployment>(), name, "available", READY, |deployment| {
         let ready = deployment.and_then(|d| d.status.as_ref()).and_then(|status| status.available_replicas);
@@ -149,11 +148,11 @@ pub async fn available(space: &Space, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Starts a Redis Cluster of three primaries and three replicas behind the Service `name`, and waits until all of it
-/// agrees that it is whole.
+/// Starts a Redis Cluster of three primaries and three replicas behind the Service `name`, and waits until all nodes agree that it is
+/// complete.
 ///
 /// # Errors
-/// If it does not come about.
+/// If it does not form.
 pub async fn cluster(space: &Space, name: &str) -> Result<()> {
     let nodes = 2 * PRIMARIES;
     let labels = json!({"app": name});
@@ -203,7 +202,7 @@ pub async fn cluster(space: &Space, name: &str) -> Result<()> {
         })
         .await?;
     }
-    // A client may read topology from any node: all of them must know the replicas too.
+    // A client may read the topology from any node, so all of them must list the replicas too.
     wait::answer("replicas of every primary", READY, || async {
         let told = cli(space, &first, &["cluster", "nodes"]).await?;
         Ok((told.matches(" slave ").count() + told.matches(",slave ").count() == PRIMARIES).then_some(()))
@@ -247,20 +246,20 @@ fn pod_spec(arguments: &[&str], config: Option<Value>) -> Value {
     })
 }
 
-/// What `redis-cli` answers in a Redis pod (or `deployment/NAME`).
+/// The reply to `redis-cli` in a Redis pod (or `deployment/NAME`).
 ///
 /// # Errors
-/// If it fails or Redis answers an error.
+/// If it fails, or Redis replies with an error.
 pub async fn cli(space: &Space, pod: &str, command: &[&str]) -> Result<String> {
     let answer = space.kubectl(&[&["exec", pod, "--", "redis-cli", "-e"], command].concat()).await?;
     ensure!(!answer.starts_with("(error)"), "redis-cli {command:?} answered {answer}");
     Ok(answer)
 }
 
-/// Calls of each command that succeeded or failed in being executed, as the server counted them.
+/// The server's count of calls per command, including those that failed during execution.
 ///
 /// # Errors
-/// If the server does not say.
+/// If the server does not report it.
 pub async fn calls(space: &Space, pod: &str) -> Result<BTreeMap<String, u64>> {
     let info = cli(space, pod, &["info", "commandstats"]).await?;
     parse_calls(&info)

@@ -1,4 +1,4 @@
-//! A namespace per test, deleted when it ends; if the test failed, what was in it is shown first.
+//! A namespace per test, deleted at its end. If the test failed, its content is printed first.
 
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -15,26 +15,24 @@ use crate::cluster::{Cluster, restricted_namespace};
 use crate::dump::dump;
 use crate::tools::{kubectl, kubectl_with_input};
 
-/// The longest that a test may take: a hung one must not hang the suite.
+/// Timeout of a test, so that one that hangs does not hang the suite.
 const LIMIT: Duration = Duration::from_secs(240);
 
 /// Held by every test; exclusively by those that disturb the operator.
 static OPERATOR: RwLock<()> = RwLock::const_new(());
 
-/// A namespace of one test.
+/// The namespace of one test.
 #[derive(Clone)]
 pub struct Space {
-    /// Its name.
     pub name: String,
     /// The test's name.
     pub test: String,
-    /// A client of the API server.
     pub client: Client,
     /// When the test began.
     pub began: Timestamp,
 }
 
-/// Runs a test in a namespace of its own, beside others.
+/// Runs a test in its own namespace, in parallel with others.
 ///
 /// # Panics
 /// If the test fails.
@@ -46,7 +44,7 @@ where
     run_within(LIMIT, test);
 }
 
-/// Runs a test, which may take as long as this, in a namespace of its own.
+/// Runs a test in its own namespace, with this timeout.
 ///
 /// # Panics
 /// If the test fails.
@@ -61,7 +59,7 @@ where
     });
 }
 
-/// Runs a test while no other runs, because it kills the operator.
+/// Runs a test while no other is running, because it kills the operator.
 ///
 /// # Panics
 /// If the test fails.
@@ -114,7 +112,7 @@ impl Space {
         let thread = std::thread::current();
         let test = thread.name().and_then(|path| path.rsplit("::").next()).unwrap_or("test").to_owned();
         let mut namespace = restricted_namespace("");
-        // 63 characters at most, with the five that the server adds.
+        // At most 63 characters, including the five that the server appends.
         let prefix: String = format!("e2e-{}", test.replace('_', "-")).chars().take(50).collect();
         namespace["metadata"]["generateName"] = Value::String(prefix + "-");
         let namespace: Namespace = serde_json::from_value(namespace)?;
@@ -124,7 +122,7 @@ impl Space {
 
     async fn delete(&self) {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        // Whatever is left goes in the background; a failure here is no failure of the test.
+        // Deletes in the background; a failure here does not fail the test.
         let _ = namespaces.delete(&self.name, &DeleteParams::background()).await;
     }
 
@@ -155,7 +153,7 @@ impl Space {
     /// Runs `kubectl ... -o json` in this namespace.
     ///
     /// # Errors
-    /// If it fails, or answers no JSON.
+    /// If it fails, or its output is not JSON.
     pub async fn kubectl_json(&self, arguments: &[&str]) -> Result<Value> {
         let text = self.kubectl(&[arguments, &["-o", "json"]].concat()).await?;
         serde_json::from_str(&text).with_context(|| format!("`kubectl {arguments:?}` gave no JSON"))

@@ -1,4 +1,4 @@
-//! Running `kubectl` and `helm` with a time limit, and what they said in every error.
+//! Runs `kubectl` and `helm` with a timeout. Errors include their output.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -62,18 +62,15 @@ async fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S], input: Option<&str
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// `kubectl redisbench ...` at work: `kubectl` finds the built program as its plugin.
+/// A running `kubectl redisbench ...`: `kubectl` finds the built program as its plugin.
 #[derive(Debug)]
 pub struct Plugin(Child);
 
-/// What became of a [`Plugin`].
+/// The outcome of a [`Plugin`].
 #[derive(Debug)]
 pub struct Ended {
-    /// The exit code.
     pub code: i32,
-    /// Standard output.
     pub output: String,
-    /// Standard error.
     pub errors: String,
 }
 
@@ -100,10 +97,10 @@ impl Plugin {
         Ok(Self(child))
     }
 
-    /// Sends what Ctrl-C sends. `kubectl` has become its plugin by then: it replaces itself.
+    /// Sends the signal of Ctrl-C. By then `kubectl` has replaced itself by its plugin.
     ///
     /// # Errors
-    /// If it is over already.
+    /// If it has already ended.
     pub async fn interrupt(&self) -> Result<()> {
         let pid = self.0.id().context("kubectl redisbench is over")?.to_string();
         let status = Command::new("kill").args(["-INT", &pid]).status().await?;

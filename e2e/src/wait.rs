@@ -1,4 +1,4 @@
-//! Waiting for conditions, each wait with a limit and an error that shows what was there instead.
+//! Waits for conditions. Each wait has a timeout, and an error with the last observed state.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use k8s_openapi::serde::{Serialize, de::DeserializeOwned};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Resource};
 
-/// Watches one object until `holds`; `None` means that there is none. Returns what it was then.
+/// Watches one object until `holds`, and returns it; `None` means that it does not exist.
 ///
 /// # Errors
 /// If it does not hold within `limit`, with `what` was awaited and the object as last seen.
@@ -27,7 +27,7 @@ where
     let watched = async {
         let mut changes = std::pin::pin!(watch_object(api, name));
         loop {
-            // An error of a watch is followed by a new watch.
+            // Start a new watch after an error.
             let Ok(Some(seen)) = changes.try_next().await else {
                 before_another_watch().await;
                 continue;
@@ -48,16 +48,15 @@ where
     bail!("{name} was not {what} within {limit:?}; last seen: {last}")
 }
 
-/// While the API server is away every watch fails at once, and trying without a pause would take the processor from
-/// those who start it.
+/// While the API server is unavailable, every watch fails at once. Without a pause, retries would take CPU time from its start.
 pub(crate) async fn before_another_watch() {
     tokio::time::sleep(Duration::from_millis(200)).await;
 }
 
-/// Asks every half second, for conditions that no watch reports, until the answer is `Some`.
+/// Calls `ask` every half second until it returns `Some`, for conditions that no watch reports.
 ///
 /// # Errors
-/// If there is none within `limit`, with the last error of `ask`.
+/// If it does not within `limit`, with the last error of `ask`.
 pub async fn answer<T, F>(what: &str, limit: Duration, mut ask: impl FnMut() -> F) -> Result<T>
 where
     F: Future<Output = Result<Option<T>>>,

@@ -5,7 +5,7 @@ use super::paint::{Paint, Style};
 /// The gap between columns.
 const GAP: &str = "   ";
 
-/// Rows of cells. The first column is aligned to the left, the others to the right unless [`Grid::left`] is set.
+/// Rows of cells. The first column is aligned to the left, the others to the right unless `left` lists them.
 #[derive(Debug, Default)]
 pub struct Grid {
     rows: Vec<Vec<Cell>>,

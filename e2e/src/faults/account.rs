@@ -1,4 +1,4 @@
-//! The account of one benchmark that a fault befell: taken before, checked after.
+//! Checks of one benchmark under a fault: opened before the fault, closed after the end.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -21,39 +21,39 @@ use crate::redis;
 use crate::space::Space;
 use crate::wait;
 
-/// The run's objects are gone this long after its end: its shards have 30 s to exit, and their Job has to go.
+/// Timeout for deleting the run's objects: its shards have 30 s to exit, and then their Job is deleted.
 const CLEARED_WITHIN: Duration = Duration::from_secs(90);
-/// Whatever the fault, a short benchmark is over by then.
+/// The longest time to the end of a short benchmark, with any fault.
 const OVER_WITHIN: Duration = Duration::from_secs(150);
 
-/// How the server's own count must agree with the benchmark's.
+/// How the server's own count must relate to the benchmark's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
-    /// It counted what was sent: exactly, if the outcome of every request is known.
+    /// Equal to what was sent, if the outcome of every request is known; otherwise within bounds.
     Agrees,
-    /// It counted more: an attempt was given up after it had sent, or keys were preloaded again.
+    /// Higher: an attempt was abandoned after it had sent, or keys were preloaded again.
     CountedMore,
     /// There is no such server.
     NotAsked,
 }
 
-/// What must be true after the end.
+/// The expected state after the end.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
     /// The terminal phase.
     pub phase: &'a str,
-    /// The verdicts allowed: none if nothing was measured.
+    /// The allowed verdicts. Empty if nothing was measured.
     pub verdicts: &'a [&'a str],
-    /// Shards that are lost.
+    /// The number of lost shards.
     pub lost: u64,
-    /// Reasons of events that may come more than once.
+    /// Reasons of events that may occur more than once.
     pub repeat: &'a [&'a str],
-    /// The server's count.
+    /// The relation to the server's count.
     pub server: Server,
 }
 
 impl Default for Expected<'_> {
-    /// Succeeded with all shards, each event once, a server that agrees, and a Valid verdict.
+    /// Succeeded with all shards, each event once, a matching server count, and a Valid verdict.
     fn default() -> Self {
         Self { phase: "Succeeded", verdicts: &["Valid"], lost: 0, repeat: &[], server: Server::Agrees }
     }
@@ -75,10 +75,10 @@ pub struct Account {
 }
 
 impl Account {
-    /// Opens the account of a benchmark that exists, before its fault. `promised` is what the product says of it.
+    /// Opens the account of an existing benchmark before its fault. `promised` is the expected behaviour.
     ///
     /// # Errors
-    /// If the benchmark is not there.
+    /// If the benchmark does not exist.
     pub async fn open(space: &Space, benchmark: &Benchmark, fault: &str, promised: &str) -> Result<Self> {
         let object = benchmark.get().await?;
         let uid = text(&object, "/metadata/uid")?.to_owned();
@@ -102,12 +102,12 @@ impl Account {
         })
     }
 
-    /// The fault is over: recovering counts from now.
+    /// Marks the end of the fault. The recovery time counts from now.
     pub fn fault_ended(&mut self) {
         self.ended = Some(Instant::now());
     }
 
-    /// Waits until the benchmark has recovered, which is when its object `holds`, and notes how long that took.
+    /// Waits until the benchmark has recovered, that is, its object `holds`, and records the recovery time.
     ///
     /// # Errors
     /// If it does not hold within `limit`.
@@ -119,23 +119,23 @@ impl Account {
         Ok(object)
     }
 
-    /// Waits until another conductor has taken over: the epoch is higher than when the account was opened.
+    /// Waits until another conductor has taken over, with a higher epoch than when the account was opened.
     ///
     /// # Errors
-    /// If nobody takes over within a minute and a half.
+    /// If none takes over within a minute and a half.
     pub async fn taken_over(&mut self) -> Result<Value> {
         let before = self.epoch;
         self.recovers("taken over", crate::benchmark::SOON, move |object| epoch(object) > before).await
     }
 
-    /// Waits for the end, checks everything, and keeps the row. Returns the finished object.
+    /// Waits for the end, checks everything, and saves the row. Returns the finished object.
     ///
     /// # Errors
-    /// If something is not as it must be.
+    /// If a check fails.
     pub async fn close(mut self, expected: &Expected<'_>) -> Result<Value> {
         let object = self.benchmark.finished(OVER_WITHIN).await?;
         let checked = self.check(&object, expected).await;
-        // A row of what went wrong is worth most.
+        // Rows of failures are the most important, so they are saved too.
         if let Err(error) = &checked {
             self.ledger.verdict = format!("**{error:#}**").chars().take(400).collect();
         }
@@ -144,11 +144,10 @@ impl Account {
         Ok(object)
     }
 
-    /// Checks that the benchmark and all that it owned are gone, and that no end was told of one that had none; keeps
-    /// the row.
+    /// Checks that the benchmark and all its objects are deleted, and that no end was published for a run without one. Saves the row.
     ///
     /// # Errors
-    /// If something is left.
+    /// If an object is left.
     pub async fn close_deleted(mut self) -> Result<()> {
         let space = self.space.clone();
         let uid = self.uid.clone();
@@ -194,7 +193,7 @@ impl Account {
             check_numbers(object)?;
             check_errors(object)?;
         }
-        // The last event is published after the last status: by the time that the objects are gone, it is there.
+        // The last event is published after the last status, so it is there once the objects are deleted.
         let cleared = self.check_objects(object).await;
         let told = events::told(&self.space, &self.uid).await?;
         self.ledger.events = shown(&told);
@@ -203,7 +202,7 @@ impl Account {
         cleared
     }
 
-    /// After the end, nothing is left but the ConfigMaps that the status names.
+    /// After the end, only the ConfigMaps in the status may remain.
     async fn check_objects(&mut self, object: &Value) -> Result<()> {
         let artifacts: Vec<String> = list(object, "/status/artifacts")
             .iter()
@@ -245,7 +244,7 @@ fn requests(object: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// The errors by kind are all errors, those of the warm-up too.
+/// The errors by kind must sum to all errors, including those of the warm-up.
 fn check_errors(object: &Value) -> Result<()> {
     let result = &object["status"]["result"];
     if result.pointer("/truncated/errors").and_then(Value::as_u64) > Some(0) {
@@ -258,11 +257,11 @@ fn check_errors(object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Nothing is wrong but that shards lacked processor time, and so perhaps missed the rate: the machine under the cluster has
-/// other work too, which is no fault of this test's making.
+/// Whether all reasons are a shortage of CPU time of the shards, and possibly a missed rate because of it. Other work on the machine may
+/// cause that, so it is no fault of the test.
 fn only_for_the_machine(status: &Value) -> bool {
     let reasons = list(status, "/verdict/reasons");
-    // As `ReasonKind::is_of_the_generator` has them.
+    // The same as `ReasonKind::is_of_the_generator`.
     let lacks_time = |reason: &Value| {
         matches!(reason["reason"].as_str(), Some("GeneratorCPU" | "SendLate" | "ReceiveLate" | "GeneratorDelay"))
     };
@@ -270,7 +269,7 @@ fn only_for_the_machine(status: &Value) -> bool {
         && reasons.iter().all(|reason| lacks_time(reason) || reason["reason"] == "RateMissed")
 }
 
-/// The phase, the conditions, the verdict and the lost shards tell the same.
+/// Phase, conditions, verdict and lost shards must be consistent.
 fn check_ending(object: &Value, expected: &Expected<'_>) -> Result<()> {
     let status = &object["status"];
     ensure!(phase(object) == expected.phase, "{} instead of {}: {status}", phase(object), expected.phase);
@@ -296,7 +295,7 @@ fn check_ending(object: &Value, expected: &Expected<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What benchmarks of a namespace own: kind, name, and the UID of the owner.
+/// The objects owned by benchmarks of a namespace: kind, name, and the UID of the owner.
 #[derive(Debug, Default)]
 struct Objects {
     all: Vec<(&'static str, String, String)>,
@@ -308,7 +307,7 @@ impl Objects {
         all.extend(owned::<Job>(space, "Job").await?);
         all.extend(owned::<Secret>(space, "Secret").await?);
         all.extend(owned::<ConfigMap>(space, "ConfigMap").await?);
-        // Pods belong to their Job, which belongs to the benchmark.
+        // Pods are owned by their Job, which is owned by the benchmark.
         let of_jobs = ListParams::default().labels("batch.kubernetes.io/job-name");
         for pod in space.api::<Pod>().list(&of_jobs).await?.items {
             let job = pod.labels().get("batch.kubernetes.io/job-name").cloned().unwrap_or_default();
@@ -343,7 +342,7 @@ impl Objects {
     }
 }
 
-/// In the place of the owner of a pod whose Job is gone.
+/// Stands for the owner of a pod whose Job is deleted.
 const ORPHAN: &str = "no Job";
 
 async fn owned<K>(space: &Space, kind: &'static str) -> Result<Vec<(&'static str, String, String)>>

@@ -1,4 +1,4 @@
-//! Cutting a pod's network: packets are dropped, as by a network that fails, and nobody is told.
+//! Cuts a pod's network: packets are dropped silently, as in a failing network.
 
 use std::fs::File;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ pub const CONTROL: u16 = 7379;
 /// The port of the Redis servers under test.
 pub const REDIS: u16 = 6379;
 
-/// What is cut.
+/// The part of the network to cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// TCP from or to this port, on either side.
@@ -27,7 +27,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// The conditions of the packets that are dropped, incoming and outgoing.
+    /// The rules that match the dropped packets, incoming and outgoing.
     fn rules(self) -> [Vec<String>; 2] {
         match self {
             Self::Port(port) => {
@@ -43,10 +43,10 @@ impl Link {
     }
 }
 
-/// A cut in a pod's network, which heals when this is dropped.
+/// A cut in a pod's network. Heals on drop.
 #[derive(Debug)]
 pub struct Cut {
-    /// Held open: it is the same network namespace, whatever becomes of the process that showed it.
+    /// Kept open, so that it stays the same network namespace even if the process in it ends.
     namespace: File,
     table: String,
 }
@@ -67,7 +67,7 @@ impl Cut {
         Ok(cut)
     }
 
-    /// Heals it.
+    /// Removes the cut.
     pub fn heal(self) {
         drop(self);
     }

@@ -1,4 +1,4 @@
-//! The events of one benchmark, and whether they tell one story.
+//! The events of one benchmark, and a check of their consistency.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::benchmark::{phase, reason};
 use crate::json::list;
 use crate::space::Space;
 
-/// How often each reason was told.
+/// The number of events per reason.
 pub type Told = BTreeMap<String, u64>;
 
-/// What was told about the object of this UID.
+/// The events of the object with this UID.
 pub async fn told(space: &Space, uid: &str) -> Result<Told> {
     let selector = format!("involvedObject.uid={uid}");
     let events = space.kubectl_json(&["get", "events", "--field-selector", &selector]).await?;
@@ -22,7 +22,7 @@ pub async fn told(space: &Space, uid: &str) -> Result<Told> {
 fn counted(events: &Value) -> Told {
     let mut told = Told::new();
     for event in list(events, "/items") {
-        // A repeated event is one object with a count, in one of two places.
+        // A repeated event is one object with a count, in one of two fields.
         let counts = [&event["series"]["count"], &event["count"]];
         let count = counts.into_iter().filter_map(Value::as_u64).max().unwrap_or(1).max(1);
         *told.entry(event["reason"].as_str().unwrap_or_default().to_owned()).or_default() += count;
@@ -30,8 +30,8 @@ fn counted(events: &Value) -> Told {
     told
 }
 
-/// Checks that each reason was told once, but for those that may `repeat`, that lost shards were told of, and that the
-/// end told is the one that came.
+/// Checks that each reason occurs once, except for those that may `repeat`, that losses of shards were reported, and that the event of the
+/// end matches the phase.
 pub fn check(told: &Told, repeat: &[&str], object: &Value) -> Result<()> {
     for (reason, count) in told {
         ensure!(*count == 1 || repeat.contains(&reason.as_str()), "{reason} was told {count} times: {told:?}");

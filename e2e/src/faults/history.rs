@@ -1,4 +1,4 @@
-//! Every state of a benchmark that the API server told, and whether one may follow the other.
+//! All states of a benchmark that the API server reported, and checks of their order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::benchmark::phase;
 use crate::space::Space;
 use crate::wait;
 
-/// What is remembered of a state.
+/// The recorded part of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct State {
     epoch: u64,
@@ -21,7 +21,7 @@ struct State {
     attempt: u64,
 }
 
-/// The states of one benchmark since this was begun.
+/// The states of one benchmark since the beginning of this history.
 #[derive(Debug)]
 pub struct History {
     uid: String,
@@ -30,14 +30,14 @@ pub struct History {
 }
 
 impl History {
-    /// Begins to watch.
+    /// Starts to watch.
     pub fn begin(space: &Space, name: &str, uid: &str) -> Self {
         let states: Arc<Mutex<Vec<State>>> = Arc::default();
         let (api, name, wanted, kept) = (space.benchmarks(), name.to_owned(), uid.to_owned(), states.clone());
         let watch = tokio::spawn(async move {
             let mut changes = std::pin::pin!(watch_object(api, &name));
             loop {
-                // An error of a watch is followed by a new watch.
+                // Start a new watch after an error.
                 let Ok(change) = changes.try_next().await else {
                     wait::before_another_watch().await;
                     continue;
@@ -54,8 +54,8 @@ impl History {
         Self { uid: uid.to_owned(), states, watch }
     }
 
-    /// Checks that the epoch never went back, that no end was taken back, and that a phase went back only for another
-    /// attempt or, if `again` allows it, to prepare again.
+    /// Checks that the epoch never decreased, that a terminal phase never changed, and that a phase went back only for another attempt or,
+    /// if `again`, to prepare again.
     ///
     /// # Errors
     /// If it did, with all states.

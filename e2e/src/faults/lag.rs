@@ -1,4 +1,4 @@
-//! A port of a pod that hears everything late: time to make a fault between a call and its arrival.
+//! Delays the traffic to a pod's port, so that tests can apply a fault between a call and its arrival.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -14,7 +14,7 @@ use super::process::{Process, command};
 const FORWARDER: &str = include_str!("lag.py");
 const TABLE: &str = "e2e_lag";
 
-/// The lag of a pod's port, until this is dropped. Connections through it break then, and what was held is gone.
+/// The delay of a pod's port. Ends on drop, which breaks the connections through it and loses held data.
 #[derive(Debug)]
 pub struct Lag {
     namespace: File,
@@ -22,7 +22,7 @@ pub struct Lag {
 }
 
 impl Lag {
-    /// What others send to `port` of the pod arrives `delay` later from now on; connections that were open break.
+    /// From now on, data to `port` of the pod arrives after `delay`. Open connections break.
     ///
     /// # Errors
     /// If the pod has no network on this machine, or python3 or nft fail.
@@ -43,7 +43,7 @@ impl Lag {
         let mut line = String::new();
         BufReader::new(said).read_line(&mut line)?;
         ensure!(line.trim() == "ready", "the forwarder did not start: {line}");
-        // The kernel takes up connections in their middle too: they meet a port that knows them not, and break.
+        // Open connections are redirected too. The forwarder does not have them, so they break.
         let rules = format!(
             "table inet {TABLE} {{\nchain prerouting {{\ntype nat hook prerouting priority -100;\n\
              iifname != \"lo\" tcp dport {port} redirect to :{listen}\n}}\n}}\n"
@@ -52,7 +52,7 @@ impl Lag {
         Ok(lag)
     }
 
-    /// Lets nothing through any more, and tells nobody.
+    /// Silently holds all data from now on.
     ///
     /// # Errors
     /// If the forwarder has ended.
@@ -72,7 +72,7 @@ impl Drop for Lag {
     }
 }
 
-/// The option of nsenter that names the namespace by our own open file.
+/// The option of nsenter for the namespace of our open file.
 fn enter(namespace: &File) -> String {
     format!("--net=/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd())
 }

@@ -1,4 +1,4 @@
-//! One row per fault: printed, and kept beside the cluster.
+//! One row per fault, printed and saved beside the cluster.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -16,26 +16,25 @@ const HEAD: &str = "\
 /// A row of the table of faults.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// What was done.
     pub fault: String,
-    /// What the product promises.
+    /// The expected behaviour of the product.
     pub promised: String,
-    /// Where the requests went.
+    /// The outcomes of the requests.
     pub observed: String,
-    /// The verdict, or what stands in its place.
+    /// The verdict, or its substitute.
     pub verdict: String,
-    /// From the fault's end.
+    /// Recovery time from the end of the fault.
     pub recovered: String,
-    /// Of the run's objects.
+    /// Remaining objects of the run.
     pub left: String,
-    /// What was told.
+    /// The published events.
     pub events: String,
-    /// The test that saw it.
+    /// The name of the test.
     pub test: String,
 }
 
 impl Ledger {
-    /// Prints the row, and appends it to `faults.md` in the folder of `E2E_CACHE`.
+    /// Prints the row, and appends it to `faults.md` in the directory of `E2E_CACHE`.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -1,4 +1,4 @@
-//! Taking memory away from a process.
+//! Makes a process run out of memory.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -13,22 +13,21 @@ use crate::wait;
 
 const ENDED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Lowers the memory limit of the process' cgroup to what it uses, and has another process in that cgroup ask for more,
-/// until the kernel has killed the first.
+/// Lowers the memory limit of the process' cgroup to its usage, and starts another process in that cgroup that allocates more, until the
+/// kernel has killed the first.
 ///
 /// # Errors
-/// If its cgroup has no limit that can be set, or the process lives on.
+/// If its cgroup has no limit that can be set, or the process is not killed.
 pub async fn take_away(process: &Process) -> Result<()> {
     let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", process.pid))?;
     let cgroup = Cgroup::among(&cgroups).with_context(|| format!("no memory cgroup in {cgroups}"))?;
-    // The kernel's choice is not what is tested.
+    // The kernel's choice of a victim is not under test.
     fs::write(format!("/proc/{}/oom_score_adj", process.pid), "1000").context("failed to offer up a process")?;
     cgroup.lower_limit()?;
     let _eater = cgroup.eat()?;
     wait::answer("killed for want of memory", ENDED_WITHIN, || async { Ok((!process.is_alive()).then_some(())) }).await
 }
 
-/// A memory cgroup.
 #[derive(Debug, PartialEq, Eq)]
 struct Cgroup {
     folder: PathBuf,
@@ -37,7 +36,7 @@ struct Cgroup {
 }
 
 impl Cgroup {
-    /// Version 1 has a hierarchy for memory, version 2 one for all.
+    /// Version 1 has a hierarchy for memory, version 2 one for all controllers.
     fn among(cgroups: &str) -> Option<Self> {
         let mut lines = cgroups.lines().filter_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
@@ -53,13 +52,13 @@ impl Cgroup {
         Some(Self { folder, usage: "memory.current", limit: "memory.max" })
     }
 
-    /// Version 1 refuses a limit below the use, so it becomes one without any room.
+    /// Sets the limit to the current usage, because version 1 refuses less.
     fn lower_limit(&self) -> Result<()> {
         let used = fs::read_to_string(self.folder.join(self.usage)).context("failed to read the memory in use")?;
         fs::write(self.folder.join(self.limit), used.trim()).context("failed to lower the memory limit")
     }
 
-    /// Half a GiB at most, should there be no limit after all.
+    /// Allocates at most half a GiB, in case there is no limit.
     fn eat(&self) -> Result<Eater> {
         let eat = "echo $$ >\"$0/cgroup.procs\" && head -c 512M /dev/zero | tail >/dev/null";
         let mut command = Command::new("sh");
@@ -68,7 +67,7 @@ impl Cgroup {
     }
 }
 
-/// Processes that ask for memory. They end with this, so that the cgroup can go.
+/// Processes that allocate memory. Killed on drop, so that the cgroup can be removed.
 struct Eater(Child);
 
 impl Drop for Eater {

@@ -1,8 +1,8 @@
-//! Making faults on the cluster of this machine, and the account that is taken after each.
+//! Faults on the cluster of this machine, and the checks after each.
 //!
-//! Faults go to real parts: a signal to a container's process, a rule in a pod's network namespace. Each is undone by
-//! dropping its guard, so also when a test panics or runs out of time. They need the cluster of `e2e/cluster`, whose
-//! processes this machine sees.
+//! Faults apply to real parts: a signal to a container's process, a rule in a pod's network namespace. Dropping its guard undoes each
+//! fault, so also a test that panics or times out undoes it. They need the cluster of `e2e/cluster`, whose processes are visible on this
+//! machine.
 
 mod account;
 mod cut;
@@ -23,7 +23,7 @@ pub use memory::take_away as take_memory_away;
 pub use parts::{Disturbed, Part};
 pub use process::{Process, Signal, Stopped};
 
-/// A fault lasts this long: the one thing that a test cannot wait for otherwise.
+/// Waits as long as a fault lasts. It is the only fixed wait in the tests.
 pub async fn lasts(time: std::time::Duration) {
     tokio::time::sleep(time).await; // how long the fault itself is
 }

@@ -1,4 +1,4 @@
-//! The operator as a thing to be disturbed.
+//! Faults of the operator.
 
 use std::time::Duration;
 
@@ -12,24 +12,23 @@ use super::process::{Process, Signal};
 use crate::cluster::{OPERATOR, SYSTEM};
 use crate::wait;
 
-/// The Lease that chooses the leader; the chart names it so for the release of the tests.
+/// The Lease of the leader election, as the chart names it for the tests' release.
 pub const LEASE: &str = "redisbench-redisbench-operator";
-/// The Deployment.
 pub const DEPLOYMENT: &str = "redisbench-redisbench-operator";
 
-/// A lapsed Lease, and a pod that starts on a busy machine.
+/// Timeout for the Lease to expire, and for a pod to start on a busy machine.
 const LEADS_WITHIN: Duration = Duration::from_secs(60);
 
-/// Who takes over from an operator that was killed.
+/// The successor of a killed operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Successor {
-    /// The same pod, whose container is started again: it takes its own Lease back at once.
+    /// The same pod with a restarted container, which reclaims its own Lease at once.
     SamePod,
-    /// Another pod, which has to wait until the Lease has lapsed.
+    /// Another pod, which must wait until the Lease has expired.
     OtherPod,
 }
 
-/// The operator's pods that are not on their way out.
+/// The operator's pods that are not being deleted.
 ///
 /// # Errors
 /// If they cannot be listed.
@@ -40,7 +39,7 @@ pub async fn pods(client: &Client) -> Result<Vec<Pod>> {
     Ok(found)
 }
 
-/// Who holds the Lease, if anybody does.
+/// The holder of the Lease, if any.
 ///
 /// # Errors
 /// If the Lease cannot be read.
@@ -50,10 +49,10 @@ pub async fn holder(client: &Client) -> Result<Option<String>> {
     Ok(lease.and_then(|lease| lease.spec?.holder_identity).filter(|holder| !holder.is_empty()))
 }
 
-/// The pod that leads, once one does.
+/// Waits for a leader, and returns its pod.
 ///
 /// # Errors
-/// If none does within a minute.
+/// If there is none within a minute.
 pub async fn leader(client: &Client) -> Result<Pod> {
     wait::answer("led by an operator that is ready", LEADS_WITHIN, || async {
         let Some(holder) = holder(client).await? else { return Ok(None) };
@@ -62,7 +61,7 @@ pub async fn leader(client: &Client) -> Result<Pod> {
     .await
 }
 
-/// Kills the leader without a word of warning.
+/// Kills the leader with SIGKILL.
 ///
 /// # Errors
 /// If there is none, or it cannot be killed.
@@ -75,7 +74,7 @@ pub async fn kill(client: &Client, successor: Successor) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a pod of the operator at once.
+/// Deletes a pod of the operator without a grace period.
 ///
 /// # Errors
 /// If the API server refuses.
@@ -85,16 +84,15 @@ pub async fn remove(client: &Client, pod: &Pod) -> Result<()> {
     Ok(())
 }
 
-/// Sees to it that the operator is one whose container was not restarted yet: after some restarts, Kubernetes would
-/// wait for minutes before the next.
+/// Replaces an operator whose container was restarted, because after some restarts Kubernetes would wait for minutes before the next.
 ///
 /// # Errors
-/// If it does not lead within a minute.
+/// If the new one does not lead within a minute.
 pub async fn fresh(client: &Client) -> Result<()> {
     leader(client).await?;
     let all: Api<Pod> = Api::namespaced(client.clone(), SYSTEM);
     for pod in pods(client).await?.iter().filter(|pod| restarts(pod) > 0) {
-        // With grace: the Lease is given back.
+        // With a grace period, so that it releases the Lease.
         all.delete(&pod.name_any(), &DeleteParams::default()).await?;
     }
     let led = leader(client).await?;
@@ -102,7 +100,7 @@ pub async fn fresh(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// How often the operator's container was started again.
+/// The number of restarts of the operator's container.
 pub fn restarts(pod: &Pod) -> i32 {
     first_status(pod).map_or(0, |status| status.restart_count)
 }

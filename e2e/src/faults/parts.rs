@@ -1,4 +1,4 @@
-//! The parts of the cluster itself, as things to be disturbed: etcd, the API server, whole nodes.
+//! Faults of the cluster itself: etcd, the API server, whole nodes.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::cluster::repository;
 use crate::tools::kubectl;
 use crate::wait;
 
-/// A kubelet that starts on a busy machine, and the API server behind it.
+/// Timeout for a kubelet that starts on a busy machine, and for the API server.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
 
 /// A part of the cluster of `e2e/cluster`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Where the API server keeps everything.
+    /// The API server's storage.
     Etcd,
-    /// The one API server.
+    /// The only API server.
     ApiServer,
-    /// A node with its containerd, kubelet, kube-proxy and containers, by its name.
+    /// A node with its containerd, kubelet, kube-proxy and containers, by name.
     Node(String),
 }
 
@@ -29,16 +29,16 @@ impl Part {
     /// Stops its process with SIGSTOP until the guard is dropped. Not for nodes.
     ///
     /// # Errors
-    /// If it does not run.
+    /// If it is not running.
     pub fn stop(self) -> Result<Disturbed> {
         self.disturb("stop", "continue")
     }
 
-    /// Kills it; it is started again when the guard is dropped. A node is cut off its network first: as a machine
-    /// without power, it tells nobody.
+    /// Kills it; it is started again when the guard is dropped. A node is cut off its network first, so that it disappears silently, like a
+    /// machine without power.
     ///
     /// # Errors
-    /// If it does not run, or does not end.
+    /// If it is not running, or does not end.
     pub fn kill(self) -> Result<Disturbed> {
         self.disturb("kill", "start")
     }
@@ -60,7 +60,7 @@ impl Part {
     }
 }
 
-/// A part that is stopped or dead, until this is dropped.
+/// A stopped or killed part. Restored on drop.
 #[derive(Debug)]
 pub struct Disturbed {
     part: Part,
@@ -68,7 +68,7 @@ pub struct Disturbed {
 }
 
 impl Disturbed {
-    /// Lets it go on, or starts it again, and waits until it does its work.
+    /// Continues or restarts it, and waits until it works.
     ///
     /// # Errors
     /// If it does not within a minute.
@@ -95,7 +95,7 @@ impl Drop for Disturbed {
     }
 }
 
-/// Waits until a node that was away is ready, and says so anew: its last word may be from before.
+/// Waits until a node that was away is ready, with a new heartbeat, because its last status may be from before.
 async fn node_ready(client: &Client, name: &str) -> Result<()> {
     let nodes: Api<Node> = Api::all(client.clone());
     let before = heartbeat(&nodes.get(name).await?);

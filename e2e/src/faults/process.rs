@@ -1,4 +1,4 @@
-//! A container's process, as this machine sees it.
+//! A container's process, as visible on this machine.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -8,10 +8,9 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-/// A stop takes effect within this time, or never.
+/// Timeout for a stop to take effect.
 const STOPPED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// SIGSTOP.
@@ -35,10 +34,10 @@ impl Signal {
     }
 }
 
-/// A process that may be signalled. Its start time tells it from a later one of the same number.
+/// A process that can be signalled. Its start time distinguishes it from a later process with the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number on this machine.
+    /// Its id on this machine.
     pub pid: u32,
     born: u64,
 }
@@ -60,7 +59,7 @@ impl Process {
         })
     }
 
-    /// Any process of the pod, be it only the one that holds its network namespace.
+    /// Any process of the pod, even if it is only the one that holds its network namespace.
     ///
     /// # Errors
     /// If it has none on this machine.
@@ -99,7 +98,7 @@ impl Process {
         Ok(guard)
     }
 
-    /// Whether it is still there.
+    /// Whether it is still running.
     pub fn is_alive(&self) -> bool {
         read(self.pid).is_some_and(|(_, born)| born == self.born) && self.state() != Some('Z')
     }
@@ -109,17 +108,16 @@ impl Process {
     }
 }
 
-/// A stopped process, which goes on when this is dropped.
+/// A stopped process. Continues on drop.
 #[derive(Debug)]
 pub struct Stopped(Process);
 
 impl Stopped {
-    /// The process.
     pub fn process(&self) -> &Process {
         &self.0
     }
 
-    /// Lets it go on.
+    /// Continues the process.
     pub fn go_on(self) {
         drop(self);
     }
@@ -127,22 +125,22 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // One that was killed meanwhile needs no more.
+        // Fails if it was killed meanwhile.
         let _ = self.0.send(Signal::Continue);
     }
 }
 
-/// The processes in cgroups whose path has `part`: a container's id, or a pod's UID.
+/// The processes in cgroups with `part` in their path: a container's id, or a pod's UID.
 fn in_cgroup(part: &str) -> Result<Vec<Process>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").context("failed to list processes")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // A process that ended meanwhile is none.
+        // Skip processes that have ended meanwhile.
         let Ok(cgroups) = fs::read_to_string(format!("/proc/{pid}/cgroup")) else { continue };
         if cgroups.contains(part)
             && let Some((state, born)) = read(pid)
             && state != 'Z'
-            // What is to become a container has not its network yet.
+            // A process of runc, which becomes a container, is not in its network yet.
             && !fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("runc"))
         {
             found.push(Process { pid, born });
@@ -151,7 +149,7 @@ fn in_cgroup(part: &str) -> Result<Vec<Process>> {
     Ok(found)
 }
 
-/// State and start time, after the name, which may hold anything.
+/// State and start time. They follow the name, which may contain any characters.
 fn read(pid: u32) -> Option<(char, u64)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     parse(&stat)
@@ -164,7 +162,7 @@ fn parse(stat: &str) -> Option<(char, u64)> {
     Some((state, fields.nth(18)?.parse().ok()?))
 }
 
-/// Runs a program to its end; `input` is what it reads.
+/// Runs a program to its end, with `input` as its standard input.
 pub(super) fn command(program: &str, arguments: &[&str], input: &str) -> Result<()> {
     use std::io::Write as _;
     let mut child = Command::new(program)

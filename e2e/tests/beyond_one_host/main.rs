@@ -1,5 +1,5 @@
-//! What more than one shard is for: pods whose network is held to the same bandwidth, and a server that takes about ten of
-//! them. `make test-beyond-one-host` runs this, and writes what it saw to target/e2e-cluster/beyond-one-host.md.
+//! The use of more than one shard: pods with the same limited bandwidth, and a server with the capacity for about ten of them. `make
+//! test-beyond-one-host` runs this, and writes its results to target/e2e-cluster/beyond-one-host.md.
 
 mod wire;
 
@@ -17,11 +17,11 @@ use redisbench_e2e::tools::kubectl_with_input;
 use redisbench_e2e::{Benchmark, Space, redis, run_within, wait};
 use serde_json::{Value, json};
 
-/// What every pod may send and receive, in bits per second: as in the example.
+/// The bandwidth of every pod in each direction, in bits per second: as in the example.
 const BITS: u64 = 20_000_000;
-/// What is transferred to prove it.
+/// The amount transferred to measure the bandwidth.
 const BYTES: usize = 8 << 20;
-/// The server gets processor time for what so many such pods can ask for.
+/// The server gets enough CPU time for this number of such pods.
 const SHARDS_WORTH: u64 = 10;
 
 #[test]
@@ -43,7 +43,6 @@ fn more_shards_than_one_find_the_limit_of_the_target() {
     });
 }
 
-/// One trial of the sweep.
 #[derive(Debug)]
 struct Trial {
     shards: u64,
@@ -51,11 +50,11 @@ struct Trial {
     limited_by: String,
     verdict: String,
     why: String,
-    /// Of the worker that had most of it, over all shards, in hundredths of a per cent of the load: what it ran.
+    /// CPU time of the busiest worker of all shards, in hundredths of a per cent of the load.
     ran: u64,
-    /// What it waited for a processor.
+    /// Run-queue wait of the longest waiting worker, in the same unit.
     waited: u64,
-    /// In milliseconds: what the CPU limit held the shard back that it held back longest.
+    /// Throttled time of the most throttled shard, in milliseconds.
     held_back: u64,
 }
 
@@ -81,7 +80,7 @@ async fn by_shards(space: &Space, object: &Value) -> Result<Vec<Trial>> {
     Ok(trials)
 }
 
-/// What the shards of a trial measured of themselves, out of its full result, which is kept beside the table.
+/// The shards' measurements of themselves in a trial's full result, which is saved beside the table.
 async fn generators(space: &Space, object: &Value, trial: u64) -> Result<Vec<Value>> {
     let named = format!("trial-{trial}.result.json");
     let mut whole = String::new();
@@ -123,7 +122,7 @@ fn check(trials: &[Trial], found: &str) -> Result<()> {
     Ok(())
 }
 
-/// A table for the documents.
+/// A table for the documentation.
 fn report(trials: &[Trial], (down, up, limit): (f64, f64, u64), found: &str) -> Result<()> {
     let one = trials.first().context("no trials")?.per_second;
     let mut text = format!(
@@ -155,7 +154,7 @@ fn report(trials: &[Trial], (down, up, limit): (f64, f64, u64), found: &str) -> 
     Ok(())
 }
 
-/// Transfers through a pod with the example's annotations: megabits per second to it and from it.
+/// Measures a pod with the example's annotations: megabits per second to it and from it.
 async fn prove_the_bandwidth(space: &Space) -> Result<(f64, f64)> {
     let annotations = json!({"kubernetes.io/ingress-bandwidth": "20M", "kubernetes.io/egress-bandwidth": "20M"});
     redis::standalone(space, "probe").await?;
@@ -178,7 +177,7 @@ async fn prove_the_bandwidth(space: &Space) -> Result<(f64, f64)> {
     space.kubectl(&["delete", "deployment/probe", "--wait=false"]).await?;
     redis::cli(space, "deployment/redis", &["del", "big", "up"]).await?;
     let most = BITS as f64 / 1e6;
-    // kubectl takes its time too, so that it can only seem slower; faster would be a burst.
+    // kubectl adds time, so the measured rate can only be too low; a higher one would be a burst.
     for (what, rate) in [("down", down), ("up", up)] {
         ensure!((0.6 * most..=1.02 * most).contains(&rate), "{what}: {rate:.1} Mbit/s through a network of {most}");
     }
@@ -189,8 +188,8 @@ fn megabits(took: Duration) -> f64 {
     (BYTES * 8) as f64 / took.as_secs_f64() / 1e6
 }
 
-/// The processor time, in thousandths, that the server takes for [`SHARDS_WORTH`] shards, by its own word: what a request costs
-/// depends on the machine, and on what else it does.
+/// The CPU time that the server needs for [`SHARDS_WORTH`] shards by its own statistics, in thousandths of a processor. Measured, because
+/// the cost of a request depends on the machine and its other work.
 async fn what_shards_ask_for(space: &Space, example: &Value) -> Result<u64> {
     const SHARDS: u64 = 8;
     let mut manifest = example.clone();
@@ -217,7 +216,7 @@ async fn limit_the_server(space: &Space, thousandths: u64) -> Result<()> {
     redis::available(space, "redis").await
 }
 
-/// The requests of eight shards, as they come to the server, begin together, and the status says by how much.
+/// The requests of eight shards arrive at the server together, and the status reports their skew.
 #[test]
 fn eight_shards_start_together_on_the_wire() {
     run_within(Duration::from_secs(240), |space| async move {

@@ -1,4 +1,4 @@
-//! The packets that come to a server.
+//! Captures packets that arrive at a server.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -9,20 +9,20 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use redisbench_e2e::faults::Process;
 
-/// Packets whose payload begins with a command of two words, of which the first is GET: requests, and nothing of what
-/// connecting and preloading send.
+/// Packets whose payload begins with a command of two words, the first being GET: requests, but none of the commands that connecting and
+/// preloading send.
 const REQUESTS: &str = "tcp dst port 6379 and tcp[((tcp[12] & 0xf0) >> 2) + 8 : 4] = 0x4745540d";
 
-/// So many of them hold the first ones of all shards, and bound what is kept.
+/// Enough packets for the first of all shards; limits the size of the capture.
 const PACKETS: &str = "4000";
 
-/// tcpdump at a pod's network, which is ended when this is dropped.
+/// tcpdump in a pod's network. Ended on drop.
 pub struct Capture {
     program: Child,
 }
 
 impl Capture {
-    /// Begins to watch the requests that come to `pod`.
+    /// Starts to capture the requests to `pod`.
     ///
     /// # Errors
     /// If tcpdump does not start there.
@@ -42,15 +42,15 @@ impl Capture {
             said.clear();
             ensure!(errors.read_line(&mut said)? > 0, "tcpdump ended before it listened");
         }
-        // Whatever it says later has somewhere to go.
+        // Drain its later output.
         std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
         Ok(Self { program })
     }
 
-    /// When each client's first request came, on the kernel's clock, by the client's address.
+    /// The time of each client's first request on the kernel's clock, by the client's address.
     ///
     /// # Errors
-    /// If there were not so many clients among the first packets.
+    /// If the first packets came from fewer than `clients` clients.
     pub fn first_requests(mut self, clients: usize) -> Result<BTreeMap<String, Duration>> {
         let output = BufReader::new(self.program.stdout.take().context("no standard output")?);
         let mut first = BTreeMap::new();

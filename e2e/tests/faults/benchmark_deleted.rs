@@ -105,7 +105,7 @@ fn created_again_while_the_old_one_runs() {
         let mut account = Account::open(&space, &new, "created again while the old Job ends", promised).await?;
         account.recovers("measuring", SOON, |o| phase(o) == "Running" || is_finished(o)).await?;
         gone.close_deleted().await?;
-        // The server knows the load of both.
+        // The server has counted the load of both.
         account.close(&Expected { server: Server::CountedMore, ..Expected::default() }).await?;
         Ok(())
     });
@@ -152,7 +152,7 @@ fn with_its_namespace_while_preparing() {
     });
 }
 
-/// Kubernetes deletes the pods of a namespace first, then waits for them, and a Job may hold on to its pods.
+/// Kubernetes deletes the pods of a namespace first and waits for them, and a Job may keep finalizers on its pods.
 async fn without_its_namespace(space: &Space, when: &str) -> Result<()> {
     let began = Instant::now();
     kubectl(&["delete", "namespace", &space.name, "--wait=true", "--timeout=60s"]).await?;

@@ -1,4 +1,4 @@
-//! A benchmark is suspended and resumed, at every point where that means something else.
+//! A benchmark is suspended and resumed at every point with a different effect.
 
 use anyhow::{Result, ensure};
 use redisbench_e2e::benchmark::{SOON, is_finished, phase};
@@ -21,7 +21,7 @@ async fn suspended(benchmark: &Benchmark) -> Result<Value> {
     Ok(object)
 }
 
-/// What a resumed benchmark comes to: it is prepared again, and preloads again what is missing.
+/// A resumed benchmark is prepared again, and preloads the missing keys again.
 fn resumed() -> Expected<'static> {
     Expected { server: Server::CountedMore, repeat: &["Preparing", "Suspended"], ..Expected::default() }
 }

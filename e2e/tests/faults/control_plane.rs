@@ -1,4 +1,4 @@
-//! What the operator talks to fails: etcd, the API server.
+//! The control plane fails: etcd, the API server.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use redisbench_e2e::json::{count, text};
 use redisbench_e2e::{Benchmark, Space, redis, run_alone};
 use serde_json::{Value, json};
 
-/// How long the API server is away.
+/// How long the API server is unavailable.
 const OUTAGE: Duration = Duration::from_secs(30);
 
-/// What no shard felt must not show in the result either. A machine that is busy with other work may make it Degraded.
+/// A fault that does not affect the shards must not show in the result. A machine that is busy with other work may make it Degraded.
 const UNHARMED: Expected<'_> =
     Expected { phase: "Succeeded", verdicts: &["Valid", "Degraded"], lost: 0, repeat: &[], server: Server::Agrees };
 
-/// A run, as far as it must not change.
+/// A run and its state, which must not change.
 struct Running {
     seconds: u64,
     benchmark: Benchmark,
@@ -35,14 +35,14 @@ impl Running {
         Ok(Self { seconds, benchmark, before, shards })
     }
 
-    /// The same shards run on.
+    /// Checks that the same shards are still running.
     async fn check_shards(&self) -> Result<()> {
         let now: Vec<_> = self.benchmark.pods().await?.into_iter().map(|pod| pod.metadata.uid).collect();
         ensure!(now == self.shards, "shards were started again: {:?} before, {now:?} after", self.shards);
         Ok(())
     }
 
-    /// The same run and attempt, in whole.
+    /// Checks that it is the same run and attempt, and complete.
     fn check_end(&self, object: &Value) -> Result<()> {
         for once in ["/status/runId", "/status/trial/startAt"] {
             let (before, after) = (text(&self.before, once)?, text(object, once)?);

@@ -1,4 +1,4 @@
-//! The matrix of faults: each is made on a real Kubernetes with real parts, and after each the account is taken.
+//! The matrix of faults: each is applied to a real Kubernetes with real parts, followed by the checks of an account.
 //!
 //! `make test-faults` runs this; see `e2e/README.md`.
 

@@ -1,4 +1,4 @@
-//! A name that the run needs belongs to someone else.
+//! Another owner has an object with a name that the run needs.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::batch::v1::Job;
@@ -25,7 +25,7 @@ fn of_the_job() {
         let (benchmark, _cut) = held_preparing(&space).await?;
         let jobs = space.api::<Job>();
         let name = jobs.list(&ListParams::default()).await?.items.first().context("no Job")?.name_any();
-        // While it is suspended somebody takes the name, which he knows by now.
+        // While it is suspended, another user takes the name, which is known by now.
         benchmark.patch(&json!({"suspend": true})).await?;
         wait::object(jobs.clone(), &name, "deleted", SOON, |job| job.is_none()).await?;
         space.apply(&[foreign_job(&name)]).await?;
@@ -104,7 +104,7 @@ fn says(object: &Value, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A Job that is suspended, so that it makes no pods.
+/// A suspended Job, which creates no pods.
 fn foreign_job(name: &str) -> Value {
     json!({
         "apiVersion": "batch/v1",

@@ -1,4 +1,4 @@
-//! A node dies with all that is on it, and comes back.
+//! A node and everything on it dies, and comes back.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 const PROMISED: &str =
     "the rest goes on; of the node's shard counts what it had told, the rest is unknown; Invalid, naming it";
 
-/// Long enough to be noticed by everybody, and too short for Kubernetes to give the node up.
+/// Long enough to be noticed by all components, and too short for Kubernetes to evict the node's pods.
 const DEAD: Duration = Duration::from_secs(15);
 
-/// One shard on each of two nodes; the third has Redis.
+/// One shard on each of two nodes; Redis is on the third.
 struct Places {
     benchmark: Benchmark,
-    /// The node to be killed, with a shard and without Redis.
+    /// The node to kill: with a shard and without Redis.
     victim: String,
 }
 
-/// Creates a benchmark. The operator is beside the shard of the victim if `operator_too`, else beside Redis.
+/// Creates a benchmark. With `operator_too` the operator is on the victim's node, otherwise on that of Redis.
 async fn place(space: &Space, operator_too: bool, spec: Value) -> Result<Places> {
     let operators = operator::leader(&space.client).await?;
     let operators = node_of(&operators)?;
@@ -72,7 +72,7 @@ fn killed_and_back_in_mid_run() {
         let fault = "node of a shard killed, back after 15 s, in mid-run";
         let mut account = Account::open(&space, &benchmark, fault, PROMISED).await?;
         let dead = Part::Node(victim).kill()?;
-        // As long as nobody says that its process has ended, it may well run.
+        // The shard may still be running until its end is reported.
         let (silent, ()) = tokio::join!(benchmark.wait("with an unreachable shard", SOON, unreachable), lasts(DEAD));
         ensure!(!lost(&silent?), "lost, and nobody had said so");
         account.fault_ended();
@@ -125,7 +125,7 @@ fn killed_with_the_operator_on_it() {
     });
 }
 
-/// What ran on the node runs again: later tests find the cluster as this one did.
+/// Waits until everything on the node runs again, so that later tests find a working cluster.
 async fn cluster_is_whole(space: &Space) -> Result<()> {
     operator::leader(&space.client).await?;
     let coredns = ["-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s"];

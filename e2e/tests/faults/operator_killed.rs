@@ -1,4 +1,4 @@
-//! The operator dies, at every point where that might matter.
+//! The operator dies at every critical point.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{held_collecting, held_preparing, shards, start_recorded};
 
-/// What is promised whenever the operator dies after the start.
+/// The expected behaviour whenever the operator dies after the start.
 const CARRIED_ON: &str = "the shards go on by themselves; the next operator takes over, and nothing is lost";
 
 #[test]
@@ -112,7 +112,7 @@ fn in_mid_run_while_no_shard_can_be_reached() {
     });
 }
 
-/// How late the held shards hear of the start: the time in which the test has to see it recorded.
+/// The delay of the start's calls to the held shards, in which the test must observe that the start is recorded.
 const LAG: Duration = Duration::from_millis(900);
 const SHARDS: usize = 3;
 
@@ -136,7 +136,7 @@ fn after_the_last_start_call() {
     run_alone(|space| between_start_calls(space, SHARDS));
 }
 
-/// Kills the operator when `reached` of the shards have accepted the start, and the others never hear of it.
+/// Kills the operator after `reached` of the shards have accepted the start. The call never reaches the others.
 async fn between_start_calls(space: Space, reached: usize) -> Result<()> {
     let (benchmark, lags) = nearly_started(&space, reached).await?;
     let promised = if reached == SHARDS {
@@ -185,8 +185,7 @@ fn after_the_first_start_call_and_the_others_stay_cut_off() {
     });
 }
 
-/// A benchmark that is about to start, as soon as its Redis answers: `reached` shards hear of it at once, the others
-/// later.
+/// A benchmark that starts as soon as its Redis replies. The call reaches `reached` shards at once, and the others later.
 async fn nearly_started(space: &Space, reached: usize) -> Result<(Benchmark, Vec<Lag>)> {
     operator::fresh(&space.client).await?;
     redis::standalone(space, "redis").await?;
@@ -194,7 +193,7 @@ async fn nearly_started(space: &Space, reached: usize) -> Result<(Benchmark, Vec
     let server = Process::of(server.items.first().context("no Redis")?)?.stop().await?;
     let spec = json!({
         "load": {"duration": "6s", "connections": 6, "timeouts": {"connect": "60s"}},
-        // The lag makes the clocks uncertain.
+        // High, because the delay makes the clocks uncertain.
         "shards": {"count": SHARDS, "maxStartSkew": "3s"},
     });
     let benchmark = Benchmark::create(space, "run", &spec).await?;
@@ -204,21 +203,21 @@ async fn nearly_started(space: &Space, reached: usize) -> Result<(Benchmark, Vec
     Ok((benchmark, lags))
 }
 
-/// Kills the operator once the start is recorded, holds back what is on its way, and sees who starts.
+/// Kills the operator once the start is recorded, holds the calls in transit, and checks which shards start.
 async fn kill_when_recorded(space: &Space, benchmark: &Benchmark, lags: &[Lag], reached: usize) -> Result<()> {
     let victim = Process::of(&operator::leader(&space.client).await?)?;
     let object = start_recorded(benchmark).await?;
     if lags.is_empty() {
-        // All have acknowledged, and the start is still to come.
+        // All have acknowledged, and the start instant has not come.
         benchmark.running().await?;
     } else {
-        // Those without a lag hear of it now, the others not before all of the lag is over.
+        // The call reaches those without a delay now, and the others only after the whole delay.
         tokio::time::sleep(LAG / 3).await;
     }
     lags.iter().try_for_each(Lag::hold)?;
     victim.send(Signal::Kill)?;
     let start: Timestamp = text(&object, "/status/trial/startAt")?.parse()?;
-    // A start that comes after its instant is refused: from then on nobody else can begin this attempt.
+    // A start after its instant is refused, so from then on no other shard can begin this attempt.
     let wait = Duration::try_from(start.duration_since(Timestamp::now())).unwrap_or_default();
     tokio::time::sleep(wait + Duration::from_millis(300)).await;
     let pods = benchmark.pods().await?;
@@ -231,7 +230,7 @@ async fn kill_when_recorded(space: &Space, benchmark: &Benchmark, lags: &[Lag], 
     .await
 }
 
-/// The addresses from which requests came within the last second.
+/// The addresses that sent requests within the last second.
 async fn active(space: &Space) -> Result<BTreeSet<String>> {
     let list = redis::cli(space, "deployment/redis", &["client", "list"]).await?;
     let busy = list.lines().filter(|line| {

@@ -1,4 +1,4 @@
-//! The operator is upgraded, taken away and brought back, and doubled.
+//! The operator is upgraded, removed and reinstalled, and duplicated.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn stopped_leader(space: &Space) -> Result<()> {
     account.taken_over().await?;
     let other = operator::leader(&space.client).await?;
     ensure!(other.name_any() != leader.name_any(), "the stopped operator still leads");
-    // Now there are two that conduct.
+    // Now two operators conduct.
     stopped.go_on();
     wait::answer("an old leader that ended", HALF_A_MINUTE, || async { Ok((!process.is_alive()).then_some(())) })
         .await?;

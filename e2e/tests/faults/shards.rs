@@ -1,4 +1,4 @@
-//! A shard ends, in every way in which a pod can end, and at every point where that might matter.
+//! A shard ends, in every way in which a pod can end, at every critical point.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const RESTART: &str = "the replacement is armed, and attempt 2 runs to its end";
 /// The requests of [`manifest`](redisbench_e2e::benchmark::manifest) in a run of twelve seconds.
 const SCHEDULED: u64 = 400 * 12;
 
-/// How a shard ends.
+/// The way in which a shard ends.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
     Killed,
@@ -41,7 +41,7 @@ impl Loss {
         Ok(())
     }
 
-    /// What the verdict says of it.
+    /// The text about it in the verdict.
     fn words(self) -> &'static str {
         match self {
             Self::Killed => "exit code 137",
@@ -62,7 +62,7 @@ fn lost(object: &Value) -> bool {
     object.pointer("/status/shards/lost").and_then(Value::as_u64) > Some(0)
 }
 
-/// A shard is lost in mid-run, and the rest goes on.
+/// A shard is lost during the run, and the others continue.
 fn invalidated(loss: Loss, fault: &'static str) {
     run(move |space| async move {
         redis::standalone(&space, "redis").await?;
@@ -159,7 +159,7 @@ fn killed_and_restarted() {
 fn killed_before_the_start() {
     run(|space| async move {
         redis::standalone(&space, "redis").await?;
-        // The preload takes long enough for a shard to die meanwhile.
+        // The preload takes long enough to kill a shard during it.
         let spec = json!({"workload": {"keys": {"count": 1_000_000}, "values": {"size": {"fixed": {"bytes": 8}}}}});
         let benchmark = Benchmark::create(&space, "early", &spec).await?;
         let victim = wait::answer("a process of shard 1", SOON, || async {
@@ -175,13 +175,13 @@ fn killed_before_the_start() {
         account.recovers("running", SOON, |object| phase(object) == "Running").await?;
         let took_part = shard(&benchmark, 1).await?;
         ensure!(took_part.metadata.uid != victim.metadata.uid, "the shard that was killed takes part");
-        // What the killed one had preloaded, nobody counts.
+        // The preload of the killed shard is in no count.
         account.close(&Expected { server: Server::CountedMore, ..Expected::default() }).await?;
         Ok(())
     });
 }
 
-/// Two shards at the end of their load, one of which nobody can ask for its result.
+/// Two shards at the end of their load, one of which is unreachable for its result.
 async fn held_in_collecting(space: &Space) -> Result<(Benchmark, Cut)> {
     redis::standalone(space, "redis").await?;
     let benchmark = Benchmark::create(space, "collecting", &json!({"load": {"duration": "8s"}})).await?;
@@ -220,7 +220,7 @@ fn killed_after_its_result_was_fetched() {
         let mut account = Account::open(&space, &benchmark, fault, promised).await?;
         let victim = shard(&benchmark, 0).await?;
         Loss::Killed.befall(&space, &victim).await?;
-        // Until Kubernetes has started another in its place, which must not be taken for it.
+        // Wait for the replacement by Kubernetes, which must not be mistaken for the lost shard.
         let replaced = wait::answer("a replacement", Duration::from_secs(60), || async {
             let pod = shard(&benchmark, 0).await?;
             Ok((pod.metadata.uid != victim.metadata.uid && Process::of(&pod).is_ok()).then_some(()))

@@ -1,4 +1,4 @@
-//! Bringing a benchmark to where its fault is to befall it.
+//! Brings a benchmark into the state for its fault.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -7,7 +7,7 @@ use redisbench_e2e::faults::{CONTROL, Cut, Link};
 use redisbench_e2e::{Benchmark, Space, wait};
 use serde_json::{Value, json};
 
-/// The shards' pods, once all of them run.
+/// Waits until all shards' pods are running, and returns them.
 pub async fn shards(benchmark: &Benchmark, number: usize) -> Result<Vec<Pod>> {
     wait::answer("running shards", SOON, || async {
         let pods = benchmark.pods().await?;
@@ -17,9 +17,9 @@ pub async fn shards(benchmark: &Benchmark, number: usize) -> Result<Vec<Pod>> {
     .await
 }
 
-/// A new benchmark of two shards: one is armed, and the other cannot be reached until the cut heals.
+/// A new benchmark of two shards: one is armed, and the other is unreachable until the cut heals.
 pub async fn held_preparing(space: &Space) -> Result<(Benchmark, Cut)> {
-    // Keys enough that none is armed when the other's pod has a network, which is when it can be cut off.
+    // With enough keys that no shard is armed before the other's pod has a network that can be cut.
     let benchmark = Benchmark::create(space, "run", &json!({"workload": {"keys": {"count": 400_000}}})).await?;
     let cut = wait::answer("a shard that can be cut off", SOON, || async {
         let pods = benchmark.pods().await?;
@@ -36,7 +36,7 @@ pub async fn held_preparing(space: &Space) -> Result<(Benchmark, Cut)> {
     Ok((benchmark, cut))
 }
 
-/// Of two shards one has given its final snapshot, and the other's cannot be fetched until the cut heals.
+/// One of two shards has returned its final snapshot; the other's cannot be fetched until the cut heals.
 pub async fn held_collecting(benchmark: &Benchmark) -> Result<Cut> {
     benchmark.measuring().await?;
     let cut = Cut::make(&shards(benchmark, 2).await?[1], Link::Port(CONTROL))?;
@@ -46,7 +46,7 @@ pub async fn held_collecting(benchmark: &Benchmark) -> Result<Cut> {
     Ok(cut)
 }
 
-/// The start is recorded, and its instant may not have come yet.
+/// Waits until the start is recorded. Its instant may not have come yet.
 pub async fn start_recorded(benchmark: &Benchmark) -> Result<Value> {
     let recorded = |o: &Value| o.pointer("/status/trial/startAt").is_some() || is_finished(o);
     benchmark.wait("a start recorded", SOON, recorded).await

@@ -24,7 +24,7 @@ fn killed() {
         let pods = space.api::<Pod>().list(&ListParams::default().labels("app=redis")).await?;
         let victim = pods.items.first().context("no pod of Redis")?;
         let process = Process::of(victim)?;
-        // It hangs before it dies, so that requests are on their way.
+        // It hangs before it dies, so that requests are in flight.
         let hanging = process.stop().await?;
         lasts(Duration::from_millis(500)).await;
         process.send(Signal::Kill)?;
@@ -33,7 +33,7 @@ fn killed() {
         redis::restarted(&space, victim).await?;
         let rate = |object: &Value| object.pointer("/status/progress/achievedPerSecond").and_then(Value::as_u64);
         account.recovers("measuring again", SOON, |object| rate(object) > Some(0)).await?;
-        // The server of before took its count with it.
+        // The previous server process lost its count.
         let expected = Expected { verdicts: &["Degraded", "Invalid"], server: Server::NotAsked, ..Expected::default() };
         let object = account.close(&expected).await?;
         let result = &object["status"]["result"];

@@ -1,4 +1,4 @@
-//! Targets that cannot be measured: Failed within a minute, with a message that says what to do.
+//! Targets that cannot be measured: Failed within a minute, with a message that explains the fix.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ fn targets_that_cannot_be_measured_fail_soon() {
         let target = |kind: &str, endpoint: &str| json!([{"name": "t", "type": kind, "endpoints": [endpoint]}]);
         let mut wrong_password = target("Standalone", "locked:6379");
         wrong_password[0]["auth"] = json!({"secretRef": {"name": "wrong", "passwordKey": "password"}});
-        // What is measured, and what the message must say.
+        // The target, and the required text of the message.
         let cases = [
             ("wrong-password", wrong_password, &["password", "auth.secretRef"][..]),
             ("no-password", target("Standalone", "locked:6379"), &["password", "auth.secretRef"]),
             ("closed-port", target("Standalone", "open:6380"), &["open:6380", "endpoints"]),
-            // A network that is reserved for documentation: nothing answers.
+            // A network that is reserved for documentation and never answers.
             ("black-hole", target("Standalone", "192.0.2.1:6379"), &["192.0.2.1:6379", "NetworkPolicy"]),
             ("no-such-name", target("Standalone", "nowhere:6379"), &["nowhere", "endpoints"]),
             ("no-cluster", target("Cluster", "open:6379"), &["type", "Standalone"]),
@@ -51,7 +51,7 @@ async fn fails(space: &Space, name: &str, targets: &Value, says: &[&str]) -> Res
 #[test]
 fn what_the_schema_cannot_judge_is_not_accepted() {
     run(|space| async move {
-        // Unbalanced quotes: no pattern of the schema finds them.
+        // Unbalanced quotes, which no pattern of the schema detects.
         let operations = json!([{"name": "get", "weight": 1, "command": "GET \"__key__"}]);
         let spec = json!({"workload": {"operations": operations}});
         let benchmark = Benchmark::create(&space, "unquoted", &spec).await?;
@@ -60,7 +60,7 @@ fn what_the_schema_cannot_judge_is_not_accepted() {
         let message = message(&object, "Accepted");
         ensure!(message.contains("workload.operations"), "the message names no field: {message}");
         ensure!(phase(&object) == "Pending", "not Pending: {}", object["status"]);
-        // Mending the spec is all it takes.
+        // Correcting the spec is sufficient.
         redis::standalone(&space, "redis").await?;
         let operations = json!([{"name": "get", "weight": 1, "command": "GET __key__"}]);
         benchmark.patch(&json!({"workload": {"operations": operations}})).await?;

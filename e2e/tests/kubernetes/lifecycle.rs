@@ -9,7 +9,7 @@ use redisbench_e2e::metrics::Scrape;
 use redisbench_e2e::{Benchmark, redis, run};
 use serde_json::{Value, json};
 
-/// The operator has seen the present spec.
+/// Whether the operator has observed the current spec.
 fn observed(object: &Value) -> bool {
     let generation = object["metadata"]["generation"].as_u64();
     generation.is_some() && object["status"]["observedGeneration"].as_u64() == generation
@@ -55,7 +55,7 @@ fn a_finished_benchmark_is_left_alone_until_its_time() {
             "metrics outlive the benchmark"
         );
         ensure!(scrape.sum("redisbench_reconcile_total", &[])? > reconciled, "nothing was reconciled meanwhile");
-        // A label makes the operator look at it again: one change, which is ours, and none of its own.
+        // A label triggers a reconciliation: our change is the only one, and the operator makes none.
         space.kubectl(&["label", "redisbenchmark", "kept", "looked=at"]).await?;
         let labelled = version(kept.get().await?);
         ensure!(labelled != before, "the label changed nothing");

@@ -1,4 +1,4 @@
-//! What a user does with redisbench on a real Kubernetes, and what may go wrong while he does.
+//! A user's tasks with redisbench on a real Kubernetes, and their possible failures.
 //!
 //! `make test-e2e` runs this; see `e2e/README.md`.
 

@@ -30,7 +30,7 @@ fn quickstart() {
     });
 }
 
-/// What `kubectl get` shows without asking for more.
+/// Checks the default columns of `kubectl get`.
 async fn check_columns(space: &Space, kind: &str) -> Result<()> {
     let table = space.kubectl(&["get", kind]).await?;
     let mut lines = table.lines();
@@ -53,7 +53,7 @@ async fn check_events(space: &Space, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The full result agrees with the status, and with what the server counted.
+/// Checks the full result against the status and the server's counts.
 async fn check_full_result(benchmark: &Benchmark, object: &Value) -> Result<()> {
     let result = &object["status"]["result"];
     let full = benchmark.full_result().await?;
@@ -65,7 +65,7 @@ async fn check_full_result(benchmark: &Benchmark, object: &Value) -> Result<()> 
         );
     }
     let merged = histogram(text(result, "/histogram/data")?)?;
-    // A bucket's highest value stands for all that fell into it.
+    // The maximum is the highest value of its bucket.
     let longest = count(result, "/responseTime/maxNanoseconds")?;
     ensure!(merged.max() == merged.highest_equivalent(longest), "the maximum {longest} is not that of the histogram");
     let served = served(&benchmark.server_calls("deployment/redis").await?);

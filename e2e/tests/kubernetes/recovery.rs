@@ -13,7 +13,7 @@ use redisbench_e2e::json::{count, list, text};
 use redisbench_e2e::{Benchmark, Space, redis, run, run_alone, wait};
 use serde_json::json;
 
-/// Long enough that a disturbance falls into it.
+/// Long enough to be disturbed during the load.
 fn long() -> serde_json::Value {
     json!({"load": {"duration": "12s"}})
 }
@@ -144,7 +144,7 @@ fn an_abort_keeps_what_was_measured() {
     });
 }
 
-/// Every pod has ended: the load has stopped.
+/// Waits until every pod has ended, so that the load has stopped.
 async fn pods_gone(space: &Space, benchmark: &Benchmark) -> Result<()> {
     for pod in benchmark.pods().await? {
         let over = |pod: Option<&Pod>| {
@@ -180,7 +180,7 @@ fn a_deletion_leaves_nothing() {
     });
 }
 
-/// Names of the objects of a kind that some benchmark owns.
+/// Names of the objects of a kind that are owned by a benchmark.
 async fn children<K>(space: &Space) -> Result<Vec<String>>
 where
     K: Resource<Scope = k8s_openapi::NamespaceResourceScope>

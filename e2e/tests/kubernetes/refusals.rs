@@ -23,7 +23,7 @@ fn bad_specs_are_refused_at_apply() {
             {"name": "up", "duration": "9s", "rate": {"from": 1, "to": 9}},
             {"name": "up", "duration": "9s", "rate": {"from": 9, "to": 9}},
         ]);
-        // What is changed in a good spec, the field that the message must name, and what else it must say.
+        // The change to a valid spec, the field that the message must name, and other required text.
         let cases: Vec<(Value, &str, &str)> = vec![
             (json!({"shards": {"count": 0}}), "shards.count", "should be greater than or equal to 1"),
             (json!({"shards": {"count": 1_000_000}}), "shards.count", "less than or equal"),
@@ -112,7 +112,7 @@ fn bad_specs_are_refused_at_apply() {
     });
 }
 
-/// The API server's message on refusing it.
+/// The API server's message when it refuses `manifest`.
 async fn refused(space: &Space, manifest: &Value) -> Result<String> {
     let object: DynamicObject = serde_json::from_value(manifest.clone())?;
     let trial = PostParams { dry_run: true, ..PostParams::default() };

@@ -10,21 +10,21 @@ use redisbench_e2e::tools::Plugin;
 use redisbench_e2e::{Benchmark, Space, redis, run_within};
 use serde_json::{Value, json};
 
-/// How many requests a second [`SCRIPT`] lets through.
+/// The capacity that [`SCRIPT`] allows, in requests per second.
 const CAPACITY: f64 = 250.0;
 
-/// Takes the server's main thread until the request's time has come by the clock: 4 ms after the one before. So the capacity is
-/// the same on every machine. A server that was kept from its processor makes up for 40 ms of that.
+/// Occupies the server's main thread until the request's due time: 4 ms after the previous one. So the capacity is the same on every
+/// machine. A delayed server may catch up 40 ms.
 const SCRIPT: &str = "local function now() local t = redis.call('TIME'); return t[1] * 1000000 + t[2] end \
     local due = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now() - 40000) + 4000 \
     while now() < due do end \
     redis.call('SET', KEYS[1], string.format('%.0f', due)) \
     return 1";
 
-/// Seven steps of 12 s, and twice as many if the server was kept from its processor.
+/// Seven steps of 12 s, and twice as many if the server was short of CPU time.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The lowest rate holds and the highest does not; one halving brings them near enough to each other.
+/// The lowest rate holds and the highest does not. One halving makes the bracket narrow enough.
 fn search() -> Value {
     json!({
         "workload": {
@@ -32,7 +32,7 @@ fn search() -> Value {
             "scripts": [{"name": "paced", "source": SCRIPT}],
         },
         "preload": {"mode": "None"},
-        // Where other work keeps the server from its processor, the probe tells whose queue it is, if it is no link's.
+        // If other work delays the server, the probe shows where the queue is, unless it is on a link.
         "measurement": {"linkCapacity": "1Gbit", "probe": true},
         "search": {
             "objective": {"quantile": "0.9", "max": "200ms"},
@@ -42,7 +42,7 @@ fn search() -> Value {
     })
 }
 
-/// The only rate holds, however busy the machine is, and then three times more.
+/// The only rate holds even on a busy machine, and then three more times.
 #[test]
 fn a_rate_that_holds_is_confirmed_three_times() {
     run_within(LIMIT, |space| async move {
@@ -72,13 +72,13 @@ fn a_known_capacity_is_found_with_the_target_as_its_limit() {
         for name in ["search", "again"] {
             let object = found(&space, name).await?;
             if object["status"]["search"]["limitedBy"] == "Target" {
-                // Its main thread; where that was kept from its processor, the probe tells, which knows no thread.
+                // The component is the main thread. If it was short of CPU time, only the probe shows the limit, without a thread.
                 let component = &object["status"]["search"]["component"];
                 ensure!(component != "Path", "not the server: {}", object["status"]["search"]);
                 ensure!(object["status"]["verdict"]["limitedBy"] == "Target", "{}", object["status"]["verdict"]);
                 return Ok(());
             }
-            // A limit that was not made is not to be seen.
+            // If the limit was not reached, it must not be reported.
             let busy = busiest(&space, &object).await?;
             ensure!(busy < 9_500, "the server was busy for {busy}/10000: {}", object["status"]["search"]);
         }
@@ -86,13 +86,13 @@ fn a_known_capacity_is_found_with_the_target_as_its_limit() {
     });
 }
 
-/// Runs the search by the plugin, and checks what does not depend on what else the machine does, if that let it be.
+/// Runs the search with the plugin, and checks everything that does not depend on other work on the machine.
 async fn found(space: &Space, name: &str) -> Result<Value> {
     let manifest = manifest(name, &search()).to_string();
     let ended = Plugin::start(&["run", "-f", "-", "-n", &space.name], &manifest).await?.ended().await?;
     let object = Benchmark::named(space, name).succeeded(SOON).await?;
     let found = &object["status"]["search"];
-    // Other work kept shards from their processor, and so says the answer.
+    // Other work delayed the shards, and the answer reports that.
     if found["ending"] == "GeneratorLimited" {
         return Ok(object);
     }
@@ -117,7 +117,7 @@ async fn found(space: &Space, name: &str) -> Result<Value> {
     Ok(object)
 }
 
-/// How much of a processor the server had in the busiest of the steps at the first bad rate, in hundredths of a per cent.
+/// The server's CPU usage in the busiest of the steps at the first bad rate, in hundredths of a per cent of a processor.
 async fn busiest(space: &Space, object: &Value) -> Result<u64> {
     let bad = count(object, "/status/search/firstBadPerSecond")?;
     let mut busiest = 0;

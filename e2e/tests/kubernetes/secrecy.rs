@@ -1,4 +1,4 @@
-//! A password that is in a Secret only stays there.
+//! A password in a Secret appears nowhere else.
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
@@ -12,12 +12,12 @@ use serde_json::json;
 #[test]
 fn a_password_appears_nowhere() {
     run(|space| async move {
-        // The namespace's name is random, and no other test's.
+        // The random part of the namespace's name makes it unique to this test.
         let password = format!("hush-{}", space.name.rsplit('-').next().unwrap_or_default().repeat(3));
         let secret = |name: &str, data: serde_json::Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
         let conf = format!("user default off\nuser bench on >{password} ~* &* +@all\n");
         let auth = json!({"username": "bench", "password": password});
-        // By create: apply would keep a copy of the password in an annotation.
+        // With create, because apply would store a copy of the password in an annotation.
         for manifest in [secret("redis-conf", json!({"redis.conf": conf})), secret("redis-auth", auth)] {
             create(&space, &manifest.to_string()).await?;
         }
@@ -31,7 +31,7 @@ fn a_password_appears_nowhere() {
         }]);
         let benchmark = Benchmark::create(&space, "quiet", &json!({"targets": target})).await?;
         benchmark.measuring().await?;
-        // Shards' logs are read while there are pods; metrics while there is load.
+        // Shards have logs only while their pods exist, and metrics are live only during the load.
         check(&space, &password).await?;
         benchmark.succeeded(SOON).await?;
         check(&space, &password).await

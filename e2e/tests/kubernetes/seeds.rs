@@ -1,4 +1,4 @@
-//! The manifests of `examples/seeds`, applied as they stand there, but for the address of a target within TLS.
+//! The manifests of `examples/seeds`, applied unchanged except for the address of a target with TLS.
 
 use anyhow::{Context, Result, ensure};
 use redisbench_e2e::accounts::{sent, served};
@@ -9,7 +9,7 @@ use redisbench_e2e::tools::kubectl_with_input;
 use redisbench_e2e::{Benchmark, Space, haproxy, redis, run};
 use serde_json::{Value, json};
 
-/// Applies the example of a tool and waits for its success.
+/// Applies a tool's example and waits for its success.
 async fn succeeded(space: &Space, name: &str, endpoint: &str, address: &str) -> Result<(Benchmark, Value)> {
     let path = repository().join("examples/seeds").join(name).with_extension("yaml");
     let manifest = std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
@@ -20,7 +20,7 @@ async fn succeeded(space: &Space, name: &str, endpoint: &str, address: &str) -> 
     Ok((benchmark, object))
 }
 
-/// A benchmark of one trial made its requests, and none failed. On a busy machine some may not have been sent in time.
+/// Checks that a benchmark with one trial made its requests and none failed. On a busy machine some may not have been sent in time.
 fn check_all(object: &Value, requests: u64) -> Result<()> {
     let result = &object["status"]["result"];
     let [scheduled, errors] = ["/requests/scheduled", "/requests/errors"].map(|field| count(result, field));

@@ -1,4 +1,4 @@
-//! A target within TLS that wants to see a certificate and a user: Secrets reach the shards, and nobody else.
+//! A target with TLS that requires a client certificate and a user: Secrets reach only the shards.
 
 use anyhow::{Result, ensure};
 use rcgen::{CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -23,7 +23,7 @@ fn mutual_tls_and_a_user() {
     run(|space| async move {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        // A name of its own: a certificate with its issuer's name passes for one that signed itself.
+        // A distinct name, because a certificate with its issuer's name counts as self-signed.
         params.distinguished_name.push(DnType::CommonName, "authority of a test");
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         let issue = |name: &str| -> Result<(String, String)> {
@@ -59,14 +59,14 @@ fn mutual_tls_and_a_user() {
         let object = benchmark.succeeded(SOON).await?;
         let noted = list(&object, "/status/verdict/reasons").iter().any(|reason| reason["reason"] == "NotVerified");
         ensure!(!noted, "the certificate was verified, and the verdict says otherwise: {object}");
-        // The deletion of the keys is counted apart.
+        // The deletion of the keys is counted separately.
         let calls = benchmark.server_calls("deployment/redis").await?;
         let served: u64 = ["get", "set"].iter().filter_map(|command| calls.get(*command)).sum();
         ensure!(served == sent(&object)?, "the server counted {calls:?}: {object}");
         let left = redis::cli(&space, "deployment/redis", &["dbsize"]).await?;
         ensure!(left.trim() == "0", "{left} keys are left");
 
-        // Without its authority, nothing is asked of it.
+        // Without its authority, no requests are sent.
         let mut stranger = target;
         stranger[0]["tls"]["caSecretRef"] = json!({"name": "redis-client", "key": "tls.crt"});
         let benchmark = Benchmark::create(&space, "stranger", &json!({"targets": stranger})).await?;

@@ -1,4 +1,4 @@
-//! Several trials of one run, and what is verified, on a cluster.
+//! Several trials of one run, and verification, on a cluster.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -26,7 +26,7 @@ fn two_presets_are_two_verified_trials_of_one_run() {
         benchmark.running().await?;
         let names = |pods: Vec<Pod>| pods.into_iter().map(|pod| pod.metadata.name).collect::<Vec<_>>();
         let pods = names(benchmark.pods().await?);
-        // At the end the Job and its pods go.
+        // Job and pods are deleted at the end.
         let second = |object: &Value| object["status"]["trial"]["index"] == 1;
         benchmark.wait("in its second trial", SOON, second).await?;
         let others = names(benchmark.pods().await?).into_iter().any(|pod| !pods.contains(&pod));
@@ -69,7 +69,7 @@ fn a_benchmark_is_compared_with_one_of_before() {
         let repeated = json!({"load": {"warmup": "0s", "duration": "1s"}, "repeats": {"count": 5}});
         let mut compared = repeated.clone();
         compared["comparison"] = json!({"benchmark": "before", "metric": "P50"});
-        // It waits until the other is there, and over.
+        // It waits until the other benchmark exists and has finished.
         let benchmark = Benchmark::create(&space, "compared", &compared).await?;
         benchmark.wait("refusal", SOON, |object| condition(object, "Accepted") == Some("False")).await?;
         let before = Benchmark::create(&space, "before", &repeated).await?;
