@@ -19,7 +19,7 @@ const KIND: &str = "RedisBenchmark";
 pub struct Problem {
     /// The field's path, such as `spec.load.connections`. Empty for a problem of the file itself.
     pub field: String,
-    /// What is wrong, and how to fix it.
+    /// The problem, and how to fix it.
     pub message: String,
 }
 

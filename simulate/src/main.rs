@@ -14,19 +14,19 @@ use redisbench_simulate::simulate;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Seeds to run, as first..last; the last is run too.
+    /// Seeds to run, as first..last, both included.
     #[arg(long, default_value = "1..2000", value_parser = seeds, conflicts_with = "seed")]
     seeds: (u64, u64),
-    /// The one seed to run.
+    /// The only seed to run.
     #[arg(long)]
     seed: Option<u64>,
-    /// Shows everything that happened, whether it fails or not.
+    /// Prints all events of the seed, whether it fails or not.
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Runs all seeds, whichever fail, and lists those that do.
+    /// Runs all seeds even if some fail, and lists the failed ones.
     #[arg(long)]
     all: bool,
-    /// Worlds at once; as many as there are cores if not set.
+    /// Number of parallel simulations; by default the number of cores.
     #[arg(long)]
     jobs: Option<NonZero<usize>>,
 }

@@ -23,34 +23,34 @@ use network::Network;
 use plot::{Means, Plot};
 use table::Table;
 
-/// Runs local benchmarks under random faults, and checks what becomes of every request.
+/// Runs local benchmarks under random faults, and checks the outcome of every request.
 ///
-/// Exit code 0: nothing was broken. 1: a run broke what must hold; its directory is kept, and its number replays it.
+/// Exit code 0: no violation. 1: a run violated an invariant. Its directory is kept, and its number repeats it.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// How long, in minutes
+    /// Time limit in minutes
     #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "runs")]
     minutes: u64,
-    /// How many runs, in place of a time
+    /// Number of runs, instead of a time limit
     #[arg(long, value_name = "N")]
     runs: Option<u64>,
-    /// Every run follows from this number and its own
+    /// Seed; together with its number, it determines a run
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// The number of the first run
     #[arg(long, value_name = "N", default_value_t = 1)]
     run: u64,
-    /// Say what would happen, and do nothing
+    /// Print the runs without performing them
     #[arg(long, requires = "runs")]
     dry_run: bool,
-    /// Where kubectl-redisbench and redisbench-loadgen are [default: beside this program]
+    /// Directory of kubectl-redisbench and redisbench-loadgen [default: that of this program]
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
-    /// Keep every run, not only one that broke something
+    /// Keep the directories of all runs, not only of one with a violation
     #[arg(long)]
     keep_all: bool,
-    /// Where runs are kept [default: the directory for temporary files]
+    /// Where to keep the directories [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }

@@ -80,7 +80,7 @@ pub enum Outcome {
     Slower,
     /// The whole interval is within the minimum effect.
     NoDifference,
-    /// None of these.
+    /// None of the above.
     Inconclusive {
         /// The smallest difference, such as 0.03 for a ratio of 1.03, that four of five experiments with this number of trials and this
         /// spread would have detected. None if the spread is unknown.

@@ -139,11 +139,11 @@ pub struct AbortRequest {
     pub epoch: u64,
     /// The attempt to abort. None aborts any attempt.
     pub attempt: Option<u32>,
-    /// What to do after the load has stopped.
+    /// The action after the load has stopped.
     pub then: AbortThen,
 }
 
-/// What a shard does after the load has stopped.
+/// A shard's action after the load has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AbortThen {
     /// Ends the trial and keeps its result for collection.
@@ -227,7 +227,7 @@ pub struct CleanupState {
 pub struct ShardFailure {
     /// The class.
     pub reason: FailureReason,
-    /// What happened and what to do, for people. Contains no credential.
+    /// The problem and how to fix it, for people. Contains no credential.
     #[serde(deserialize_with = "bounded::message")]
     pub message: String,
 }

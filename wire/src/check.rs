@@ -14,7 +14,7 @@ impl Snapshot {
     /// nodes and kinds of error; and that every histogram has as many values as the counters.
     ///
     /// # Errors
-    /// What is wrong, for people. The snapshot must not be used.
+    /// A description of the first violation, for people. The snapshot must not be used.
     pub fn check(&self) -> Result<(), String> {
         self.check_lengths()?;
         self.check_instants()?;
@@ -217,7 +217,7 @@ impl Probe {
     /// Checks the values that are added up or compared later.
     ///
     /// # Errors
-    /// What is wrong, for people. The probe must not be used.
+    /// A description of the first violation, for people. The probe must not be used.
     pub fn check(&self) -> Result<(), String> {
         check_tally("the probe", &self.tally)?;
         count("the room of the probe", self.room)?;

@@ -153,7 +153,7 @@ impl EncodedHistogram {
 /// Checks that no run of empty buckets in `counts` exceeds the number of buckets. The deserialiser negates the length of a run, which
 /// overflows for the longest run that can be encoded.
 fn runs_are_bounded(counts: &[u8], buckets: u64) -> bool {
-    // LEB128 of at most 9 bytes, the last of which has 8 bits; then zigzag, where odd numbers are runs.
+    // LEB128 of at most 9 bytes, with 8 bits in the ninth; then zigzag, where odd numbers are runs.
     let (mut number, mut bytes) = (0_u64, 0_u32);
     for byte in counts {
         let last = bytes == 8;

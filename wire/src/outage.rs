@@ -54,7 +54,7 @@ fn by_slots(all: &[(usize, &Outage)], parties: usize, agreed: &mut Vec<Outage>) 
     agreed.append(&mut before);
 }
 
-/// The times at which at least half of the parties had one of these outages, all of which contain `slots`.
+/// The times at which at least half of the parties had one of these outages. All of them contain `slots`.
 fn by_time(these: &[(usize, &Outage)], slots: SlotRange, parties: usize) -> Vec<Outage> {
     let mut steps: Vec<(u64, bool, usize)> = (0..these.len())
         .flat_map(|at| [(these[at].1.from_nanoseconds, true, at), (these[at].1.until_nanoseconds, false, at)])

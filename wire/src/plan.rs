@@ -54,7 +54,7 @@ pub struct ShardPlan {
     pub preload_pace: PreloadPace,
     /// The most requests in flight per connection, at least 1.
     pub pipeline: u32,
-    /// What a connection of a closed loop sends after a reply.
+    /// The next send of a closed loop's connection after a reply.
     pub pipeline_mode: PipelineMode,
     /// Callers of this shard that share the connections of a closed loop: the most requests in flight over all connections, at least 1.
     /// None limits them by connections and pipeline depth only.
@@ -64,7 +64,7 @@ pub struct ShardPlan {
     /// Whether the warm-up ends early once the throughput of all shards together has settled.
     #[serde(default)]
     pub settle: bool,
-    /// What ends the measurement.
+    /// The end of the measurement.
     pub bound: Bound,
     /// Timeouts of single steps.
     pub timeouts: Timeouts,

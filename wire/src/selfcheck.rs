@@ -49,7 +49,7 @@ pub struct Generator {
     /// The unused share of the requests that ready connections had room for while the load was sending, in millionths: 1 - X W / (C P) with
     /// throughput X, latency W, C connections and a window of P, from exact sums. None in an open loop.
     pub idle_millionths: Option<u32>,
-    /// What limited sending on some connections. None if the kernel does not report it.
+    /// Limits of sending on some connections. None if the kernel does not report it.
     pub sending: Option<Sending>,
     /// The network interface with the most traffic during the load.
     pub interface: Option<Interface>,
@@ -99,7 +99,7 @@ pub fn delay_step(step: u64) -> u64 {
     doubled.map_or(u64::MAX, |doubled| (4 + step % 4) << doubled)
 }
 
-/// What limited sending, from `TCP_INFO` of up to 64 connections of each worker, while the load was sending. A share is a time divided by
+/// Limits of sending, from `TCP_INFO` of up to 64 connections of each worker, while the load was sending. A share is a time divided by
 /// that of the connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -150,9 +150,9 @@ impl Interface {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Environment {
-    /// The soft limit of open files. None if it is unlimited too.
+    /// The soft limit of open files. None also if it is unlimited.
     pub open_files_soft: Option<u64>,
-    /// The hard limit of open files. None if it is unlimited too.
+    /// The hard limit of open files. None also if it is unlimited.
     pub open_files_hard: Option<u64>,
     /// `net.core.somaxconn`.
     pub somaxconn: Option<u64>,

@@ -42,8 +42,8 @@ pub struct Situation {
     /// Its name on the command line, and the directory of its recordings.
     pub key: &'static str,
     pub expected: Expected,
-    /// Whether everything in it has priority over other work on the machine. False where priorities between processes matter, or a CPU
-    /// limit does, because it applies only to processes without real-time priority.
+    /// Whether everything in it has priority over other work on the machine. False where processes need normal priority, because a CPU
+    /// limit applies only to that.
     pub first: bool,
     /// Runs in a network of its own, whose link carries 20 Mbit/s in one direction.
     pub link: Option<Shaped>,

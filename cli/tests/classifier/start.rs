@@ -12,7 +12,7 @@ pub fn a_late_shard() -> Given {
     let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 32, duration: 3s, warmup: 500ms";
     let manifest = Manifest { shards: 2, load: load.into(), ..Manifest::far(&server) };
     run(&manifest, |run: &Run| {
-        // It is stopped after it got the start. The requests that it catches up with are in the warm-up, most of which it misses.
+        // It is stopped after it got the start. It misses most of the warm-up, and the requests that it catches up with are in it.
         let child = run.children().into_iter().max().unwrap().cast_signed();
         let before = server.calls("get");
         // SAFETY: takes numbers and touches no memory. The shard is running, so the id is its own.

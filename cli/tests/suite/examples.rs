@@ -85,7 +85,7 @@ fn shorten_load(spec: &mut Value) {
     }
 }
 
-/// Runs one example. Returns what went wrong, if anything.
+/// Runs one example. Returns the problem, if any.
 fn run(path: &Path, manifest: &str) -> Option<String> {
     let finished = Run::local(manifest, &["--with-redis"]).finish();
     let status = &finished.object["status"];

@@ -23,7 +23,7 @@ pub use memory::take_away as take_memory_away;
 pub use parts::{Disturbed, Part};
 pub use process::{Process, Signal, Stopped};
 
-/// Waits as long as a fault lasts. It is the only fixed wait in the tests.
+/// Waits as long as a fault lasts. A fixed wait, because no condition marks its end.
 pub async fn lasts(time: std::time::Duration) {
     tokio::time::sleep(time).await; // how long the fault itself is
 }

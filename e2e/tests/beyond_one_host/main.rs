@@ -1,5 +1,6 @@
-//! The use of more than one shard: pods with the same limited bandwidth, and a server with the capacity for about ten of them. `make
-//! test-beyond-one-host` runs this, and writes its results to target/e2e-cluster/beyond-one-host.md.
+//! The use of more than one shard: pods with the same limited bandwidth, and a server with the capacity for about ten of them.
+//!
+//! `make test-beyond-one-host` runs this, and writes its results to target/e2e-cluster/beyond-one-host.md.
 
 mod wire;
 

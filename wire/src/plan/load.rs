@@ -1,8 +1,8 @@
-//! How requests are generated, and what ends the load.
+//! How requests are generated, and how the load ends.
 
 use serde::{Deserialize, Serialize};
 
-/// What a connection of a closed loop sends after a reply.
+/// The next send of a closed loop's connection after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PipelineMode {
     /// The next request.
@@ -54,7 +54,7 @@ pub enum Arrival {
     Poisson,
 }
 
-/// What ends the measurement.
+/// The end of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Bound {

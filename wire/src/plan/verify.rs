@@ -30,7 +30,7 @@ impl Verify {
     pub const LAST_READ_NANOSECONDS: u64 = 60_000_000_000;
 }
 
-/// What a command does to the key in its first argument, as far as its values can be tracked.
+/// A command's effect on the key in its first argument, as far as its values can be tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Neither changes nor returns the value: uses another key, or metadata only.

@@ -20,7 +20,7 @@ const SUPERSEDED_PAUSE: Duration = Duration::from_secs(15);
 /// For this long after the end, a run without a Job is checked for other leftovers.
 const LEFTOVERS: Duration = Duration::from_secs(600);
 
-/// The pause between storing a result that had been refused and the end.
+/// The pause before deciding again, while the result or the aggregate must be stored before the end.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Ends the run without a measurement.

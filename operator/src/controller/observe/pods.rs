@@ -180,7 +180,7 @@ fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a k8s_openapi::api::core:
     conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
 }
 
-/// What keeps a pod from running, according to its status.
+/// The obstacle that keeps a pod from running, according to its status.
 fn hindrance(pod: &Pod) -> Option<String> {
     if let Some((reason, message)) = container(pod).and_then(stuck) {
         return Some(quote(reason, message));
