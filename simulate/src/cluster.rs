@@ -44,7 +44,6 @@ impl Kind {
     }
 }
 
-/// The state of the cluster.
 #[derive(Default)]
 pub struct Cluster {
     objects: BTreeMap<String, Value>,

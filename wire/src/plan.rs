@@ -54,7 +54,7 @@ pub struct ShardPlan {
     pub preload_pace: PreloadPace,
     /// The most requests in flight per connection, at least 1.
     pub pipeline: u32,
-    /// The next send of a closed loop's connection after a reply.
+    /// How a closed loop's connection refills its pipeline after a reply.
     pub pipeline_mode: PipelineMode,
     /// Callers of this shard that share the connections of a closed loop: the most requests in flight over all connections, at least 1.
     /// None limits them by connections and pipeline depth only.

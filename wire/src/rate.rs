@@ -2,8 +2,8 @@
 //! is due at L^-1(k). The point x of a Poisson process of rate 1 is due at L^-1(x), which makes it a process of L's rate (the time change
 //! of a Poisson process).
 //!
-//! L is a line where the rate is constant and a parabola where it is a ramp. The arithmetic uses integers only: a due time is the exact
-//! one, rounded down to a nanosecond, in runs of any length.
+//! L is a line where the rate is constant and a parabola where it is a ramp. Due times are exact in runs of any length: computed in
+//! integers, and rounded down to a nanosecond.
 
 use crate::limits;
 use crate::plan::{Load, RateStage, ShardPlan};

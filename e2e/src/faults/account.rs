@@ -59,7 +59,6 @@ impl Default for Expected<'_> {
     }
 }
 
-/// The account of one benchmark.
 #[derive(Debug)]
 pub struct Account {
     space: Space,

@@ -20,7 +20,6 @@ const CONFLICT_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Durat
 /// A temporary failure is published after this number of consecutive failures.
 const LASTING: u32 = 4;
 
-/// The memory of one operator.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Contents>);
 

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The next send of a closed loop's connection after a reply.
+/// How a closed loop's connection refills its pipeline after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PipelineMode {
-    /// The next request.
+    /// Sends the next request.
     Window,
-    /// The next `pipeline` requests, once all previous ones were answered.
+    /// Sends the next `pipeline` requests once all previous ones were answered.
     Batch,
 }
 
