@@ -89,7 +89,6 @@ pub fn a_server_with_a_quota() -> Given {
     let server = RedisServer::start(&[]);
     let _group = Group::of_processor(&[server.pid()], 20);
     go_first();
-    let load = "type: ClosedLoop, connections: 16, duration: 2s, warmup: 500ms";
-    let manifest = Manifest { load: load.into(), ..Manifest::new(&server.endpoint()) };
-    run(&manifest, |_| {})
+    let load = "type: ClosedLoop, connections: 16, duration: 3s, warmup: 500ms";
+    run(&heavy(&server, load), |_| {})
 }

@@ -39,7 +39,7 @@ pub fn a_shard_that_stands_still() -> Given {
 }
 
 pub fn a_shard_that_stands_still_at_a_rate() -> Given {
-    standing_still("type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 2s, warmup: 500ms")
+    standing_still("type: OpenLoop, openLoop: {rate: 400}, connections: 4, duration: 3s, warmup: 500ms")
 }
 
 /// A shard that is stopped again and again, as by its machine or memory: it is neither busy nor waiting for a processor.
