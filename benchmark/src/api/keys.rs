@@ -1,5 +1,4 @@
-//! `keys` of the workload and of single operations: which there are, and which one a request takes. The doc comments are
-//! the text of `kubectl explain`.
+//! `keys` of the workload and of single operations. The doc comments are the text of `kubectl explain`.
 
 use redisbench_wire::plan;
 use schemars::JsonSchema;
@@ -7,90 +6,87 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
 
-/// A decimal number above 0 and below 100, of at most 8 characters, and so of at most 6 decimals.
+/// A decimal number above 0 and below 100 in at most 8 characters, and so with at most 6 decimals.
 pub const DECIMAL_PATTERN: &str = r"^([1-9][0-9]?(\.[0-9]+)?|0\.0*[1-9][0-9]*)$";
 
-/// The key space: `prefix` followed by a decimal number.
+/// Keyspace: `prefix` followed by a decimal number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeysSpec {
-    /// Comes before the number, at most 256 characters. In a Cluster a hash tag in it, such as `{a}`, puts all keys in
-    /// one slot. Default `rb:`.
+    /// Prefix of the number, at most 256 characters. In a Cluster, a hash tag such as `{a}` puts all keys in one slot. Default `rb:`.
     #[serde(default = "default_prefix")]
     #[schemars(length(max = 256))]
     pub prefix: String,
-    /// The first number, at most 1000000000000000. Default 0.
+    /// First number, at most 1000000000000000. Default 0.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000_000_000_000_u64))]
     pub start: u64,
-    /// How many keys, 1 to 1000000000000. Default 1000000.
+    /// Number of keys, 1 to 1000000000000. Default 1000000.
     #[serde(default = "default_key_count")]
     #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub count: u64,
-    /// Digits that the number is padded to with zeros, at most 20; it must hold the largest number. With an empty `prefix`
-    /// a width of 20 makes keys of 20 bytes. Default 0: as many as the largest number has, so that all keys are of one
-    /// length.
+    /// Number of digits to zero-pad to, at most 20; it must fit the largest number. An empty `prefix` and width 20 make keys of 20 bytes.
+    /// Default 0: the digits of the largest number, so that all keys have the same length.
     #[serde(default)]
     #[schemars(range(min = 0, max = 20))]
     pub width: u32,
-    /// Which key a request takes.
+    /// Choice of each request's key.
     #[serde(default)]
     pub pattern: KeyPatternSpec,
 }
 
-/// Keys of one operation. What is not set is as in `workload.keys`.
+/// Keys of one operation. Unset fields default to `workload.keys`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationKeysSpec {
-    /// Comes before the number, at most 256 characters. Not set by default: as in `workload.keys`.
+    /// Prefix of the number, at most 256 characters. Default: as in `workload.keys`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub prefix: Option<String>,
-    /// The first number, at most 1000000000000000. Not set by default: as in `workload.keys`.
+    /// First number, at most 1000000000000000. Default: as in `workload.keys`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000_000_000_000_u64))]
     pub start: Option<u64>,
-    /// How many keys, 1 to 1000000000000. Not set by default: as in `workload.keys`.
+    /// Number of keys, 1 to 1000000000000. Default: as in `workload.keys`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub count: Option<u64>,
-    /// Digits that the number is padded to with zeros, at most 20. Not set by default: as in `workload.keys`.
+    /// Number of digits to zero-pad to, at most 20. Default: as in `workload.keys`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 20))]
     pub width: Option<u32>,
-    /// Which key a request takes. Not set by default: as in `workload.keys`.
+    /// Choice of each request's key. Default: as in `workload.keys`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<KeyPatternSpec>,
 }
 
-/// Which key a request takes. The member of its type's name says more about it, and no other may be set.
+/// Choice of each request's key. Only the member that matches `type` can be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyPatternSpec {
-    /// `Uniform` draws each key with the same probability. `Sequential` walks them in order, all shards together.
-    /// `Partitioned` gives each shard its own part to walk in order, so that all together touch each key once, then again.
-    /// `Gaussian` draws keys around a mean, `Zipf` some keys far more often than others, as by popularity, and `HotSet` a
-    /// part of them most of the time. Default `Uniform`.
+    /// `Uniform` draws every key with the same probability. `Sequential` walks the keys in order, across all shards. `Partitioned` gives
+    /// each shard its own part to walk in order, so together they visit every key once before repeating. `Gaussian` draws keys around a
+    /// mean, `Zipf` by popularity, and `HotSet` mostly from a hot part. Default `Uniform`.
     #[serde(default, rename = "type")]
     pub kind: KeyPatternType,
-    /// For type `Gaussian`. Not set by default: all as its fields say.
+    /// Settings for type `Gaussian`. Not set by default: the defaults of its fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaussian: Option<GaussianSpec>,
-    /// For type `Zipf`, and required then.
+    /// Settings for type `Zipf`, required for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zipf: Option<ZipfSpec>,
-    /// For type `HotSet`, and required then.
+    /// Settings for type `HotSet`, required for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hot_set: Option<HotSetSpec>,
 }
 
-/// Which key a request takes.
+/// Choice of each request's key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum KeyPatternType {
-    /// Each with the same probability.
+    /// Every key with the same probability.
     #[default]
     Uniform,
-    /// In order, all shards together.
+    /// In order, across all shards.
     Sequential,
     /// Each shard walks its own part in order.
     Partitioned,
@@ -98,62 +94,59 @@ pub enum KeyPatternType {
     Gaussian,
     /// By Zipf's law.
     Zipf,
-    /// Most of the time one of a few.
+    /// Mostly from a hot part of the keys.
     HotSet,
 }
 
-/// The normal distribution. What it would draw before the first or beyond the last key is drawn again.
+/// Normal distribution. Draws outside of the keyspace are repeated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GaussianSpec {
-    /// The number of the key that is drawn most often, from `start` to `start` + `count` - 1. Not set by default: the one
-    /// in the middle.
+    /// Number of the key that is drawn most often, from `start` to `start` + `count` - 1. Not set by default: the middle one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_001_000_000_000_000_u64))]
     pub mean: Option<u64>,
-    /// How many keys away from the mean the standard deviation is, 1 to `count`. Not set by default: a sixth of `count`.
+    /// Standard deviation as a number of keys, 1 to `count`. Not set by default: a sixth of `count`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub standard_deviation: Option<u64>,
 }
 
-/// Zipf's law: the r-th most popular key is drawn with a probability in proportion to r to the power of -`exponent`.
+/// Zipf's law: the r-th most popular key is drawn with a probability proportional to r^-`exponent`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ZipfSpec {
-    /// A decimal number above 0 and below 100, such as "0.99", with at most 6 decimals: the higher, the more the first
-    /// keys get.
+    /// Decimal number above 0 and below 100, such as "0.99", with at most 6 decimals. A higher exponent favors the most popular keys more.
     #[schemars(length(min = 1, max = 8), pattern(DECIMAL_PATTERN))]
     pub exponent: String,
-    /// Which keys are popular. Default `Scattered`.
+    /// Position of the popular keys. Default `Scattered`.
     #[serde(default)]
     pub hot_keys: HotKeys,
 }
 
-/// Most requests go to a part of the keys, evenly among them, and the rest to the others, evenly too.
+/// Sends most requests to a hot part of the keys and the rest to the others, evenly within each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HotSetSpec {
-    /// The share of the requests that go to the hot keys, in percent: a decimal number above 0 and below 100, such as
-    /// "90", with at most 6 decimals.
+    /// Percentage of requests to the hot keys: a decimal number above 0 and below 100, such as "90", with at most 6 decimals.
     #[schemars(length(min = 1, max = 8), pattern(DECIMAL_PATTERN))]
     pub requests_percent: String,
-    /// The share of the keys that are hot, in percent: a decimal number above 0 and below 100, such as "0.1", with at most 6
-    /// decimals. Rounded up to a whole key.
+    /// Percentage of keys that are hot: a decimal number above 0 and below 100, such as "0.1", with at most 6 decimals. Rounded up to a
+    /// whole key.
     #[schemars(length(min = 1, max = 8), pattern(DECIMAL_PATTERN))]
     pub keys_percent: String,
-    /// Which keys are hot. Default `Scattered`.
+    /// Position of the hot keys. Default `Scattered`.
     #[serde(default)]
     pub hot_keys: HotKeys,
 }
 
-/// Which keys are drawn most often.
+/// Position of the hot keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HotKeys {
-    /// Keys spread evenly over the key space, others for another seed.
+    /// Spread evenly over the keyspace; depends on the seed.
     #[default]
     Scattered,
-    /// Those with the lowest numbers, in order, as memtier has them.
+    /// The lowest numbers, in order, as in memtier.
     First,
 }
 
@@ -178,7 +171,7 @@ fn default_key_count() -> u64 {
 }
 
 impl OperationKeysSpec {
-    /// The keys of the operation in a workload with these.
+    /// The operation's keys, with unset fields taken from the workload's `keys`.
     pub(super) fn over(&self, keys: &KeysSpec) -> KeysSpec {
         KeysSpec {
             prefix: self.prefix.as_ref().unwrap_or(&keys.prefix).clone(),
@@ -285,7 +278,7 @@ impl From<HotKeys> for plan::HotKeys {
     }
 }
 
-/// A number of [`DECIMAL_PATTERN`] in millionths. None if it is not.
+/// Parses a number of [`DECIMAL_PATTERN`] into millionths.
 pub(super) fn millionths(text: &str) -> Option<u32> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Judges `spec.load`: how fast, and for how long.
+//! Validation of `spec.load`.
 
 use std::time::Duration;
 
@@ -13,26 +13,24 @@ use super::validate::{Durations, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds}
 use super::validated::Bound;
 use super::workload::PreloadMode;
 
-/// The longest measurement: a series of throughput holds no more.
+/// The longest measurement: a throughput series holds no more.
 const LONGEST: Duration = Duration::from_secs(48 * 3600);
 
-/// The longest preload. A Job that takes a day longer than planned is ended.
+/// The longest preload. A Job that runs a day longer than planned is terminated.
 const LONGEST_PRELOAD: Duration = Duration::from_secs(24 * 3600);
 
 impl LoadSpec {
-    /// Callers that share the connections.
     pub(super) fn concurrency(&self) -> Option<u32> {
         self.closed_loop.and_then(|closed| closed.concurrency)
     }
 
-    /// The number of requests that the measurement is of, if it is of one.
+    /// Number of requests to measure, if the load is bounded by one.
     pub fn requests_in_all(&self) -> Option<u64> {
         let by_connection = self.requests_per_connection.map(|each| each.saturating_mul(self.connections.into()));
         self.requests.or(by_connection)
     }
 
-    /// The mean rate that the measurement asks for; none in a closed loop. That of a spec that was not checked may be
-    /// anything.
+    /// Mean rate of the measurement; none in a closed loop. The result is arbitrary for a spec that was not validated.
     pub fn mean_rate(&self) -> Option<u64> {
         let mut ignored = Vec::new();
         let stages = check_stages(self, &mut ignored);
@@ -100,7 +98,7 @@ pub(super) fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option
     })
 }
 
-/// Whether all connections can be made in the time that preparing may take.
+/// Checks that `connectRate` allows all connections within `prepareTimeout`.
 pub(super) fn check_connect_rate(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
     let Some(rate) = spec.load.connect_rate.filter(|rate| *rate > 0) else { return };
     let Ok(prepare_timeout) = spec.shards.prepare_timeout.parse() else { return };
@@ -116,14 +114,14 @@ pub(super) fn check_connect_rate(spec: &RedisBenchmarkSpec, problems: &mut Vec<P
     }
 }
 
-/// Whether a preload ends, at its rate, before its pods are given up.
+/// Checks that the preload finishes, at its rate, before its pods are terminated.
 pub(super) fn check_preload_rate(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
     if spec.preload.mode != PreloadMode::None {
         problems.extend(preload_rate(spec, spec.workload.keys.count, "keys", "have fewer keys"));
     }
 }
 
-/// Whether so many of `what` take too long at the preload's rate; `else_` is the other way out.
+/// A problem if `count` of `what` take too long at the preload's rate. `else_` is the alternative fix in the message.
 pub(crate) fn preload_rate(spec: &RedisBenchmarkSpec, count: u64, what: &str, else_: &str) -> Option<Problem> {
     let rate = spec.preload.rate.filter(|rate| *rate > 0)?;
     let needed = Duration::from_secs(count.div_ceil(rate));
@@ -134,7 +132,7 @@ pub(crate) fn preload_rate(spec: &RedisBenchmarkSpec, count: u64, what: &str, el
     })
 }
 
-/// Whether the callers of a closed loop can be what the rest of the spec says.
+/// Checks `closedLoop` and `pipelineMode` against the rest of the spec.
 pub(super) fn check_callers(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
     let (load, shards) = (&spec.load, spec.shards.count);
     let mut refuse = |field: &str, value: &dyn std::fmt::Display, message: String| {
@@ -245,10 +243,10 @@ pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Optio
     Some(Bound::Duration(length))
 }
 
-/// Ten seconds to see whether the throughput has settled, and some to tell all shards.
+/// Ten seconds to detect that the throughput has settled, plus time to notify all shards.
 const SETTLING: Duration = Duration::from_secs(15);
 
-/// A measurement that does not end by time would be of another length, or of other requests.
+/// Only a measurement bounded by time may start early: others would change in length or in requests.
 pub(super) fn check_settling(load: &LoadSpec, problems: &mut Vec<Problem>) -> bool {
     let settles = load.warmup_ends == WarmupEnds::WhenSettled;
     if settles && load.duration.is_none() {
@@ -273,7 +271,7 @@ pub(super) fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Dur
     (warmup, timeouts)
 }
 
-/// Whether an open loop has a request for every shard, and time for all that are asked for.
+/// Checks that an open loop has a request for every shard, and enough time for `requests`.
 pub(super) fn check_amount(load: &LoadSpec, bound: Bound, shards: u64, problems: &mut Vec<Problem>) {
     let longest = bound.longest();
     let stages = check_stages(load, &mut Vec::new());

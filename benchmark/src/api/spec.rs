@@ -1,6 +1,6 @@
-//! `spec`: what the user asks for. The doc comments are the text of `kubectl explain`.
+//! `spec`: the load test that a user asks for. The doc comments are the text of `kubectl explain`.
 //!
-//! Bounds that the API server can judge stand here as schema; the rules across fields are in [`super::rules`].
+//! Bounds of single fields are part of the schema here. Rules across fields are in [`super::rules`].
 
 #![allow(clippy::duplicated_attributes, reason = "every printer column has its type and path")]
 
@@ -21,9 +21,9 @@ use super::threshold::ThresholdSpec;
 use super::verify::VerifySpec;
 use super::workload::{PreloadSpec, WorkloadSpec};
 
-/// Names of targets and operations: a DNS label.
+/// Names of targets, operations and the like: a DNS label.
 pub const NAME_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
-/// What to measure and how. Fixed once the run has begun (`status.runId` exists), but for `suspend` and `abort`.
+/// Desired load test. Immutable once the run has begun (`status.runId` exists), except for `suspend` and `abort`.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "redisbench.dev",
@@ -48,193 +48,190 @@ pub const NAME_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RedisBenchmarkSpec {
-    /// Holds the benchmark back: before it runs, nothing is created; a running trial finishes first. Default false. May
-    /// be changed at any time.
+    /// Suspends the benchmark. Nothing is created before it runs; a running trial finishes first. Default false. Can be changed at any
+    /// time.
     #[serde(default)]
     pub suspend: bool,
-    /// Stops the benchmark for good; what was measured until then is kept and marked. Default false. May be set to true
-    /// at any time, and not back.
+    /// Stops the benchmark permanently. The results so far are kept and marked as aborted. Default false. Can be set to true at any time,
+    /// but not back to false.
     #[serde(default)]
     pub abort: bool,
-    /// The Redis under test; two to eight are compared, which `comparison` says how.
+    /// Redis servers under test, 1 to 8. Two or more are compared as set in `comparison`.
     #[schemars(
         length(min = 1, max = 8),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub targets: Vec<TargetSpec>,
-    /// What is asked of the target.
+    /// Commands, keys and values that the load sends.
     pub workload: WorkloadSpec,
-    /// What is written before the measurement. Default: nothing.
+    /// Keys written before the measurement. Default: none.
     #[serde(default)]
     pub preload: PreloadSpec,
-    /// What is checked of the target's answers. Default: nothing.
+    /// Checks of the target's replies. Default: none.
     #[serde(default)]
     pub verify: VerifySpec,
-    /// What happens to the keys when the load is over. Default: they are kept.
+    /// Cleanup of the keys after the load. Default: keys are kept.
     #[serde(default)]
     pub cleanup: CleanupSpec,
-    /// How fast, over how many connections and for how long.
+    /// Rate, connections and length of the load.
     pub load: LoadSpec,
-    /// How often everything is run. Default: once.
+    /// Number of runs of each trial. Default: one.
     #[serde(default)]
     pub repeats: RepeatsSpec,
-    /// How several targets are compared. Not set by default, and required with several.
+    /// Comparison of several targets, or with a previous run. Required with several targets. Not set by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<ComparisonSpec>,
-    /// Fields of this spec that take several values, up to three: a trial for each combination, at most 250 with all
-    /// repeats. What is written at the field itself does not count then. Not set by default.
+    /// Fields of this spec that take several values, up to 3. Each combination is one trial; at most 250 trials including repeats. These
+    /// values override the field itself. Not set by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 3), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["field"]))]
     pub sweep: Vec<SweepSpec>,
-    /// In which order the combinations of `sweep` are run. Default `Random`.
+    /// Order in which the combinations of `sweep` run. Default `Random`.
     #[serde(default)]
     pub sweep_order: SweepOrder,
-    /// Searches the highest rate at which an objective holds, instead of measuring at one. Not set by default.
+    /// Searches for the highest rate at which an objective holds, instead of measuring at one rate. Not set by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchSpec>,
-    /// The pods that make the load.
+    /// Pods that generate the load.
     #[serde(default)]
     pub shards: ShardsSpec,
-    /// What the measurement must keep to, up to 32. The condition `ThresholdsMet` and the exit code of the command line say
-    /// whether it does. Not set by default.
+    /// Limits that the measurement must meet, up to 32. The condition `ThresholdsMet` and the exit code of the command line report whether
+    /// it does. Not set by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub thresholds: Vec<ThresholdSpec>,
-    /// What is measured beside the total, and what is looked at to say what the numbers are worth.
+    /// Breakdowns, percentiles, and evidence for the verdict.
     #[serde(default)]
     pub measurement: MeasurementSpec,
-    /// What the load may do to others on the target. Default: no harm.
+    /// Commands that could harm other users of the target. Default: refused.
     #[serde(default)]
     pub safety: SafetySpec,
-    /// Deletes the benchmark and all it made this many seconds after it finished; 0 at once, at most 2147483647. Not set
-    /// by default: kept until someone deletes it.
+    /// Seconds after the end until the benchmark and everything that it created are deleted: 0 (at once) to 2147483647. Not set by default:
+    /// never deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub ttl_seconds_after_finished: Option<u32>,
 }
 
-/// What happens to the keys when the load is over.
+/// Cleanup of the keys after the load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CleanupSpec {
-    /// `Keep` leaves all keys. `DeletePrefix` deletes the keys of the workload and of its operations by name (`UNLINK`),
-    /// also those that were there before: the prefix with each number from `start`, `count` of them, and no other key.
-    /// It takes up to a minute after the load, also after an abort. What is left is told, and changes neither phase nor
-    /// verdict. Default `Keep`.
+    /// `Keep` leaves all keys. `DeletePrefix` deletes the keys of the workload and of its operations by name (`UNLINK`), including those
+    /// that existed before: the prefix with each of the `count` numbers from `start`, and no other key. This takes up to a minute after the
+    /// load, also after an abort. Remaining keys are reported and change neither phase nor verdict. Default `Keep`.
     #[serde(default)]
     pub keys: CleanupKeys,
 }
 
-/// What happens to the keys when the load is over.
+/// Cleanup of the keys after the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CleanupKeys {
-    /// They stay.
+    /// Leaves all keys.
     #[default]
     Keep,
-    /// The key space is deleted, key by key.
+    /// Deletes the keyspace, key by key.
     DeletePrefix,
 }
 
-/// How fast, over how many connections and for how long. At most one of `duration`, `requests`, `requestsPerConnection` and `stages` is
-/// set; without any, the load runs until it is aborted, for 48 h at most.
+/// Rate, connections and length of the load. At most one of `duration`, `requests`, `requestsPerConnection` and `stages` can be set.
+/// Without any, the load runs until it is aborted, for at most 48h.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadSpec {
-    /// `OpenLoop` sends at a rate, whether or not earlier requests were answered, as independent users do. `ClosedLoop`
-    /// keeps `connections` x `pipeline` requests in flight, or `closedLoop.concurrency`, so the target sets the pace.
+    /// `OpenLoop` sends at a fixed rate, even if earlier requests have no reply yet, like independent users. `ClosedLoop` keeps
+    /// `connections` x `pipeline` requests in flight, or `closedLoop.concurrency`, so the target sets the pace.
     #[serde(rename = "type")]
     pub kind: LoadType,
-    /// For type `OpenLoop`, and required then, but for a load of `stages`.
+    /// Settings for type `OpenLoop`. Required for it, unless `stages` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoopSpec>,
-    /// For type `ClosedLoop`. Not set by default.
+    /// Settings for type `ClosedLoop`. Not set by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoopSpec>,
-    /// Ramps: an open loop whose rate changes, one stage after the other, up to 64. They take the place of
-    /// `openLoop.rate` and of `duration`: the measurement is as long as all of them, 1s to 48h. The warm-up is at the rate
-    /// at which the first begins. Each has its own rates and latencies in `status.result.stages`.
+    /// Ramps: successive parts of an open loop with changing rates, up to 64. They replace `openLoop.rate` and `duration`: together they
+    /// are the length of the measurement, 1s to 48h. The warm-up runs at the initial rate of the first stage. Each stage has its own rates
+    /// and latencies in `status.result.stages`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub stages: Vec<StageSpec>,
-    /// Connections of the whole benchmark, split evenly over the shards: at least one for each shard, at most 1000000.
-    /// Default 50.
+    /// Connections of the whole benchmark, split evenly over the shards: at least one per shard, at most 1000000. Default 50.
     #[serde(default = "default_connections")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections: u32,
-    /// How many connections the whole benchmark begins in a second at most, 1 to 1000000: for servers that limit it, as
-    /// managed ones do. It holds for connections that are made again too. Not set by default: without a limit, at most 64 at
-    /// a time in each worker.
+    /// Maximum new connections per second of the whole benchmark, 1 to 1000000, for servers that limit it, such as managed ones. Reconnects
+    /// count too. Not set by default: no rate limit, but at most 64 at a time per worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connect_rate: Option<u32>,
-    /// The most requests in flight per connection, 1 to 10000. Default 1.
+    /// Maximum requests in flight per connection, 1 to 10000. Default 1.
     #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 10_000))]
     pub pipeline: u32,
-    /// How a connection of a closed loop keeps requests in flight. `Window` sends the next as soon as one was answered.
-    /// `Batch` sends `pipeline` of them, and the next when all were answered, as `redis-benchmark -P` does; not for a
-    /// Cluster, and not with `closedLoop.concurrency`. Default `Window`.
+    /// How a connection of a closed loop keeps requests in flight. `Window` sends the next request after each reply. `Batch` sends
+    /// `pipeline` requests, then waits for all replies, like `redis-benchmark -P`. `Batch` is not available for a Cluster or with
+    /// `closedLoop.concurrency`. Default `Window`.
     #[serde(default)]
     pub pipeline_mode: PipelineMode,
-    /// How long the measurement is, after the warm-up: 1s to 48h. If neither it nor `requests`, `requestsPerConnection` or
-    /// `stages` is set, the load goes on until it is aborted, at most 48h.
+    /// Length of the measurement after the warm-up, 1s to 48h. If neither this nor `requests`, `requestsPerConnection` or `stages` is set,
+    /// the load runs until it is aborted, for at most 48h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<GoDuration>,
-    /// How many requests are measured, after the warm-up, by the whole benchmark: at least one for each shard, at most
-    /// 1000000000000.
+    /// Number of measured requests of the whole benchmark, after the warm-up: at least one per shard, at most 1000000000000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub requests: Option<u64>,
-    /// The same by connection, 1 to 1000000: `connections` times as many requests are measured, as with `memtier_benchmark
-    /// -n`. Which connection makes how many of them is left to the load: a slow one does not hold the others up.
+    /// Like `requests`, per connection, 1 to 1000000: the total is this times `connections`, as with `memtier_benchmark -n`. Connections
+    /// share the total, so a slow one does not delay the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests_per_connection: Option<u64>,
-    /// The longest that `requests` or `requestsPerConnection` may take, 1s to 48h: what is not sent by then is not sent.
-    /// Only with one of these; 1h if not set.
+    /// Time limit for `requests` or `requestsPerConnection`, and only valid with one of them: 1s to 48h. Requests not sent by then are not
+    /// sent. Default 1h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_duration: Option<GoDuration>,
-    /// Load before the measurement, which counts apart: 0s to 1h. Default 5s.
+    /// Length of the load before the measurement, which is counted separately: 0s to 1h. Default 5s.
     #[serde(default = "default_warmup")]
     pub warmup: GoDuration,
-    /// What ends the warm-up. `ByTime`: `warmup`. `WhenSettled`: when the throughput of ten seconds had no drift, and `warmup`,
-    /// 15s or more, at the latest; the verdict says if it had not settled by then. Only with `duration`. Default `ByTime`.
+    /// End of the warm-up. `ByTime`: after `warmup`. `WhenSettled`: once the throughput has had no drift for ten seconds, and no later than
+    /// `warmup`, which must be 15s or more; the verdict reports if it had not settled by then. `WhenSettled` requires `duration`. Default
+    /// `ByTime`.
     #[serde(default)]
     pub warmup_ends: WarmupEnds,
-    /// Time limits of single steps.
+    /// Timeouts of connections and requests.
     #[serde(default)]
     pub timeouts: TimeoutsSpec,
 }
 
-/// What ends a warm-up.
+/// End of a warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum WarmupEnds {
-    /// Its length.
+    /// After its full length.
     #[default]
     ByTime,
-    /// That the throughput has settled.
+    /// As soon as the throughput has settled.
     WhenSettled,
 }
 
-/// How requests come about.
+/// Open or closed loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum LoadType {
-    /// At a rate.
+    /// Sends at a fixed rate.
     OpenLoop,
-    /// The next when one was answered.
+    /// Sends the next request after a reply.
     ClosedLoop,
 }
 
 /// How a connection of a closed loop keeps requests in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PipelineMode {
-    /// The next as soon as one was answered.
+    /// Sends the next request after each reply.
     #[default]
     Window,
-    /// The next batch when all of the one before were answered.
+    /// Sends the next batch after all replies to the previous one.
     Batch,
 }
 
@@ -242,9 +239,8 @@ pub enum PipelineMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClosedLoopSpec {
-    /// How many callers share the connections, each with one request at a time on whichever connection has room, in
-    /// turn: so many requests are in flight in the whole benchmark. At least one for each shard, at most `connections` x
-    /// `pipeline`. Not set by default: as many as that.
+    /// Number of callers that share the connections, and so of requests in flight in the whole benchmark. Each caller has one request at a
+    /// time, on the next connection with room. At least one per shard, at most `connections` x `pipeline`, which is also the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub concurrency: Option<u32>,
@@ -254,116 +250,117 @@ pub struct ClosedLoopSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenLoopSpec {
-    /// Requests per second of the whole benchmark, 1 to 1000000000. Required, but for a load of `stages`.
+    /// Requests per second of the whole benchmark, 1 to 1000000000. Required, unless `stages` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub rate: Option<u64>,
-    /// When requests are due. `Constant` spaces them evenly. `Poisson` spaces them as requests of many independent callers
-    /// come: at random by the seed, with this rate as their mean. Default `Constant`.
+    /// Distribution of due times. `Constant` spaces requests evenly. `Poisson` spaces them at random by the seed with this mean rate, like
+    /// many independent callers. Default `Constant`.
     #[serde(default)]
     pub arrival: Arrival,
-    /// Rounds due times up to a grid, 0s to 100ms: fewer wake-ups, but requests come in bursts. Default 0s: exact.
+    /// Grid to which due times are rounded up, 0s to 100ms. A coarser grid causes fewer wake-ups, but sends requests in bursts. Default 0s:
+    /// exact due times.
     #[serde(default = "default_pacing_grid")]
     pub pacing_grid: GoDuration,
-    /// A request that could not be sent this long after it was due is counted as unsent, 1ms to 10m. Default 10s.
+    /// Time after its due time at which a request that could not be sent is counted as unsent, 1ms to 10m. Default 10s.
     #[serde(default = "default_unsent_after")]
     pub unsent_after: GoDuration,
 }
 
-/// When requests of an open loop are due.
+/// Distribution of due times in an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Arrival {
     /// Evenly spaced.
     #[default]
     Constant,
-    /// At random, as from many independent callers.
+    /// At random, like many independent callers.
     Poisson,
 }
 
-/// A part of the measurement in which the rate goes from one to another in a straight line.
+/// Part of the measurement in which the rate changes linearly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StageSpec {
-    /// Names the stage in the result: lower-case letters, digits and `-`, at most 32, unique among the stages. Not set by default:
-    /// results name the stage by its place, such as `stages[0]`.
+    /// Name of the stage in the result: lower-case letters, digits and `-`, at most 32, unique among the stages. Not set by default:
+    /// results name the stage by its position, such as `stages[0]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
     pub name: Option<String>,
-    /// How long it is: 1ms to 48h. A stage has a result of its own if it has a whole second of the load.
+    /// Length of the stage, 1ms to 48h. A stage has its own result if it contains a whole second of the load.
     pub duration: GoDuration,
-    /// The rate at its beginning and at its end.
+    /// Rates at the start and end of the stage.
     pub rate: RampSpec,
 }
 
-/// A rate that changes in a straight line.
+/// Rate that changes linearly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RampSpec {
-    /// Requests per second of the whole benchmark at the beginning, 1 to 1000000000.
+    /// Requests per second of the whole benchmark at the start, 1 to 1000000000.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub from: u64,
-    /// The same at the end, 1 to 1000000000. The same as `from` is a constant rate.
+    /// Requests per second of the whole benchmark at the end, 1 to 1000000000. The rate is constant if this equals `from`.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub to: u64,
 }
 
-/// Time limits of single steps.
+/// Timeouts of connections and requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TimeoutsSpec {
-    /// From the start of a connection until it is ready, 1ms to 10m. Default 5s.
+    /// Timeout from the start of a connection until it is ready, 1ms to 10m. Default 5s.
     #[serde(default = "default_connect_timeout")]
     pub connect: GoDuration,
-    /// From the send of a request until its reply, 1ms to 10m. Default 1s.
+    /// Timeout from sending a request to its reply, 1ms to 10m. Default 1s.
     #[serde(default = "default_request_timeout")]
     pub request: GoDuration,
 }
 
-/// The pods that make the load.
+/// Pods that generate the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardsSpec {
-    /// How many pods, 1 to 2000. Default 1.
+    /// Number of pods, 1 to 2000. Default 1.
     #[serde(default = "default_one")]
     #[schemars(range(min = 1, max = 2000))]
     pub count: u32,
-    /// What happens when a shard is lost while it measures. `Invalidate` lets the others finish, and the verdict says
-    /// Invalid. `Abort` stops them, and the run has failed. `Restart` begins the trial again with all shards, at most
-    /// twice, then does as `Abort`. Default `Invalidate`.
+    /// Reaction to the loss of a shard during the measurement. `Invalidate` lets the others finish; the verdict is Invalid. `Abort` stops
+    /// the others and fails the run. `Restart` repeats the trial with all shards, at most twice, then acts like `Abort`. Default
+    /// `Invalidate`.
     #[serde(default)]
     pub on_lost: OnLost,
-    /// `Spread` puts shards on different nodes where it can. `OnePerNode` leaves a shard pending rather than put two on
-    /// one node. `Any` lets the scheduler choose. Default `Spread`.
+    /// Placement of the shards. `Spread` prefers different nodes. `OnePerNode` leaves a shard pending rather than put two on one node.
+    /// `Any` leaves it to the scheduler. Default `Spread`.
     #[serde(default)]
     pub placement: Placement,
-    /// How far apart shards may start before the verdict doubts the result, 1ms to 1m. A run does not start while the
-    /// clocks of its shards are known less well than half of this. Default 20ms.
+    /// Maximum difference between the start times of shards, 1ms to 1m. A larger one lowers the verdict. A run does not start until shard
+    /// clocks are known to within half of this. Default 20ms.
     #[serde(default = "default_max_start_skew")]
     pub max_start_skew: GoDuration,
-    /// How long shards may take until all are ready, 10s to 24h; prolonged while the preload advances. Default 10m.
+    /// Timeout until all shards are ready, 10s to 24h. Extended while the preload progresses. Default 10m.
     #[serde(default = "default_prepare_timeout")]
     pub prepare_timeout: GoDuration,
-    /// How long after the end a shard's result is waited for before the shard counts as lost, 5s to 1h. Default 2m.
+    /// Timeout for a shard's result after the end of the load, 5s to 1h. The shard is then lost. Default 2m.
     #[serde(default = "default_collect_timeout")]
     pub collect_timeout: GoDuration,
-    /// What may be said about the pods.
+    /// Settings of the shards' pods.
     #[serde(default, skip_serializing_if = "is_default")]
     pub template: ShardTemplate,
 }
 
-/// What happens when a shard is lost while it measures.
+/// Reaction to the loss of a shard during the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OnLost {
     /// The others finish; the verdict is Invalid.
     #[default]
     Invalidate,
-    /// The others are stopped, and the run has failed.
+    /// The others are stopped, and the run fails.
     Abort,
-    /// All shards arm again for the next attempt, at most twice; then as Abort.
+    /// All shards arm again for another attempt, at most twice; then like `Abort`.
     Restart,
 }
 
-/// Where shards go.
+/// Placement of the shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Placement {
     /// On different nodes where possible.
@@ -371,7 +368,7 @@ pub enum Placement {
     Spread,
     /// Never two on one node.
     OnePerNode,
-    /// Wherever the scheduler likes.
+    /// As the scheduler chooses.
     Any,
 }
 

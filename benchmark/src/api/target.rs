@@ -8,7 +8,7 @@ use super::endpoint;
 use super::problem::Problem;
 use super::spec::NAME_PATTERN;
 
-/// `host:port`, the host a name, an IPv4 address or an IPv6 address in brackets.
+/// `host:port`. The host is a name, an IPv4 address, or an IPv6 address in brackets.
 pub const ENDPOINT_PATTERN: &str = r"^(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]/@]+):[0-9]{1,5}$";
 /// A DNS name or an IPv4 address, without a port.
 pub const HOST_PATTERN: &str = "^[a-zA-Z0-9_][-a-zA-Z0-9_.]*$";
@@ -17,72 +17,69 @@ pub const OBJECT_NAME_PATTERN: &str = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
 /// Keys within a Secret.
 pub const SECRET_KEY_PATTERN: &str = "^[-._a-zA-Z0-9]+$";
 
-/// A Redis under test.
+/// Redis under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetSpec {
-    /// Names the target in results and metrics: lower-case letters, digits and `-`, at most 32.
+    /// Name of the target in results and metrics: lower-case letters, digits and `-`, at most 32.
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
     pub name: String,
-    /// `Standalone` is one server, `Cluster` is Redis Cluster, `Sentinel` is the primary that Redis Sentinel names, also
-    /// after a failover. A target that is something else fails the run.
+    /// `Standalone` is one server, `Cluster` is Redis Cluster, `Sentinel` is the primary that Redis Sentinel reports, also after a
+    /// failover. The run fails if the target is of another type.
     #[serde(rename = "type")]
     pub kind: TargetType,
-    /// Where it listens, as `host:port`; IPv6 in brackets. One for a Standalone; up to 32 for a Cluster, of which any that
-    /// answers tells about the others. For type Sentinel up to 32 sentinels, of which any that answers names the primary.
-    /// Names are resolved again when connections break. `kubectl redisbench local` takes `unix:/path` too, for a
-    /// Standalone.
+    /// Addresses of the target, as `host:port`; IPv6 in brackets. Exactly one for type Standalone. Up to 32 for a Cluster: any that replies
+    /// reports the other nodes. Up to 32 sentinels for type Sentinel: any that replies reports the primary. Names are resolved again on
+    /// reconnect. `kubectl redisbench local` also accepts `unix:/path` for a Standalone.
     #[schemars(
         length(min = 1, max = 32),
         inner(length(min = 3, max = 262), pattern(ENDPOINT_PATTERN)),
         extend("x-kubernetes-list-type" = "set")
     )]
     pub endpoints: Vec<String>,
-    /// For type `Cluster`. Not set by default.
+    /// Settings for type `Cluster`. Not set by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterSpec>,
-    /// For type `Sentinel`, and required then.
+    /// Settings for type `Sentinel`, required for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<SentinelSpec>,
-    /// The language of the load, `RESP2` or `RESP3`, which servers from Redis 6 on speak. Default `RESP2`.
+    /// Protocol of the load, `RESP2` or `RESP3`. RESP3 requires Redis 6 or later. Default `RESP2`.
     #[serde(default)]
     pub protocol: Protocol,
-    /// The number of the database to select, 0 to 65535. Default 0; a Cluster has only 0.
+    /// Number of the database to select, 0 to 65535. Default 0, the only one in a Cluster.
     #[serde(default)]
     #[schemars(range(min = 0, max = 65535))]
     pub database: u32,
-    /// How to authenticate. Not set by default: no AUTH is sent.
+    /// Credentials. Not set by default: no AUTH is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<AuthSpec>,
-    /// TLS to every server of the target; `{}` is enough for a certificate of a public authority. Not set by default: in
-    /// the clear.
+    /// TLS to every server of the target. `{}` is sufficient for a certificate of a public authority. Not set by default: unencrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsSpec>,
 }
 
-/// What a target is.
+/// Type of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TargetType {
     /// One server.
     Standalone,
     /// Redis Cluster.
     Cluster,
-    /// The primary that Redis Sentinel names.
+    /// The primary that Redis Sentinel reports.
     Sentinel,
 }
 
-/// How nodes of a Redis Cluster are reached.
+/// Settings for Redis Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
-    /// Who answers reads: `Primary`, the slot's primary; `Replica`, one of its replicas and nobody else, so that a slot
-    /// without one that serves is refused before the load; `PreferReplica`, the primary where there is no such replica. An
-    /// operation reads if the server flags its command `readonly`; where it does not tell, a list of our own decides.
-    /// Everything else goes to primaries. Default `Primary`.
+    /// Nodes that serve reads. `Primary`: the slot's primary. `Replica`: only its replicas; a slot without an available one is refused
+    /// before the load. `PreferReplica`: the primary if no replica is available. An operation is a read if the server flags its command
+    /// `readonly`, or without such flags, if it is in a built-in list. All others go to primaries. Default `Primary`.
     #[serde(default)]
     pub read_from: ReadFrom,
-    /// Where nodes are reached whose announced addresses cannot be, as behind a NAT or a proxy for each node; up to 128.
-    /// Nodes that are not in it are reached where they say.
+    /// Addresses of nodes whose announced ones are unreachable, for example behind NAT or a proxy per node; up to 128. Other nodes are
+    /// reached at their announced addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 128),
@@ -91,7 +88,7 @@ pub struct ClusterSpec {
     pub address_map: Vec<AddressMappingSpec>,
 }
 
-/// Who answers the reads of a Cluster.
+/// Nodes of a Cluster that serve reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ReadFrom {
     /// The slot's primary.
@@ -99,15 +96,15 @@ pub enum ReadFrom {
     Primary,
     /// A replica.
     Replica,
-    /// A replica; the primary where there is none.
+    /// A replica, or the primary if there is none.
     PreferReplica,
 }
 
-/// Where a node is reached.
+/// Reachable address of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AddressMappingSpec {
-    /// `host:port` of a node as `CLUSTER SLOTS` and redirects have it.
+    /// `host:port` of the node as in `CLUSTER SLOTS` and redirects.
     #[schemars(length(min = 3, max = 262), pattern(ENDPOINT_PATTERN))]
     pub announced: String,
     /// `host:port` to connect to.
@@ -115,62 +112,61 @@ pub struct AddressMappingSpec {
     pub reachable: String,
 }
 
-/// What sentinels are asked.
+/// Settings for Redis Sentinel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SentinelSpec {
-    /// The name by which sentinels know the primary: letters, digits, `.`, `-` and `_`, as in `sentinel monitor`.
+    /// Name of the primary at the sentinels, as in `sentinel monitor`: letters, digits, `.`, `-` and `_`.
     #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
     pub master_name: String,
-    /// How to authenticate at the sentinels. Not set by default: one that asks for a password gets that of the target's
-    /// own `auth`, and the others none.
+    /// Credentials for the sentinels. Not set by default: the target's `auth` is used for sentinels that require a password, none for
+    /// others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<AuthSpec>,
-    /// How to speak to the sentinels. By default as to the servers.
+    /// Transport to the sentinels. Default: as to the servers.
     #[serde(default)]
     pub transport: TransportSpec,
 }
 
-/// How to speak to sentinels.
+/// Transport to sentinels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TransportSpec {
-    /// `SameAsTarget`, as to the servers, within TLS if the target's `tls` is set; `Plain`, in the clear; `TLS`, as the
-    /// `tls` here says. Default `SameAsTarget`.
+    /// `SameAsTarget` uses the target's `tls`, if set. `Plain` is unencrypted. `TLS` uses `tls` of this transport. Default `SameAsTarget`.
     #[serde(default, rename = "type")]
     pub kind: TransportType,
-    /// For type `TLS`, and required then; `{}` is enough for a certificate of a public authority.
+    /// Settings for type `TLS`, required for it. `{}` is sufficient for a certificate of a public authority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsSpec>,
 }
 
-/// A way to speak to sentinels.
+/// Type of the transport to sentinels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TransportType {
-    /// As to the servers.
+    /// Same as to the servers.
     #[default]
     SameAsTarget,
-    /// In the clear.
+    /// Unencrypted.
     Plain,
-    /// Within TLS of their own.
+    /// Own TLS settings.
     TLS,
 }
 
-/// A version of Redis's protocol.
+/// Version of the Redis protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Protocol {
-    /// The one that every server speaks.
+    /// Supported by every server.
     #[default]
     RESP2,
-    /// With types of its own for maps, sets, null and pushed messages. Agreed on with HELLO.
+    /// Adds types for maps, sets, null and pushed messages. Negotiated with HELLO.
     RESP3,
 }
 
-/// How to authenticate.
+/// Credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthSpec {
-    /// The Secret that holds the credentials. Shards mount it; the operator never reads it.
+    /// Secret with the credentials. Shards mount it; the operator never reads it.
     pub secret_ref: SecretRef,
 }
 
@@ -178,14 +174,14 @@ pub struct AuthSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretRef {
-    /// The Secret's name, in the benchmark's namespace.
+    /// Name of the Secret, in the benchmark's namespace.
     #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
     pub name: String,
-    /// The key that holds the user's name. Not set by default: the password is given for the default user.
+    /// Key of the user name. Not set by default: the default user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
     pub username_key: Option<String>,
-    /// The key that holds the password. Default `password`.
+    /// Key of the password. Default `password`.
     #[serde(default = "default_password_key")]
     #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
     pub password_key: String,
@@ -195,80 +191,77 @@ pub struct SecretRef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TlsSpec {
-    /// The authorities whose certificates are good, and no others. Not set by default: those that the shard's system
-    /// trusts, which are the public ones.
+    /// Trusted certificate authorities, and no others. Not set by default: those of the shard's system, which are the public ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret_ref: Option<AuthoritySecretRef>,
-    /// The certificate that servers are shown (mutual TLS). Not set by default: none, so servers that ask for one refuse
-    /// the connection.
+    /// Client certificate (mutual TLS). Not set by default: none, so servers that require one refuse the connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_certificate_secret_ref: Option<CertificateSecretRef>,
-    /// The name that is asked for (SNI), and that a server's certificate must have: a DNS name or an IPv4 address. Not
-    /// set by default: the host in the endpoint, and in a Cluster the host that each node announces.
+    /// Server name to request (SNI) and to verify in the server's certificate: a DNS name or an IPv4 address. Not set by default: the host
+    /// of the endpoint; in a Cluster, the host that each node announces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(HOST_PATTERN))]
     pub server_name: Option<String>,
-    /// The oldest version to agree to, `TLS12` or `TLS13`. Default `TLS12`.
+    /// Minimum TLS version, `TLS12` or `TLS13`. Default `TLS12`.
     #[serde(default)]
     pub minimum_version: TlsVersion,
-    /// Takes any certificate, whoever shows it, so that anybody in between can read and change everything; the verdict
-    /// says so. Not with `caSecretRef`. Default false.
+    /// Accepts any certificate, which allows anyone in between to read and change the traffic; the verdict reports it. Not with
+    /// `caSecretRef`. Default false.
     #[serde(default)]
     pub insecure_skip_verify: bool,
 }
 
-/// A version of TLS.
+/// TLS version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TlsVersion {
-    /// 1.2.
+    /// TLS 1.2.
     #[default]
     TLS12,
-    /// 1.3.
+    /// TLS 1.3.
     TLS13,
 }
 
-/// A Secret in the benchmark's namespace that holds certificates of authorities. Shards mount it; the operator never
-/// reads it.
+/// Secret in the benchmark's namespace with certificates of authorities. Shards mount it; the operator never reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthoritySecretRef {
-    /// The Secret's name, in the benchmark's namespace.
+    /// Name of the Secret, in the benchmark's namespace.
     #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
     pub name: String,
-    /// The key that holds one or more certificates in PEM. Default `ca.crt`.
+    /// Key of one or more certificates in PEM. Default `ca.crt`.
     #[serde(default = "default_authority_key")]
     #[schemars(length(min = 1, max = 253), pattern(SECRET_KEY_PATTERN))]
     pub key: String,
 }
 
-/// A Secret of type `kubernetes.io/tls` in the benchmark's namespace: `tls.crt` holds a certificate and those between it
-/// and its authority, `tls.key` its private key, both in PEM. Shards mount it; the operator never reads it.
+/// Secret of type `kubernetes.io/tls` in the benchmark's namespace: `tls.crt` holds a certificate and its chain up to the authority,
+/// `tls.key` its private key, both in PEM. Shards mount it; the operator never reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateSecretRef {
-    /// The Secret's name, in the benchmark's namespace.
+    /// Name of the Secret, in the benchmark's namespace.
     #[schemars(length(min = 1, max = 253), pattern(OBJECT_NAME_PATTERN))]
     pub name: String,
 }
 
-/// Where the secrets are that servers want to see. Shards get them as files.
+/// References to the Secrets for a target. Shards mount them as files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetSecrets {
     /// User name and password.
     pub credentials: Option<SecretRef>,
-    /// Certificates of authorities.
+    /// Certificates of trusted authorities.
     pub authorities: Option<AuthoritySecretRef>,
-    /// A certificate of our own, and its key.
+    /// Client certificate and its private key.
     pub certificate: Option<CertificateSecretRef>,
 }
 
 impl TargetSecrets {
-    /// What the servers of a target want to see.
+    /// Secrets for the servers of a target.
     pub(super) fn of(target: &TargetSpec) -> Self {
         Self::new(target.auth.as_ref(), target.tls.as_ref())
     }
 
-    /// What its sentinels want to see that is of their own.
+    /// Secrets that the target's sentinels do not share with its servers.
     pub(super) fn of_sentinels(target: &TargetSpec) -> Self {
         let sentinel = target.sentinel.as_ref();
         Self::new(sentinel.and_then(|own| own.auth.as_ref()), sentinel.and_then(|own| own.transport.tls.as_ref()))
@@ -282,13 +275,13 @@ impl TargetSecrets {
         }
     }
 
-    /// Whether there are none.
+    /// True if no Secret is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What keeps a target from being loaded by a cluster's pods, although this machine can: the API server's schema refuses it.
+/// Rejects targets that only a local run can reach; the API server's schema refuses them too.
 pub fn of_one_machine(targets: &[TargetSpec]) -> Option<Problem> {
     let endpoints =
         || targets.iter().zip(0..).flat_map(|(target, at)| target.endpoints.iter().map(move |text| (at, text)));

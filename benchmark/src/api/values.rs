@@ -1,4 +1,4 @@
-//! `workload.values`: what commands write. The doc comments are the text of `kubectl explain`.
+//! `workload.values`. The doc comments are the text of `kubectl explain`.
 
 use std::time::Duration;
 
@@ -10,46 +10,46 @@ use super::duration::GoDuration;
 use super::problem::Problem;
 use super::validate::{Durations, SECOND};
 
-/// The longest time to live: ten years.
+/// Ten years.
 const LONGEST_TTL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// The values that commands write.
+/// Values that commands write.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValuesSpec {
-    /// How long they are.
+    /// Length of the values. Default: 100 bytes, fixed.
     #[serde(default)]
     pub size: ValueSizeSpec,
-    /// What is in them.
+    /// Content of the values.
     #[serde(default)]
     pub content: ValueContentSpec,
-    /// The range of `__ttl__` in commands, such as `SET __key__ __data__ EX __ttl__`. Not set by default, and required
-    /// with `__ttl__`. What the preload writes does not expire.
+    /// Range of `__ttl__` in commands, such as `SET __key__ __data__ EX __ttl__`, and required with it. Not set by default. Preloaded keys
+    /// do not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<TtlSpec>,
 }
 
-/// How long values are. The member of its type's name says it, and no other may be set.
+/// Length of the values. Only the member that matches `type` can be set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValueSizeSpec {
-    /// `Fixed` makes all values as long as `fixed` says. `Range` draws each length of `range` with the same probability.
-    /// `Weighted` draws one of the lengths of `weighted`, by their weights. Default `Fixed`.
+    /// `Fixed` uses one length. `Range` draws each length of `range` with the same probability. `Weighted` draws one of the lengths in
+    /// `weighted` by their weights. Default `Fixed`.
     #[serde(default, rename = "type")]
     pub kind: ValueSizeType,
-    /// For type `Fixed`, and required then.
+    /// Length for type `Fixed`, required for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixed: Option<FixedSizeSpec>,
-    /// For type `Range`, and required then.
+    /// Range for type `Range`, required for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<SizeRangeSpec>,
-    /// For type `Weighted`, and required then: 1 to 64 lengths.
+    /// Lengths for type `Weighted`, required for it: 1 to 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub weighted: Vec<WeightedSizeSpec>,
 }
 
-/// How the length of values is chosen.
+/// Distribution of value lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ValueSizeType {
     /// All values have one length.
@@ -61,23 +61,23 @@ pub enum ValueSizeType {
     Weighted,
 }
 
-/// One length for all values.
+/// Length of all values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FixedSizeSpec {
-    /// The length in bytes, 1 to 16777216 (16 MiB).
+    /// Length in bytes, 1 to 16777216 (16 MiB).
     #[schemars(range(min = 1, max = 16_777_216))]
     pub bytes: u32,
 }
 
-/// A range of lengths.
+/// Range of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SizeRangeSpec {
-    /// The shortest length in bytes, 1 to 16777216 (16 MiB).
+    /// Minimum length in bytes, 1 to 16777216 (16 MiB).
     #[schemars(range(min = 1, max = 16_777_216))]
     pub min_bytes: u32,
-    /// The longest length in bytes, at least `minBytes`, at most 16777216 (16 MiB).
+    /// Maximum length in bytes, `minBytes` to 16777216 (16 MiB).
     #[schemars(range(min = 1, max = 16_777_216))]
     pub max_bytes: u32,
 }
@@ -86,30 +86,30 @@ pub struct SizeRangeSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WeightedSizeSpec {
-    /// The length in bytes, 1 to 16777216 (16 MiB).
+    /// Length in bytes, 1 to 16777216 (16 MiB).
     #[schemars(range(min = 1, max = 16_777_216))]
     pub bytes: u32,
-    /// Its share of the values is this over the sum of all weights; 1 to 1000000. Default 1.
+    /// Weight of this length, 1 to 1000000. Its share of the values is this over the sum of all weights. Default 1.
     #[serde(default = "default_weight")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub weight: u32,
 }
 
-/// What is in values.
+/// Content of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValueContentSpec {
     /// `Random` fills values with random bytes, `Zero` with zeros. Default `Random`.
     #[serde(default, rename = "type")]
     pub kind: ValueContentType,
-    /// How much of a value of type `Random` a compressor takes away, in percent, 0 to 100: that share is zeros, in pieces
-    /// of up to 4096 bytes. Values much shorter than the mean have it on average only. Default 0.
+    /// Percentage by which values of type `Random` can be compressed, 0 to 100. This share is zeros, in runs of up to 4096 bytes. Values
+    /// much shorter than the mean have it only on average. Default 0.
     #[serde(default)]
     #[schemars(range(min = 0, max = 100))]
     pub compressibility_percent: u32,
 }
 
-/// What is in values.
+/// Content of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ValueContentType {
     /// Random bytes.
@@ -119,13 +119,13 @@ pub enum ValueContentType {
     Zero,
 }
 
-/// How long what is written lives: a number of whole seconds, each of the range with the same probability.
+/// Range of the time to live. Every whole second in it has the same probability.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TtlSpec {
-    /// The shortest, in whole seconds: 1s to 87600h.
+    /// Minimum, in whole seconds: 1s to 87600h.
     pub min: GoDuration,
-    /// The longest, in whole seconds: `min` to 87600h.
+    /// Maximum, in whole seconds: `min` to 87600h.
     pub max: GoDuration,
 }
 
@@ -146,7 +146,6 @@ fn default_weight() -> u32 {
 
 const FIELD: &str = "spec.workload.values";
 
-/// Checks the values.
 pub(super) fn check(values: &ValuesSpec, problems: &mut Vec<Problem>) -> plan::Values {
     let ValueContentSpec { kind, compressibility_percent } = values.content;
     if kind == ValueContentType::Zero && compressibility_percent != 0 {
@@ -201,7 +200,7 @@ fn check_size(size: &ValueSizeSpec, problems: &mut Vec<Problem>) -> plan::ValueS
     }
 }
 
-/// The seconds of `__ttl__`: the least and the most.
+/// Minimum and maximum of `__ttl__` in seconds.
 pub(super) fn check_ttl(ttl: &TtlSpec, problems: &mut Vec<Problem>) -> (i64, i64) {
     let field = format!("{FIELD}.ttl");
     let before = problems.len();
