@@ -1,12 +1,12 @@
-//! Reads `spec.workload.operations[].command`: arguments with quotes, and what stands for keys, values and numbers.
+//! Parses `spec.workload.operations[].command`: arguments, quotes and placeholders.
 
 use redisbench_wire::plan::Part;
 
 use super::placeholder;
 use super::script::ScriptSpec;
 
-/// Commands that change what a connection is, or have another number of replies than one. After one of them, replies
-/// could no more be told apart.
+/// Commands that change the state of the connection, or that do not have exactly one reply. Replies after them could not be matched to
+/// requests.
 const OF_THE_CONNECTION: &[&str] = &[
     "ASKING",
     "AUTH",
@@ -33,31 +33,31 @@ const OF_THE_CONNECTION: &[&str] = &[
     "WATCH",
 ];
 
-/// Why a text is no command.
+/// Reason why a command is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// Nothing but spaces.
+    /// Only spaces.
     #[error("is empty: write a command, such as GET __key__")]
     Empty,
-    /// A quote without its other half.
+    /// Unclosed quote.
     #[error("has a quote that is not closed: add the closing {0}")]
     OpenQuote(char),
     /// Something follows a closing quote.
     #[error("has a closing quote without a space after it: quote the whole argument")]
     AfterQuote,
-    /// A backslash that means nothing.
+    /// Unknown escape after a backslash.
     #[error("has an unknown \\{0} in double quotes: there are \\\" \\\\ \\n \\r \\t")]
     UnknownEscape(char),
-    /// Two underscores around a word that is no placeholder.
+    /// Word between double underscores that is not a placeholder.
     #[error("has the unknown placeholder {0}: there are {known}", known = placeholder::KNOWN)]
     UnknownPlaceholder(String),
-    /// A placeholder with something wrong behind its name.
+    /// Placeholder with invalid arguments.
     #[error("has {0}, which must be {1}")]
     BadPlaceholder(String, &'static str),
-    /// A time to live that nobody gave a range.
+    /// `__ttl__` without a range in `workload.values.ttl`.
     #[error("has __ttl__, but workload.values.ttl is not set: set it, such as ttl: {{min: 60s, max: 1h}}")]
     NoTtl,
-    /// A script that nobody gave.
+    /// Unknown script.
     #[error(
         "has {0}, but workload.scripts has none of that name: add it, such as scripts: [{{name: {1}, source: return 1}}]"
     )]
@@ -65,32 +65,32 @@ pub enum CommandError {
     /// The first argument is not plain text.
     #[error("does not begin with the name of a command: placeholders come after it")]
     NameNotPlain,
-    /// Its replies could not be told from those of other requests.
+    /// Its replies could not be matched to requests.
     #[error("is {0}, which changes the connection or has no single reply, and cannot be part of a load")]
     OfTheConnection(String),
 }
 
-/// What some placeholders stand for.
+/// Values that some placeholders refer to.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meaning<'a> {
     /// The range of `__ttl__` in seconds.
     pub ttl: Option<(i64, i64)>,
-    /// Those of `__script:NAME__`.
+    /// Scripts for `__script:NAME__`.
     pub scripts: &'a [ScriptSpec],
 }
 
-/// The arguments of a command without scripts, the first being its name. `ttl` is the range of `__ttl__` in seconds.
+/// Parses a command without scripts into its name and arguments. `ttl` is the range of `__ttl__` in seconds.
 ///
 /// # Errors
-/// When it is none, or one that cannot be part of a load.
+/// If the command is invalid or cannot be part of a load.
 pub fn parse(text: &str, ttl: Option<(i64, i64)>) -> Result<Vec<Vec<Part>>, CommandError> {
     parse_by(text, Meaning { ttl, scripts: &[] })
 }
 
-/// The arguments of a command, the first being its name.
+/// Parses a command into its name and arguments.
 ///
 /// # Errors
-/// When it is none, or one that cannot be part of a load.
+/// If the command is invalid or cannot be part of a load.
 pub fn parse_by(text: &str, meaning: Meaning<'_>) -> Result<Vec<Vec<Part>>, CommandError> {
     let arguments: Vec<Vec<Part>> =
         split(text)?.iter().map(|argument| placeholder::parts(argument, meaning)).collect::<Result<_, _>>()?;
@@ -128,7 +128,7 @@ fn split(text: &str) -> Result<Vec<String>, CommandError> {
     Ok(arguments)
 }
 
-/// The argument up to the closing `quote`, and what follows that.
+/// The argument up to the closing `quote`, and the remaining text.
 fn quoted(quote: char, text: &str) -> Result<(String, &str), CommandError> {
     let mut argument = String::new();
     let mut characters = text.char_indices();

@@ -1,4 +1,5 @@
-//! `spec.comparison`: two targets or more, measured in turns. The doc comments are the text of `kubectl explain`.
+//! `spec.comparison`: several targets measured in turns, or a target and a previous run. The doc comments are the text of `kubectl
+//! explain`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,58 +7,58 @@ use serde::{Deserialize, Serialize};
 use super::problem::Problem;
 use super::spec::{NAME_PATTERN, RedisBenchmarkSpec};
 
-/// The fewest pairs of trials: fewer could show only what nobody needs a test for.
+/// Minimum number of pairs: fewer could only show differences that need no test.
 pub const FEWEST_PAIRS: u32 = 5;
 
-/// Says whether targets are faster or slower than one of them, or the same. Their trials take turns, A B B A B A A B and so
-/// on, so that what changes over time is in all of them: `repeats.count` of each, at least 5. With `sweep` or several presets,
-/// so many for each setting. Or against a benchmark of before, whose trials did not take turns with these.
+/// Compares targets with one of them: faster, slower or the same. Their trials alternate, A B B A B A A B and so on, so that changes over
+/// time affect all of them: `repeats.count` trials of each, at least 5, for each setting of `sweep` or of several presets. Or compares with
+/// a previous benchmark, whose trials did not alternate with these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonSpec {
-    /// The name of the target that the others are compared with. Either this or `benchmark`.
+    /// Name of the target that the others are compared with. Exactly one of this and `benchmark` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
     pub baseline: Option<String>,
-    /// The name of a finished benchmark in the same namespace that the only target is compared with: of the same workload and
-    /// load, and repeated at least 5 times. Whatever else changed between the two runs counts as a difference.
+    /// Name of a finished benchmark in the same namespace that the only target is compared with. It must have the same workload and load,
+    /// and at least 5 repeats. Anything else that changed between the two runs counts as a difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 46), pattern(NAME_PATTERN))]
     pub benchmark: Option<String>,
-    /// What the comparison is about. The other metrics are judged as well, more carefully the more there are (Holm), because
-    /// among many one differs by chance. Default `Throughput`.
+    /// Primary metric of the comparison. The others are tested too, with a correction for their number (Holm), because among many metrics
+    /// one differs by chance. Default `Throughput`.
     #[serde(default)]
     pub metric: ComparisonMetric,
-    /// How sure to be, in hundredths of a per cent, 5000 to 9999. Default 9500: of twenty comparisons of the same with the
-    /// same, one finds a difference.
+    /// Confidence in hundredths of a percent, 5000 to 9999. Default 9500: one of twenty comparisons of identical targets reports a
+    /// difference.
     #[serde(default = "default_confidence")]
     #[schemars(range(min = 5_000, max = 9_999))]
     pub confidence_basis_points: u32,
-    /// The smallest difference that matters, in hundredths of a per cent of the baseline's value, 1 to 10000: targets that are
-    /// surely closer to each other are called the same. Default 200, which is 2 %.
+    /// Smallest difference that matters, in hundredths of a percent of the baseline's value, 1 to 10000. Targets that are surely closer
+    /// than this are reported as the same. Default 200, which is 2 %.
     #[serde(default = "default_effect")]
     #[schemars(range(min = 1, max = 10_000))]
     pub minimum_effect_basis_points: u32,
 }
 
-/// A metric of a trial.
+/// Metric of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ComparisonMetric {
     /// Successful requests per second.
     #[default]
     Throughput,
-    /// The mean of response time.
+    /// Mean response time.
     MeanResponseTime,
-    /// The median of response time.
+    /// Median response time.
     P50,
-    /// The 99th percentile of response time.
+    /// 99th percentile of response time.
     P99,
-    /// The 99.9th percentile of response time.
+    /// 99.9th percentile of response time.
     P999,
 }
 
 impl ComparisonMetric {
-    /// All of them, in their order.
+    /// All metrics, in order of declaration.
     pub const ALL: [Self; 5] = [Self::Throughput, Self::MeanResponseTime, Self::P50, Self::P99, Self::P999];
 }
 
@@ -69,7 +70,7 @@ fn default_effect() -> u32 {
     200
 }
 
-/// What is wrong with a comparison, or with several targets without one.
+/// Checks `spec.comparison`, and that several targets have one.
 pub(crate) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
     let names: Vec<&str> = spec.targets.iter().map(|target| target.name.as_str()).collect();
     let mut problems = Vec::new();

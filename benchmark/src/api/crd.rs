@@ -1,4 +1,4 @@
-//! The `CustomResourceDefinition`, made from the Rust types: the derived schema with rules and bounds added.
+//! The `CustomResourceDefinition`: the schema derived from the Rust types, with rules and bounds added.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use super::spec::RedisBenchmark;
 
 const HEADER: &str = "# Generated from benchmark/src/api by `make crds`. Do not edit.\n";
 
-/// The definition as JSON. Made once: it is the same in every run.
+/// The definition as JSON. Cached, because it never changes.
 static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
     // A definition is plain data with string keys: it always serialises.
     let mut definition = serde_json::to_value(RedisBenchmark::crd()).unwrap_or_default();
@@ -48,18 +48,17 @@ pub fn custom_resource_definition() -> CustomResourceDefinition {
     serde_json::from_value(DEFINITION.clone()).unwrap_or_default()
 }
 
-/// The schema of a whole object.
+/// Schema of a whole object.
 pub(super) fn schema() -> &'static Value {
     &DEFINITION["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 }
 
-/// The file `crds/redisbenchmarks.redisbench.dev.yaml`.
+/// Content of `crds/redisbenchmarks.redisbench.dev.yaml`.
 pub fn crd_yaml() -> String {
     format!("{HEADER}{}", yaml(&DEFINITION))
 }
 
-/// The file `charts/redisbench-operator/templates/crd.yaml`: a template, so that an upgrade of the chart upgrades the
-/// definition, which an uninstall nevertheless keeps.
+/// Content of `charts/redisbench-operator/templates/crd.yaml`. As a template, it is upgraded with the chart, but can be kept on uninstall.
 pub fn chart_crd_template() -> String {
     let mut definition = DEFINITION.clone();
     // Replaced by text below: an expression of the template is no YAML.
@@ -100,15 +99,15 @@ fn push_rule(schema: &mut Value, rule: Value) {
     }
 }
 
-/// The longest value of a label, by Kubernetes' own rule.
+/// Maximum length of a label's value in Kubernetes.
 const LABEL_LENGTH: u64 = 63;
-/// The longest value of an annotation: enough for a network attachment written as JSON. Kubernetes allows 256 KiB for all
-/// annotations together.
+/// Maximum length of an annotation's value: enough for a network attachment in JSON. Kubernetes allows 256 KiB for all annotations
+/// together.
 const ANNOTATION_LENGTH: u64 = 8192;
-/// The longest list of values to choose from, such as instance types in an affinity's expression.
+/// Maximum length of a list of values to choose from, such as instance types in an affinity's expression.
 const VALUES: u64 = 64;
 
-/// Bounds for what has none: the API server reckons the cost of rules by them.
+/// Bounds for unbounded fields: the API server estimates the cost of rules from them.
 #[derive(Clone, Copy)]
 struct Bounds {
     items: u64,
@@ -117,9 +116,9 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// For types of Kubernetes in the shards' template.
+    /// For Kubernetes types in the shards' template.
     const FOREIGN: Self = Self { items: 8, properties: 32, length: 253 };
-    /// For what the operator writes, where a field says nothing else.
+    /// For fields that the operator writes, unless they set their own.
     const STATUS: Self = Self { items: 64, properties: 64, length: 32_768 };
 }
 
@@ -144,7 +143,7 @@ fn bound(schema: &mut Value, bounds: Bounds) {
     }
 }
 
-/// The schemas below `schema` with their names; those of a list's items and a map's values are called like the keyword.
+/// Child schemas with their names. Those of a list's items and a map's values have the keyword as name.
 fn children(schema: &mut Map<String, Value>) -> impl Iterator<Item = (&str, &mut Value)> {
     schema.iter_mut().flat_map(|(keyword, value)| match (keyword.as_str(), value) {
         ("properties", Value::Object(properties)) => {
@@ -155,8 +154,8 @@ fn children(schema: &mut Map<String, Value>) -> impl Iterator<Item = (&str, &mut
     })
 }
 
-/// Shortens what Kubernetes says of its own types: their whole text is four fifths of the schema, and what client-side
-/// apply keeps of it has to fit into an annotation.
+/// Shortens the descriptions of Kubernetes' own types: in full they are four fifths of the schema, and client-side apply must fit it into
+/// an annotation.
 fn first_sentences(template: &mut Value) {
     fn shorten(schema: &mut Value) {
         let Some(object) = schema.as_object_mut() else { return };
@@ -173,8 +172,7 @@ fn first_sentences(template: &mut Value) {
     }
 }
 
-/// Up to the first full stop that ends a sentence: the next word begins with a capital, and the one before is no
-/// abbreviation.
+/// Text up to the first full stop that ends a sentence: an upper-case word follows, and no abbreviation precedes it.
 fn first_sentence(text: &str) -> &str {
     let ends = text.match_indices(". ").map(|(at, _)| at).find(|at| {
         let next = text[at + 2..].chars().next();
@@ -184,7 +182,7 @@ fn first_sentence(text: &str) -> &str {
     ends.map_or(text, |at| &text[..=at])
 }
 
-/// What the derive leaves that the API server would warn about, or a reader stumble over.
+/// Removes parts of the derived schema that the API server would warn about or that confuse readers.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(object) => {

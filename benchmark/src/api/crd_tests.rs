@@ -1,6 +1,6 @@
 use super::*;
 
-/// What client-side apply keeps in an annotation is JSON, and annotations have 256 KiB.
+/// Client-side apply stores the object as JSON in an annotation, and annotations are limited to 256 KiB.
 #[test]
 fn it_is_small_enough_for_client_side_apply() {
     let length = DEFINITION.to_string().len();
@@ -82,8 +82,8 @@ fn lists_with_names_are_maps() {
     });
 }
 
-/// The API server compares the members of a set as they were decoded: a default of 50.0 and a stored 50 differ, and the rule of
-/// immutability refuses every status.
+/// The API server compares the members of a set as decoded: a default of 50.0 and a stored 50 differ, so the immutability rule rejects
+/// every status.
 #[test]
 fn no_set_is_of_numbers() {
     visit(schema(), "", &mut |path, schema| {
@@ -112,8 +112,8 @@ fn optional_is_not_nullable() {
     assert!(!crd_yaml().contains("nullable"));
 }
 
-/// The API server multiplies the length of the text by that of the expression, each in its own unit, and spends a million on
-/// one rule: `cost` in cel-go's `runtimecost.go`, `PerCallLimit` in Kubernetes' `pkg/apis/cel/config.go`.
+/// The API server multiplies the length of the text by that of the expression, each in its own unit, and allows a million per rule: `cost`
+/// in cel-go's `runtimecost.go`, `PerCallLimit` in Kubernetes' `pkg/apis/cel/config.go`.
 #[test]
 fn regular_expressions_stay_far_below_what_a_rule_may_cost() {
     let mut expressions = 0;

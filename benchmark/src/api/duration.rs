@@ -4,28 +4,28 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// What the API server holds a duration against. Stricter judgement, such as a range, is validation's.
+/// Pattern of a duration in the schema. Validation is stricter and also checks the range.
 pub const DURATION_PATTERN: &str = r"^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$";
 
-/// A duration as Go writes it: `500ms`, `60s`, `1m30s`, `1.5h`. Kept as the text that the user wrote, so that reading
-/// an object never fails because of it; [`GoDuration::parse`] judges it.
+/// Duration in Go's format: `500ms`, `60s`, `1m30s`, `1.5h`. Keeps the user's text, so that reading an object never fails because of a
+/// duration; [`GoDuration::parse`] validates it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GoDuration(String);
 
-/// Why a text is no duration.
+/// Reason why a duration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Empty, or not numbers each followed by a unit.
+    /// Empty, or not a series of numbers with units.
     #[error("is not a duration; write numbers with units, such as 500ms, 60s, 1m30s")]
     Malformed,
-    /// More than can be counted in nanoseconds.
+    /// More nanoseconds than 64 bits can hold.
     #[error("is too long to be counted in nanoseconds")]
     TooLong,
 }
 
 impl GoDuration {
-    /// Takes `text` as it is.
+    /// Takes `text` without checking it.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -35,10 +35,10 @@ impl GoDuration {
         &self.0
     }
 
-    /// The length. Parts below a nanosecond are cut off.
+    /// The length. Fractions of a nanosecond are dropped.
     ///
     /// # Errors
-    /// When the text is no duration, or one beyond 584 years.
+    /// If the text is not a duration, or longer than 584 years.
     pub fn parse(&self) -> Result<Duration, DurationError> {
         if self.0 == "0" {
             return Ok(Duration::ZERO);
@@ -57,7 +57,7 @@ impl GoDuration {
     }
 }
 
-/// The first number with its unit, in nanoseconds, and what follows it.
+/// The first number with its unit, in nanoseconds, and the remaining text.
 fn component(text: &str) -> Result<(u64, &str), DurationError> {
     let (whole, rest) = digits(text);
     if whole.is_empty() {

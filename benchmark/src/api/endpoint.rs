@@ -1,6 +1,6 @@
 use std::net::Ipv6Addr;
 
-/// Host and port of `host:port`, an IPv6 address in brackets. None if it is not one.
+/// Splits `host:port`; IPv6 in brackets. Returns `None` if it is malformed.
 pub(super) fn split(text: &str) -> Option<(&str, u16)> {
     let (host, port) = text.rsplit_once(':')?;
     if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -14,13 +14,12 @@ pub(super) fn split(text: &str) -> Option<(&str, u16)> {
     known.then_some((host, port))
 }
 
-/// Whether it is `unix:` and an absolute path. The API server lets none through: a path is of one machine, so that only
-/// a local run can have one.
+/// Whether it is `unix:` and an absolute path. Only for local runs: the API server rejects it, because a path exists on one machine only.
 pub(super) fn is_file(text: &str) -> bool {
     text.strip_prefix("unix:").is_some_and(|path| path.starts_with('/') && !path.contains('\0'))
 }
 
-/// A DNS name or an IPv4 address. Underscores are in use, though no standard allows them.
+/// A DNS name or an IPv4 address. Underscores are non-standard but common.
 pub(super) fn is_host_name(host: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())

@@ -1,5 +1,4 @@
-//! `spec.repeats` and `spec.sweep`: what makes several trials of one spec. The doc comments are the text of
-//! `kubectl explain`.
+//! `spec.repeats` and `spec.sweep`: several trials from one spec. The doc comments are the text of `kubectl explain`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,37 +13,35 @@ use super::keys::DECIMAL_PATTERN;
 use super::problem::Problem;
 use super::schema;
 
-/// The most characters of a value of a sweep.
+/// Maximum length of a sweep's value in characters.
 const VALUE_LENGTH: usize = 64;
 
-/// Runs everything again, in the same way: one run proves little.
+/// Repeats of all trials: a single run proves little.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RepeatsSpec {
-    /// How often each trial is run, 1 to 50. `status.repeats` says how far the runs are apart. Default 1.
+    /// Number of runs of each trial, 1 to 50. `status.repeats` reports their spread. Default 1.
     #[serde(default = "default_count")]
     #[schemars(range(min = 1, max = 50))]
     pub count: u32,
-    /// How long nobody is connected to the target before each trial but the first, 0s to 1h. It holds for the trials of a
-    /// sweep and of `workload.preset`, and for the steps of a search, too. Default 0s: the next begins as soon as nobody is connected.
+    /// Time without connections to the target before each trial but the first, 0s to 1h. It also applies to the trials of a sweep and of
+    /// `workload.preset`, and to the steps of a search. Default 0s: the next trial starts once all connections are closed.
     #[serde(default = "default_interval")]
     pub interval: GoDuration,
 }
 
-/// A field of the spec, and the values that it takes, one trial each.
+/// Field of the spec and its values, one trial for each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SweepSpec {
-    /// Which field: a number, a duration or one of a few words below `load` or `workload`, or `shards.count`, by its path,
-    /// such as `load.pipeline`.
+    /// Path of the field, such as `load.pipeline`: a number, duration or enum below `load` or `workload`, or `shards.count`.
     pub field: String,
-    /// Its values, 1 to 250 of them: whole numbers, or strings as the field itself would have them, such as `"0.99"`, `10s`
-    /// or `Zipf`.
+    /// Values of the field, 1 to 250: whole numbers, or strings in the field's own format, such as `"0.99"`, `10s` or `Zipf`.
     #[schemars(length(min = 1, max = 250))]
     pub values: Vec<SweepValue>,
 }
 
-/// A value of a swept field.
+/// Value of a swept field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SweepValue {
@@ -54,14 +51,13 @@ pub enum SweepValue {
     Text(String),
 }
 
-/// In which order the cells of a sweep are run.
+/// Order of the combinations of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SweepOrder {
-    /// At random by `workload.seed`, in each repeat in another order: what changes over time hits no cell more than
-    /// another.
+    /// Random by `workload.seed`, different in each repeat, so that changes over time affect all combinations alike.
     #[default]
     Random,
-    /// As they are listed; the last list varies fastest.
+    /// As listed; the last list varies fastest.
     Listed,
 }
 
@@ -103,7 +99,7 @@ impl fmt::Display for SweepValue {
 }
 
 impl SweepValue {
-    /// As it stands in a spec.
+    /// The value as JSON for a spec.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Number(number) => (*number).into(),
@@ -112,8 +108,8 @@ impl SweepValue {
     }
 }
 
-/// The fields that can be swept, of the schema of a spec: what is a number, a duration or an enum. Lists are not stepped
-/// into: their entries have no path.
+/// Fields that can be swept, from the schema of a spec: numbers, durations and enums. Entries of lists are excluded, because they have no
+/// path.
 pub(super) fn sweepable(spec: &Value) -> Vec<String> {
     let mut fields = Vec::new();
     for part in ["load", "workload"] {
@@ -144,7 +140,7 @@ fn is_sweepable(schema: &Value) -> bool {
     }
 }
 
-/// What is wrong with the values of a sweep by themselves: each must be one that the field could have.
+/// Checks that each value of a sweep is valid for its field.
 pub(crate) fn check_sweep(sweep: &[SweepSpec]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (index, entry) in sweep.iter().enumerate() {
@@ -181,7 +177,6 @@ pub(crate) fn set(spec: &mut Value, field: &str, value: &SweepValue) {
     *at = value.to_json();
 }
 
-/// All fields that can be swept.
 #[cfg(test)]
 pub(crate) fn sweepable_fields() -> Vec<String> {
     sweepable(&crd::schema()["properties"]["spec"])

@@ -1,4 +1,4 @@
-//! Judges `spec.workload.onMiss`: what writes the keys that reads have missed.
+//! Validation of `spec.workload.onMiss`: the writes that follow missed reads.
 
 use redisbench_wire::plan::{self, Part};
 
@@ -6,7 +6,7 @@ use super::problem::Problem;
 use super::spec::RedisBenchmarkSpec;
 use super::workload::OnMiss;
 
-/// The writes of `spec.workload.onMiss`, for each operation that is a GET.
+/// The write for each operation that is a GET.
 pub(super) fn check(
     spec: &RedisBenchmarkSpec,
     operations: &[plan::Operation],

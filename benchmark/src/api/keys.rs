@@ -116,7 +116,7 @@ pub struct GaussianSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ZipfSpec {
-    /// Decimal number above 0 and below 100, such as "0.99", with at most 6 decimals. A higher exponent favors the most popular keys more.
+    /// Decimal number above 0 and below 100, such as "0.99", with at most 6 decimals. A higher exponent favours the most popular keys more.
     #[schemars(length(min = 1, max = 8), pattern(DECIMAL_PATTERN))]
     pub exponent: String,
     /// Position of the popular keys. Default `Scattered`.

@@ -1,9 +1,9 @@
 use super::problem::Problem;
 
-/// Prefixes of keys that the operator and Kubernetes set on pods themselves.
+/// Prefixes of keys that the operator and Kubernetes set on pods.
 const RESERVED: [&str; 3] = ["redisbench.dev/", "batch.kubernetes.io/", "app.kubernetes.io/"];
 
-/// Checks one label, or one annotation if it has no `value` to check, as the API server would when the pod is made.
+/// Checks a label like the API server does when it creates the pod. Without `value`, checks an annotation.
 pub(super) fn check(field: &str, key: &str, value: Option<&str>, problems: &mut Vec<Problem>) {
     let at = format!("{field}[{key}]");
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));

@@ -1,72 +1,72 @@
-//! What a measurement must keep to, checked.
+//! Validated limits that a measurement must meet.
 
 use std::time::Duration;
 
 use crate::human;
 use crate::quantile::Quantile;
 
-/// One thing that the measurement must keep to.
+/// Limit that the measurement must meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// What it is called.
+    /// Name in the status.
     pub name: String,
-    /// What it allows.
+    /// Metric and its bound.
     pub limit: Limit,
-    /// What it is about.
+    /// Requests that it applies to.
     pub scope: Scope,
-    /// Every stretch of so long is judged; none for the whole measurement.
+    /// Length of each window to judge; none for the whole measurement.
     pub window: Option<Duration>,
-    /// The load stops as soon as it does not hold.
+    /// Stops the load as soon as the threshold is violated.
     pub abort_on_fail: bool,
 }
 
-/// What a threshold allows.
+/// Metric and its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// From the due time until the answer.
+    /// Time from the due time to the reply.
     ResponseTime {
-        /// At this quantile.
+        /// Quantile to compare.
         quantile: Quantile,
-        /// At most.
+        /// Maximum of the quantile.
         max: Duration,
     },
-    /// From the send until the answer.
+    /// Time from sending to the reply.
     ServiceTime {
-        /// At this quantile.
+        /// Quantile to compare.
         quantile: Quantile,
-        /// At most.
+        /// Maximum of the quantile.
         max: Duration,
     },
-    /// Requests that failed or were not sent, of all.
+    /// Share of requests that failed or were not sent.
     ErrorRate {
-        /// At most, in hundredths of a per cent.
+        /// Maximum, in hundredths of a percent.
         max_basis_points: u32,
     },
     /// Successful requests per second.
     Throughput {
-        /// At least.
+        /// Minimum.
         min_per_second: u64,
     },
 }
 
-/// What a threshold is about.
+/// Requests that a threshold applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All requests.
     Total,
-    /// Those of one operation.
+    /// Requests of one operation.
     Operation(String),
-    /// Those of each Redis node by itself.
+    /// Requests of each Redis node separately.
     EachNode,
 }
 
 impl Threshold {
-    /// Whether it is judged while the load runs.
+    /// Whether the threshold is judged while the load runs.
     pub(crate) fn is_watched(&self) -> bool {
         self.abort_on_fail || self.window.is_some()
     }
 
-    /// What it compares, for people, such as `p99 of response time of get`.
+    /// Metric and scope for display, such as `p99 of response time of get`.
     pub fn subject(&self) -> String {
         let what = match &self.limit {
             Limit::ResponseTime { quantile, .. } => format!("{} of response time", quantile.name()),
@@ -81,7 +81,7 @@ impl Threshold {
         }
     }
 
-    /// What it allows, for people, such as `at most 2.00 ms`.
+    /// Bound for display, such as `at most 2.00 ms`.
     pub fn allowed(&self) -> String {
         match &self.limit {
             Limit::ResponseTime { max, .. } | Limit::ServiceTime { max, .. } => {
@@ -95,7 +95,7 @@ impl Threshold {
     }
 }
 
-/// Whether nodes must be counted by the second, so that `thresholds` can be judged while the load runs.
+/// Whether nodes need per-second counts, so that `thresholds` can be judged while the load runs.
 pub fn watches_nodes(thresholds: &[Threshold]) -> bool {
     thresholds.iter().any(|threshold| threshold.scope == Scope::EachNode && threshold.is_watched())
 }

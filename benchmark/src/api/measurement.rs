@@ -1,4 +1,4 @@
-//! `spec.measurement`: what is looked at beside the total.
+//! `spec.measurement`: breakdowns, percentiles, and evidence for the verdict. The doc comments are the text of `kubectl explain`.
 
 use redisbench_wire::plan;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use super::reads::only_reads;
 use super::spec::RedisBenchmarkSpec;
 use crate::quantile::Quantile;
 
-/// What the API server holds a link's capacity against.
+/// Pattern of a link's capacity in the schema.
 pub const CAPACITY_PATTERN: &str = r"^[0-9]{1,6}(\.[0-9]{1,3})?[KMGT]bit$";
 
 const CAPACITY_FIELD: &str = "spec.measurement.linkCapacity";
@@ -21,45 +21,42 @@ const LEAST_BITS: u64 = 100_000;
 /// 10 Tbit/s.
 const MOST_BITS: u64 = 10_000_000_000_000;
 
-/// What is measured beside the total, and what is looked at to say what the numbers are worth.
+/// Breakdowns, percentiles, and evidence for the verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MeasurementSpec {
-    /// Also measures per `Operation` of the mix, per `Node` of the target, or both. Default both.
+    /// Additional results per `Operation` of the mix, per `Node` of the target, or both. Default both.
     #[serde(default = "default_breakdown")]
     #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "set"))]
     pub breakdown: Vec<BreakdownKind>,
-    /// The percentiles of latencies that status, table and metrics have, such as `[50, 99, 99.9]`: 1 to 10 numbers above 0 and below
-    /// 100, with at most 4 decimals. Each takes requests: 10 on either side of it on average, such as 1,000 for 99. Default
-    /// `[50, 90, 95, 99, 99.9, 99.99]`.
+    /// Percentiles of latencies in status, table and metrics, such as `[50, 99, 99.9]`: 1 to 10 numbers above 0 and below 100, with at most
+    /// 4 decimals. Each needs on average 10 requests on either side of it, such as 1,000 requests for 99. Default `[50, 90, 95, 99, 99.9,
+    /// 99.99]`.
     #[serde(default = "default_percentiles")]
     #[schemars(length(min = 1, max = 10), inner(range(min = 0.0001, max = 99.9999)))]
     pub percentiles: Vec<Number>,
-    /// Whether one shard asks every server that the load touches for INFO, on a connection of its own: before the load,
-    /// about once a second while it is measured, and after it. So the verdict knows the servers' processor time, evictions,
-    /// and whether they executed what was sent to them and nothing else. A server that forbids INFO is told of, and harms
-    /// nothing. Default true.
+    /// Polls INFO on every server under load: one shard asks, on a separate connection, before the load, about once a second during the
+    /// measurement, and afterwards. The verdict uses it for the servers' CPU time, for evictions, and to check that servers executed
+    /// exactly the commands sent to them. A server that forbids INFO is reported and does no harm. Default true.
     #[serde(default = "default_true")]
     pub server_stats: bool,
-    /// What the network of one machine with shards carries in each direction, such as `10Gbit` or `20Mbit`: 100Kbit to 10Tbit.
-    /// Only with it the verdict can say that the network was the limit, because no machine knows what lies behind its own
-    /// interface. It is compared with the sum of what the busiest interfaces of all shards on a machine carried, headers and
-    /// other traffic included. Not set by default.
+    /// Network capacity of a machine with shards in each direction, such as `10Gbit` or `20Mbit`: 100Kbit to 10Tbit. The verdict needs it
+    /// to report the network as the limiting factor, because a machine cannot see beyond its own interface. It is compared with the total
+    /// traffic of the busiest interface of each shard on a machine, including headers and other traffic. Not set by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16), pattern(CAPACITY_PATTERN))]
     pub link_capacity: Option<String>,
-    /// If the limiting factor of a trial is unclear, run a short second load with half of the connections: 2.5 s at most, on
-    /// all shards at once. It tells too few connections from a full target, and is in no number of the result. It never
-    /// exceeds the load that was asked for: the trial's connections are closed first, a closed loop stays one, and an open
-    /// loop keeps its rate. Not set by default: closed loops whose operations only read, without `onMiss: Fill` and
-    /// `safety.allowDestructive`. `true`: also open loops with one rate, and operations that write. `false`: never. No probe
-    /// runs with `requests`, with `load.stages`, where `verify` follows values, with fewer than two connections or callers
-    /// per shard, or where errors or an outage explain the result.
+    /// If the limiting factor of a trial is unclear, run a short second load with half of the connections: 2.5 s at most, on all shards at
+    /// once. It distinguishes too few connections from a saturated target and does not count in the result. It never exceeds the requested
+    /// load: the trial's connections close first, a closed loop stays one, and an open loop keeps its rate. Not set by default: only for
+    /// closed loops whose operations only read, without `onMiss: Fill` and `safety.allowDestructive`. `true`: also for open loops with one
+    /// rate, and operations that write. `false`: never. No probe runs with `requests`, with `load.stages`, where `verify` follows values,
+    /// with fewer than two connections or callers per shard, or where errors or an outage explain the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<bool>,
 }
 
-/// What is measured beside the total.
+/// Dimension of a breakdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum BreakdownKind {
     /// Per operation of the mix.
@@ -69,7 +66,7 @@ pub enum BreakdownKind {
 }
 
 impl MeasurementSpec {
-    /// The percentiles that are asked for, as far as they are some.
+    /// Valid requested percentiles. Invalid ones are skipped.
     pub fn quantiles(&self) -> Vec<Quantile> {
         self.percentiles.iter().filter_map(|number| Quantile::of_percent(&number.to_string())).collect()
     }
@@ -99,7 +96,7 @@ fn default_true() -> bool {
     true
 }
 
-/// What shards look at. Whether a probe may follow depends on more than these fields: see [`probe_nanoseconds`].
+/// The measurement of each shard, without a probe: that depends on other fields too, see [`probe_nanoseconds`].
 pub(super) fn check(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> plan::Measurement {
     let capacity = spec.link_capacity.as_deref().and_then(|text| {
         // What is no capacity at all, the schema's pattern has said.
@@ -113,8 +110,8 @@ pub(super) fn check(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> plan
     plan::Measurement { server_stats: spec.server_stats, link_bytes_per_second: capacity, probe_nanoseconds: 0 }
 }
 
-/// How long a probe may measure; 0 if none may follow. It must stay within the load that `spec` asks for: a number of requests
-/// would be exceeded, followed values would be written by somebody else, and a ramp has no single rate.
+/// Length of the probe; 0 if none may run. It must stay within the load that `spec` asks for: it would exceed a number of requests, write
+/// to values that `verify` follows, and have no single rate to keep in a ramp.
 pub(super) fn probe_nanoseconds(spec: &RedisBenchmarkSpec, workload: &plan::Workload, load: &plan::Load) -> u64 {
     let (open, one_rate) = match load {
         plan::Load::ClosedLoop => (false, true),
@@ -132,7 +129,7 @@ pub(super) fn probe_nanoseconds(spec: &RedisBenchmarkSpec, workload: &plan::Work
     if possible && spec.measurement.probe.unwrap_or(harmless) { PROBE_NANOSECONDS } else { 0 }
 }
 
-/// The percentiles that results have, the lowest first.
+/// Percentiles in results, lowest first.
 pub(super) fn percentiles(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> Vec<Quantile> {
     let mut asked = Vec::with_capacity(spec.percentiles.len());
     for (index, number) in spec.percentiles.iter().enumerate() {
@@ -152,7 +149,7 @@ pub(super) fn percentiles(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -
     asked
 }
 
-/// `20Mbit` in bits per second; none if it is not written so.
+/// Parses `20Mbit` into bits per second.
 pub(super) fn bits_per_second(text: &str) -> Option<u64> {
     let number = text.strip_suffix("bit")?;
     let unit = match number.chars().next_back()? {
@@ -260,7 +257,7 @@ mod tests {
         assert_eq!(spec(json!({"linkCapacity": "20Mbit"})).link_bytes_per_second, Some(2_500_000));
     }
 
-    /// Whether a probe may follow with `measurement.probe` unset, true and false.
+    /// Whether a probe may run with `measurement.probe` unset, true and false.
     fn probed(changes: &[(&str, serde_json::Value)]) -> [bool; 3] {
         [json!({}), json!({"probe": true}), json!({"probe": false})].map(|measurement| {
             let mut object = object();

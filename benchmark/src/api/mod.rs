@@ -1,5 +1,5 @@
-//! The API `redisbench.dev/v1alpha1`: types, the schema that the API server holds objects against, and the validation
-//! that the operator and the command line share.
+//! The API `redisbench.dev/v1alpha1`: types, the schema for the API server, and the validation that the operator and the command line
+//! share.
 
 #![warn(missing_docs)]
 

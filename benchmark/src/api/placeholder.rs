@@ -1,24 +1,24 @@
-//! What stands for keys, values and numbers in the arguments of a command.
+//! Placeholders for keys, values and numbers in the arguments of a command.
 
 use redisbench_wire::plan::Part;
 
 use super::command::{CommandError, Meaning};
 use super::script;
 
-/// All of them, for people.
+/// All placeholders, for error messages.
 pub(super) const KNOWN: &str = "__key__, __key:2__, __data__, __integer:0:99__, __sequence__, __score__, __ttl__ and __script:name__; for the __rand_int__ of \
      redis-benchmark write __key__ or __integer:0:999999__";
 
-/// The most different keys that one command may take.
+/// Maximum number of different keys in one command.
 const KEYS: u32 = 100;
 
-/// The most digits that a number is padded to.
+/// Maximum number of digits to pad to.
 const WIDEST: u32 = 20;
 
-/// The parts of an argument.
+/// Splits an argument into literals and placeholders.
 ///
 /// # Errors
-/// When two underscores enclose a word in lower case that is no placeholder, or not used as it is meant.
+/// If a lower-case word between double underscores is not a placeholder, or not used correctly.
 pub(super) fn parts(argument: &str, meaning: Meaning<'_>) -> Result<Vec<Part>, CommandError> {
     let mut parts = Vec::new();
     let mut literal = String::new();
@@ -47,7 +47,7 @@ pub(super) fn parts(argument: &str, meaning: Meaning<'_>) -> Result<Vec<Part>, C
     Ok(parts)
 }
 
-/// Whether it looks like a placeholder, also if there is none of that name.
+/// Whether it looks like a placeholder, known or not.
 fn is_word(word: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_:-".contains(&byte);
     word.starts_with(|first: char| first.is_ascii_lowercase()) && word.bytes().all(letter)
@@ -82,7 +82,7 @@ fn part(word: &str, meaning: Meaning<'_>) -> Result<Part, CommandError> {
     })
 }
 
-/// A random number from one to the other, as wide as the first if that begins with a zero.
+/// Random number in a range, padded to the width of `from` if that starts with a zero.
 fn integer(from: &str, to: &str) -> Option<Part> {
     let least = from.parse::<i64>().ok()?;
     let most = to.parse::<i64>().ok()?;
@@ -94,7 +94,7 @@ fn integer(from: &str, to: &str) -> Option<Part> {
     (is_range && fits).then_some(Part::Integer { least, most, width })
 }
 
-/// Whether all keys of a command are in one slot of a cluster, whatever their numbers.
+/// Whether all keys of a command are always in the same slot of a Cluster.
 pub(super) fn share_a_slot(arguments: &[Vec<Part>], prefix: &str) -> bool {
     let mut hashed = arguments.iter().filter(|parts| has_key(parts)).map(|parts| hashed_part(parts, prefix));
     let Some(first) = hashed.next() else { return true };
@@ -103,8 +103,7 @@ pub(super) fn share_a_slot(arguments: &[Vec<Part>], prefix: &str) -> bool {
     hashed.all(|other| other == first && !other.iter().any(drawn))
 }
 
-/// Whether all commands of a transaction are in one slot of a cluster, if each has its own number; with `shared_keys` all
-/// have the same keys.
+/// Whether all commands of a transaction are always in the same slot of a Cluster. Each has its own number, or with `shared_keys` the same.
 pub(super) fn stays_in_a_slot(arguments: &[Vec<Part>], prefix: &str, shared_keys: bool) -> bool {
     // A command without a placeholder for keys names its key in its first argument, as nearly all do.
     let named = arguments.get(1).filter(|_| !arguments.iter().any(|parts| has_key(parts)));
@@ -127,7 +126,7 @@ enum Token<'a> {
     Part(&'a Part),
 }
 
-/// What decides the slot: what stands between the first `{` and the next `}` if that is not empty, else everything.
+/// The part of a key that determines its slot: the text between the first `{` and the next `}` if not empty, else the whole key.
 fn hashed_part<'a>(parts: &'a [Part], prefix: &str) -> Vec<Token<'a>> {
     let mut tokens: Vec<Token> = Vec::new();
     for part in parts {

@@ -1,5 +1,4 @@
-//! The tests of redis-benchmark 7 by their names there: what each sends, and what must be there before. A trial is made
-//! of each that `workload.preset` names.
+//! The tests of redis-benchmark 7 by name: their commands, and the data that they need. `workload.preset` makes a trial of each.
 
 use redisbench_wire::plan::Part;
 
@@ -8,39 +7,39 @@ use super::command;
 /// Digits of redis-benchmark's numbers, in keys and elsewhere.
 pub const DIGITS: usize = 12;
 
-/// What stands for a number below that of `redis-benchmark -r` in the table.
+/// Stands in the table for a number below that of `redis-benchmark -r`.
 const NUMBER: &str = "__number__";
 
-/// One test.
+/// One test of redis-benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// As `redis-benchmark -t` takes it.
+    /// Name as for `redis-benchmark -t`.
     pub name: &'static str,
     command: &'static str,
-    /// Comes before the number in its keys, if it has any.
+    /// Prefix of the number in its keys; empty without keys.
     pub prefix: &'static str,
-    /// What must be there before.
+    /// Data that must exist before.
     pub fill: Fill,
 }
 
-/// What a test needs to find.
+/// Data that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// Nothing.
     Nothing,
-    /// A value in every key, or it measures misses; redis-benchmark leaves that to the test before.
+    /// A value in every key, else the test measures misses. redis-benchmark leaves this to the previous test.
     Keys,
-    /// So many elements, of which this command adds one.
+    /// A number of elements, each added by this command.
     Elements {
-        /// How many.
+        /// Number of elements.
         count: u32,
-        /// Adds one.
+        /// Adds one element.
         command: &'static str,
     },
-    /// An element for every request, which takes it away; this command adds one, another each time. redis-benchmark
-    /// takes what there is, and measures empty replies then.
+    /// An element for every request, which removes it. Each call of this command adds a different one. redis-benchmark removes existing
+    /// elements, then measures empty replies.
     ElementPerRequest {
-        /// Adds one.
+        /// Adds one element.
         command: &'static str,
     },
 }
@@ -55,8 +54,8 @@ const fn range(name: &'static str, command: &'static str, count: u32) -> Preset 
     preset(name, command, "", Fill::Elements { count, command: LIST })
 }
 
-/// All, in the order in which redis-benchmark runs them. Not among them is `ping_inline`: commands go out as arrays.
-/// redis-benchmark 7.0 has no `xadd` yet.
+/// All tests, in redis-benchmark's order. `ping_inline` is missing because commands are sent as arrays. redis-benchmark 7.0 does not have
+/// `xadd`.
 pub const PRESETS: &[Preset] = &[
     preset("ping_mbulk", "PING", "", Fill::Nothing),
     preset("set", "SET __key__ __data__", "key:", Fill::Nothing),
@@ -90,7 +89,7 @@ pub const PRESETS: &[Preset] = &[
     preset("xadd", "XADD mystream * myfield __data__", "", Fill::Nothing),
 ];
 
-/// The keys that redis-benchmark has for all requests of a test.
+/// Keys that redis-benchmark uses for all requests of a test.
 const CONTAINERS: [&str; 5] = ["mylist", "myset", "myhash", "myzset", "mystream"];
 
 fn on_key(command: &str) -> String {
@@ -99,29 +98,28 @@ fn on_key(command: &str) -> String {
 }
 
 impl Preset {
-    /// The command, as `operations[].command` has it, with numbers below `numbers`, at least 1: those of
-    /// `redis-benchmark -r`.
+    /// The command as in `operations[].command`, with numbers below `numbers` (at least 1), as in `redis-benchmark -r`.
     pub fn command(&self, numbers: u64) -> String {
         let last = numbers.saturating_sub(1);
         self.command.replace(NUMBER, &format!("__integer:{:0DIGITS$}:{last:0DIGITS$}__", 0))
     }
 
-    /// Whether each of its requests takes an element away.
+    /// Whether each request removes an element.
     pub fn takes(&self) -> bool {
         matches!(self.fill, Fill::ElementPerRequest { .. })
     }
 
-    /// Whether all its requests are about one and the same key.
+    /// Whether all requests use the same key.
     pub fn has_one_key(&self) -> bool {
         self.command.split(' ').any(|word| CONTAINERS.contains(&word))
     }
 
-    /// The command, with the request's key in the place of the one key that redis-benchmark has for all.
+    /// Like [`Self::command()`], with the request's key in place of redis-benchmark's single one.
     pub fn command_on_keys(&self, numbers: u64) -> String {
         on_key(&self.command(numbers))
     }
 
-    /// The arguments of what adds an element, in the same way; none if it needs none.
+    /// Arguments of the command that adds an element, with the request's key; empty if no elements are needed.
     pub fn fill_arguments(&self) -> Vec<Vec<Part>> {
         match self.fill {
             Fill::Nothing | Fill::Keys => Vec::new(),
@@ -132,7 +130,7 @@ impl Preset {
         }
     }
 
-    /// The parts of the command's arguments.
+    /// Parsed arguments of [`Self::command()`].
     pub fn arguments(&self, numbers: u64) -> Vec<Vec<Part>> {
         // A test reads all of them.
         command::parse(&self.command(numbers), None).unwrap_or_default()

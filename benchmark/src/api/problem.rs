@@ -1,13 +1,13 @@
 use std::fmt;
 
-/// What is wrong with one field of a manifest, and what would be right.
+/// Problem with one field of a manifest, and its fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The path of the field, such as `spec.load.connections`.
     pub field: String,
-    /// What stands there; empty if nothing does. Long values are cut.
+    /// Value of the field; empty if unset. Long values are cut.
     pub value: String,
-    /// What is wrong, and the way out.
+    /// Error, and how to fix it.
     pub message: String,
 }
 

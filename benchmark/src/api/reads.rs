@@ -1,8 +1,8 @@
-//! Which commands change nothing.
+//! Commands that change nothing.
 
 use redisbench_wire::plan::{self, Part};
 
-/// What is about no key's value, so that servers do not flag it as `readonly`, or not as a whole.
+/// Commands without the value of a key: servers do not flag them as `readonly`, or not all of their subcommands.
 const ABOUT_NO_VALUE: &[&str] =
     &["CLUSTER", "COMMAND", "CONFIG", "ECHO", "INFO", "MEMORY", "OBJECT", "PING", "ROLE", "TIME", "XINFO"];
 

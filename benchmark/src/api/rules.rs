@@ -1,16 +1,16 @@
-//! Rules across fields, in CEL, for the API server. [`super::validate`] holds the same ones for the command line.
+//! Rules across fields, in CEL, for the API server. [`super::validate`] implements the same rules for the command line.
 
 use serde_json::{Value, json};
 
-/// A rule and where it stands in the schema, as a JSON pointer below the root's properties.
+/// Rule and its position in the schema.
 pub(super) struct Rule {
-    /// The properties on the way, separated by `.`; empty for the root. `[]` steps into a list's items.
+    /// Path of properties below the root's, separated by `.`; empty for the root. `[]` steps into a list's items.
     pub at: &'static str,
     condition: &'static str,
     message: &'static str,
-    /// CEL that makes the message; the plain one is for older clients.
+    /// CEL that creates the message; older clients show the plain one.
     expression: Option<&'static str>,
-    /// The property that the complaint names, below `at`.
+    /// Property that the message refers to, below `at`.
     field: Option<&'static str>,
 }
 
@@ -27,10 +27,10 @@ impl Rule {
     }
 }
 
-/// The longest name of a benchmark: the names of its Job, Secret and pods begin with it.
+/// Maximum length of a benchmark's name: the names of its Job, Secret and pods begin with it.
 pub const NAME_LENGTH: usize = 46;
 
-/// How many trials a spec makes, in CEL.
+/// Number of trials of a spec, in CEL.
 macro_rules! trials {
     () => {
         "self.repeats.count * self.targets.size() \
@@ -41,9 +41,9 @@ macro_rules! trials {
     };
 }
 
-/// How the commands of a load begin, in CEL. A regular expression costs its length times that of the text: over whole
-/// commands, a spec within all other bounds would exceed what the API server spends on a rule. The name of a command and
-/// of its subcommand stand at the beginning; validation looks at the whole.
+/// The first characters of the load's commands, in CEL. The cost of a regular expression is its length times that of the text: with whole
+/// commands, a spec within all other bounds could exceed the API server's budget for a rule. The names of a command and its subcommand are
+/// at the beginning; validation checks the whole.
 macro_rules! beginnings {
     () => {
         "self.workload.operations.map(operation, operation.command.trim())\
@@ -633,10 +633,10 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Where the rules of [`PATTERN_RULES`] stand.
+/// Positions of [`PATTERN_RULES`].
 pub(super) const PATTERNS: [&str; 2] = ["spec.workload.keys.pattern", "spec.workload.operations.[].keys.pattern"];
 
-/// Those of a key pattern.
+/// Rules for a key pattern.
 pub(super) const PATTERN_RULES: &[Rule] = &[
     Rule {
         at: "",
@@ -675,11 +675,11 @@ pub(super) const PATTERN_RULES: &[Rule] = &[
     },
 ];
 
-/// What may change after the run has begun.
+/// Fields that can change after the run has begun.
 const MUTABLE: [&str; 2] = ["suspend", "abort"];
 
-/// The rule that fixes the spec once `status.runId` exists, from the list of its fields: a rule per field would miss
-/// fields that are added or removed, and optional chaining goes beyond the cost budget.
+/// The rule that makes the spec immutable once `status.runId` exists, generated from its fields. A rule per field would miss fields that
+/// are added or removed, and optional chaining exceeds the cost budget.
 pub(super) fn immutability<'a>(fields: impl Iterator<Item = &'a str>) -> Value {
     let same: Vec<String> = fields
         .filter(|field| !MUTABLE.contains(field))

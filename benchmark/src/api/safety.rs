@@ -1,21 +1,19 @@
-//! `spec.safety`, and which commands of a load would harm others than the benchmark. The doc comments are the text of
-//! `kubectl explain`.
+//! `spec.safety`: commands that would harm other users of the target. The doc comments are the text of `kubectl explain`.
 //!
-//! The lists here hold where the server tells nothing of its commands. What it flags as `admin` or `blocking` beyond them,
-//! a shard refuses before any load.
+//! The lists here apply where the server does not describe its commands. A shard also refuses commands that the server flags as `admin` or
+//! `blocking`, before any load.
 
 use redisbench_wire::plan::Part;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a benchmark may do to others on its target.
+/// Commands that could harm other users of the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SafetySpec {
-    /// Allows commands in the load that destroy what others keep on the server, change it for them or hold it up:
-    /// those that the server flags as `admin`, and among others FLUSHALL, FLUSHDB, SWAPDB, KEYS, MIGRATE, RESTORE, SCRIPT
-    /// FLUSH, FUNCTION FLUSH, SHUTDOWN, DEBUG and CONFIG SET. Without it they are refused before any load. What a script
-    /// does, nobody looks at. Default false.
+    /// Allows commands that destroy or change data or settings of other users of the server, or stall it: those that the server flags as
+    /// `admin`, and others such as FLUSHALL, FLUSHDB, SWAPDB, KEYS, MIGRATE, RESTORE, SCRIPT FLUSH, FUNCTION FLUSH, SHUTDOWN, DEBUG and
+    /// CONFIG SET. If false, they are refused before any load. The contents of scripts are not checked. Default false.
     #[serde(default)]
     pub allow_destructive: bool,
 }
@@ -25,7 +23,7 @@ const STALLS: &str = "holds the server up for all its clients";
 const CHANGES: &str = "changes the server for all its clients";
 const STOPS: &str = "ends the server or the connections of others";
 
-/// Commands that harm others, whatever follows.
+/// Commands that are harmful with any arguments.
 const COMMANDS: &[(&str, &str)] = &[
     ("BGREWRITEAOF", STALLS),
     ("BGSAVE", STALLS),
@@ -48,7 +46,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("SWAPDB", DELETES),
 ];
 
-/// Commands some of whose subcommands do.
+/// Commands with harmful subcommands.
 const SUBCOMMANDS: &[(&str, &[&str], &str)] = &[
     ("ACL", &["DELUSER", "LOAD", "LOG", "SAVE", "SETUSER"], CHANGES),
     ("CLIENT", &["KILL", "NO-EVICT", "PAUSE", "UNPAUSE"], STOPS),
@@ -80,14 +78,14 @@ const SUBCOMMANDS: &[(&str, &[&str], &str)] = &[
     ("SLOWLOG", &["RESET"], CHANGES),
 ];
 
-/// Commands that wait for something to happen, and hold up whatever is behind them on their connection.
+/// Commands that wait for an event and block later requests on their connection.
 const BLOCKING: &[&str] =
     &["BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT", "WAITAOF"];
 
-/// Those that wait if they are told to.
+/// Commands that block only with this option.
 const BLOCKING_IF: &[(&str, &str)] = &[("XREAD", "BLOCK"), ("XREADGROUP", "BLOCK")];
 
-/// Which command harms others, and what it does to them; none if it harms nobody, as far as its words tell.
+/// The harmful command and its effect; none if its literal arguments are harmless.
 pub(super) fn harm(arguments: &[Vec<Part>]) -> Option<(String, &'static str)> {
     let name = word(arguments.first()?)?;
     if let Some((_, what)) = COMMANDS.iter().find(|(command, _)| *command == name) {
@@ -101,7 +99,7 @@ pub(super) fn harm(arguments: &[Vec<Part>]) -> Option<(String, &'static str)> {
     }
 }
 
-/// Whether a command waits for something to happen.
+/// Whether a command can block its connection.
 pub(super) fn blocks(arguments: &[Vec<Part>]) -> bool {
     let Some(name) = arguments.first().and_then(word) else { return false };
     let says =

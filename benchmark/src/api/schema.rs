@@ -1,5 +1,5 @@
-//! Holds a value against the definition's schema, as the API server does, so that a bound stands in one place only and
-//! the command line refuses what the API server would.
+//! Checks a value against the CRD's schema like the API server does, so that bounds are defined once and the command line rejects the same
+//! values.
 
 use serde_json::{Map, Value};
 
@@ -11,10 +11,10 @@ use super::spec::NAME_PATTERN;
 use super::target::{ENDPOINT_PATTERN, HOST_PATTERN, OBJECT_NAME_PATTERN, SECRET_KEY_PATTERN};
 use super::threshold::QUANTILE_PATTERN;
 
-/// So many values of an enum are seen at a glance.
+/// Error messages suggest the nearest value of an enum only if it has more values than this.
 const FEW: usize = 8;
 
-/// Everything that is wrong with `value`, which stands at `field`. Rules across fields are not looked at.
+/// Adds all problems of `value`, which is at `field`. Rules across fields are not checked.
 pub(super) fn check(schema: &Value, value: &Value, field: &str, problems: &mut Vec<Problem>) {
     if schema["x-kubernetes-int-or-string"] == true {
         if let Some(text) = value.as_str() {
@@ -81,7 +81,7 @@ fn unknown(name: &str, properties: &Map<String, Value>) -> String {
     }
 }
 
-/// The number of letters to add, drop or change.
+/// Edit distance: the number of characters to add, drop or change.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -187,7 +187,7 @@ fn at_most(schema: &Value, keyword: &str, length: usize, what: &str, field: &str
 
 type Pattern = (fn(&str) -> bool, &'static str);
 
-/// The patterns of the schema as functions, with what they want. A test holds that none is missing.
+/// The schema's patterns as functions, with their error messages. A test ensures that none is missing.
 fn pattern(pattern: &str) -> Option<Pattern> {
     Some(match pattern {
         DURATION_PATTERN => (
@@ -227,7 +227,7 @@ fn pattern(pattern: &str) -> Option<Pattern> {
     })
 }
 
-/// Whether `text` is a DNS label, but for its length.
+/// Whether `text` is a DNS label. Does not check its length.
 pub(super) fn is_label(text: &str) -> bool {
     is_name_of(text, |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }

@@ -1,5 +1,4 @@
-//! `spec.workload.scripts` and `spec.workload.functions`: what the server runs for a command. The doc comments are the text
-//! of `kubectl explain`.
+//! `spec.workload.scripts` and `spec.workload.functions`. The doc comments are the text of `kubectl explain`.
 
 use redisbench_wire::plan::{self, Part};
 use schemars::JsonSchema;
@@ -11,30 +10,30 @@ use super::workload::WorkloadSpec;
 
 mod sha1;
 
-/// Commands whose second argument says how many of those after it are keys.
+/// Commands whose second argument is the number of keys that follow it.
 const COUNTED: &[&str] = &["EVAL", "EVALSHA", "EVALSHA_RO", "EVAL_RO", "FCALL", "FCALL_RO"];
 
-/// A Lua script, or a library of functions. It is loaded into every primary before any load, and again when the target has
-/// changed; it stays there when the load is over.
+/// Lua script or function library. It is loaded into every primary before any load, and again after the target has changed. It remains
+/// there after the load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScriptSpec {
-    /// What commands call a script by, as in EVALSHA `__script:NAME__`: lower-case letters, digits and `-`, at most 32. A
-    /// library has its own name in its source, and this one is only for messages.
+    /// Name for commands to call a script by, as in EVALSHA `__script:NAME__`: lower-case letters, digits and `-`, at most 32. The name of
+    /// a library is in its source; this one only appears in messages.
     #[schemars(length(min = 1, max = 32), pattern(NAME_PATTERN))]
     pub name: String,
-    /// Its text, at most 16384 characters. That of a library begins with a line such as `#!lua name=mylib`, and takes the
-    /// place of the library of that name.
+    /// Source code, at most 16384 characters. A library begins with a line such as `#!lua name=mylib`, and replaces the library of that
+    /// name.
     #[schemars(length(min = 1, max = 16384))]
     pub source: String,
 }
 
-/// What stands for the script `name`: the SHA-1 of its source, in hexadecimal.
+/// Hexadecimal SHA-1 of the source of script `name`, which replaces its placeholder.
 pub(super) fn digest(scripts: &[ScriptSpec], name: &str) -> Option<String> {
     scripts.iter().find(|script| script.name == name).map(|script| sha1::hex(script.source.as_bytes()))
 }
 
-/// The scripts and libraries to load. Says of each that no command uses.
+/// Scripts and libraries to load. Reports scripts that no command uses.
 pub(super) fn check(workload: &WorkloadSpec, problems: &mut Vec<Problem>) -> (Vec<plan::Script>, Vec<plan::Script>) {
     for (index, script) in workload.scripts.iter().enumerate() {
         let placeholder = format!("__script:{}__", script.name);
@@ -52,10 +51,10 @@ pub(super) fn check(workload: &WorkloadSpec, problems: &mut Vec<Problem>) -> (Ve
     (read(&workload.scripts), read(&workload.functions))
 }
 
-/// The arguments that may be keys: those that a command declares, if it does.
+/// Arguments that may be keys: the declared ones of a command that declares them, else all.
 ///
 /// # Errors
-/// What is wrong with their number, and the way out.
+/// A message if the declared number of keys is wrong, and how to fix it.
 pub(super) fn keys(arguments: &[Vec<Part>]) -> Result<&[Vec<Part>], String> {
     let text = |argument: &[Part]| match argument {
         [Part::Literal(text)] => Some(text.clone()),

@@ -14,68 +14,66 @@ use super::validate::{Durations, HOUR, MILLISECOND};
 
 const WHOLE: f64 = 10_000.0;
 
-/// Searches the highest rate at which an objective holds, in steps of one trial each: it climbs by doubling from the
-/// lowest rate, then halves, then confirms the answer with three fresh trials. Each step measures 10s at least, and as long
-/// as the quantile needs; `load.duration` makes it longer.
+/// Searches for the highest rate at which an objective holds. Each step is one trial. The search doubles the rate from the lowest one, then
+/// bisects, then confirms the answer with three new trials. A step measures for at least 10s, longer if the quantile needs it, and at least
+/// for `load.duration`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchSpec {
-    /// What must hold. At least 99 % of the rate must be achieved besides, and no backlog may grow.
+    /// Condition that must hold. In addition, at least 99 % of the rate must be achieved, and no backlog may grow.
     pub objective: ObjectiveSpec,
-    /// Where to search.
+    /// Range and precision of the search.
     pub rate: SearchRateSpec,
 }
 
-/// What must hold at a rate.
+/// Condition that must hold at a rate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectiveSpec {
-    /// What is looked at. Default `ResponseTime`.
+    /// Metric of the objective. Default `ResponseTime`.
     #[serde(default)]
     pub metric: ObjectiveMetric,
-    /// For `ResponseTime`, and required then: which quantile of the response time, such as `"0.99"`; 0.5 to 0.9999. Requests
-    /// without an answer count as longer than any that was answered.
+    /// Quantile of `ResponseTime`, required for it, such as `"0.99"`; 0.5 to 0.9999. Requests without a reply count as slower than any with
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 8), regex(pattern = QUANTILE_PATTERN))]
     pub quantile: Option<String>,
-    /// For `ResponseTime`, and required then: the longest that it may be, such as 2ms; 1us to 10m.
+    /// Maximum of the quantile of `ResponseTime`, required for it, such as 2ms; 1us to 10m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<GoDuration>,
-    /// For `ErrorRate`, and required then: the most requests that may fail or be left unsent, in hundredths of a per cent; 0
-    /// to 10000.
+    /// Maximum share of failed or unsent requests for `ErrorRate`, required for it, in hundredths of a percent; 0 to 10000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10_000))]
     pub max_basis_points: Option<u32>,
-    /// For `AchievedRate`, and required then: the least of the rate that must be achieved, in hundredths of a per cent; 9900
-    /// to 10000.
+    /// Minimum share of the rate that must be achieved for `AchievedRate`, required for it, in hundredths of a percent; 9900 to 10000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 9_900, max = 10_000))]
     pub min_basis_points: Option<u32>,
 }
 
-/// What an objective looks at.
+/// Metric of an objective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ObjectiveMetric {
     /// A quantile of the response time.
     #[default]
     ResponseTime,
-    /// The share of requests that fail or are not sent.
+    /// Share of failed or unsent requests.
     ErrorRate,
-    /// The share of the rate that is achieved.
+    /// Achieved share of the rate.
     AchievedRate,
 }
 
-/// Where to search.
+/// Range and precision of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchRateSpec {
-    /// The lowest rate of the whole benchmark, in requests per second: 1 to 1000000000.
+    /// Lowest rate of the whole benchmark in requests per second, 1 to 1000000000.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub min: u64,
-    /// The highest rate, in requests per second: `min` to 1000000000.
+    /// Highest rate in requests per second, `min` to 1000000000.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub max: u64,
-    /// How far the answer may be off, in hundredths of a per cent: 10 to 2000. Default 200, which is 2 %.
+    /// Maximum error of the answer in hundredths of a percent, 10 to 2000. Default 200, which is 2 %.
     #[serde(default = "default_tolerance")]
     #[schemars(range(min = 10, max = 2_000))]
     pub tolerance_basis_points: u32,
@@ -85,21 +83,21 @@ fn default_tolerance() -> u32 {
     200
 }
 
-/// A search that was checked.
+/// Validated search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// What must hold.
+    /// Condition that must hold.
     pub objective: search::Objective,
-    /// Where to search.
+    /// Range and precision.
     pub limits: Limits,
-    /// How the requests of each step are spread.
+    /// Distribution of due times in each step.
     pub arrivals: Arrivals,
 }
 
-/// The longest that a step may have to measure.
+/// Longest measurement that a step may need.
 const LONGEST_STEP: Duration = HOUR;
 
-/// Checks `spec.search`; none if it is not set, or wrong.
+/// Checks `spec.search`. Returns none if it is invalid.
 pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &mut Vec<Problem>) -> Option<Search> {
     let before = problems.len();
     let load = &spec.load;

@@ -1,4 +1,4 @@
-//! `spec.thresholds`: what the measurement must keep to. The doc comments are the text of `kubectl explain`.
+//! `spec.thresholds`: limits that the measurement must meet. The doc comments are the text of `kubectl explain`.
 
 use std::time::Duration;
 
@@ -13,63 +13,61 @@ use super::validate::{Durations, HOUR, SECOND};
 use super::validated::Bound;
 use crate::quantile::Quantile;
 
-/// A quantile, as [`Quantile::parse`] reads it.
+/// Quantile in the format of [`Quantile::parse`].
 pub const QUANTILE_PATTERN: &str = r"^(0\.[0-9]{1,6}|1)$";
 
-/// Something that the measurement must keep to, over all shards together.
+/// Limit that the measurement must meet, over all shards together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThresholdSpec {
-    /// What it is called in the status: lower-case letters, digits and -, up to 63.
+    /// Name of the threshold in the status: lower-case letters, digits and -, at most 63.
     #[schemars(length(min = 1, max = 63), regex(pattern = NAME_PATTERN))]
     pub name: String,
-    /// What is compared. `ResponseTime` and `ServiceTime` at their `quantile` with `max`, `ErrorRate` with `maxBasisPoints`,
-    /// `Throughput` with `minPerSecond`. Requests without an answer count as longer than any that has one; in `ErrorRate`,
-    /// those that were never sent are errors.
+    /// Metric to compare. `ResponseTime` and `ServiceTime` compare their `quantile` with `max`, `ErrorRate` compares with `maxBasisPoints`,
+    /// `Throughput` with `minPerSecond`. Requests without a reply count as slower than any with one; in `ErrorRate`, unsent requests are
+    /// errors.
     pub metric: ThresholdMetric,
-    /// For `ResponseTime` and `ServiceTime`, and required then: from "0.000001" to "1", which is the longest, such as
-    /// "0.99". A quantile takes 10 requests on either side of it on average, such as 1,000 for "0.99": with fewer, the threshold
-    /// is `NotJudged`.
+    /// Quantile of `ResponseTime` or `ServiceTime`, required for them: "0.000001" to "1" (the maximum), such as "0.99". It needs on average
+    /// 10 requests on either side of it, such as 1,000 for "0.99"; with fewer, the threshold is `NotJudged`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 8), regex(pattern = QUANTILE_PATTERN))]
     pub quantile: Option<String>,
-    /// The longest that the quantile may be: 1us to 10m.
+    /// Maximum of the quantile, required with it: 1us to 10m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<GoDuration>,
-    /// The most requests that may fail or not be sent, in hundredths of a per cent, 0 to 9999.
+    /// Maximum share of failed or unsent requests in hundredths of a percent, 0 to 9999. Required for `ErrorRate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 9_999))]
     pub max_basis_points: Option<u32>,
-    /// The fewest successful requests per second, from 1.
+    /// Minimum successful requests per second, 1 to 1000000000. Required for `Throughput`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub min_per_second: Option<u64>,
-    /// Compares this operation of the mix alone. Not set by default: all requests.
+    /// Operation of the mix to compare. Not set by default: all requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub operation: Option<String>,
-    /// Compares each Redis node by itself: all must keep to it. Not with `operation`, nor for `ResponseTime`, as what a
-    /// node can answer for begins when it is asked. Default false.
+    /// Compares each Redis node separately; all must meet the limit. Not with `operation`, nor with `ResponseTime`, which includes time
+    /// before a node gets the request. Default false.
     #[serde(default)]
     pub each_node: bool,
-    /// Compares every stretch of the measurement that is so long, 2s to 1h, instead of the whole: each must keep to it. They
-    /// are whole seconds of all shards, and follow one another by a tenth of their length, or by a second if that is more.
+    /// Compares every window of this length, 2s to 1h, instead of the whole measurement; each must meet the limit. Windows are whole
+    /// seconds of all shards. Each starts a tenth of the length, but at least a second, after the previous one. Not set by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<GoDuration>,
-    /// Stops the load of all shards, and fails the run, as soon as it does not hold; what was measured is kept. Default
-    /// false.
+    /// Stops the load of all shards and fails the run as soon as the threshold is violated. The results so far are kept. Default false.
     #[serde(default)]
     pub abort_on_fail: bool,
 }
 
-/// What a threshold compares.
+/// Metric of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ThresholdMetric {
-    /// From when a request was due until it was answered.
+    /// Time from a request's due time to its reply.
     ResponseTime,
-    /// From when it was sent until it was answered.
+    /// Time from sending a request to its reply.
     ServiceTime,
-    /// Requests that failed or were not sent, of all.
+    /// Share of requests that failed or were not sent.
     ErrorRate,
     /// Successful requests per second.
     Throughput,
@@ -80,7 +78,7 @@ impl ThresholdMetric {
         matches!(self, Self::ResponseTime | Self::ServiceTime)
     }
 
-    /// The field that says its limit, with a value to show.
+    /// Field that holds the limit, with an example value.
     fn limit(self) -> (&'static str, &'static str) {
         match self {
             Self::ResponseTime | Self::ServiceTime => ("max", "2ms"),
@@ -90,7 +88,7 @@ impl ThresholdMetric {
     }
 }
 
-/// Judges `spec.thresholds`; `bound` ends the measurement.
+/// Validates `spec.thresholds`. `bound` ends the measurement.
 pub(super) fn check(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut Vec<Problem>) -> Vec<Threshold> {
     let checked =
         (0..).zip(&spec.thresholds).map(|(index, threshold)| Check { spec, threshold, index, problems }.run(bound));
@@ -201,7 +199,7 @@ impl Check<'_> {
         quantile
     }
 
-    /// A rate that is never asked for is never achieved.
+    /// A throughput above the requested rate can never be reached.
     fn check_throughput(&mut self, min_per_second: u64) {
         let load = &self.spec.load;
         let rate = (load.kind == LoadType::OpenLoop).then(|| load.mean_rate()).flatten();

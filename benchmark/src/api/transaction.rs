@@ -1,5 +1,4 @@
-//! `spec.workload.transaction` and `spec.workload.wait`: requests of several commands. The doc comments are the text of
-//! `kubectl explain`.
+//! `spec.workload.transaction` and `spec.workload.wait`: requests of several commands. The doc comments are the text of `kubectl explain`.
 
 use redisbench_wire::plan;
 use schemars::JsonSchema;
@@ -14,42 +13,41 @@ use super::spec::RedisBenchmarkSpec;
 use super::target::TargetType;
 use super::validate::{Durations, MILLISECOND, MINUTE};
 
-/// Makes a transaction of every request: MULTI, `size` commands of the request's operation, and EXEC. It is one request,
-/// with one latency; an error of any of its commands is its error.
+/// Turns every request into a transaction: MULTI, `size` commands of the request's operation, and EXEC. A transaction is one request with
+/// one latency; an error of any of its commands is an error of the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TransactionSpec {
-    /// How many commands are between MULTI and EXEC, at most 1000. Default 0: no transactions.
+    /// Number of commands between MULTI and EXEC, at most 1000. Default 0: no transactions.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1000))]
     pub size: u32,
-    /// Which keys they take. In a Cluster all of them must be in one slot: with `Own`, by a hash tag in `keys.prefix`.
-    /// Default `Own`.
+    /// Keys of the commands. In a Cluster all must be in one slot: with `Own`, by a hash tag in `keys.prefix`. Default `Own`.
     #[serde(default)]
     pub keys: TransactionKeys,
 }
 
-/// Which keys the commands of a transaction take.
+/// Keys of a transaction's commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TransactionKeys {
-    /// Each its own.
+    /// A separate key for each command.
     #[default]
     Own,
-    /// All the same.
+    /// The same key for all commands.
     Shared,
 }
 
-/// Sends WAIT behind every request of an operation that writes, as part of it: its latency ends when the replicas have the
-/// write, or `timeout` is over. Requests that fewer replicas had by then succeed, and are counted as `underReplicated`.
-/// Needs `load.pipeline` 1.
+/// Sends WAIT after every request of an operation that writes, as part of the request: its latency ends when the replicas have the write,
+/// or after `timeout`. Requests that reached fewer replicas by then succeed and are counted as `underReplicated`. Requires `load.pipeline`
+/// 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitSpec {
-    /// How many replicas should have the write, at most 100. Default 0: nobody waits.
+    /// Number of replicas that should have the write, at most 100. Default 0: no WAIT.
     #[serde(default)]
     #[schemars(range(min = 0, max = 100))]
     pub replicas: u32,
-    /// How long the server waits for them, from 1ms to less than `load.timeouts.request`. Default 500ms.
+    /// Time for which the server waits for the replicas, 1ms to less than `load.timeouts.request`. Default 500ms.
     #[serde(default = "default_timeout")]
     pub timeout: GoDuration,
 }
@@ -64,7 +62,7 @@ fn default_timeout() -> GoDuration {
     GoDuration::new("500ms")
 }
 
-/// What `operations` become by `spec.workload.transaction`.
+/// Checks `spec.workload.transaction` for `operations`.
 pub(super) fn check_transaction(
     spec: &RedisBenchmarkSpec,
     operations: &[plan::Operation],
@@ -93,7 +91,7 @@ pub(super) fn check_transaction(
     Some(plan::Transaction { size, shared_keys })
 }
 
-/// What `spec.workload.wait` asks for.
+/// Checks `spec.workload.wait` for `operations`.
 pub(super) fn check_wait(
     spec: &RedisBenchmarkSpec,
     operations: &[plan::Operation],

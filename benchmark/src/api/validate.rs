@@ -1,5 +1,5 @@
-//! Judges a spec: everything that the schema and the rules of the API server say, and what those cannot. The operator
-//! and the command line run the same, and get all problems at once.
+//! Validates a spec: all rules of the API server's schema, and those that it cannot express. The operator and the command line share this
+//! code and report all problems at once.
 
 use std::time::Duration;
 
@@ -33,10 +33,10 @@ pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
 
-/// Checks the spec of a benchmark called `name`.
+/// Validates the spec of the benchmark `name`.
 ///
 /// # Errors
-/// Everything that is wrong with it, in the order of the fields.
+/// All problems, in order of the fields.
 pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<Problem>> {
     let mut problems = Vec::new();
     check_name(name, &mut problems);
@@ -168,7 +168,7 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
     }
 }
 
-/// What an operation is judged by beside itself.
+/// Parts of the spec that an operation is checked against.
 struct OperationContext<'a> {
     keys: &'a KeysSpec,
     meaning: Meaning<'a>,
@@ -241,7 +241,7 @@ fn check_shards(shards: &ShardsSpec, problems: &mut Vec<Problem>) -> Shards {
     }
 }
 
-/// What takes more than one part of the spec to judge.
+/// Checks that need more than one part of the spec.
 fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut Vec<Problem>) {
     let shards = u64::from(spec.shards.count);
     let per_shard = |what: &str, have: u64| {
@@ -274,7 +274,7 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
     }
 }
 
-/// The key spaces of a workload, with their places: its own and those of single operations.
+/// The keyspaces of a workload with their paths: its own and those of single operations.
 fn all_keys(workload: &WorkloadSpec) -> impl Iterator<Item = (String, KeysSpec)> {
     let own = workload.operations.iter().enumerate().filter_map(|(index, operation)| {
         let keys = operation.keys.as_ref()?.over(&workload.keys);
@@ -283,7 +283,7 @@ fn all_keys(workload: &WorkloadSpec) -> impl Iterator<Item = (String, KeysSpec)>
     std::iter::once(("workload.keys".to_owned(), workload.keys.clone())).chain(own)
 }
 
-/// Judges the durations below one field.
+/// Validates the durations below one field.
 pub(super) struct Durations<'a> {
     pub problems: &'a mut Vec<Problem>,
     pub within: &'a str,
@@ -304,7 +304,7 @@ impl Durations<'_> {
     }
 }
 
-/// What the API server would refuse in a status.
+/// Problems that the API server would find in a status.
 #[cfg(test)]
 pub(crate) fn status_problems(status: &super::RedisBenchmarkStatus) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -313,16 +313,15 @@ pub(crate) fn status_problems(status: &super::RedisBenchmarkStatus) -> Vec<Probl
     problems
 }
 
-/// All durations of a spec are bounded far below what 64 bits hold.
+/// Cannot overflow: all durations of a spec are bounded far below 64 bits.
 pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Reads the object of a manifest file as strictly as `kubectl` does: unknown fields are problems. Defaults are filled
-/// in; a status in the file is passed over.
+/// Reads the object of a manifest file as strictly as `kubectl`: unknown fields are problems. Fills in defaults and ignores a status.
 ///
 /// # Errors
-/// Everything that the API server's schema would refuse.
+/// All problems that the API server's schema would report.
 pub fn read(object: &Value) -> Result<super::RedisBenchmark, Vec<Problem>> {
     let mut problems = Vec::new();
     for (field, wanted) in [("apiVersion", "redisbench.dev/v1alpha1"), ("kind", "RedisBenchmark")] {
@@ -352,7 +351,7 @@ pub fn read(object: &Value) -> Result<super::RedisBenchmark, Vec<Problem>> {
     serde_json::from_value(object).map_err(|error| vec![Problem::new("spec", "", error.to_string())])
 }
 
-/// To Kubernetes a null is the same as nothing, so that a default comes in.
+/// Kubernetes treats null as unset, so that the default applies.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(object) => {

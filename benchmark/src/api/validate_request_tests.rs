@@ -1,4 +1,4 @@
-//! What a request is made of: transactions, waiting, filling, scripts, turns, and what it may not do.
+//! Requests: transactions, WAIT, fills, scripts, mixes, and forbidden commands.
 
 use serde_json::json;
 

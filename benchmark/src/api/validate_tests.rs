@@ -569,7 +569,7 @@ fn every_problem_of_a_wrong_manifest_is_said_in_its_place() {
     }
 }
 
-/// Any value of the schema, and beyond its bounds.
+/// Arbitrary value of the schema, including values beyond its bounds.
 fn any_of(schema: &Value) -> BoxedStrategy<Value> {
     if let Some(values) = schema["enum"].as_array() {
         return prop::sample::select(values.clone()).boxed();

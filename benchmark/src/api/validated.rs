@@ -8,78 +8,77 @@ use super::target::TargetSecrets;
 use super::template::ShardTemplate;
 use crate::quantile::Quantile;
 
-/// A spec that was checked: whatever is built from it, building cannot fail. Only [`super::validate`] makes one.
+/// Validated spec: building objects from it cannot fail. Only [`super::validate`] creates one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validated {
     /// The Redis under test.
     pub target: plan::Target,
-    /// Where the secrets are that it wants to see.
+    /// Secrets for the target's servers.
     pub secrets: TargetSecrets,
-    /// Where those are that its sentinels want to see of their own.
+    /// Secrets that its sentinels do not share with the servers.
     pub sentinel_secrets: TargetSecrets,
-    /// What is asked of it.
+    /// Commands, keys and values that the load sends.
     pub workload: plan::Workload,
-    /// What is written before.
+    /// Keys written before the measurement.
     pub preload: plan::Preload,
-    /// How fast.
+    /// Rate and pipeline of the preload.
     pub preload_pace: plan::PreloadPace,
-    /// What is checked of the answers.
+    /// Checks of the target's replies.
     pub verify: plan::Verify,
-    /// Whether the keys are deleted when the load is over.
+    /// Deletes the keys after the load.
     pub cleanup: bool,
-    /// How requests come about.
+    /// Open or closed loop.
     pub load: plan::Load,
-    /// The names of its stages, in their order.
+    /// Names of the stages, in order.
     pub stage_names: Vec<Option<String>>,
-    /// Connections of the whole benchmark: at least one for each shard.
+    /// Connections of the whole benchmark: at least one per shard.
     pub connections: u32,
-    /// How many connections the whole benchmark begins in a second at most.
+    /// Maximum new connections per second of the whole benchmark.
     pub connect_rate: Option<u32>,
-    /// The most requests in flight per connection.
+    /// Maximum requests in flight per connection.
     pub pipeline: u32,
-    /// How a connection of a closed loop goes on after a reply.
+    /// How a connection of a closed loop keeps requests in flight.
     pub pipeline_mode: plan::PipelineMode,
-    /// Callers that share the connections of the whole benchmark: at least one for each shard, and no more than the
-    /// connections hold.
+    /// Callers that share the connections of the whole benchmark: at least one per shard, at most `connections` x `pipeline`.
     pub concurrency: Option<u32>,
     /// Length of the warm-up.
     pub warmup: Duration,
-    /// The warm-up may end before, once the throughput has settled.
+    /// The warm-up ends early once the throughput has settled.
     pub settle: bool,
-    /// What ends the measurement of the whole benchmark.
+    /// End of the measurement of the whole benchmark.
     pub bound: Bound,
-    /// Time limits of single steps.
+    /// Timeouts of connections and requests.
     pub timeouts: plan::Timeouts,
-    /// What the measurement must keep to.
+    /// Limits that the measurement must meet.
     pub thresholds: Vec<Threshold>,
-    /// What is measured beside the total.
+    /// Additional results per operation and per node.
     pub breakdown: plan::Breakdown,
-    /// The percentiles of latencies that are reported, the lowest first.
+    /// Reported percentiles of latencies, lowest first.
     pub percentiles: Vec<Quantile>,
-    /// What is looked at beside the requests.
+    /// Evidence for the verdict.
     pub measurement: plan::Measurement,
-    /// The pods.
+    /// Pods that generate the load.
     pub shards: Shards,
-    /// When the finished benchmark is deleted, if ever.
+    /// Time from the end until the benchmark is deleted, if ever.
     pub ttl_after_finished: Option<Duration>,
 }
 
-/// What ends the measurement of the whole benchmark.
+/// End of the measurement of the whole benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// A time after the warm-up.
+    /// Time after the warm-up.
     Duration(Duration),
-    /// A number of requests after the warm-up.
+    /// Number of requests after the warm-up.
     Requests {
-        /// How many: at least one for each shard.
+        /// Number of requests: at least one per shard.
         count: u64,
-        /// The longest that they may take.
+        /// Time limit.
         at_most: Duration,
     },
 }
 
 impl Bound {
-    /// The longest that the measurement can be.
+    /// Maximum length of the measurement.
     pub fn longest(self) -> Duration {
         match self {
             Self::Duration(longest) | Self::Requests { at_most: longest, .. } => longest,
@@ -87,21 +86,21 @@ impl Bound {
     }
 }
 
-/// The pods that make the load.
+/// Pods that generate the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shards {
-    /// How many, at least 1.
+    /// Number of pods, at least 1.
     pub count: u32,
-    /// What happens when one is lost.
+    /// Reaction to the loss of a shard.
     pub on_lost: OnLost,
-    /// Where they go.
+    /// Placement on nodes.
     pub placement: Placement,
-    /// How far apart they may start.
+    /// Maximum difference between start times.
     pub max_start_skew: Duration,
-    /// How long they may take until all are ready.
+    /// Timeout until all are ready.
     pub prepare_timeout: Duration,
-    /// How long after the end their results are waited for.
+    /// Timeout for results after the end of the load.
     pub collect_timeout: Duration,
-    /// What is said about the pods.
+    /// Settings of the pods.
     pub template: ShardTemplate,
 }

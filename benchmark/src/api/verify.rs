@@ -1,4 +1,4 @@
-//! `spec.verify`: what is checked of the target's answers. The doc comments are the text of `kubectl explain`.
+//! `spec.verify`: checks of the target's replies. The doc comments are the text of `kubectl explain`.
 
 use redisbench_wire::plan::{self, Role, Verify};
 use schemars::JsonSchema;
@@ -9,32 +9,31 @@ use super::spec::{PipelineMode, RedisBenchmarkSpec};
 use super::target::{ReadFrom, TargetSpec};
 use super::values::ValueSizeType;
 
-/// What is checked of the target's answers.
+/// Checks of the target's replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifySpec {
-    /// `None` checks nothing. `Replies` checks that each reply is of a type that its command answers with. Where commands
-    /// count (`INCR`, `DECR`, `INCRBY`, `DECRBY` of `__key__`, all by the same step) and nothing else writes those keys, it
-    /// checks their numbers too. `Values` checks also that reads find what was written, for commands that write the whole
-    /// value (`SET __key__ __data__` with EX, PX, EXAT, PXAT, KEEPTTL or GET, `SETEX`, `PSETEX`, `GETSET`) or read it (`GET
-    /// __key__`): every value begins with 24 bytes that say which write it is, so all are at least as long. What is
-    /// found is in `status.result.verification`. To follow values and counts, each shard has keys of its own, of which it
-    /// remembers 16 bytes each, at most 8000000 of them; each key has one write in flight at a time; a shard has one
-    /// thread; and when the load is over, for a minute at most, what was written is read once more. Not with `transaction`,
-    /// `wait`, `onMiss` and `mix: Ratio` of the workload. Default `None`.
+    /// `None` checks nothing. `Replies` checks that the type of each reply is valid for its command. If commands count (`INCR`, `DECR`,
+    /// `INCRBY`, `DECRBY` of `__key__`, all by the same step) and nothing else writes their keys, it also checks the numbers. `Values` also
+    /// checks that reads return the written values, for commands that write the whole value (`SET __key__ __data__` with EX, PX, EXAT,
+    /// PXAT, KEEPTTL or GET, `SETEX`, `PSETEX`, `GETSET`) or read it (`GET __key__`). Each value then starts with 24 bytes that identify
+    /// the write, and is at least that long. Findings are in `status.result.verification`. To follow values and counts, each shard has
+    /// its own keys, at most 8000000, and stores 16 bytes for each; a key has one write in flight at a time; a shard has one thread; and
+    /// after the load, for at most a minute, written keys are read once more. Not with `transaction`, `wait`, `onMiss` and `mix: Ratio` of
+    /// the workload. Default `None`.
     #[serde(default)]
     pub mode: VerifyMode,
 }
 
-/// What is checked of the target's answers.
+/// Checks of the target's replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum VerifyMode {
-    /// Nothing.
+    /// No checks.
     #[default]
     None,
-    /// Their types, and of commands that count the numbers.
+    /// Types of replies, and numbers of commands that count.
     Replies,
-    /// Also that reads find what was written.
+    /// Also that reads return the written values.
     Values,
 }
 
@@ -48,7 +47,7 @@ impl From<VerifyMode> for Verify {
     }
 }
 
-/// Judges whether what `workload` asks for can be verified.
+/// Checks that the workload can be verified.
 pub(super) fn check(spec: &RedisBenchmarkSpec, workload: &plan::Workload, problems: &mut Vec<Problem>) {
     if spec.verify.mode == VerifyMode::None {
         return;
@@ -127,7 +126,7 @@ fn check_sizes(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A value that is written in a way that is not followed would be taken for a corrupt one.
+/// Rejects other writes: their values would be reported as corrupt.
 fn check_commands(workload: &plan::Workload, problems: &mut Vec<Problem>) {
     for (index, operation) in workload.operations.iter().enumerate() {
         let command = command(operation);

@@ -77,9 +77,9 @@ pub struct OperationSpec {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub weight: u32,
     /// Command with its arguments, at most 4096 characters. Quote arguments with spaces: `"` with the escapes \" \\ \n \r \t, or `'`
-    /// without escapes. Placeholders work in quotes too: `__key__`, the request's key; `__key:2__` to `__key:100__`, further keys, each the same
-    /// throughout the command, which in a Cluster must share a slot, for example by a hash tag in `keys.prefix`; `__data__`, the value;
-    /// `__integer:1:1000__`, a random number from the first to the last, drawn for each occurrence, or padded to four digits with
+    /// without escapes. Placeholders work in quotes too: `__key__`, the request's key; `__key:2__` to `__key:100__`, further keys, each the
+    /// same throughout the command, which in a Cluster must share a slot, for example by a hash tag in `keys.prefix`; `__data__`, the
+    /// value; `__integer:1:1000__`, a random number from the first to the last, drawn for each occurrence, or padded to four digits with
     /// `__integer:0001:1000__`; `__sequence__`, the request's unique number; `__score__`, a random number from 0 to 1 with nine decimals;
     /// `__ttl__`, seconds in the range of `values.ttl`; `__script:NAME__`, the SHA-1 of an entry of `scripts`.
     #[schemars(length(min = 1, max = 4096))]

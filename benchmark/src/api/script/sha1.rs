@@ -1,4 +1,4 @@
-//! SHA-1 (FIPS 180-4), by which Redis names scripts. Nothing here is secret.
+//! SHA-1 (FIPS 180-4), which Redis uses to name scripts. Not used for security.
 
 /// The hash in hexadecimal.
 pub(super) fn hex(message: &[u8]) -> String {
