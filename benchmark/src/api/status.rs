@@ -1,4 +1,4 @@
-//! `status`: what the operator reports. Integers carry their unit in the name; `summary` is for people.
+//! `status`: the operator's report. Integers carry their unit in the name; `summary` is for people.
 
 mod cell;
 mod comparison;
@@ -30,130 +30,130 @@ pub use trial::{TrialLine, TrialOutcome, TrialRequests, TrialStatus};
 pub use verdict::{LimitedBy, ReasonKind, Verdict, VerdictReason, VerdictValue};
 pub use verification::{FindingKind, FindingResult, VerificationResult};
 
-/// How far a benchmark is, and what it measured.
+/// The progress and results of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisBenchmarkStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Where the benchmark is.
+    /// The phase of the benchmark.
     #[serde(default)]
     pub phase: Phase,
-    /// The run's identity. From the moment it exists the spec is fixed.
+    /// The run's identity. Once set, the spec is immutable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub run_id: Option<String>,
-    /// How many conductors the run has had. Raised by each before it first commands a shard.
+    /// The conductor's epoch. Each trial and takeover raises it before commanding a shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conductor_epoch: Option<u64>,
-    /// Says which plan of trials was compiled from the spec. An operator that compiles another one fails the run.
+    /// A hash of the trials compiled from the spec. An operator that compiles others fails the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub plan_hash: Option<String>,
-    /// The present or last trial.
+    /// The current or last trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialStatus>,
-    /// The columns of `kubectl get`.
+    /// Text for the columns of `kubectl get`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
-    /// Shards by state.
+    /// The number of shards in each state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards: Option<ShardCounts>,
-    /// How well the shards measured together.
+    /// How closely the shards measured together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronization: Option<Synchronization>,
-    /// The running trial so far.
+    /// The progress of the running trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// The target's servers, what became of them, and when slots got no answers.
+    /// The target's servers, their changes, and outages of slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyStatus>,
-    /// What was measured, once the trial is over. Of several trials, `trials` has the summaries and `artifacts` name the
-    /// whole results.
+    /// The measurements, once the trial has finished. With several trials, `trials` has the summaries and `artifacts` lists the full
+    /// results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<TrialResult>,
-    /// Whether the result can be trusted, and what limited it. Of several trials, the worst verdict there was.
+    /// Whether the result can be trusted, and what limited it. With several trials, their worst verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// What became of `spec.thresholds`.
+    /// The outcome of each entry of `spec.thresholds`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub thresholds: Vec<ThresholdStatus>,
-    /// One line for each trial that is over, of a benchmark that has several.
+    /// One line per finished trial, if the benchmark has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 250))]
     pub trials: Vec<TrialLine>,
-    /// How far the repeats of each cell are apart, as soon as two of them are over. Of many cells the first; the artifact
-    /// `experiment.json` holds all.
+    /// The spread between the repeats of each cell, once two of them have finished. Lists the first cells of many; the artifact
+    /// `experiment.json` has all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub repeats: Vec<CellResult>,
-    /// How many cells `repeats` leaves out.
+    /// The number of cells omitted from `repeats`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeats_left_out: u64,
-    /// What the comparison of the targets came to, once the run is over: one entry for each but the baseline, at each setting
-    /// of what is swept. Of many the first; the artifact `experiment.json` holds all.
+    /// The comparison of the targets, once the run has finished: one entry per target other than the baseline, at each swept setting. Lists
+    /// the first of many; the artifact `experiment.json` has all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 42))]
     pub comparison: Vec<ComparisonResult>,
-    /// How many entries `comparison` leaves out.
+    /// The number of entries omitted from `comparison`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub comparison_left_out: u64,
-    /// What a search found; while it goes on, what it has found so far.
+    /// The result of a search; while it runs, the result so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchResult>,
-    /// Where the whole result is.
+    /// The ConfigMaps that hold the full result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 512), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub artifacts: Vec<Artifact>,
-    /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled; Verified if something was to be, and
-    /// `ThresholdsMet` if there are thresholds.
+    /// Accepted, Finished, Complete, Valid, Failed, Reconciling and Stalled; Verified if `verify` is set, and `ThresholdsMet` if there are
+    /// thresholds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 
-/// Where a benchmark is.
+/// The phase of a benchmark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
-    /// Waits to be accepted, or is held back.
+    /// Waiting for a valid spec.
     #[default]
     Pending,
-    /// Shards come up, connect and preload.
+    /// Shards start, connect and preload.
     Preparing,
-    /// Shards make load.
+    /// Shards generate load.
     Running,
     /// Held back by `suspend`.
     Suspended,
-    /// Results are fetched, merged and written.
+    /// The operator fetches, merges and writes results.
     Collecting,
-    /// Measured to the end. The verdict says what it is worth.
+    /// Measured to the end. The verdict rates the result.
     Succeeded,
-    /// Could not be measured; the condition `Failed` says why.
+    /// Could not be measured; the condition `Failed` has the reason.
     Failed,
     /// Stopped by `abort`.
     Aborted,
 }
 
 impl Phase {
-    /// Whether the benchmark is over.
+    /// Whether the benchmark has finished.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Aborted)
     }
 }
 
-/// The columns of `kubectl get`, for people.
+/// Text for the columns of `kubectl get`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Achieved requests per second, such as `2.00M/s`. Of a search what it found: the highest rate that holds, `>= 2.00M/s`
-    /// where the target may hold more, `< 1.00k/s` if not even the lowest holds, and nothing if there is no answer.
+    /// Successful requests per second, such as `2.00M/s`. For a search, the highest rate that holds: `>= 2.00M/s` if the target may hold
+    /// more, `< 1.00k/s` if not even the lowest holds, and not set without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub rate: Option<String>,
-    /// The 99th percentile of response time, such as `1.45 ms`; with `>` where too many requests failed to know it. Nothing below
-    /// 1,000 requests, which it takes.
+    /// The 99th percentile of response time, such as `1.45 ms`; a lower bound with `>` if too many had no answer. Not set below 1,000
+    /// requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub p99: Option<String>,
@@ -161,7 +161,7 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 48))]
     pub errors: Option<String>,
-    /// Shards that are where they should be, of all, such as `8/8`.
+    /// Shards that are as far as the phase expects, of all, such as `8/8`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub shards: Option<String>,
@@ -171,50 +171,50 @@ pub struct Summary {
     pub verdict: Option<String>,
 }
 
-/// Shards by state.
+/// The number of shards in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardCounts {
-    /// How many the spec asks for.
+    /// Shards that the spec asks for.
     pub desired: u32,
-    /// Ready to start.
+    /// Shards that are armed or started.
     pub armed: u32,
-    /// Making load.
+    /// Shards that generate load.
     pub running: u32,
-    /// Done with the trial.
+    /// Shards that gave their final result.
     pub finished: u32,
-    /// Gone before they could give their result.
+    /// Shards that were lost before their final result.
     pub lost: u32,
-    /// Not answering now; they may come back.
+    /// Shards that do not answer now; they may recover.
     pub unreachable: u32,
 }
 
-/// How well the shards measured together.
+/// How closely the shards measured together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Synchronization {
-    /// From the first shard's first request to the last shard's.
+    /// The time from the first shard's first request to the last shard's, each against its own schedule.
     pub start_skew_microseconds: u64,
-    /// How well the worst-known clock of a shard is known.
+    /// The uncertainty of the least certain shard clock.
     pub clock_uncertainty_microseconds: u64,
-    /// How long the warm-up was: `load.warmup`, or less if it ended once the throughput had settled.
+    /// The length of the warm-up: `load.warmup`, or less if it ended once the throughput had settled.
     #[serde(default)]
     pub warmup_milliseconds: u64,
     /// The time during which all shards were measuring.
     pub common_window_milliseconds: u64,
 }
 
-/// The running trial so far.
+/// The progress of the running trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// 0 to 100: of the preload while preparing, of warm-up and measurement while running.
+    /// The progress from 0 to 100: of the preload while preparing, of warm-up and measurement while running.
     #[schemars(range(min = 0, max = 100))]
     pub percent: u32,
     /// Successful requests per second over the last five whole seconds that all shards have completed.
     pub achieved_per_second: u64,
-    /// The 99th percentile of response time of successful requests over the same seconds, rounded up by at most 3.2 %. Not set
-    /// while fewer than the 1,000 requests that it takes were measured in them.
+    /// The 99th percentile of response time of successful requests over the same five seconds, rounded up by at most 3.2 %. Not set if they
+    /// have fewer than 1,000 requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
     /// Whether the warm-up has finished and requests count.
@@ -222,15 +222,15 @@ pub struct Progress {
     pub measuring: bool,
 }
 
-/// Where a part of the whole result is.
+/// A part of the full result, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// What it is, such as `result.json`; of several trials, `trial-0.result.json` and so on, and `experiment.json`; of several parts,
-    /// `result.json.000` and so on, to be joined in order.
+    /// The name, such as `result.json`; with several trials, `trial-0.result.json` and so on, and `experiment.json`. Parts such as
+    /// `result.json.000` are to be joined in order.
     #[schemars(length(min = 1, max = 64))]
     pub name: String,
-    /// The ConfigMap that holds it, under its name as key.
+    /// The ConfigMap that holds it, with `name` as the key.
     #[schemars(length(max = 253))]
     pub config_map: String,
 }

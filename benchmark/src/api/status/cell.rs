@@ -1,4 +1,4 @@
-//! Cells: trials that are repeats of one another, and how far their results are apart.
+//! Cells: trials that repeat one another, and the spread of their results.
 
 use std::collections::BTreeMap;
 
@@ -7,51 +7,51 @@ use serde::{Deserialize, Serialize};
 
 use super::{Latencies, VerdictValue};
 
-/// What the repeats of one cell came to.
+/// The spread between the repeats of one cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CellResult {
-    /// Which cell, from 0: as in `trials`.
+    /// The cell, from 0, as in `trials`.
     pub cell: u32,
     /// The entry of `workload.preset` that its trials ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub preset: Option<String>,
-    /// The target that they were against, of several.
+    /// The target of its trials, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub target: Option<String>,
-    /// The swept fields, and what they were.
+    /// The swept fields and their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 3))]
     pub parameters: BTreeMap<String, String>,
-    /// Its trials that were measured to their end, by their indices. All of them count, whatever their verdict.
+    /// The indices of its trials that were measured to the end. All of them count, whatever their verdict.
     #[schemars(length(max = 50))]
     pub trials: Vec<u32>,
-    /// The worst verdict of these.
+    /// The worst verdict of its trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictValue>,
-    /// Successful requests per second. Best is the highest.
+    /// Successful requests per second. The highest is the best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<ThroughputSpread>,
-    /// The mean of response time. Best is the lowest, as in the next three. Not set if any of the trials does not know it: it had
-    /// too few requests, or too many of them had no answer; of a mean, one.
+    /// The mean of response time. The lowest is the best. Not set if a trial has no value: it had too few requests, or too many without an
+    /// answer (for the mean, one).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_response_time: Option<LatencySpread>,
-    /// The median of response time.
+    /// The median of response time. The lowest is the best. Not set if a trial has no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50: Option<LatencySpread>,
-    /// The 99th percentile of response time.
+    /// The 99th percentile of response time. The lowest is the best. Not set if a trial has no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<LatencySpread>,
-    /// The 99.9th percentile of response time.
+    /// The 99.9th percentile of response time. The lowest is the best. Not set if a trial has no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999: Option<LatencySpread>,
-    /// Errors and unsent requests as a share of all. Best is the lowest.
+    /// Errors and unsent requests as a share of all. The lowest is the best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_rate: Option<ShareSpread>,
-    /// Response time over the requests of all these trials together, from their merged histograms: no mean of quantiles.
-    /// Set once the run is over.
+    /// Response time over the requests of all these trials, from their merged histograms, not from averaged quantiles. Set once the run has
+    /// finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<Latencies>,
 }
@@ -64,16 +64,15 @@ pub struct ThroughputSpread {
     pub mean_per_second: u64,
     /// The median of the trials.
     pub median_per_second: u64,
-    /// The standard deviation between trials, with n - 1 below.
+    /// The standard deviation between trials, with divisor n - 1.
     pub standard_deviation_per_second: u64,
-    /// The lower end of the interval that holds the true mean with 95 % confidence (Student's t). The true mean is that of
-    /// endlessly many such trials.
+    /// The lower end of the 95 % confidence interval of the true mean (Student's t), which is that of infinitely many such trials.
     pub low_per_second: u64,
-    /// Its upper end.
+    /// The upper end of the 95 % confidence interval.
     pub high_per_second: u64,
-    /// The trial with the best value, by its index.
+    /// The index of the trial with the best value.
     pub best_trial: u32,
-    /// The trial with the worst value, by its index.
+    /// The index of the trial with the worst value.
     pub worst_trial: u32,
 }
 
@@ -85,19 +84,19 @@ pub struct LatencySpread {
     pub mean_nanoseconds: u64,
     /// The median of the trials.
     pub median_nanoseconds: u64,
-    /// The standard deviation between trials, with n - 1 below.
+    /// The standard deviation between trials, with divisor n - 1.
     pub standard_deviation_nanoseconds: u64,
-    /// The lower end of the interval that holds the true mean with 95 % confidence (Student's t), 0 if it reaches below.
+    /// The lower end of the 95 % confidence interval of the true mean (Student's t), at least 0.
     pub low_nanoseconds: u64,
-    /// Its upper end.
+    /// The upper end of the 95 % confidence interval.
     pub high_nanoseconds: u64,
-    /// The trial with the best value, by its index.
+    /// The index of the trial with the best value.
     pub best_trial: u32,
-    /// The trial with the worst value, by its index.
+    /// The index of the trial with the worst value.
     pub worst_trial: u32,
 }
 
-/// A share over several trials, in millionths: 10000 are 1 %.
+/// A share over several trials, in millionths: 10000 is 1 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShareSpread {
@@ -105,14 +104,14 @@ pub struct ShareSpread {
     pub mean_millionths: u64,
     /// The median of the trials.
     pub median_millionths: u64,
-    /// The standard deviation between trials, with n - 1 below.
+    /// The standard deviation between trials, with divisor n - 1.
     pub standard_deviation_millionths: u64,
-    /// The lower end of the interval that holds the true mean with 95 % confidence (Student's t), 0 if it reaches below.
+    /// The lower end of the 95 % confidence interval of the true mean (Student's t), at least 0.
     pub low_millionths: u64,
-    /// Its upper end.
+    /// The upper end of the 95 % confidence interval.
     pub high_millionths: u64,
-    /// The trial with the best value, by its index.
+    /// The index of the trial with the best value.
     pub best_trial: u32,
-    /// The trial with the worst value, by its index.
+    /// The index of the trial with the worst value.
     pub worst_trial: u32,
 }

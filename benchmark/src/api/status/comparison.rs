@@ -1,4 +1,4 @@
-//! What a comparison of targets came to.
+//! The result of a comparison of targets.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::comparison::ComparisonMetric;
 
-/// One target beside the baseline, at one setting of what is swept.
+/// A target against the baseline, at one swept setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonResult {
-    /// The target's name.
+    /// The name of the target.
     #[schemars(length(max = 32))]
     pub target: String,
-    /// The name of the target that it is compared with, or of the benchmark.
+    /// The name of the baseline: a target or a benchmark.
     #[schemars(length(max = 46))]
     pub baseline: String,
-    /// The test that both ran, of several presets.
+    /// The test that both ran, if there are several presets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub preset: Option<String>,
-    /// The swept fields with the values that both ran at.
+    /// The swept fields and their values, the same for both.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
     /// Pairs of trials that count: one of each, side by side. 0 if they ran at different times.
@@ -30,61 +30,60 @@ pub struct ComparisonResult {
     pub trials: u32,
     /// The baseline's trials that count.
     pub baseline_trials: u32,
-    /// Trials of both that do not count: not measured to their end, or Invalid.
+    /// Trials of both that do not count: not measured to the end, or Invalid.
     #[serde(default, skip_serializing_if = "crate::api::status::is_zero")]
     pub left_out: u64,
-    /// What keeps the outcome from being about the targets, such as a load generator that was the limit of some trials.
+    /// Why the outcome may not be about the targets, such as a load generator that limited some trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub caution: Option<String>,
-    /// What it came to in the metric that was asked for.
+    /// The outcome for the requested metric.
     pub outcome: ComparisonOutcome,
-    /// By metric; the one that was asked for is the first.
+    /// The results by metric, the requested one first.
     #[schemars(length(max = 5))]
     pub metrics: Vec<MetricComparison>,
 }
 
-/// One metric of a target beside the baseline.
+/// One metric of a target against the baseline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricComparison {
-    /// Which metric.
+    /// The compared metric.
     pub metric: ComparisonMetric,
-    /// What it came to.
+    /// The outcome for this metric.
     pub outcome: ComparisonOutcome,
-    /// The target's value over the baseline's: the geometric mean of all pairs, in millionths. 1020000 is 2 % more. Not set if
-    /// one of the trials does not know its value, as are the others.
+    /// The target's value over the baseline's: the geometric mean of all pairs, in millionths. 1020000 is 2 % more. Not set, like the other
+    /// ratios, if a trial has no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_millionths: Option<u64>,
     /// The lower end of the ratio's confidence interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low_millionths: Option<u64>,
-    /// Its upper end.
+    /// The upper end of the ratio's confidence interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_millionths: Option<u64>,
-    /// How sure the interval is. More than was asked for where several metrics share it.
+    /// The confidence of the interval, in hundredths of a percent. More than requested if several metrics share it.
     pub confidence_basis_points: u32,
-    /// The ratio in the first block of trials, in which caches and processors may have been cold. It counts.
+    /// The ratio in the first block of trials, when caches and processors may have been cold. It counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_ratio_millionths: Option<u64>,
     /// The ratio in all other blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_ratio_millionths: Option<u64>,
-    /// Only if Inconclusive: the smallest difference that so many trials with this spread would have shown in four of five
-    /// comparisons.
+    /// Only if Inconclusive: the smallest difference that this number of trials with this spread would show in four of five comparisons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable_basis_points: Option<u64>,
 }
 
-/// What a comparison came to. Faster is better in the metric's own direction.
+/// The outcome of a comparison. Faster is better in the metric's direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ComparisonOutcome {
     /// More throughput or less latency than the baseline: the interval excludes 1.
     Faster,
     /// Less throughput or more latency than the baseline: the interval excludes 1.
     Slower,
-    /// All of the interval is within the minimum effect.
+    /// The whole interval is within the minimum effect.
     NoDifference,
-    /// So many trials do not say.
+    /// The trials do not decide.
     Inconclusive,
 }

@@ -1,4 +1,4 @@
-//! What a trial measured.
+//! The measurements of a trial.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,49 +6,49 @@ use serde::{Deserialize, Serialize};
 use super::{ShardResult, TrialRequests, VerificationResult, is_zero};
 use crate::api::spec::{Arrival, LoadType, PipelineMode, RampSpec};
 
-/// What a trial measured, merged over all shards.
+/// The measurements of a trial, merged over all shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialResult {
-    /// How requests came about. Latencies of loads that differ here are not to be compared.
+    /// How requests were generated. Do not compare latencies of loads that differ here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadResult>,
-    /// Where the measured requests went.
+    /// The measured requests by outcome.
     pub requests: Requests,
-    /// Successful requests over time, in the common window.
+    /// Successful requests per second, in the common window.
     pub throughput: Throughput,
-    /// Bytes over time.
+    /// Bytes per second, in the common window.
     pub bandwidth: Bandwidth,
-    /// From when a request was due (open loop) or sent (closed loop) until its reply was complete, over all scheduled
-    /// requests: one without an answer counts as longer than any that was answered.
+    /// From the due time (open loop) or the send (closed loop) to the complete reply, over all scheduled requests. A request without an
+    /// answer counts as longer than any answered one.
     pub response_time: Latencies,
-    /// The same over successful requests alone. Only where some failed.
+    /// Response time of successful requests alone. Set only if some did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_time_of_succeeded: Option<Latencies>,
-    /// From when a request was sent until its reply was complete, over successful requests. Only in an open loop.
+    /// From the send to the complete reply, over successful requests. Only in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_time: Option<Latencies>,
-    /// From when a request was due until it was sent, over all that were sent. Only in an open loop. It is the part of the
-    /// response time that the target has not seen: waiting for the load generator, or for room in a connection's pipeline.
+    /// From the due time to the send, over all sent requests. Only in an open loop. It is the part of the response time before the target
+    /// saw the request: delays of the load generator, and waits for room in a connection's pipeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_lateness: Option<Latencies>,
-    /// How much of p50, p99 and p99.9 of response time is the load generator's own, over successful requests; of those that are
-    /// known. What is more than a fifth of one makes the result Degraded.
+    /// The load generator's own part of p50, p99 and p99.9 of response time, over successful requests; only known ones are listed. More
+    /// than a fifth makes the result Degraded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 3))]
     pub generator_share: Vec<GeneratorShare>,
-    /// The whole distribution of response time.
+    /// The distribution of response time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogramStatus>,
-    /// Per stage of the load, in order, of several: those that have a whole second in the common window.
+    /// Results per stage of the load, in order, if there are several; only stages with a whole second in the common window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub stages: Vec<StageResult>,
-    /// Per operation of the mix.
+    /// Results per operation of the mix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub operations: Vec<OperationResult>,
-    /// Per Redis node.
+    /// Results per Redis node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub nodes: Vec<NodeResult>,
@@ -56,123 +56,123 @@ pub struct TrialResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub errors: Vec<ErrorResult>,
-    /// Per shard.
+    /// Results per shard.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub shards: Vec<ShardResult>,
-    /// How many entries each of the lists above leaves out. All of them are in the artifacts.
+    /// The number of entries that each list here omits. The artifacts have all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
-    /// What was found of the target's answers. Only if `verify` asks for it.
+    /// The findings about the target's replies. Only if `verify` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerificationResult>,
-    /// Requests of the warm-up. They are in no other number.
+    /// Requests of the warm-up. No other number includes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Requests>,
-    /// What the preload wrote. It is in no other number.
+    /// The keys and commands of the preload. No other number includes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preload: Option<PreloadResult>,
 }
 
-/// How requests came about.
+/// How requests were generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadResult {
-    /// At a rate, or the next when one was answered.
+    /// `OpenLoop` sends at a rate. `ClosedLoop` sends the next request when one was answered.
     #[serde(rename = "type")]
     pub kind: LoadType,
-    /// How requests were spread in time. Only in an open loop.
+    /// The distribution of due times. Only in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival: Option<Arrival>,
-    /// The grid that due times were rounded up to; 0 is exact. Only in an open loop.
+    /// The grid to which due times were rounded up; 0 is exact. Only in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing_grid_nanoseconds: Option<u64>,
-    /// How a connection went on after a reply. Only in a closed loop.
+    /// How a connection continued after a reply. Only in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline_mode: Option<PipelineMode>,
-    /// The most requests in flight in the whole benchmark. Only in a closed loop.
+    /// The maximum requests in flight in the whole benchmark. Only in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
 }
 
-/// Where requests went: scheduled = succeeded + errors + unsent (+ inFlight + unknown).
+/// Requests by outcome: scheduled = succeeded + errors + unsent (+ inFlight + unknown).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Requests {
     /// Requests whose slot in the schedule came.
     pub scheduled: u64,
-    /// Answered without an error.
+    /// Requests answered without an error.
     pub succeeded: u64,
-    /// Ended in an error of any kind.
+    /// Requests that ended in an error of any kind.
     pub errors: u64,
-    /// Never sent. Those that the next two do not count waited longer than `unsentAfter` for room in a connection's
-    /// pipeline.
+    /// Requests that were never sent. All but `unsentNotConnected` and `unsentAtEnd` waited longer than `unsentAfter` for room in a
+    /// connection's pipeline.
     pub unsent: u64,
-    /// Of the unsent, those that waited longer than `unsentAfter` while there was no connection to their server.
+    /// Unsent requests that waited longer than `unsentAfter` without a connection to their server.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unsent_not_connected: u64,
-    /// Of the unsent, those that had waited for less than `unsentAfter` when the load ended.
+    /// Unsent requests that had waited for less than `unsentAfter` when the load ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unsent_at_end: u64,
-    /// Waited for a reply when the run was aborted, or when a lost shard was last heard.
+    /// Requests without a reply when the run was aborted, or at the last contact with a lost shard.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: u64,
-    /// What a lost shard would have sent after it was last heard.
+    /// Requests that a lost shard would have sent after the last contact.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
-    /// Of the errors, those without a reply: timeouts and broken connections.
+    /// Errors without a reply: timeouts and broken connections.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unanswered: u64,
-    /// Sent more than a millisecond after they were due.
+    /// Requests sent more than 1 ms after their due time.
     pub late: u64,
-    /// Took one redirect of the cluster or more.
+    /// Requests that the cluster redirected at least once.
     pub redirected: u64,
-    /// Redirects that were answered: commands that a node refused and the next one got.
+    /// Redirects received. Each is a command that one node refused and the next one got.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub redirect_hops: u64,
-    /// Answers that a server cannot serve this for now (TRYAGAIN, CLUSTERDOWN, LOADING), each followed by a pause and
-    /// another send. Where the pauses come to the request's timeout, it is an error of that kind.
+    /// TRYAGAIN, CLUSTERDOWN and LOADING replies. Each is followed by a pause and a resend. Once the pauses add up to the request's
+    /// timeout, the request is an error of that kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deferral_hops: u64,
-    /// Of these, CLUSTERDOWN. What neither this nor the next counts is TRYAGAIN.
+    /// CLUSTERDOWN replies in `deferralHops`. TRYAGAIN is the rest beside this and `loadingHops`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cluster_down_hops: u64,
-    /// Of these, LOADING.
+    /// LOADING replies in `deferralHops`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub loading_hops: u64,
-    /// Commands of transactions: so many as were in those that succeeded, without MULTI, EXEC and WAIT.
+    /// Commands in successful transactions, without MULTI, EXEC and WAIT.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub commands: u64,
-    /// Succeeded, but when `workload.wait.timeout` was over, fewer replicas had it than `workload.wait.replicas`.
+    /// Successes with fewer replicas than `workload.wait.replicas` after `workload.wait.timeout`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub under_replicated: u64,
-    /// Keys that a read had missed and that were written then. They are not among the requests.
+    /// Keys written after a read missed them. Not counted as requests.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fills: u64,
-    /// Writes of such keys that failed. They are not among the requests.
+    /// Failed writes of keys that a read missed. Not counted as requests.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fill_errors: u64,
-    /// Succeeded after more than 600 s, which no histogram holds.
+    /// Successes after more than 600 s, which no histogram holds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub overflow: u64,
 }
 
-/// Successful requests over time, in the common window.
+/// Successful requests per second, in the common window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Throughput {
-    /// The rate asked for: its mean over the common window. Only in an open loop.
+    /// The mean requested rate over the common window. Only in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_per_second: Option<u64>,
-    /// The mean over the common window.
+    /// The mean rate over the common window.
     pub achieved_per_second: u64,
-    /// The slowest whole second.
+    /// Requests in the slowest whole second.
     pub min_per_second: u64,
-    /// The fastest whole second.
+    /// Requests in the fastest whole second.
     pub max_per_second: u64,
 }
 
-/// Bytes over time, in the common window.
+/// Bytes per second, in the common window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bandwidth {
@@ -182,216 +182,214 @@ pub struct Bandwidth {
     pub received_bytes_per_second: u64,
 }
 
-/// Quantiles of a latency, in nanoseconds. One that is not known is not set: there were too few requests for it, fewer than 10 on
-/// either side of it on average, or too many of them had no answer. `percentiles` says which.
+/// Quantiles of a latency, in nanoseconds. A quantile is not set if there were fewer than 10 requests on either side of it on average, or
+/// too many had no answer. `percentiles` has the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Latencies {
-    /// The mean. Not set where a request had no answer, or one after more than 600 s: nobody knows what it would add.
+    /// The mean. Not set if a request had no answer or took more than 600 s, because its share is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_nanoseconds: Option<u64>,
-    /// Half were at most this long.
+    /// The 50th percentile, the median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_nanoseconds: Option<u64>,
-    /// 90 % were at most this long.
+    /// The 90th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p90_nanoseconds: Option<u64>,
-    /// 95 % were at most this long.
+    /// The 95th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95_nanoseconds: Option<u64>,
-    /// 99 % were at most this long.
+    /// The 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
-    /// 99.9 % were at most this long.
+    /// The 99.9th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_nanoseconds: Option<u64>,
-    /// 99.99 % were at most this long.
+    /// The 99.99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p9999_nanoseconds: Option<u64>,
-    /// The longest of those that were answered.
+    /// The maximum over answered requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nanoseconds: Option<u64>,
-    /// The percentiles that `measurement.percentiles` asks for, each with how far it can be trusted. Only in the full result where
-    /// the status would be too long.
+    /// The percentiles of `measurement.percentiles`, each with its precision. Only in the full result if the status would be too long.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub percentiles: Vec<Percentile>,
 }
 
-/// A percentile, and how far it can be trusted.
+/// A percentile with its precision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Percentile {
-    /// Which, such as `99.9`.
+    /// The percentile, such as `99.9`.
     #[schemars(length(max = 8))]
     pub percentile: String,
-    /// So many per cent of the requests were at most this long. Not set if it is not known.
+    /// The value: this percentage of the requests took at most this long. Not set if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nanoseconds: Option<u64>,
-    /// The lower end of the interval that holds the percentile of endlessly many such requests with 95 % confidence, if requests
-    /// do not depend on each other. Between trials it differs by more: `repeats` shows by how much.
+    /// The lower end of the 95 % confidence interval, which assumes independent requests. Trials differ by more: `repeats` shows by how
+    /// much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low_nanoseconds: Option<u64>,
-    /// Its upper end. Not set if it reaches into requests that had no answer.
+    /// The upper end of the 95 % confidence interval. Not set if it is among requests without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_nanoseconds: Option<u64>,
-    /// The percentile is not known, but it is more than this: too many requests had no answer.
+    /// A lower bound of an unknown percentile: too many requests had no answer or took more than 600 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_than_nanoseconds: Option<u64>,
-    /// The percentile is not known: it takes this many requests, and there were fewer.
+    /// The number of requests that an unknown percentile needs: there were fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_requests: Option<u64>,
 }
 
-/// How much of a percentile of response time is the load generator's own.
+/// The load generator's own part of a percentile of response time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GeneratorShare {
-    /// Which: `50`, `99` or `99.9`.
+    /// The percentile: `50`, `99` or `99.9`.
     #[schemars(length(max = 8))]
     pub percentile: String,
-    /// The percentile over the successful requests.
+    /// The percentile over successful requests.
     pub of_nanoseconds: u64,
-    /// How much shorter it would be had each request been sent as soon as it was due and there was room: at least this.
+    /// A lower bound of how much shorter the percentile would be if each request were sent as soon as it was due and had room.
     pub sending_nanoseconds: u64,
-    /// For how long replies lay in the kernel before the shard read them, at this percentile: at most this is in it.
+    /// The time that replies waited in the kernel until the shard read them, at this percentile. Late reads add at most this.
     pub reading_nanoseconds: u64,
-    /// Both together as a share of the percentile, in hundredths of a per cent.
+    /// Sending and reading together as a share of the percentile, in hundredths of a percent.
     pub basis_points: u32,
 }
 
-/// A whole distribution.
+/// A full distribution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EncodedHistogramStatus {
-    /// `HdrV2DeflateBase64`: any `HdrHistogram` tool reads it. In nanoseconds, of the successful requests.
+    /// `HdrV2DeflateBase64`, which any `HdrHistogram` tool reads. In nanoseconds, over successful requests.
     #[schemars(length(max = 32))]
     pub encoding: String,
-    /// The data.
+    /// The encoded histogram.
     #[schemars(length(max = 65536))]
     pub data: String,
 }
 
-/// What one stage of the load measured. A second of the load counts for a stage if it overlaps no other one: it belongs wholly to the
-/// stage, or the rest of it is warm-up or comes after the last stage.
+/// The measurements of one stage of the load. A second counts for a stage if no other stage overlaps it. The rest of it may be warm-up, or
+/// after the last stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StageResult {
-    /// Its place in `load.stages`, from 0.
+    /// The position in `load.stages`, from 0.
     pub index: u32,
-    /// Its name in the spec.
+    /// The stage's name in the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub name: Option<String>,
-    /// When it began, after the start of the load: the first stage begins when the warm-up ends.
+    /// The start of the stage, after the start of the load. The first stage starts when the warm-up ends.
     pub from_milliseconds: u64,
-    /// When it ended, or was to end if the load was stopped before.
+    /// The end of the stage, or its planned end if the load stopped earlier.
     pub to_milliseconds: u64,
-    /// The rate asked for at its beginning and at its end.
+    /// The requested rate at its start and at its end.
     pub rate: RampSpec,
-    /// How many whole seconds of it the next two are over.
+    /// The number of whole seconds behind `targetPerSecond` and `achievedPerSecond`.
     pub seconds: u32,
-    /// The rate asked for: its mean over these seconds.
+    /// The mean requested rate over `seconds`.
     pub target_per_second: u64,
-    /// Successful requests per second over these seconds.
+    /// Successful requests per second over `seconds`.
     pub achieved_per_second: u64,
-    /// Requests that had their outcome in the stage, and in the last stage those that had it afterwards.
+    /// Requests that ended in the stage. The last stage includes those that ended afterwards.
     pub requests: TrialRequests,
-    /// Response time of these requests, rounded up by at most 3.2 %.
+    /// Response time of its requests, rounded up by at most 3.2 %.
     pub response_time: Latencies,
-    /// Service time of those that succeeded, rounded up by at most 3.2 %.
+    /// Service time of the successful ones, rounded up by at most 3.2 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_time: Option<Latencies>,
 }
 
-/// What one operation of the mix measured.
+/// The measurements of one operation of the mix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationResult {
-    /// Its name in the spec.
+    /// The operation's name in the spec.
     #[schemars(length(max = 32))]
     pub name: String,
-    /// Where its requests went.
+    /// Its requests by outcome.
     pub requests: Requests,
-    /// Replies that held something. Together with the misses they are `succeeded`.
+    /// Replies that were not empty. Hits and misses sum to `succeeded`.
     pub hits: u64,
-    /// Replies that were nil.
+    /// Replies that were nil or empty.
     pub misses: u64,
-    /// As in the total.
+    /// Response time, defined as in the total.
     pub response_time: Latencies,
-    /// As in the total.
+    /// Service time, defined as in the total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_time: Option<Latencies>,
 }
 
-/// What one Redis node answered.
+/// The measurements of one Redis node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeResult {
-    /// Its id in the cluster, or its address.
+    /// The node's id in the cluster, or its address.
     #[schemars(length(max = 256))]
     pub id: String,
-    /// `host:port`.
+    /// The address, as `host:port`.
     #[schemars(length(max = 262))]
     pub address: String,
-    /// Slots it owned at the end; of a replica, slots that it was read from for. 0 if standalone.
+    /// Slots that it owned at the end; for a replica, slots whose reads it served. 0 if standalone.
     pub slots: u32,
-    /// Whether it was primary or replica at the end. Only of a Cluster.
+    /// Its role at the end. Only in a Cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<NodeRole>,
-    /// Requests whose last answer it gave, or that ended while it held them. Over all nodes they sum to the total
-    /// without the unsent.
+    /// Requests that got their last answer from it, or ended while it held them. All nodes sum to the total without the unsent.
     pub requests: u64,
-    /// Of these, errors.
+    /// Errors among its requests.
     pub errors: u64,
-    /// Redirects it answered with.
+    /// Redirects that it replied with.
     pub redirects: u64,
     /// Service time of successful requests.
     pub service_time: Latencies,
-    /// Its requests over the mean of all nodes, in hundredths: 100 is even.
+    /// Its requests in percent of the mean over all nodes: 100 is even.
     pub imbalance_percent: u64,
-    /// What the server said of itself. Only with `measurement.serverStats`, and where the server told.
+    /// The server's own statistics. Only with `measurement.serverStats`, and if the server reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerResult>,
 }
 
-/// What a server said of itself, in its answers to INFO.
+/// The server's own statistics, from INFO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerResult {
-    /// Processor time of its main thread over the measured window, in hundredths of a per cent of one processor; of the
-    /// whole process where it does not tell threads apart.
+    /// CPU time of its main thread over the measured window, in hundredths of a percent of one processor. Of the whole process if it does
+    /// not separate threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_mean_basis_points: Option<u32>,
-    /// The same in the second in which it was highest.
+    /// Like `cpuMeanBasisPoints`, in the busiest second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_max_basis_points: Option<u32>,
     /// `used_memory` before the load.
     pub memory_before_bytes: u64,
-    /// `used_memory` after it.
+    /// `used_memory` after the load.
     pub memory_after_bytes: u64,
-    /// Keys of all databases before the load.
+    /// Keys in all databases before the load.
     pub keys_before: u64,
-    /// Keys of all databases after it.
+    /// Keys in all databases after the load.
     pub keys_after: u64,
-    /// Keys that it removed for want of memory while the load ran.
+    /// Keys that it evicted for lack of memory during the load.
     pub evicted_keys: u64,
-    /// Keys that it removed because their time was over.
+    /// Keys that expired during the load.
     pub expired_keys: u64,
-    /// Reads that found their key, by its own count.
+    /// Reads that found their key, as it counts them.
     pub keyspace_hits: u64,
-    /// Reads that did not.
+    /// Reads that did not find their key.
     pub keyspace_misses: u64,
-    /// The most connections that it had.
+    /// The maximum number of connected clients.
     pub most_clients: u64,
 }
 
-/// What a node of a Cluster was there for.
+/// The role of a Cluster node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum NodeRole {
-    /// Writes, and reads unless they are led to replicas.
+    /// Serves writes, and reads unless they go to replicas.
     Primary,
-    /// Reads alone.
+    /// Serves only reads.
     Replica,
 }
 
@@ -402,45 +400,45 @@ pub struct ErrorResult {
     /// `Timeout`, `ConnectionReset`, or the first word of the server's error, such as `WRONGTYPE`.
     #[schemars(length(max = 64))]
     pub kind: String,
-    /// How many.
+    /// The number of errors.
     pub count: u64,
     /// The first message of this kind.
     #[schemars(length(max = 256))]
     pub first_message: String,
 }
 
-/// How many entries lists leave out.
+/// The number of entries omitted from each list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Truncated {
-    /// Of the stages.
+    /// Omitted stages.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stages: u64,
-    /// Of the operations.
+    /// Omitted operations.
     pub operations: u64,
-    /// Of the nodes.
+    /// Omitted nodes.
     pub nodes: u64,
-    /// Of the kinds of error.
+    /// Omitted kinds of error.
     pub errors: u64,
-    /// Of the shards.
+    /// Omitted shards.
     pub shards: u64,
-    /// Of the answers that are wrong, as far as shards kept them.
+    /// Omitted wrong replies, of those that shards kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub findings: u64,
-    /// Whether the intervals of percentiles of stages, operations and nodes were left out, because they would not have fitted.
+    /// True if intervals of percentiles of stages, operations and nodes are omitted for lack of room.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub percentiles: bool,
-    /// Whether the distribution of response time was.
+    /// True if the distribution of response time is omitted for lack of room.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub histogram: bool,
 }
 
-/// What the preload wrote.
+/// The keys and commands of the preload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreloadResult {
     /// Keys written or found.
     pub keys: u64,
-    /// Commands sent for it and answered, as the target's own count has them.
+    /// Preload commands sent and answered, as the target counts them.
     pub commands: u64,
 }

@@ -1,69 +1,69 @@
-//! A search: its steps, and what it found.
+//! A search: its steps and its result.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{LimitedBy, is_zero};
 
-/// What a trial was as a step of a search.
+/// A trial as a step of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchStep {
-    /// The rate that was offered, in requests per second.
+    /// The offered rate, in requests per second.
     pub rate_per_second: u64,
-    /// Which confirmation of this rate it was, from 1. Not set for a step that climbed or halved.
+    /// The number of the confirmation of this rate, from 1. Not set for a step that climbed or halved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<u32>,
     /// Whether the objective held.
     pub outcome: StepOutcome,
-    /// Why it did not, or why nothing can be said.
+    /// Why the objective did not hold, or why the step is unusable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 160))]
     pub why: Option<String>,
-    /// What was at its end, if the objective did not hold. Never `Rate`.
+    /// The limiting factor, if the objective did not hold. Never `Rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<LimitedBy>,
-    /// Which part of that, such as `ID/MainThread` of a server.
+    /// The limiting component, such as `ID/MainThread` of a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 288))]
     pub component: Option<String>,
 }
 
-/// How a step of a search went.
+/// The outcome of a step of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum StepOutcome {
     /// The objective held.
     Passed,
-    /// It did not.
+    /// The objective did not hold.
     Failed,
-    /// It does not say; the step is repeated, three times in the whole search.
+    /// The step is inconclusive. It is repeated, at most three times in the whole search.
     Unusable,
 }
 
-/// What a search found, or has found so far.
+/// The result of a search, or its result so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchResult {
-    /// How it ended. Not set while it goes on, nor if it was cut short.
+    /// How it ended. Not set while it runs, nor if it was cut short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<SearchEnding>,
-    /// In a sentence.
+    /// The result in a sentence.
     #[schemars(length(max = 768))]
     pub message: String,
-    /// The answer, or else the highest rate below all that failed: requests per second.
+    /// The answer, or else the highest rate below all that failed, in requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_good_per_second: Option<u64>,
-    /// The lowest rate above it that failed: requests per second.
+    /// The lowest rate above `lastGoodPerSecond` that failed, in requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_bad_per_second: Option<u64>,
-    /// Why that failed.
+    /// Why `firstBadPerSecond` failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 160))]
     pub why: Option<String>,
-    /// What was at its end there.
+    /// The limiting factor at `firstBadPerSecond`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<LimitedBy>,
-    /// Which part of that.
+    /// The limiting component at `firstBadPerSecond`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 288))]
     pub component: Option<String>,
@@ -77,19 +77,19 @@ pub struct SearchResult {
 pub enum SearchEnding {
     /// `lastGoodPerSecond` is the highest rate at which the objective holds.
     Found,
-    /// It holds at `lastGoodPerSecond`, and above that the load generator was at its end, not the target: `limitedBy` says
-    /// whether its processors, its network or its connections. The target may hold more.
+    /// The objective holds at `lastGoodPerSecond`; above, the load generator was saturated, not the target. `limitedBy` is its processors,
+    /// network or connections. The target may hold more.
     GeneratorLimited,
     /// The objective holds at the highest rate of the search.
     MaxPassed,
-    /// It does not hold at the lowest.
+    /// The objective does not hold at the lowest rate of the search.
     MinFailed,
-    /// No rate was confirmed, too many steps said nothing, or the load generator was at its end at the lowest rate already.
+    /// No rate was confirmed, too many steps were unusable, or the load generator was saturated at the lowest rate already.
     Inconclusive,
 }
 
 impl LimitedBy {
-    /// Whether it is the load generator that was at its end, or what it was given: the target may do more.
+    /// Whether it is the load generator or its resources, so that the target may do more.
     pub fn is_of_the_generator(self) -> bool {
         match self {
             Self::GeneratorCPU | Self::GeneratorNetwork | Self::Connections => true,

@@ -1,51 +1,51 @@
-//! What became of `spec.thresholds`.
+//! The outcome of `spec.thresholds`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::is_zero;
 
-/// How a threshold stands, or what became of it. Of several trials, the worst there was.
+/// The current or final outcome of a threshold. With several trials, the worst one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThresholdStatus {
-    /// Its name.
+    /// The threshold's name.
     #[schemars(length(max = 63))]
     pub name: String,
     /// Whether it holds.
     pub outcome: ThresholdOutcome,
-    /// The quantile, over all requests. Not set if it is not known.
+    /// The observed quantile, over all requests. Not set if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_nanoseconds: Option<u64>,
-    /// The quantile is not known, but it is more than this: too many requests had no answer.
+    /// A lower bound of an unknown quantile: too many requests had no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_than_nanoseconds: Option<u64>,
-    /// Requests that failed or were not sent, of a threshold on the error rate.
+    /// Requests that failed or were not sent, for a threshold on the error rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_requests: Option<u64>,
-    /// Of so many.
+    /// The number of requests that `failedRequests` is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_requests: Option<u64>,
     /// Successful requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_per_second: Option<u64>,
-    /// The node that it was observed of, if each is compared by itself.
+    /// The observed node, if nodes are judged separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 262))]
     pub node: Option<String>,
-    /// The end of the window that it was observed in, since the measurement began. Not set of the whole measurement.
+    /// The end of the observed window, after the start of the measurement. Not set for the whole measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_milliseconds: Option<u64>,
-    /// How many windows were compared. Each consists of whole seconds since the start, and a new one ends every second.
+    /// The number of judged windows. They consist of whole seconds, and start a tenth of their length apart, at least 1 s.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub windows: u64,
-    /// In how many of them it did not hold.
+    /// The number of windows in which it did not hold.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_windows: u64,
-    /// The trial that it was observed in, from 0, of a benchmark that has several.
+    /// The observed trial, from 0, if the benchmark has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<u32>,
-    /// The same, for people.
+    /// The outcome, for people.
     #[schemars(length(max = 512))]
     pub message: String,
 }
@@ -53,12 +53,12 @@ pub struct ThresholdStatus {
 /// Whether a threshold holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ThresholdOutcome {
-    /// The load runs, and nothing that was judged so far fails it.
+    /// The load runs, and nothing judged so far fails it.
     Pending,
-    /// It holds.
+    /// The threshold holds.
     Passed,
-    /// Too few requests, or no whole window, to tell.
+    /// There were too few requests, or no whole window.
     NotJudged,
-    /// It does not hold.
+    /// The threshold does not hold.
     Failed,
 }

@@ -1,4 +1,4 @@
-//! Trials: the one that goes on, and those that are over.
+//! The current trial, and lines of finished ones.
 
 use std::collections::BTreeMap;
 
@@ -8,117 +8,116 @@ use serde::{Deserialize, Serialize};
 
 use super::{LimitedBy, Requests, SearchStep, VerdictValue, is_zero};
 
-/// The present or last trial.
+/// The current or last trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialStatus {
-    /// Counts from 0.
+    /// The index, from 0.
     pub index: u32,
-    /// How many trials the run has; with a search, at most.
+    /// The number of trials of the run; with a search, the maximum.
     pub of: u32,
-    /// Which try at this trial, from 1; 0 before the first.
+    /// The attempt at this trial, from 1; 0 before the first.
     pub attempt: u32,
-    /// The start instant: when all shards begin together. Not set before it is named.
+    /// The start instant: when all shards begin together. Not set until it is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<MicroTime>,
-    /// What sets it apart from the others of several, for people: its target, preset, swept fields and repeat, or a search's
-    /// rate.
+    /// The setting of one of several trials, for people: its target, preset, swept fields and repeat, or a search's rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub setting: Option<String>,
 }
 
-/// A trial that is over.
+/// A finished trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialLine {
-    /// Counts from 0.
+    /// The index, from 0.
     pub index: u32,
     /// The entry of `workload.preset` that it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub preset: Option<String>,
-    /// The target that it was against, of several.
+    /// Its target, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub target: Option<String>,
-    /// It is of the first block of a comparison, in which caches and processors may have been cold.
+    /// True in the first block of a comparison, in which caches and processors may have been cold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cold: bool,
-    /// The fields of `spec.sweep`, and what they were.
+    /// The fields of `spec.sweep` and their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 3))]
     pub parameters: BTreeMap<String, String>,
-    /// Which cell it is of, from 0: trials that are repeats of one another have one cell. In the order of the sweep's
-    /// lists, the last of which varies fastest, its presets within.
+    /// The cell, from 0: trials that repeat one another share a cell. In the order of the sweep's lists: the last list varies fastest, with
+    /// the presets inside.
     #[serde(default)]
     pub cell: u32,
-    /// Which repeat of its cell it is, from 0. Not set if there is one only.
+    /// The repeat of its cell, from 0. Not set if there is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// What it was as a step of a search.
+    /// The trial as a step of a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchStep>,
     /// How it ended.
     pub state: TrialOutcome,
-    /// Which try it was, from 1.
+    /// The attempt, from 1.
     pub attempt: u32,
     /// When all shards began together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<MicroTime>,
-    /// Where the measured requests went. Not set if nothing was measured, as are the next seven.
+    /// The measured requests by outcome. Not set, like the other measurements, if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<TrialRequests>,
-    /// Successful replies that were nil or empty: keys that were not there, or nothing left to take. Divided by
-    /// `requests.succeeded` they are the share of requests that measured something else than was meant.
+    /// Successful replies that were nil or empty: missing keys, or nothing left to take. Divided by `requests.succeeded`, the share of
+    /// requests that measured something else than intended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misses: Option<u64>,
     /// Successful requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub achieved_per_second: Option<u64>,
-    /// The mean of response time. Not set if any request had no answer.
+    /// The mean of response time. Not set if a request had no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_nanoseconds: Option<u64>,
-    /// The median of response time. Not set if it is not known.
+    /// The median of response time. Not set if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_nanoseconds: Option<u64>,
-    /// The 99th percentile of response time. Not set if it is not known.
+    /// The 99th percentile of response time. Not set if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
-    /// How many thresholds did not hold in it.
+    /// The number of thresholds that did not hold in it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_thresholds: u64,
-    /// The 99.9th percentile of response time. Not set if it is not known.
+    /// The 99.9th percentile of response time. Not set if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_nanoseconds: Option<u64>,
-    /// What the trial is worth.
+    /// The value of its verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictValue>,
-    /// What kept its throughput from being higher; its artifact says which part of that.
+    /// The factor that limited its throughput. Its artifact names the component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<LimitedBy>,
-    /// The first reason why it is not Valid, or why it failed.
+    /// Why it failed, or the worst reason why it is not Valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 96))]
     pub why: Option<String>,
 }
 
-/// Where the requests of a trial went. Its artifact says more.
+/// Requests of a trial by outcome. Its artifact has details.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialRequests {
     /// Requests whose slot in the schedule came.
     pub scheduled: u64,
-    /// Answered without an error.
+    /// Requests answered without an error.
     pub succeeded: u64,
-    /// Ended in an error of any kind.
+    /// Requests that ended in an error of any kind.
     pub errors: u64,
-    /// Never sent.
+    /// Requests that were never sent.
     pub unsent: u64,
-    /// Waited for a reply when the run was aborted, or when a lost shard was last heard.
+    /// Requests without a reply when the run was aborted, or at the last contact with a lost shard.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: u64,
-    /// What a lost shard would have sent after it was last heard.
+    /// Requests that a lost shard would have sent after the last contact.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
 }
@@ -133,9 +132,9 @@ impl From<&Requests> for TrialRequests {
 /// How a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum TrialOutcome {
-    /// Measured to its end.
+    /// Measured to the end.
     Completed,
-    /// It could not go on, and the run with it.
+    /// It could not continue, and the run failed with it.
     Failed,
     /// Stopped by `abort`.
     Aborted,

@@ -13,11 +13,11 @@ pub struct Verdict {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub reasons: Vec<VerdictReason>,
-    /// What kept the throughput from being higher.
+    /// The factor that limited the throughput.
     pub limited_by: LimitedBy,
-    /// Which part of it: of `Target` the node's id and `MainThread`, as `redis:6379/MainThread`, the id alone if that server was
-    /// full in another way, or `Path` for what is before the servers, or keeps them from working without their knowing; of
-    /// `GeneratorNetwork` `Uplink` or `Downlink`; of `Unknown` `Path` if it may be either.
+    /// The limiting component. For `Target`: the node's id and `MainThread`, as `redis:6379/MainThread`; the id alone if that server was
+    /// saturated otherwise; or `Path` for a limit before the servers, or one that they do not notice. For `GeneratorNetwork`: `Uplink` or
+    /// `Downlink`. For `Unknown`: `Path` if it may be either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 300))]
     pub component: Option<String>,
@@ -26,7 +26,7 @@ pub struct Verdict {
 /// How far a result can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum VerdictValue {
-    /// As far as was looked, the numbers are what they say.
+    /// As far as was checked, the numbers are correct.
     Valid,
     /// Use with care.
     Degraded,
@@ -34,15 +34,15 @@ pub enum VerdictValue {
     Invalid,
 }
 
-/// One reason why a result is not Valid, or a note.
+/// A reason why a result is not Valid, or a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerdictReason {
-    /// The class.
+    /// The class of the reason.
     pub reason: ReasonKind,
-    /// How bad it is; `Valid` is a note.
+    /// The severity; `Valid` is a note.
     pub severity: VerdictValue,
-    /// What was found, in numbers, and what to do.
+    /// The finding in numbers, and what to do.
     #[schemars(length(max = 1024))]
     pub message: String,
 }
@@ -50,80 +50,80 @@ pub struct VerdictReason {
 /// The class of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ReasonKind {
-    /// A shard was lost, and its requests with it.
+    /// A shard was lost before it gave its result.
     ShardLost,
     /// Shards did not start together.
     StartSkew,
-    /// The shards' clocks were not known well enough to say that they started together.
+    /// The shards' clocks are too uncertain to judge whether they started together.
     ClockUncertain,
     /// The target rate was not achieved.
     RateMissed,
-    /// Requests of a constant rate were due faster than they ended, from the beginning of the measurement to its end.
+    /// At a constant rate, the backlog grew throughout the measurement.
     Backlog,
     /// Too many requests failed or were not sent.
     Errors,
-    /// Slots, or the whole target, got no answers for a while.
+    /// Slots, or the whole target, were unavailable for a while.
     Unavailable,
     /// Requests took longer than a histogram holds.
     Overflow,
-    /// Shards lacked processor time. A note, if for too short to decide p99.
+    /// Shards lacked processor time. A note if too briefly to affect p99.
     GeneratorCPU,
-    /// Shards sent requests late by their own doing.
+    /// Shards sent requests late by their own delays.
     SendLate,
-    /// Shards left replies unread by their own doing.
+    /// Shards left replies unread by their own delays.
     ReceiveLate,
-    /// More than a fifth of p50, p99 or p99.9 is the load generator's own, or may be, as its workers had too little time to spare.
+    /// More than a fifth of p50, p99 or p99.9 is the load generator's own, or may be because its workers were too busy.
     GeneratorDelay,
-    /// A trial of several was not Valid.
+    /// One of several trials was not Valid.
     Trial,
-    /// A search ended where the load generator was at its end: the target may hold a higher rate.
+    /// A search ended where the load generator was saturated: the target may hold a higher rate.
     GeneratorLimited,
-    /// Replies were of another type than they must be, or held values that nobody wrote, and count as successes.
+    /// Replies had a wrong type or a value that no client wrote, and count as successes.
     WrongReplies,
-    /// The target has lost acknowledged writes or keys. A note: what was measured is what it is.
+    /// The target lost acknowledged writes or keys. A note: the measurements stay correct.
     DataLost,
-    /// Some keys could not be read when the load was over. A note.
+    /// Some keys could not be read after the load. A note.
     KeysUnread,
-    /// Nobody checked whose certificates the target has. A note: the verdict stays what it is.
+    /// The target's certificates were not verified. A note.
     NotVerified,
     /// The target's servers executed more or fewer commands than were sent to them.
     Unreconciled,
-    /// What the servers executed could not be compared with what was sent to them. A note.
+    /// The commands executed by the servers could not be compared with those sent. A note.
     NotReconciled,
-    /// The target removed keys for want of memory.
+    /// The target evicted keys for lack of memory.
     Evictions,
-    /// A server forked while it was measured, to save or for a replica. A note.
+    /// A server forked during the measurement, to save or for a replica. A note.
     Forked,
-    /// WAIT ended before as many replicas had the write as were asked for. A note.
+    /// WAIT often returned before enough replicas had the write. A note.
     UnderReplicated,
-    /// Most reads found nothing, and nothing had been preloaded. A note.
+    /// Most reads found nothing, and nothing was preloaded. A note.
     Misses,
-    /// A primary took over from another, or a server went, while it was measured.
+    /// A primary took over from another, or a server left, during the measurement.
     TopologyChanged,
-    /// The throughput or the response time was not the same from the beginning of the measurement to its end.
+    /// The throughput or the response time drifted or paused during the measurement.
     Unsteady,
 }
 
 impl ReasonKind {
-    /// Whether it says that response times hold what the load generator did, not the target.
+    /// Whether it means that response times include the load generator's delays, not only the target's.
     pub fn is_of_the_generator(self) -> bool {
         matches!(self, Self::GeneratorCPU | Self::SendLate | Self::ReceiveLate | Self::GeneratorDelay)
     }
 }
 
-/// What kept the throughput from being higher.
+/// The factor that limited the throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum LimitedBy {
-    /// The target rate was met: more was not asked for.
+    /// The target rate was met: no more was requested.
     Rate,
-    /// The target, or what is between it and the load generator.
+    /// The target, or the path between it and the load generator.
     Target,
     /// The processors of the load generator.
     GeneratorCPU,
     /// The network of the load generator's machines.
     GeneratorNetwork,
-    /// There were too few connections, or requests in flight on them.
+    /// Too few connections, or too few requests in flight on them.
     Connections,
-    /// The evidence does not decide.
+    /// The evidence is inconclusive.
     Unknown,
 }
