@@ -50,7 +50,7 @@ pub struct CellResult {
     /// Errors and unsent requests as a share of all. The lowest is the best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_rate: Option<ShareSpread>,
-    /// Response time over the requests of all these trials, from their merged histograms, not from averaged quantiles. Set once the run has
+    /// Response time over the requests of all its trials, from their merged histograms, not from averaged quantiles. Set once the run has
     /// finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<Latencies>,

@@ -84,7 +84,7 @@ pub enum SearchEnding {
     MaxPassed,
     /// The objective does not hold at the lowest rate of the search.
     MinFailed,
-    /// No rate was confirmed, too many steps were unusable, or the load generator was saturated at the lowest rate already.
+    /// No rate was confirmed, the steps ran out, too many were unusable, or the load generator was saturated at the lowest rate.
     Inconclusive,
 }
 
