@@ -213,8 +213,8 @@ pub struct Progress {
     pub percent: u32,
     /// Successful requests per second over the last five whole seconds that all shards have completed.
     pub achieved_per_second: u64,
-    /// The 99th percentile of response time of successful requests over the seconds of `achievedPerSecond`, rounded up by at most 3.2 %. Not
-    /// set below 1,000 requests.
+    /// The 99th percentile of response time of successful requests over the seconds of `achievedPerSecond`, rounded up by at most 3.2 %.
+    /// Not set below 1,000 requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_nanoseconds: Option<u64>,
     /// Whether the warm-up has finished and requests count.
