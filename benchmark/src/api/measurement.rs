@@ -42,7 +42,7 @@ pub struct MeasurementSpec {
     pub server_stats: bool,
     /// Network capacity of a machine with shards in each direction, such as `10Gbit` or `20Mbit`: 100Kbit to 10Tbit. The verdict needs it
     /// to report the network as the limiting factor, because a machine cannot see beyond its own interface. It is compared with the total
-    /// traffic of the busiest interface of each shard on a machine, including headers and other traffic. Not set by default.
+    /// traffic of the shards' busiest interfaces on a machine, including headers and other traffic. Not set by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16), pattern(CAPACITY_PATTERN))]
     pub link_capacity: Option<String>,

@@ -1,7 +1,7 @@
 //! `spec.safety`: commands that would harm other users of the target. The doc comments are the text of `kubectl explain`.
 //!
-//! The lists here apply where the server does not describe its commands. A shard also refuses commands that the server flags as `admin` or
-//! `blocking`, before any load.
+//! The lists here apply where the server does not describe its commands. Before any load, a shard also refuses other commands that the
+//! server flags as `admin`, or, with `load.pipeline` above 1, as `blocking`.
 
 use redisbench_wire::plan::Part;
 use schemars::JsonSchema;

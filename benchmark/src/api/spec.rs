@@ -189,8 +189,8 @@ pub struct LoadSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests_per_connection: Option<u64>,
-    /// Time limit for `requests` or `requestsPerConnection`, and only valid with one of them: 1s to 48h. Requests not sent by then are not
-    /// sent. Default 1h.
+    /// Time limit for `requests` or `requestsPerConnection`, and only valid with one of them: 1s to 48h. The load then ends, even if
+    /// requests remain. Default 1h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_duration: Option<GoDuration>,
     /// Length of the load before the measurement, which is counted separately: 0s to 1h. Default 5s.

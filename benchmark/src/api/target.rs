@@ -79,7 +79,7 @@ pub struct ClusterSpec {
     #[serde(default)]
     pub read_from: ReadFrom,
     /// Addresses of nodes whose announced ones are unreachable, for example behind NAT or a proxy per node; up to 128. Other nodes are
-    /// reached at their announced addresses.
+    /// reached at their announced addresses. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 128),

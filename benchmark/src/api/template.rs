@@ -10,19 +10,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardTemplate {
-    /// Labels added to the pods; at most 32, with values of up to 63 characters. Labels set by redisbench cannot be replaced.
+    /// Labels added to the pods; at most 32, with values of up to 63 characters. Labels set by redisbench cannot be replaced. Default:
+    /// none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub labels: BTreeMap<String, String>,
     /// Annotations added to the pods; at most 32, with values of up to 8192 characters. Annotations set by redisbench cannot be replaced.
+    /// Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub annotations: BTreeMap<String, String>,
-    /// Labels required of nodes that run a shard; at most 32.
+    /// Labels required of nodes that run a shard; at most 32. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub node_selector: BTreeMap<String, String>,
-    /// Taints that the pods tolerate, as in a pod's spec; at most 16.
+    /// Taints that the pods tolerate, as in a pod's spec; at most 16. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub tolerations: Vec<Toleration>,
@@ -33,8 +35,8 @@ pub struct ShardTemplate {
     /// Topology spread constraints of the pods, as in a pod's spec; at most 8. They replace those of `placement: Spread`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
-    /// Requests and limits of the load generator. If only one of them is set, the other is the same, so that a shard's speed does not
-    /// depend on its neighbours.
+    /// Requests and limits of the load generator. If only one of them is set for a resource, the other is the same, so that a shard's speed
+    /// does not depend on its neighbours. Default: 1 CPU and 256Mi of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
     /// Priority class of the pods.
