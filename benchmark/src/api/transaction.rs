@@ -38,8 +38,8 @@ pub enum TransactionKeys {
 }
 
 /// Sends WAIT after every request of an operation that writes, as part of the request: its latency ends when the replicas have the write,
-/// or after `timeout`. Requests that reached fewer replicas by then succeed and are counted as `underReplicated`. Requires `load.pipeline`
-/// 1.
+/// or after `timeout`. Requests that reached fewer replicas by then succeed and are counted as `underReplicated`. Requires
+/// `load.pipeline` 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitSpec {
