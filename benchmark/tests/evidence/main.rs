@@ -13,6 +13,12 @@ use redisbench_benchmark::evidence::Evidence;
 use serde::Deserialize;
 use serde_json::Value;
 
+/// Fewer would leave situations out.
+const SITUATIONS: usize = 47;
+
+/// Fewer of a situation would be chance. One that was not made leaves no recording.
+const RECORDINGS: usize = 1;
+
 /// More than any recording unpacks to.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -31,9 +37,16 @@ struct Expected {
     besides: Vec<String>,
 }
 
+/// What is not as it must be.
+struct Complaint {
+    /// All is right but that no limit is named.
+    undecided: bool,
+    text: String,
+}
+
 impl Expected {
     /// The differences from the expected verdict.
-    fn complaint(&self, verdict: &Value) -> Option<String> {
+    fn complaint(&self, verdict: &Value) -> Option<Complaint> {
         let text = |field: &str| verdict[field].as_str().unwrap_or_default();
         // Left out where there is none.
         let reasons = verdict["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -44,12 +57,16 @@ impl Expected {
             end => text("component").ends_with(end),
         };
         let known = |reason: &&str| self.reasons.iter().chain(&self.besides).any(|one| one == reason);
+        let undecided = text("limitedBy") == "Unknown" && text("component").is_empty();
         let right = text("value") == self.value
-            && text("limitedBy") == self.limited_by
-            && named
+            && (undecided || text("limitedBy") == self.limited_by && named)
             && reasons.iter().all(known)
             && self.reasons.iter().all(|reason| reasons.contains(&reason.as_str()));
-        (!right).then(|| format!("{}: not {self:?}, but {verdict:#}", self.name))
+        let missed = undecided && self.limited_by != "Unknown";
+        (!right || missed).then(|| Complaint {
+            undecided: right,
+            text: format!("{}: not {self:?}, but {verdict:#}", self.name),
+        })
     }
 }
 
@@ -70,20 +87,28 @@ fn verdict(recording: &Path) -> Result<Value, String> {
 #[test]
 fn recordings_are_called_what_they_must_be() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/evidence");
-    let mut wrong = Vec::new();
-    for situation in sorted(&root).into_iter().filter(|path| path.is_dir()) {
+    let (mut wrong, mut undecided, mut count) = (Vec::new(), Vec::new(), 0);
+    let situations: Vec<_> = sorted(&root).into_iter().filter(|path| path.is_dir()).collect();
+    assert!(situations.len() >= SITUATIONS, "{} situations", situations.len());
+    for situation in situations {
         let expected: Expected =
             serde_json::from_str(&fs::read_to_string(situation.join("expected.json")).unwrap()).unwrap();
         let recordings: Vec<_> =
             sorted(&situation).into_iter().filter(|path| path.extension().is_some_and(|end| end == "gz")).collect();
-        assert!(!recordings.is_empty(), "{} has no recording", situation.display());
+        assert!(recordings.len() >= RECORDINGS, "{} has {} recordings", situation.display(), recordings.len());
+        count += recordings.len();
         for recording in recordings {
             let complaint = match verdict(&recording) {
                 Ok(verdict) => expected.complaint(&verdict),
-                Err(error) => Some(error),
+                Err(text) => Some(Complaint { undecided: false, text }),
             };
-            wrong.extend(complaint.map(|complaint| format!("{}: {complaint}", recording.display())));
+            if let Some(Complaint { undecided: only_undecided, text }) = complaint {
+                let list = if only_undecided { &mut undecided } else { &mut wrong };
+                list.push(format!("{}: {text}", recording.display()));
+            }
         }
     }
     assert!(wrong.is_empty(), "{} recordings:\n{}", wrong.len(), wrong.join("\n"));
+    // Caution is no error, but it must be rare: `make verdict` has the same bound.
+    assert!(undecided.len() * 50 <= count, "{} of {count} undecided:\n{}", undecided.len(), undecided.join("\n"));
 }
