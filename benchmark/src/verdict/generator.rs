@@ -212,6 +212,11 @@ fn short_of_cpu(outcome: &Outcome) -> impl Iterator<Item = Processor> {
     processors(outcome).into_iter().map(|(_, _, processor)| processor).filter(|processor| processor.severity() >= 100)
 }
 
+/// Whether at least half of the shards lacked processor time.
+pub(super) fn is_short(outcome: &Outcome) -> bool {
+    2 * short_of_cpu(outcome).count() >= outcome.shards.len().max(1)
+}
+
 /// Whether the load generator's processors limited the throughput: at least half of the shards used all the processor time that they got. A
 /// shard that lacked time and still slept was also waiting for something else.
 pub(super) fn is_limit(outcome: &Outcome) -> bool {

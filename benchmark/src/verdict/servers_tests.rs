@@ -272,6 +272,20 @@ fn a_queue_that_may_be_before_a_link_of_the_load_generator_is_no_limit_of_the_ta
     assert_eq!(queue(&roomy(), "eth0"), (LimitedBy::Target, Some("Path".into())));
 }
 
+/// The worker slept for a tenth of the time and a little more, so its processor is not known to be the limit either.
+#[test]
+fn a_queue_that_may_be_before_a_processor_of_the_load_generator_is_no_limit_of_the_target() {
+    let queue = |waiting| {
+        let mut outcome = with(vec![busy(2_000)]);
+        let generator = &mut outcome.shards[0].snapshot.as_mut().unwrap().generator;
+        generator.busiest_worker_millionths = 220_000;
+        generator.longest_waiting_worker_millionths = waiting;
+        probed(&roomy(), outcome, 2_000, SECOND / 2000)
+    };
+    assert_eq!(queue(670_000), (LimitedBy::Unknown, Some("Path".into())));
+    assert_eq!(queue(199_999), (LimitedBy::Target, Some("Path".into())));
+}
+
 #[test]
 fn an_open_loop_that_misses_its_rate_is_probed_by_its_service_times() {
     let mut spec = spec(1, &serde_json::json!({"type": "OpenLoop", "openLoop": {"rate": 4000}, "duration": "10s"}));

@@ -1,6 +1,7 @@
 //! Clusters whose nodes differ, or disappear.
 
 use crate::group::Group;
+use crate::limits::{HEAVY, SCRIPT};
 use crate::servers::{RedisCluster, RedisServer, wait_until};
 use crate::situation::{Given, Manifest, far, go_first, in_the_midst, run, run_full};
 
@@ -39,11 +40,10 @@ pub fn a_failover() -> Given {
 
 pub fn one_hot_node() -> Given {
     let cluster = RedisCluster::steady(3);
-    let script = "local n = 0; for i = 1, 60000 do n = n + i % 7 end; return n";
     let manifest = Manifest {
-        operations: "[{name: heavy, command: EVALSHA __script:heavy__ 1 __key__}]".into(),
+        operations: HEAVY.into(),
         keys: "{count: 1}".into(),
-        workload: format!("scripts: [{{name: heavy, source: '{script}'}}]"),
+        workload: SCRIPT.into(),
         load: "type: ClosedLoop, connections: 24, duration: 3s, warmup: 500ms".into(),
         spec: String::new(),
         ..manifest(&cluster)

@@ -25,12 +25,13 @@ pub fn a_shard_beside_others_on_its_processor() -> Given {
     let manifest = Manifest { load: CLOSED.into(), ..Manifest::new(&server.endpoint()) };
     // The server gets a processor of its own if there are at least two.
     pin(server.pid(), "1");
+    // So many that the server is idle for most of the time.
     let mut spinners = Vec::new();
     run(&manifest, |run: &Run| {
         for child in run.children() {
             pin(child, "0");
         }
-        spinners.extend((0..3).map(|_| Spinner::on("0")));
+        spinners.extend((0..7).map(|_| Spinner::on("0")));
     })
 }
 

@@ -226,11 +226,7 @@ pub const SITUATIONS: &[Situation] = &[
         first: false,
         ..situation(
             "server-quota",
-            Expected {
-                limited_by: "Target",
-                component: "Path",
-                ..Expected::clean("a server whose CPU limit is a fifth of a processor")
-            },
+            Expected { limited_by: "Target", ..Expected::clean("a server whose CPU limit is a fifth of a processor") },
             limits::a_server_with_a_quota,
         )
     },
@@ -351,7 +347,7 @@ pub const SITUATIONS: &[Situation] = &[
                 limited_by: "GeneratorCPU",
                 reasons: &["GeneratorCPU"],
                 besides: &["Unsteady", "GeneratorDelay"],
-                ..Expected::clean("a shard beside three busy processes on its processor")
+                ..Expected::clean("a shard beside seven busy processes on its processor")
             },
             processors::a_shard_beside_others_on_its_processor,
         )
