@@ -81,8 +81,8 @@ fn reason(reason: ReasonKind, severity: VerdictValue, message: &str) -> VerdictR
 fn wrong_replies(merged: &Merged) -> Option<VerdictReason> {
     let found = merged.verification.as_ref().filter(|found| found.corrupt + found.mismatched > 0)?;
     let message = format!(
-        "{} replies held a value that nobody wrote and {} were of a type or number that the command cannot have answered with, \
-         of {} that were checked; all of them count as succeeded: see result.verification.findings",
+        "{} replies held a value that was never written and {} had a type or number that the command cannot return, of {} \
+         checked; all of them count as succeeded: see result.verification.findings",
         human::count(found.corrupt),
         human::count(found.mismatched),
         human::count(found.checked)
@@ -94,8 +94,9 @@ fn wrong_replies(merged: &Merged) -> Option<VerdictReason> {
 fn data_lost(merged: &Merged) -> Option<VerdictReason> {
     let found = merged.verification.as_ref().filter(|found| found.lost_writes + found.lost_keys > 0)?;
     let message = format!(
-        "the target has lost {} acknowledged writes and {} keys that had one: see result.verification.findings; a replica \
-         that took over, or a restart, loses what it had not yet: WAIT, min-replicas-to-write or appendfsync always",
+        "the target lost {} acknowledged writes and {} keys with acknowledged writes: see result.verification.findings; \
+         a failover loses writes not yet replicated, a restart those not yet saved: use WAIT, min-replicas-to-write or \
+         appendfsync always",
         human::count(found.lost_writes),
         human::count(found.lost_keys)
     );
@@ -105,8 +106,7 @@ fn data_lost(merged: &Merged) -> Option<VerdictReason> {
 fn keys_unread(merged: &Merged) -> Option<VerdictReason> {
     let found = merged.verification.as_ref().filter(|found| found.unread_keys > 0)?;
     let message = format!(
-        "{} of the keys that were written could not be read within a minute of the load's end: what was lost of them is not \
-         known",
+        "{} of the written keys could not be read within a minute after the load: whether they lost writes is unknown",
         human::count(found.unread_keys)
     );
     Some(reason(ReasonKind::KeysUnread, VerdictValue::Valid, &message))
@@ -121,10 +121,10 @@ fn not_verified(spec: &Validated) -> Option<VerdictReason> {
     });
     let (field, tls) = servers.into_iter().chain(sentinels).find(|(_, tls)| tls.trust == Trust::Anyone)?;
     let message = format!(
-        "no certificate of target {} was verified: {field}.insecureSkipVerify is set{}; name its authority in \
-         {field}.caSecretRef instead",
+        "the certificate of target {} was not verified: {field}.insecureSkipVerify is set{}; set {field}.caSecretRef to \
+         its CA instead",
         spec.target.name,
-        if tls.client_certificate { ", so the client's certificate went to whoever answered" } else { "" }
+        if tls.client_certificate { ", so the client's certificate was sent to an unverified server" } else { "" }
     );
     Some(reason(ReasonKind::NotVerified, VerdictValue::Valid, &message))
 }
@@ -138,8 +138,8 @@ fn shard_lost(outcome: &Outcome) -> Option<VerdictReason> {
         names.push("...".into());
     }
     let message = format!(
-        "{} of {} shards are lost, and what they would have measured with them: shard {}; shard {}: {why}; run it again \
-         once that is mended",
+        "{} of {} shards are lost, with their measurements: shard {}; shard {}: {why}; fix the cause and run the \
+         benchmark again",
         lost.len(),
         outcome.shards.len(),
         names.join(", "),
@@ -155,8 +155,8 @@ fn start_skew(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<Ve
     let warmup = Duration::from_nanos(merged.topology.measured_from);
     let skew = outcome.start_skew.filter(|skew| *skew > bound && *skew * SKEW_OF_WARMUP > warmup)?;
     let message = format!(
-        "shards started {} apart; spec.shards.maxStartSkew allows {}: give shards a processor each, allow more, or set a \
-         load.warmup of {} or more, after which all shards begin to measure at the same time",
+        "shards started {} apart; spec.shards.maxStartSkew allows {}: give each shard its own processor, raise \
+         maxStartSkew, or set load.warmup to at least {}, after which all shards begin to measure at the same time",
         time(skew),
         time(bound),
         time(skew * SKEW_OF_WARMUP)
@@ -168,8 +168,8 @@ fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason>
     let bound = spec.shards.max_start_skew / 2;
     let uncertainty = outcome.clock_uncertainty.filter(|uncertainty| *uncertainty > bound)?;
     let message = format!(
-        "the shards' clocks are known to {} only; half of spec.shards.maxStartSkew is {}: allow more, or look for what slows the \
-         network to the shards",
+        "the uncertainty of the shards' clocks is {}, more than half of spec.shards.maxStartSkew, which is {}: raise \
+         maxStartSkew, or find what slows the network to the shards",
         time(uncertainty),
         time(bound)
     );
@@ -205,7 +205,7 @@ fn waited_for(tally: &Tally) -> String {
     let room = tally.unsent.saturating_sub(connections).saturating_sub(at_end);
     let parts = [
         (room, "waited for room in a pipeline for longer than load.openLoop.unsentAfter"),
-        (connections, "waited as long for a connection to their server"),
+        (connections, "waited that long for a connection to their server"),
         (at_end, "were still waiting when the load ended"),
     ];
     let parts: Vec<String> = parts
@@ -223,20 +223,20 @@ fn unavailable(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     let share = topology.unavailable(merged.pace.window_nanoseconds);
     let hidden = spec.load == Load::ClosedLoop && share > ERRORS_INVALID;
     let slots = match longest.slots {
-        _ if !topology.slotted => "the target".to_owned(),
-        slots => format!("slots {}-{}", slots.first, slots.last),
+        _ if !topology.slotted => String::new(),
+        slots => format!(" (slots {}-{})", slots.first, slots.last),
     };
     let loading = match merged.total.tally.loading_hops {
         0 => String::new(),
-        answers => format!("; {} answers were LOADING: it was reading its keys", human::count(answers)),
+        replies => format!("; {} replies were LOADING: a server was loading its keys", human::count(replies)),
     };
     let message = format!(
-        "{slots} got no answers for {}, from {}: {}.{:02} % of the time of all slots{}{loading}; see status.topology",
+        "no replies for {} from {}{slots}: {}.{:02} % of the time of all slots{}{loading}; see status.topology",
         human::latency(longest.nanoseconds()),
         longest.node,
         share / 100,
         share % 100,
-        if hidden { ", in which a closed loop makes fewer requests and hides it" } else { "" }
+        if hidden { ", which a closed loop hides because it sends fewer requests meanwhile" } else { "" }
     );
     let severity = if hidden { VerdictValue::Invalid } else { VerdictValue::Degraded };
     Some(reason(ReasonKind::Unavailable, severity, &message))
@@ -248,7 +248,7 @@ fn overflow(merged: &Merged) -> Option<VerdictReason> {
         return None;
     }
     let message = format!(
-        "{} requests took longer than a histogram holds, the longest {}: set a shorter load.timeouts.request",
+        "{} requests exceeded the range of a histogram, the longest took {}: set a shorter load.timeouts.request",
         human::count(tally.overflow),
         human::latency(tally.overflow_max_nanoseconds)
     );

@@ -121,7 +121,7 @@ fn slots_without_answers_are_told_and_spoil_a_closed_loop() {
     assert_eq!(judge(closed.clone(), 50).0, [(ReasonKind::Unavailable, VerdictValue::Degraded)]);
     let (kinds, message) = judge(closed, 1_500);
     assert_eq!(kinds, [(ReasonKind::Unavailable, VerdictValue::Invalid)]);
-    assert!(message.starts_with("the target got no answers for 1.50 s, from a:1: 15.00 % of the time"), "{message}");
+    assert!(message.starts_with("no replies for 1.50 s from a:1: 15.00 % of the time"), "{message}");
 }
 
 /// The measurement begins after 3 s of warm-up, and is 7 s long.
@@ -150,7 +150,7 @@ fn an_outage_counts_as_far_as_it_lies_in_the_measurement() {
     let cut = judge(2_500, 3_700);
     assert_eq!(kinds(&cut), [(ReasonKind::Unavailable, VerdictValue::Degraded)]);
     let message = &cut.reasons[0].message;
-    assert!(message.starts_with("the target got no answers for 700 ms, from a:1: 10.00 % of the time"), "{message}");
+    assert!(message.starts_with("no replies for 700 ms from a:1: 10.00 % of the time"), "{message}");
     assert_eq!(kinds(&judge(10_000, 10_500)), [], "after the measurement");
 }
 
@@ -182,7 +182,7 @@ fn requests_that_were_not_sent_are_no_failures() {
     assert_eq!(
         message,
         "of 10,056 requests 56 (0.557 %) were not sent: 4 waited for room in a pipeline for longer than load.openLoop.unsentAfter, 2 \
-         waited as long for a connection to their server, 50 were still waiting when the load ended"
+         waited that long for a connection to their server, 50 were still waiting when the load ended"
     );
 }
 

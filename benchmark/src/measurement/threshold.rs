@@ -100,7 +100,7 @@ impl Limit {
     fn too_few(&self) -> String {
         match self {
             Self::ResponseTime { quantile, .. } | Self::ServiceTime { quantile, .. } => {
-                format!("fewer than the {} requests that it takes", human::count(quantile.needs()))
+                format!("fewer than the required {} requests", human::count(quantile.needs()))
             }
             Self::ErrorRate { .. } | Self::Throughput { .. } => "too few requests".to_owned(),
         }
@@ -154,12 +154,12 @@ impl Threshold {
         let window = self.window.map(|window| format!(" over {}", human::seconds(window))).unwrap_or_default();
         let Some(worst) = &standing.worst else {
             let why = self.limit.too_few();
-            return format!("{subject}{window} could not be judged: {why}; {allowed} is wanted");
+            return format!("{subject}{window} could not be judged: {why}; must be {allowed}");
         };
         let observed = match worst.observed {
             Observed::Latency(Censored::Known(nanoseconds)) => human::latency(nanoseconds),
             Observed::Latency(Censored::MoreThan(nanoseconds)) => {
-                format!("unknown, more than {}, as too many requests had no answer", human::latency(nanoseconds))
+                format!("unknown, more than {}, because too many requests got no reply", human::latency(nanoseconds))
             }
             Observed::Errors { failed, of } => human::share(failed, of),
             Observed::PerSecond(per_second) => human::rate(per_second),
@@ -171,7 +171,7 @@ impl Threshold {
             (windows, failed) => format!(" ({failed} of {windows} windows failed)"),
         };
         let is = if self.window.is_some() { "was at worst" } else { "is" };
-        format!("{subject}{window} {is} {observed}{node}{at}; {allowed} is wanted{windows}")
+        format!("{subject}{window} {is} {observed}{node}{at}; must be {allowed}{windows}")
     }
 }
 

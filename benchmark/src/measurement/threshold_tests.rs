@@ -116,11 +116,11 @@ fn the_worst_node_decides() {
 fn people_are_told_what_was_seen_and_what_is_wanted() {
     let threshold = of(response("0.999", Duration::from_millis(2)));
     let standing = judge(&threshold, vec![sample::snapshot(0, &[MILLISECOND; 10_000])]);
-    assert_eq!(threshold.describe(&standing), "p99.9 of response time is 1.00 ms; at most 2.00 ms is wanted");
+    assert_eq!(threshold.describe(&standing), "p99.9 of response time is 1.00 ms; must be at most 2.00 ms");
     let errors = Threshold { scope: Scope::Operation("get".into()), ..of(Limit::ErrorRate { max_basis_points: 1 }) };
     assert_eq!(
         errors.describe(&Standing::default()),
-        "the error rate of get could not be judged: too few requests; at most 0.01 % is wanted"
+        "the error rate of get could not be judged: too few requests; must be at most 0.01 %"
     );
 }
 

@@ -11,7 +11,7 @@ use crate::api::{Problem, RedisBenchmark, RedisBenchmarkSpec};
 
 const FIELD: &str = "spec.comparison.benchmark";
 
-const APART: &str = "they did not run in turns: what else changed between the two runs is in the difference";
+const APART: &str = "the trials were not interleaved: the difference includes everything that changed between the runs";
 
 /// Whether `spec` can be compared with `other`, the benchmark that its comparison names; none if it does not exist.
 ///
@@ -20,25 +20,25 @@ const APART: &str = "they did not run in turns: what else changed between the tw
 pub fn check(spec: &RedisBenchmarkSpec, name: &str, other: Option<&RedisBenchmark>) -> Result<(), Problem> {
     let problem = |message: String| Err(Problem::new(FIELD, name, message));
     let Some(other) = other else {
-        return problem("there is no such benchmark in this namespace: name one that is finished".to_owned());
+        return problem("does not exist in this namespace: name a benchmark that has Succeeded".to_owned());
     };
     let status = other.status.clone().unwrap_or_default();
     if status.phase != Phase::Succeeded {
         return problem(format!(
-            "is {:?}, and only one that Succeeded is a baseline; this one begins when it is",
+            "is {:?}, but a baseline must be Succeeded; this benchmark starts once it is",
             status.phase
         ));
     }
     if other.spec.targets.len() > 1 {
-        return problem("has several targets: name a benchmark of one".to_owned());
+        return problem("has several targets: name a benchmark with one target".to_owned());
     }
     if let Some((field, here, there)) = difference(spec, &other.spec) {
-        return problem(format!("is not of the same: {field} is {there} there and {here} here; make them the same"));
+        return problem(format!("has a different load: {field} is {there} there and {here} here; make them equal"));
     }
     let enough = |lines: &Vec<&TrialLine>| lines.iter().filter(|line| counts(line)).count() >= FEWEST_PAIRS as usize;
     if !settings(&status.trials).iter().any(enough) {
         return problem(format!(
-            "has fewer than {FEWEST_PAIRS} trials that count: name one with repeats.count of {FEWEST_PAIRS} or more"
+            "has fewer than {FEWEST_PAIRS} usable trials: name one with repeats.count of at least {FEWEST_PAIRS}"
         ));
     }
     Ok(())

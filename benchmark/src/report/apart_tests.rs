@@ -64,17 +64,17 @@ fn what_cannot_be_a_baseline_is_refused_with_the_way_out() {
     let spec = spec();
     assert_eq!(
         refused(&spec, None),
-        "spec.comparison.benchmark: before: there is no such benchmark in this namespace: name one that is finished"
+        "spec.comparison.benchmark: before: does not exist in this namespace: name a benchmark that has Succeeded"
     );
     let mut running = finished([1; 5]);
     running.status.as_mut().unwrap().phase = Phase::Running;
-    assert!(refused(&spec, Some(&running)).contains("is Running, and only one that Succeeded is a baseline"));
+    assert!(refused(&spec, Some(&running)).contains("is Running, but a baseline must be Succeeded"));
     let mut few = finished([1; 5]);
     few.status.as_mut().unwrap().trials[2].state = TrialOutcome::Failed;
-    assert!(refused(&spec, Some(&few)).contains("has fewer than 5 trials that count"));
+    assert!(refused(&spec, Some(&few)).contains("has fewer than 5 usable trials"));
     let mut other = finished([1; 5]);
     other.spec.load.pipeline += 1;
-    assert!(refused(&spec, Some(&other)).contains("is not of the same: spec.load.pipeline is "));
+    assert!(refused(&spec, Some(&other)).contains("has a different load: spec.load.pipeline is "));
     // The random seed does not matter, nor the base value of a swept field.
     let mut alike = finished([1; 5]);
     alike.spec.workload.seed += 1;
@@ -84,5 +84,5 @@ fn what_cannot_be_a_baseline_is_refused_with_the_way_out() {
     let mut swept = (spec.clone(), other);
     (swept.0.sweep, swept.1.spec.sweep) = (sweep.clone(), sweep);
     assert_eq!(check(&swept.0, "before", Some(&swept.1)), Ok(()));
-    assert!(refused(&spec, Some(&swept.1)).contains("is not of the same: spec."));
+    assert!(refused(&spec, Some(&swept.1)).contains("has a different load: spec."));
 }

@@ -149,14 +149,14 @@ pub(super) fn caution(spec: &ComparisonSpec, lines: &[&TrialLine]) -> Option<Str
     let rate = limited(&[LimitedBy::Rate]);
     if generator > 0 {
         return Some(format!(
-            "the load generator was the limit of {generator} of {all} trials: what they compare is not only the targets; see \
+            "the load generator was the limit of {generator} of {all} trials, so they do not compare only the targets; see \
              limitedBy of each trial"
         ));
     }
     (spec.metric == ComparisonMetric::Throughput && rate > 0).then(|| {
         format!(
-            "the rate that was asked for was the limit of {rate} of {all} trials: their throughput says nothing about the \
-             targets; compare a latency, or in a closed loop"
+            "the requested rate was the limit of {rate} of {all} trials, so their throughput does not compare the targets; \
+             compare a latency, or use a closed loop"
         )
     })
 }
@@ -342,7 +342,7 @@ mod tests {
             all(&json!({"baseline": "direct", "metric": metric}), lines)[0].caution.clone()
         };
         let said = caution(&lines, "Throughput").unwrap();
-        assert!(said.starts_with("the rate that was asked for was the limit of 1 of 10 trials"), "{said}");
+        assert!(said.starts_with("the requested rate was the limit of 1 of 10 trials"), "{said}");
         assert_eq!(caution(&lines, "P50"), None);
         lines[4].limited_by = Some(LimitedBy::GeneratorCPU);
         let said = caution(&lines, "P50").unwrap();

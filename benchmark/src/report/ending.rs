@@ -53,7 +53,7 @@ impl Subject<'_> {
             Ending::Completed if several => (Phase::Succeeded, reason::SUCCEEDED, all_measured(status)),
             Ending::Completed => (Phase::Succeeded, reason::SUCCEEDED, measured(finished)),
             Ending::Aborted => {
-                (Phase::Aborted, reason::ABORTED, "aborted; what was measured until then is kept".into())
+                (Phase::Aborted, reason::ABORTED, "aborted; the results up to then are kept".into())
             }
             Ending::Failed(failure) if several => {
                 let index = finished.trial.as_ref().or(status.trial.as_ref()).map_or(0, |trial| trial.index);
@@ -122,19 +122,19 @@ impl Subject<'_> {
                 condition::COMPLETE,
                 complete,
                 if complete { reason::MEASURED } else { reason::NOT_MEASURED },
-                if complete { "measured to the end" } else { message },
+                if complete { "the measurement completed" } else { message },
             )
             .set(condition::VALID, valid, valid_reason, &valid_message)
-            .set(condition::FAILED, failed, obstacle, if failed { message } else { "nothing has failed" })
-            .set(condition::RECONCILING, false, finished, "the benchmark is over")
-            .set(condition::STALLED, failed, obstacle, if failed { message } else { "nothing hinders it" });
+            .set(condition::FAILED, failed, obstacle, if failed { message } else { "no failure" })
+            .set(condition::RECONCILING, false, finished, "the benchmark has finished")
+            .set(condition::STALLED, failed, obstacle, if failed { message } else { "not stalled" });
     }
 }
 
 /// The result in one sentence.
 fn measured(finished: &Finished) -> String {
     let summary = &finished.summary;
-    let mut parts = vec!["measured to the end".to_owned()];
+    let mut parts = vec!["completed".to_owned()];
     parts.extend(summary.rate.iter().cloned());
     parts.extend(summary.p99.iter().map(|p99| format!("p99 {p99}")));
     parts.extend(summary.errors.iter().map(|errors| format!("errors {errors}")));
@@ -144,14 +144,14 @@ fn measured(finished: &Finished) -> String {
 
 /// All trials in one sentence.
 fn all_measured(status: &RedisBenchmarkStatus) -> String {
-    let verdict = status.verdict.as_ref().map(|verdict| format!(", the worst verdict {:?}", verdict.value));
+    let verdict = status.verdict.as_ref().map(|verdict| format!(", worst verdict {:?}", verdict.value));
     if let Some(search) = &status.search {
         return format!("{}; {} steps{}", search.message, status.trials.len(), verdict.unwrap_or_default());
     }
     let found = turning_point(&status.trials).or_else(|| comparison::sentence(&status.comparison));
     let found = found.map(|found| format!("; {found}"));
     format!(
-        "{} trials measured to the end{}{}",
+        "{} trials completed{}{}",
         status.trials.len(),
         found.unwrap_or_default(),
         verdict.unwrap_or_default()
@@ -161,17 +161,17 @@ fn all_measured(status: &RedisBenchmarkStatus) -> String {
 /// The condition Valid for a verdict.
 fn validity(verdict: Option<&Verdict>) -> (Truth, &'static str, String) {
     let Some(verdict) = verdict else {
-        return (Truth::Unknown, reason::NOT_JUDGED, "nothing was measured that could be judged".into());
+        return (Truth::Unknown, reason::NOT_JUDGED, "no measurement to judge".into());
     };
     let (truth, name, plain) = match verdict.value {
-        VerdictValue::Valid => (Truth::True, "Valid", "no reason for doubt was found"),
-        VerdictValue::Degraded => (Truth::True, "Degraded", "to be used with care"),
-        VerdictValue::Invalid => (Truth::False, "Invalid", "not to be used"),
+        VerdictValue::Valid => (Truth::True, "Valid", "no problems found"),
+        VerdictValue::Degraded => (Truth::True, "Degraded", "use with care"),
+        VerdictValue::Invalid => (Truth::False, "Invalid", "do not use"),
     };
     let reasons: Vec<&str> = verdict.reasons.iter().map(|reason| reason.message.as_str()).collect();
     let message = match (verdict.value, reasons.join("; ")) {
         (_, reasons) if reasons.is_empty() => plain.to_owned(),
-        (VerdictValue::Valid, notes) => format!("{plain}; note that {notes}"),
+        (VerdictValue::Valid, notes) => format!("{plain}; note: {notes}"),
         (_, reasons) => format!("{plain}: {reasons}"),
     };
     (truth, name, message)

@@ -63,11 +63,11 @@ impl Subject<'_> {
         Conditions::new(status, self.generation, self.now)
             .set(condition::ACCEPTED, true, reason::ACCEPTED, "the spec is valid")
             .set(condition::FINISHED, false, reason::IN_PROGRESS, how)
-            .set(condition::COMPLETE, false, reason::IN_PROGRESS, "not measured to the end yet")
-            .set(condition::VALID, Truth::Unknown, reason::NOT_JUDGED, "judged at the end")
-            .set(condition::FAILED, false, reason::NO_OBSTACLE, "nothing has failed")
+            .set(condition::COMPLETE, false, reason::IN_PROGRESS, "the measurement has not completed yet")
+            .set(condition::VALID, Truth::Unknown, reason::NOT_JUDGED, "judged when the benchmark finishes")
+            .set(condition::FAILED, false, reason::NO_OBSTACLE, "no failure")
             .set(condition::RECONCILING, true, reason::IN_PROGRESS, how)
-            .set(condition::STALLED, false, reason::NO_OBSTACLE, "nothing hinders it");
+            .set(condition::STALLED, false, reason::NO_OBSTACLE, "not stalled");
     }
 
     /// Describes the current step, for people.
@@ -89,9 +89,9 @@ impl Subject<'_> {
                     None => format!("{} of {desired} shards are armed", counts.armed),
                 }
             }
-            ConductStage::Running => format!("{} of {desired} shards run", counts.running),
+            ConductStage::Running => format!("{} of {desired} shards are running", counts.running),
             ConductStage::Collecting | ConductStage::Done => {
-                format!("{} of {desired} shards gave their result", counts.finished)
+                format!("{} of {desired} shards returned their results", counts.finished)
             }
         }
     }

@@ -172,25 +172,27 @@ fn wanted(objective: &Objective) -> String {
 fn failed(objective: &Objective, failure: &Failure) -> String {
     match failure {
         Failure::Behind { achieved, min } => {
-            format!("{} of the rate was achieved, {} must be", percent(*achieved), percent(*min))
+            format!("{} of the rate was achieved, the minimum is {}", percent(*achieved), percent(*min))
         }
-        Failure::Backlog { per_second } => format!("each second {per_second:.0} more requests were due than ended"),
+        Failure::Backlog { per_second } => format!("the backlog grew by {per_second:.0} requests per second"),
         Failure::Latency { observed, max_nanoseconds } => {
             let observed = match observed {
                 Observed::Nanoseconds(nanoseconds) => human::latency(*nanoseconds),
-                Observed::Beyond => "longer than any that was answered".to_owned(),
+                Observed::Beyond => "longer than any reply took".to_owned(),
             };
-            format!("{} was {observed}, {} is the most", name(objective), human::latency(*max_nanoseconds))
+            format!("{} was {observed}, the maximum is {}", name(objective), human::latency(*max_nanoseconds))
         }
-        Failure::Errors { share, max } => format!("{} of the requests failed, {} may", percent(*share), percent(*max)),
+        Failure::Errors { share, max } => {
+            format!("{} of the requests failed, the maximum is {}", percent(*share), percent(*max))
+        }
     }
 }
 
 fn says_nothing(unusable: &Unusable) -> String {
     match unusable {
-        Unusable::NotDrained(count) => format!("{count} requests of the step before were in flight"),
+        Unusable::NotDrained(count) => format!("{count} requests of the previous step were in flight"),
         Unusable::DiscardedTooShort(length) => format!("only {} were discarded", GoDuration::from(*length)),
-        Unusable::TooShort(length) => format!("it measured less than the {} it must", GoDuration::from(*length)),
+        Unusable::TooShort(length) => format!("it measured less than the required {}", GoDuration::from(*length)),
         Unusable::TooFew(count) => format!("{count} requests are too few for the quantile"),
         Unusable::NoQuantile => "the quantile was not measured".to_owned(),
     }
@@ -231,7 +233,7 @@ fn so_far(wanted: &str, good: Option<u64>, bad: Option<&Bad<Why>>) -> String {
         (Some(good), Some(bad)) => format!("so far {wanted} holds at {good} and not at {bad}"),
         (Some(good), None) => format!("so far {wanted} holds at {good}"),
         (None, Some(bad)) => format!("so far {wanted} does not hold at {bad}"),
-        (None, None) => format!("nothing is known yet of {wanted}"),
+        (None, None) => format!("no result yet for {wanted}"),
     }
 }
 
@@ -249,7 +251,7 @@ fn ended(
     match (ending, ours) {
         (Ending::Found, Some((bad, way_out))) => {
             let message = format!(
-                "{wanted} holds at {good}, and the target may hold more: at {} it was the load generator that was at its end: {}; \
+                "{wanted} holds at {good}, and the target may hold more: at {} the load generator was the limit: {}; \
                  {way_out}",
                 human::exact_rate(bad.rate),
                 because(&bad.why)
@@ -258,7 +260,8 @@ fn ended(
         }
         (Ending::MinFailed, Some((bad, way_out))) => {
             let message = format!(
-                "nothing is known of the target: the load generator was at its end at the lowest rate of the search, {}: {}; {way_out}",
+                "no result for the target: the load generator was the limit at the lowest rate of the search, {}: {}; \
+                 {way_out}",
                 human::exact_rate(bad.rate),
                 because(&bad.why)
             );
@@ -284,18 +287,20 @@ fn ended_at_the_target(
             (SearchEnding::MaxPassed, message)
         }
         Ending::MinFailed => {
-            let lowest = "does not hold at the lowest rate of the search: lower search.rate.min, or ask for less";
+            let lowest = "does not hold at the lowest rate of the search: lower search.rate.min or relax the objective";
             (SearchEnding::MinFailed, format!("{wanted} {lowest}{not}"))
         }
         Ending::NotConfirmed => {
             let varies = varies(bad);
-            (SearchEnding::Inconclusive, format!("no rate passed three fresh trials in a row, {varies}{not}"))
+            (SearchEnding::Inconclusive, format!("no rate passed three fresh trials in a row: {varies}{not}"))
         }
         Ending::Unusable(why) => {
-            (SearchEnding::Inconclusive, format!("too many steps said nothing, the last because {}", why.message))
+            (SearchEnding::Inconclusive, format!("too many steps were unusable, the last because {}", why.message))
         }
-        Ending::TooLong => (SearchEnding::Inconclusive, format!("{steps} steps did not decide it{not}")),
-        Ending::OtherSearch => (SearchEnding::Inconclusive, "the steps in the status are of another search".to_owned()),
+        Ending::TooLong => (SearchEnding::Inconclusive, format!("inconclusive after {steps} steps{not}")),
+        Ending::OtherSearch => {
+            (SearchEnding::Inconclusive, "the steps in the status belong to another search".to_owned())
+        }
     }
 }
 
@@ -305,12 +310,10 @@ fn varies(bad: Option<&Bad<Why>>) -> String {
     let wider = "a wider search.rate.toleranceBasisPoints may help";
     match (limit, limit.and_then(way_out)) {
         (_, Some(way_out)) => {
-            format!(
-                "and it was the load generator that was at its end, not the target: {way_out}, or look for a quieter machine"
-            )
+            format!("the load generator was the limit, not the target: {way_out}, or use a quieter machine")
         }
-        (Some(LimitedBy::Target), _) => format!("the target holds a rate at one time and not at another: {wider}"),
-        _ => format!("a rate holds at one time and not at another: {wider}"),
+        (Some(LimitedBy::Target), _) => format!("the target holds the same rate only sometimes: {wider}"),
+        _ => format!("the same rate holds only sometimes: {wider}"),
     }
 }
 
@@ -318,10 +321,10 @@ fn varies(bad: Option<&Bad<Why>>) -> String {
 fn way_out(limit: LimitedBy) -> Option<&'static str> {
     match limit {
         LimitedBy::GeneratorCPU => Some(
-            "share the load among more shards (spec.shards.count), or give them more CPU (spec.shards.template.resources)",
+            "add shards (spec.shards.count), or give them more CPU (spec.shards.template.resources)",
         ),
-        LimitedBy::GeneratorNetwork => Some("share the load among more shards on more machines (spec.shards.count)"),
-        LimitedBy::Connections => Some("let more requests be in flight (spec.load.connections, spec.load.pipeline)"),
+        LimitedBy::GeneratorNetwork => Some("add shards on more machines (spec.shards.count)"),
+        LimitedBy::Connections => Some("allow more requests in flight (spec.load.connections, spec.load.pipeline)"),
         LimitedBy::Rate | LimitedBy::Target | LimitedBy::Unknown => None,
     }
 }
@@ -355,7 +358,7 @@ pub(super) fn conclude(found: &SearchResult, verdict: &mut Verdict) {
         let reason = VerdictReason {
             reason: ReasonKind::GeneratorLimited,
             severity: VerdictValue::Degraded,
-            message: format!("the search ended at the load generator, and the target may hold more{held}: {way_out}"),
+            message: format!("the load generator ended the search, and the target may hold more{held}: {way_out}"),
         };
         verdict.value = verdict.value.max(reason.severity);
         verdict.reasons.insert(0, reason);
@@ -365,7 +368,7 @@ pub(super) fn conclude(found: &SearchResult, verdict: &mut Verdict) {
 fn because(why: &Why) -> String {
     match limit(why.limited_by, why.component.as_deref()) {
         Some(limit) => format!("{}, limited by {limit}", why.message),
-        None => format!("{}, and what was at its end is not known", why.message),
+        None => format!("{}, the limit is unknown", why.message),
     }
 }
 
@@ -385,9 +388,9 @@ pub(super) fn describe(step: &SearchStep) -> String {
         component: step.component.clone(),
     };
     match step.outcome {
-        StepOutcome::Passed => format!(" at {rate}: it holds{nth}"),
-        StepOutcome::Failed => format!(" at {rate}: it does not hold: {}", because(&why)),
-        StepOutcome::Unusable => format!(" at {rate}: it says nothing: {}", why.message),
+        StepOutcome::Passed => format!(" at {rate}: passed{nth}"),
+        StepOutcome::Failed => format!(" at {rate}: failed: {}", because(&why)),
+        StepOutcome::Unusable => format!(" at {rate}: unusable: {}", why.message),
     }
 }
 

@@ -35,7 +35,7 @@ fn a_step_is_judged_by_the_quantile_of_all_shards() {
     assert_eq!((passed.why, passed.limited_by), (None, None));
     let failed = judged(P99, &outcome(vec![snapshot(0, &values(101))]));
     assert_eq!(failed.outcome, StepOutcome::Failed);
-    assert_eq!(failed.why.unwrap(), "p99 was 5.00 ms, 2.00 ms is the most");
+    assert_eq!(failed.why.unwrap(), "p99 was 5.00 ms, the maximum is 2.00 ms");
     assert!(failed.limited_by.is_some());
 }
 
@@ -44,7 +44,7 @@ fn a_step_is_judged_by_the_quantile_of_all_shards() {
 fn timeouts_are_beyond_the_quantile() {
     let failed = judged(P99, &outcome(vec![with_timeouts(snapshot(0, &values(0)), 200)]));
     assert_eq!(failed.outcome, StepOutcome::Failed);
-    assert!(failed.why.as_ref().unwrap().contains("longer than any that was answered"), "{failed:?}");
+    assert!(failed.why.as_ref().unwrap().contains("longer than any reply took"), "{failed:?}");
     let few = judged(Objective::ErrorRate { max: 0.01 }, &outcome(vec![with_timeouts(snapshot(0, &values(0)), 200)]));
     assert_eq!(few.outcome, StepOutcome::Failed);
     assert!(few.why.as_ref().unwrap().contains("1.96 %"), "{few:?}");
@@ -57,7 +57,7 @@ fn what_is_not_achieved_does_not_hold() {
     assert!(behind.why.as_ref().unwrap().contains("98.00 % of the rate was achieved"), "{behind:?}");
     let backlog = judged(Objective::Achieved { min: 0.99 }, &outcome(vec![snapshot(0, &values(0)[..9_920])]));
     assert_eq!(backlog.outcome, StepOutcome::Failed);
-    assert!(backlog.why.as_ref().unwrap().contains("8 more requests were due than ended"), "{backlog:?}");
+    assert!(backlog.why.as_ref().unwrap().contains("the backlog grew by 8 requests per second"), "{backlog:?}");
 }
 
 /// It measured a different load than the others.
@@ -139,7 +139,7 @@ fn a_busy_worker_explains_a_slow_quantile() {
 }
 
 fn why(limited_by: LimitedBy) -> Why {
-    Why { message: "p99 was 5.00 ms, 2.00 ms is the most".into(), limited_by: Some(limited_by), component: None }
+    Why { message: "p99 was 5.00 ms, the maximum is 2.00 ms".into(), limited_by: Some(limited_by), component: None }
 }
 
 #[test]
@@ -153,7 +153,8 @@ fn what_was_found_is_said_in_a_sentence() {
     let found = told(Ending::Found, Some(10_000));
     assert_eq!(
         found.message,
-        "p99 of at most 2.00 ms holds up to 10,000/s; not at 10,100/s: p99 was 5.00 ms, 2.00 ms is the most, limited by Target"
+        "p99 of at most 2.00 ms holds up to 10,000/s; not at 10,100/s: p99 was 5.00 ms, the maximum is 2.00 ms, limited \
+         by Target"
     );
     assert_eq!((found.ending, found.last_good_per_second), (Some(SearchEnding::Found), Some(10_000)));
     assert_eq!((found.first_bad_per_second, found.contradicted), (Some(10_100), 1));
@@ -162,7 +163,7 @@ fn what_was_found_is_said_in_a_sentence() {
         (Ending::MinFailed, SearchEnding::MinFailed, "lower search.rate.min"),
         (Ending::NotConfirmed, SearchEnding::Inconclusive, "toleranceBasisPoints"),
         (Ending::TooLong, SearchEnding::Inconclusive, "20 steps"),
-        (Ending::Unusable(why(LimitedBy::Unknown)), SearchEnding::Inconclusive, "said nothing"),
+        (Ending::Unusable(why(LimitedBy::Unknown)), SearchEnding::Inconclusive, "were unusable"),
     ] {
         let told = told(ending, None);
         assert_eq!(told.ending, Some(said));
@@ -178,13 +179,13 @@ fn a_load_generator_at_its_end_is_not_the_target_that_varies() {
         let answer = search::Answer { ending: Ending::NotConfirmed, last_good: None, first_bad: bad, contradicted: 0 };
         result(&Standing { objective: P99, answer: Some(answer), good: None, bad: None }, 20).message
     };
-    assert!(told(LimitedBy::GeneratorCPU).contains("more shards"), "{}", told(LimitedBy::GeneratorCPU));
+    assert!(told(LimitedBy::GeneratorCPU).contains("add shards"), "{}", told(LimitedBy::GeneratorCPU));
     assert!(
-        told(LimitedBy::Target).contains("the target holds a rate at one time and not"),
+        told(LimitedBy::Target).contains("the target holds the same rate only sometimes"),
         "{}",
         told(LimitedBy::Target)
     );
-    assert!(told(LimitedBy::Unknown).contains("a rate holds at one time and not"), "{}", told(LimitedBy::Unknown));
+    assert!(told(LimitedBy::Unknown).contains("the same rate holds only sometimes"), "{}", told(LimitedBy::Unknown));
 }
 
 const AT_OUR_END: [(LimitedBy, &str); 3] = [
@@ -221,7 +222,7 @@ fn the_end_of_the_load_generator_is_no_capacity_of_the_target() {
         // Failing at the lowest rate would wrongly mean that the target does not hold it.
         let found = over(Ending::MinFailed, None, limited_by);
         assert_eq!(found.ending, Some(SearchEnding::Inconclusive));
-        assert!(found.message.starts_with("nothing is known of the target"), "{}", found.message);
+        assert!(found.message.starts_with("no result for the target: the load generator was the"), "{}", found.message);
         assert_eq!(column(&found), None);
     }
 }
@@ -305,7 +306,7 @@ fn a_search_that_goes_on_says_how_far_it_is() {
         assert_eq!(told.ending, None);
         told.message
     };
-    assert_eq!(so_far(None, None), "nothing is known yet of p99 of at most 2.00 ms");
+    assert_eq!(so_far(None, None), "no result yet for p99 of at most 2.00 ms");
     assert_eq!(so_far(Some(4_000), None), "so far p99 of at most 2.00 ms holds at 4,000/s");
     assert_eq!(so_far(Some(4_000), Some(8_000)), "so far p99 of at most 2.00 ms holds at 4,000/s and not at 8,000/s");
 }
@@ -324,9 +325,9 @@ fn a_step_is_said_in_a_line() {
             component: None,
         })
     };
-    assert_eq!(step(StepOutcome::Passed, Some(2)), " at 12,345/s: it holds, 2 of 3 times");
+    assert_eq!(step(StepOutcome::Passed, Some(2)), " at 12,345/s: passed, 2 of 3 times");
     assert_eq!(
         step(StepOutcome::Failed, None),
-        " at 12,345/s: it does not hold: p99 was 5.00 ms, 2.00 ms is the most, limited by Target"
+        " at 12,345/s: failed: p99 was 5.00 ms, the maximum is 2.00 ms, limited by Target"
     );
 }

@@ -94,7 +94,7 @@ fn status(judged: &Judged, outcome: ThresholdOutcome, trial: Option<u32>) -> Thr
         _ => None,
     };
     let message = match (worst, outcome) {
-        (None, ThresholdOutcome::Pending) => format!("{}: {} is wanted", threshold.subject(), threshold.allowed()),
+        (None, ThresholdOutcome::Pending) => format!("{} must be {}", threshold.subject(), threshold.allowed()),
         _ => threshold.describe(standing),
     };
     ThresholdStatus {

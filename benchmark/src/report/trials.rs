@@ -105,8 +105,8 @@ impl Subject<'_> {
 
 fn so_many_are_over(count: u32, of: u32, search: Option<&SearchResult>) -> String {
     match search {
-        None => format!("{count} of {of} trials are over"),
-        Some(found) => format!("step {count} of the search is over; {}", found.message),
+        None => format!("{count} of {of} trials have finished"),
+        Some(found) => format!("step {count} of the search has finished; {}", found.message),
     }
 }
 
@@ -155,7 +155,7 @@ pub fn worst(trials: &[TrialLine], of: u32) -> Option<Verdict> {
             "{}{}: {}",
             human::place(line.index, line.search.is_none().then_some(of)),
             names(line).into_iter().map(|name| format!(", {name}")).collect::<String>(),
-            line.why.as_deref().unwrap_or("no reason is known")
+            line.why.as_deref().unwrap_or("unknown reason")
         ),
     });
     Some(Verdict { value, reasons: reasons.collect(), limited_by: LimitedBy::Unknown, component: None })

@@ -64,7 +64,7 @@ fn trials_follow_one_another_to_the_end() {
     let (why, message) = subject.over(&mut status, &finished(2, 3)).unwrap();
     assert_eq!(
         (why.as_str(), message.as_str()),
-        ("Succeeded", "3 trials measured to the end, the worst verdict Valid")
+        ("Succeeded", "3 trials completed, worst verdict Valid")
     );
     assert_eq!((status.trials.len(), status.result.as_ref()), (3, None));
     assert_eq!(crate::api::status_problems(&status), []);
@@ -90,7 +90,7 @@ fn the_worst_trial_decides_whether_a_run_is_verified() {
         (condition.status.clone(), condition.message.clone())
     };
     let told = |(status, message): (&str, &str)| (status.to_owned(), message.to_owned());
-    assert_eq!(verified([0, 0, 0]), told(("True", "trial 3 of 3: 500 replies were checked, and nothing is wrong")));
+    assert_eq!(verified([0, 0, 0]), told(("True", "trial 3 of 3: 500 replies were checked, no problems found")));
     assert_eq!(verified([0, 7, 0]), told(("False", "trial 2 of 3: 500 replies were checked: 7 lost writes")));
 }
 

@@ -79,7 +79,7 @@ pub(super) fn condition(found: &VerificationResult) -> (Truth, &'static str, Str
     let told: Vec<String> = told.map(|(number, name)| format!("{} {name}", human::count(number))).collect();
     let checked = human::count(found.checked);
     let message = match told.as_slice() {
-        [] => format!("{checked} replies were checked, and nothing is wrong"),
+        [] => format!("{checked} replies were checked, no problems found"),
         told => format!("{checked} replies were checked: {}", told.join(", ")),
     };
     match (found.is_wrong(), found.corrupt + found.mismatched, found.unread_keys) {

@@ -135,16 +135,16 @@ impl Processor {
                     Lack::Throttled => (generator.throttled_nanoseconds > 0).then(|| {
                         let held = human::latency(generator.throttled_nanoseconds);
                         format!(
-                            "its CPU limit held it back for {held} in {}",
+                            "its CPU limit throttled it for {held} in {}",
                             human::latency(generator.load_nanoseconds)
                         )
                     }),
                     Lack::Stolen => (share >= MILLION / 100)
-                        .then(|| format!("the hypervisor gave {} of its machine to others", percent(share))),
+                        .then(|| format!("steal time took {} of its machine", percent(share))),
                     Lack::Machine => (severity >= 100 || decided[index] > 0).then(|| {
                         let of = f64::from(u32::try_from(share).unwrap_or(u32::MAX)) / 1e6;
                         let host = human::cut(&generator.host, 128);
-                        format!("on {host} {of:.2} workers waited for each processor on the mean")
+                        format!("on {host} {of:.2} workers waited for each processor on average")
                     }),
                 };
                 Some((if severity >= 100 { severity } else { 0 }, decided[index], severity, index, text?))
@@ -265,12 +265,12 @@ pub(super) fn cpu(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let (severity, when) = match all_along {
         Some(_) => (VerdictValue::Degraded, String::new()),
         None if part >= SECONDS_DOUBTFUL => (VerdictValue::Degraded, " now and then".to_owned()),
-        None if part >= SECONDS_TOLD => (VerdictValue::Valid, ", for too short to decide p99".to_owned()),
+        None if part >= SECONDS_TOLD => (VerdictValue::Valid, ", too briefly to affect p99".to_owned()),
         None => return None,
     };
     let message = format!(
-        "{} lacked processor time{when}, shard {} the most: {}; give shards more CPU (spec.shards.template.resources), share the \
-         load among more of them (spec.shards.count), or take other work off their machines",
+        "{} lacked processor time{when}, shard {} the most: {}; give shards more CPU (spec.shards.template.resources), add \
+         shards (spec.shards.count), or move other work off their machines",
         shards(short.len(), outcome),
         shard.shard,
         processor.evidence(&snapshot.generator, *decided).join(", "),
@@ -311,9 +311,9 @@ pub(super) fn late(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> 
     let longest = |snapshot: &Snapshot| snapshot.generator.longest_delay_nanoseconds;
     let (shard, worst) = snapshots().max_by_key(|(_, snapshot)| longest(snapshot))?;
     let message = format!(
-        "1 % of the response times are {} or more, and shards turned to {:.1} % of the requests half as late or later by their own \
-         doing, shard {shard} by up to {}; give shards a processor each (spec.shards.template.resources), or ask fewer requests of \
-         each (spec.shards.count)",
+        "p99 of response time is {}, and the shards themselves sent {:.1} % of the requests late by half of that or more, \
+         shard {shard} by up to {}; give each shard its own processor (spec.shards.template.resources), or add shards \
+         (spec.shards.count)",
         human::latency(response),
         (100.0 * own / all as f64).min(100.0),
         human::latency(longest(worst)),
@@ -353,9 +353,9 @@ pub(super) fn unread(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason
     let (part, shard) = standing.first()?;
     let delay = shard.snapshot.as_ref()?.generator.receive_delay.as_ref()?;
     let message = format!(
-        "{} left replies unread though they had processor time, shard {} the most: for {} % of the time of its \
-         connections, and up to {} at a time; something stopped them: memory that is short \
-         (spec.shards.template.resources), a frozen container, a machine that was paused",
+        "{} left replies unread although they had processor time, shard {} the most: for {} % of the time of its \
+         connections, and up to {} at a time; possible causes: too little memory (spec.shards.template.resources), a \
+         frozen container, a paused machine",
         shards(standing.len(), outcome),
         shard.shard,
         part / 10_000,

@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(judge(&[("a", 1), ("a", 2), ("b", 1), ("b", 2)]), downlink, "two pods on each of two machines");
         assert_eq!(judge(&[("a", 1), ("b", 1), ("c", 1), ("d", 1)]), None, "a machine each");
         assert_eq!(judge(&[("a", 1), ("a", 1), ("a", 1)]), None, "all read the same counters");
-        assert_eq!(judge(&[("a", 0), ("a", 0), ("", 3), ("", 4)]), None, "nobody knows whose they are");
+        assert_eq!(judge(&[("a", 0), ("a", 0), ("", 3), ("", 4)]), None, "unknown machines or networks");
         assert_eq!(
             judge(&[("a", 1), ("a", 2), ("b", 1), ("c", 1), ("d", 1)]),
             None,

@@ -16,8 +16,8 @@ pub(super) fn under_replicated(merged: &Merged) -> Option<VerdictReason> {
         return None;
     }
     let message = format!(
-        "{} of {} requests ended WAIT before as many replicas had the write as workload.wait asks for: they took as long as \
-         workload.wait.timeout allows; connect more replicas, or ask for fewer",
+        "WAIT timed out in {} of {} requests: too few replicas had the write, and the request took \
+         workload.wait.timeout; connect more replicas, or lower workload.wait.replicas",
         human::share(tally.under_replicated, tally.succeeded),
         human::count(tally.succeeded)
     );
@@ -41,8 +41,8 @@ pub(super) fn misses(spec: &Validated, merged: &Merged) -> Option<VerdictReason>
         .max_by_key(|part| part.nil_replies)?;
     let succeeded = worst.measured.tally.succeeded;
     let message = format!(
-        "{} of {} replies to operation {} were empty, and nothing had been preloaded: a server answers misses faster than hits; \
-         set preload.mode, or name keys that exist (workload.keys)",
+        "{} of {} replies to operation {} were empty, and nothing was preloaded: misses are cheaper than hits; set \
+         preload.mode, or use keys that exist (workload.keys)",
         human::share(worst.nil_replies, succeeded),
         human::count(succeeded),
         worst.name

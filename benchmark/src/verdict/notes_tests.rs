@@ -17,7 +17,7 @@ fn writes_that_too_few_replicas_had_are_a_note() {
     assert_eq!(told(100), None, "one in a hundred");
     let note = told(101).unwrap();
     assert_eq!((note.reason, note.severity), (ReasonKind::UnderReplicated, VerdictValue::Valid));
-    assert!(note.message.starts_with("101 (1.01 %) of 10,000 requests ended WAIT"), "{}", note.message);
+    assert!(note.message.starts_with("WAIT timed out in 101 (1.01 %) of 10,000 requests"), "{}", note.message);
 }
 
 #[test]

@@ -82,9 +82,9 @@ pub(super) fn too_much(outcome: &Outcome, merged: &Merged) -> Option<VerdictReas
     let worst = shares.iter().filter(|share| share.basis_points > OWN_SHARE).max_by_key(|share| share.basis_points);
     let Some(worst) = worst else { return busy(outcome, merged) };
     let message = format!(
-        "{} % of the p{} of {} are the load generator's own: requests were sent {} late by its own doing, and replies lay unread for \
-         {}; give shards a processor each (spec.shards.template.resources), ask fewer requests of each (spec.shards.count), or run \
-         them on machines that do nothing else",
+        "{} % of the p{} of {} was caused by the load generator: it sent requests {} late and left replies unread for {}; \
+         give each shard its own processor (spec.shards.template.resources), add shards (spec.shards.count), or run them \
+         on machines without other work",
         worst.basis_points / 100,
         worst.percentile,
         human::latency(worst.of_nanoseconds),
@@ -101,8 +101,8 @@ fn busy(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let busy = generator::busiest_workers(outcome);
     let (part, shard) = busy.filter(|(share, _)| (BUSY_FOR_LATENCIES..BUSY).contains(share)).max()?;
     let message = format!(
-        "the busiest worker of shard {shard} ran for {} % of the load: requests queue before it, and its latencies are longer than the \
-         target's; share the load among more shards (spec.shards.count)",
+        "the busiest worker of shard {shard} ran for {} % of the load: requests queue in the load generator, so its \
+         latencies are higher than the target's; add shards (spec.shards.count)",
         part / 10_000
     );
     Some(reason(ReasonKind::GeneratorDelay, VerdictValue::Degraded, &message))

@@ -41,10 +41,10 @@ pub(super) fn missed(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Op
         return None;
     }
     let growth = backlog_growth(spec, outcome, merged).map_or_else(String::new, |growth| {
-        format!(", and the backlog grew by {:.1} requests each second", growth.per_second)
+        format!(", and the backlog grew by {:.1} requests per second", growth.per_second)
     });
     let message = format!(
-        "{} of the {} asked for were achieved{growth}; ask for less, or find what limits the target or the shards",
+        "achieved {} of the {} requested{growth}; lower the rate, or find what limits the target or the shards",
         human::rate(merged.pace.mean),
         human::rate(target)
     );
@@ -89,8 +89,8 @@ fn whole(length: u64, interval: Duration) -> usize {
 pub(super) fn backlog(spec: &Validated, outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
     let growth = backlog_growth(spec, outcome, merged).filter(|_| is_met(spec, merged))?;
     let message = format!(
-        "each second {:.1} more requests were due than ended, {:.2} % of the rate, from the beginning of the measurement to its \
-         end: the queue grows as long as the load lasts, and response times with it; ask for less (load.openLoop.rate)",
+        "the backlog grew by {:.1} requests per second, {:.2} % of the rate, throughout the measurement: it grows as long \
+         as the load lasts, and response times with it; lower the rate (load.openLoop.rate)",
         growth.per_second,
         100.0 * growth.share
     );

@@ -65,7 +65,7 @@ fn a_backlog_that_grows_is_told_though_the_rate_is_met() {
     assert_eq!((reasons(&verdict), verdict.value), (vec![ReasonKind::Backlog], VerdictValue::Degraded));
     assert_eq!(verdict.limited_by, LimitedBy::Unknown, "more was asked for than was done");
     let message = &verdict.reasons[0].message;
-    assert!(message.starts_with("each second 5.0 more requests were due than ended, 0.50 % of the rate"), "{message}");
+    assert!(message.starts_with("the backlog grew by 5.0 requests per second, 0.50 % of the rate"), "{message}");
     // The same with a queue that does not fit into the connections.
     let mut waiting = behind(9_950, |k| MILLISECOND + k * MILLISECOND / 200);
     waiting.total.succeeded -= 40;

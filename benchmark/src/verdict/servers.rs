@@ -54,7 +54,7 @@ pub(super) fn reconciled(spec: &Validated, outcome: &Outcome, merged: &Merged) -
     let commands = match comparable(servers) {
         Ok(commands) => commands,
         Err(why) => {
-            let message = format!("what the servers executed was not compared with what was sent to them: {why}");
+            let message = format!("the servers' command counts were not compared with the commands sent: {why}");
             return Some(reason(ReasonKind::NotReconciled, VerdictValue::Valid, &message));
         }
     };
@@ -72,17 +72,17 @@ fn comparable(servers: &ServerStats) -> Result<Vec<ServerCommands>, String> {
     if !servers.not_compared.is_empty() {
         let names = servers.not_compared.join(", ");
         return Err(format!(
-            "{names}: a server's count of them holds more than this benchmark's, or does not tell what they executed"
+            "{names}: the servers' counts of these include other clients' commands, or not all that they executed"
         ));
     }
     let of = |node: &ServerNode| {
         let why = || {
-            node.note.clone().unwrap_or_else(|| format!("{} was not there from the beginning to the end", node.address))
+            node.note.clone().unwrap_or_else(|| format!("{} was not present for the whole load", node.address))
         };
         node.commands.ok_or_else(why)
     };
     match servers.nodes.as_slice() {
-        [] => Err("no server was asked".to_owned()),
+        [] => Err("no server was queried".to_owned()),
         nodes => nodes.iter().map(of).collect(),
     }
 }
@@ -99,14 +99,15 @@ fn unexplained(sent: Sent, executed: u64, foreign: u64) -> Option<String> {
     let (sent, why) = if fewer > 0 {
         (
             sent.least,
-            "another server than those that were asked answers requests, as behind a proxy, or somebody reset its counts",
+            "servers that were not queried execute requests too (behind a proxy, for example), or counters were reset",
         )
     } else {
-        (sent.most, "somebody else uses the target, so that it had less time for this benchmark")
+        (sent.most, "another client uses the target and leaves it less time for this benchmark")
     };
-    let others = if foreign > 0 { format!(", and {} other commands", count(foreign)) } else { String::new() };
+    let others = if foreign > 0 { format!(" and {} other commands", count(foreign)) } else { String::new() };
     Some(format!(
-        "the servers counted {} commands of the mix where this benchmark sent {}{others}: {} are unexplained, more than 0.1 %; {why}",
+        "the servers counted {} commands of the mix{others}, this benchmark sent {}: {} are unexplained, more than 0.1 %; \
+         {why}",
         count(executed),
         count(sent),
         human::share(all, whole),
@@ -121,8 +122,8 @@ pub(super) fn evictions(merged: &Merged) -> Option<VerdictReason> {
     let (most, node) = evicting.iter().max_by_key(|(keys, _)| *keys)?;
     let all = evicting.iter().map(|(keys, _)| *keys).fold(0, u64::saturating_add);
     let message = format!(
-        "the target removed {} keys for want of memory while the load ran, {} of them on {}: it did more work than was asked of it, \
-         and reads miss; raise its maxmemory, or write less (workload.keys.count, workload.values.size)",
+        "the target evicted {} keys during the load, {} of them on {}: evictions cost extra work, and reads miss; raise \
+         maxmemory, or write less (workload.keys.count, workload.values.size)",
         human::count(all),
         human::count(*most),
         node.address
@@ -141,8 +142,8 @@ pub(super) fn preload_evicted(merged: &Merged) -> Option<VerdictReason> {
         return None;
     }
     let message = format!(
-        "the preload wrote {} keys, and {} were there when the load began: the target removes keys for want of memory, so reads \
-         miss; raise its maxmemory, or write less (workload.keys.count, workload.values.size)",
+        "the preload wrote {} keys, but {} existed when the load began: the target evicts keys, so reads miss; raise \
+         maxmemory, or write less (workload.keys.count, workload.values.size)",
         human::count(merged.preloaded_keys),
         human::count(keys)
     );
@@ -155,9 +156,9 @@ pub(super) fn forked(merged: &Merged) -> Option<VerdictReason> {
     let forked: Vec<&ServerNode> = nodes.filter(|node| node.forks > 0 || node.had_child).collect();
     let longest = forked.iter().max_by_key(|node| (node.longest_fork_microseconds, node.forks))?;
     let what = match (longest.forks, longest.longest_fork_microseconds) {
-        (0, _) => "had a child at work".to_owned(),
+        (0, _) => "had a child process".to_owned(),
         (forks, microseconds) => format!(
-            "forked {}, which stopped it for {} at a time",
+            "forked {}, which paused it for up to {}",
             if forks == 1 { "once".to_owned() } else { format!("{} times", human::count(forks)) },
             human::latency(microseconds.saturating_mul(1_000))
         ),
@@ -167,9 +168,9 @@ pub(super) fn forked(merged: &Merged) -> Option<VerdictReason> {
         others => format!(" (and {others} other servers)"),
     };
     let message = format!(
-        "{} {what}{others} while it was measured: to save, to rewrite its append-only file, or for a replica; until the child \
-         has ended each page that is written to is copied first. Compare with runs that had the same, or measure for long \
-         enough to have it as often as usual",
+        "{} {what}{others} during the measurement: to save, to rewrite its append-only file, or for a replica; until the \
+         child exits, each written page is copied first. Compare with runs that forked too, or measure long enough for \
+         the usual number of forks",
         longest.address
     );
     Some(reason(ReasonKind::Forked, VerdictValue::Valid, &message))
@@ -183,9 +184,9 @@ pub(super) fn topology_changed(merged: &Merged) -> Option<VerdictReason> {
     let changes =
         topology.changes.iter().filter(|change| another(change.what) && window.contains(&change.at_nanoseconds));
     let first = changes.clone().next()?;
-    let what = if first.what == ChangeKind::Gone { "went" } else { "became a primary" };
+    let what = if first.what == ChangeKind::Gone { "left" } else { "became a primary" };
     let message = format!(
-        "the target changed in {} places while it was measured: first {} {what}, {} after the measurement began; see status.topology",
+        "topology changes during the measurement: {}; the first: {} {what} {} after it began; see status.topology",
         changes.count(),
         first.node,
         human::latency(first.at_nanoseconds.saturating_sub(topology.measured_from))

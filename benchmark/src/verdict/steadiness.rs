@@ -23,8 +23,8 @@ pub(super) fn not_settled(spec: &Validated, merged: &Merged) -> Option<VerdictRe
         return None;
     }
     let message = format!(
-        "the throughput had not settled when the longest warm-up of {} was over, and the measurement began all the same: \
-         raise load.warmup",
+        "the throughput had not settled after the longest warm-up of {}, and the measurement began anyway: raise \
+         load.warmup",
         GoDuration::from(spec.warmup)
     );
     Some(reason(ReasonKind::Unsteady, VerdictValue::Degraded, &message))
@@ -81,8 +81,8 @@ fn latency_over(outcome: &Outcome, quantile: Quantile, rule: &Rule) -> Option<St
     let [first, last] =
         [shift.first, shift.last].map(|nanoseconds| human::latency(crate::measurement::latencies::round(nanoseconds)));
     Some(format!(
-        "{} of response time {} from {first} in the first tenth of the measurement to {last} in the last, though the load was the \
-         same: data that grows, a cache that fills, a server that slows down or warms up; measure for longer, after a longer \
+        "{} of response time {} from {first} in the first tenth of the measurement to {last} in the last at a constant \
+         load: data may grow, a cache may fill, a server may warm up or slow down; measure for longer, after a longer \
          load.warmup",
         quantile.name(),
         if shift.last > shift.first { "rose" } else { "fell" },
@@ -109,8 +109,8 @@ fn standstill(interval: Duration, points: &[u64]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "next to nothing was answered for {}, {} after the measurement began: a closed loop sends nothing while the target \
-         pauses, so few of its latencies show it; measure with an open loop (load.type), or find what stops the target",
+        "almost no replies arrived for {}, {} after the measurement began: a closed loop sends nothing while the target \
+         pauses, so few of its latencies show it; use an open loop (load.type), or find what pauses the target",
         human::latency(nanoseconds(stood)),
         human::latency(nanoseconds(interval * at))
     ))
@@ -125,8 +125,8 @@ fn drift(parts: &[u64]) -> Option<String> {
     steady::drift(&numbers, &STEADY)?;
     let (first, last) = (parts.first()?, parts.last()?);
     Some(format!(
-        "the throughput went from {} in the first tenth of the measurement to {} in the last, and did not settle: a cache that \
-         fills, a server that slows down; measure for longer, after a longer load.warmup",
+        "the throughput went from {} in the first tenth of the measurement to {} in the last without settling: a cache \
+         may fill, a server may slow down; measure for longer, after a longer load.warmup",
         human::rate(*first),
         human::rate(*last)
     ))
@@ -141,8 +141,8 @@ fn pause(parts: &[u64]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "the throughput was {} in tenth {} of the measurement, where half of the tenths had {} or more: a closed loop makes \
-         fewer requests while the target pauses, and its latencies do not show it",
+        "the throughput was {} in tenth {} of the measurement, and at least {} in half of the tenths: a closed loop sends \
+         fewer requests while the target pauses, so its latencies hide the pause",
         human::rate(*least),
         at + 1,
         human::rate(middle)
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(standstill(tenth, &points), None, "200 ms");
         points[70..73].fill(379);
         let message = standstill(tenth, &points).unwrap();
-        assert!(message.starts_with("next to nothing was answered for 300 ms, 7.00 s after"), "{message}");
+        assert!(message.starts_with("almost no replies arrived for 300 ms, 7.00 s after"), "{message}");
         points[72] = 380;
         assert_eq!(standstill(tenth, &points), None, "a tenth is something");
         assert!(standstill(Duration::from_secs(1), &[900, 900, 900, 10, 900]).unwrap().contains("1.00 s"));

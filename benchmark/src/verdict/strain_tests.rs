@@ -129,7 +129,7 @@ fn seconds_without_a_processor_count_as_far_as_they_delayed_replies() {
     let throttled = Shares { throttled: 2_000, longest_waiting_worker: 1_900, ..QUIET };
     for (bad, words) in [
         (waiting, "waited for a processor for 6 % of the measurement (40 % of the worst second, 31.0 s"),
-        (stolen, "gave 3 % of its machine to others (30 % of the worst second"),
+        (stolen, "steal time took 3 % of its machine (30 % of the worst second"),
     ] {
         let with = |delay: Option<ReceiveDelay>| {
             let mut shard = shard(0, 0, 60, Some(some(60, 31, 5, bad)));
@@ -145,7 +145,7 @@ fn seconds_without_a_processor_count_as_far_as_they_delayed_replies() {
     let mut shard = shard(0, 0, 60, Some(some(60, 31, 5, throttled)));
     shard.generator.throttled_nanoseconds = SECOND;
     let (_, message) = told(shard).unwrap();
-    assert!(message.contains("held it back for 1.00 s in 60.0 s (19 % of the worst second"), "{message}");
+    assert!(message.contains("throttled it for 1.00 s in 60.0 s (19 % of the worst second"), "{message}");
 }
 
 /// The kernel sums throttled time over all processors, and includes threads that make no requests.
@@ -202,7 +202,7 @@ fn what_the_shards_of_a_machine_wait_in_a_second_adds_up() {
     let message = &verdict.reasons[0].message;
     assert!(message.starts_with("20 of 20 shards lacked processor time now and then"), "{message}");
     assert!(
-        message.contains("on n1 0.02 workers waited for each processor on the mean (25 % of the worst second"),
+        message.contains("on n1 0.02 workers waited for each processor on average (25 % of the worst second"),
         "{message}"
     );
     let worst = WorstSecond { lack: Lack::Machine, after_milliseconds: 31_000, percent: 25, beyond_basis_points: 833 };

@@ -24,7 +24,7 @@ pub fn a_server_that_forks() -> Given {
         in_the_midst(&server);
         server.ask::<()>(&["BGSAVE"]);
     });
-    given.must_say("Forked", &["forked once, which stopped it for ", " ms at a time"])
+    given.must_say("Forked", &["forked once, which paused it for up to ", " ms during the measurement"])
 }
 
 pub fn a_server_that_loads() -> Given {
@@ -38,5 +38,5 @@ pub fn a_server_that_loads() -> Given {
         // At least 10 us for each key.
         server.restart_loading(&["--key-load-delay", "10", "--loading-process-events-interval-bytes", "65536"]);
     });
-    given.must_say("Unavailable", &[" answers were LOADING"]).must_say("NotReconciled", &["restarted"])
+    given.must_say("Unavailable", &[" replies were LOADING"]).must_say("NotReconciled", &["restarted"])
 }

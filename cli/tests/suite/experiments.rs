@@ -186,7 +186,7 @@ fn targets_are_compared_in_turns() {
     if is_timed() {
         assert_eq!(found["outcome"], "NoDifference", "{found:#}");
         let caution = found["caution"].as_str().unwrap_or_default();
-        assert!(caution.starts_with("the rate that was asked for was the limit of "), "{found:#}");
+        assert!(caution.starts_with("the requested rate was the limit of "), "{found:#}");
     }
     assert_eq!(list(&status["repeats"]).len(), 2);
 }

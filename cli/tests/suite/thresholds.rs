@@ -59,7 +59,7 @@ fn a_threshold_that_does_not_hold_stops_the_load() {
     assert_eq!((status["phase"].as_str(), finished.code), (Some("Failed"), Some(4)), "{}", finished.stderr);
     let failed = condition(status, "Failed");
     assert_eq!(failed["reason"], "ThresholdFailed");
-    assert!(failed["message"].as_str().unwrap().contains("at most 1.00 % is wanted"), "{failed}");
+    assert!(failed["message"].as_str().unwrap().contains("must be at most 1.00 %"), "{failed}");
     let requests = &status["result"]["requests"];
     let sum = ["succeeded", "errors", "unsent", "inFlight"].iter().map(|part| number(&requests[*part])).sum::<u64>();
     assert_eq!(sum, number(&requests["scheduled"]));

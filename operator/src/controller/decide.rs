@@ -288,7 +288,7 @@ fn suspended(subject: &Subject<'_>, status: &mut RedisBenchmarkStatus, now: Time
     Conditions::new(status, subject.generation, now)
         .set(condition::FINISHED, false, reason::SUSPENDED, HOW)
         .set(condition::RECONCILING, false, reason::SUSPENDED, HOW)
-        .set(condition::STALLED, false, reason::NO_OBSTACLE, "nothing hinders it");
+        .set(condition::STALLED, false, reason::NO_OBSTACLE, "not stalled");
 }
 
 /// The run has begun and has not finished.

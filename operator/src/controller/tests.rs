@@ -130,7 +130,7 @@ async fn a_benchmark_waits_for_the_one_that_it_is_compared_with() {
     world.put(benchmark(json!({"spec": {"repeats": repeats, "comparison": {"benchmark": "before"}}})), None);
     let accepted = || world.condition("Accepted")["message"].as_str().unwrap_or_default().to_owned();
     assert_ne!(world.reconcile().await.unwrap(), Requeue::await_change());
-    assert!(accepted().contains("spec.comparison.benchmark: before: there is no such benchmark"), "{}", accepted());
+    assert!(accepted().contains("spec.comparison.benchmark: before: does not exist in this"), "{}", accepted());
     let mut before = benchmark(json!({"metadata": {"name": "before", "uid": "other"}, "spec": {"repeats": repeats}}));
     let requests = json!({"scheduled": 10, "succeeded": 10, "errors": 0, "unsent": 0});
     let line =

@@ -151,7 +151,7 @@ impl Judgement<'_> {
         let lost = (!outcome.lost.is_empty()).then_some("Invalid");
         self.check(severity("ShardLost") == lost, || format!("shards {:?} are lost, and {verdict}", outcome.lost));
         for (_, _, message) in reasons.iter().filter(|(reason, ..)| *reason == "ShardLost") {
-            let named = message.split_once("with them: shard ").and_then(|(_, rest)| rest.split_once(';'));
+            let named = message.split_once("their measurements: shard ").and_then(|(_, rest)| rest.split_once(';'));
             let named: Vec<u32> = named
                 .map(|(names, _)| names.split(", ").filter_map(|name| name.parse().ok()).collect())
                 .unwrap_or_default();

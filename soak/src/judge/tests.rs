@@ -106,7 +106,7 @@ fn lose(evidence: &mut Evidence) {
     histogram.record_n(1_000, 800).unwrap();
     result["histogram"]["data"] = json!(EncodedHistogram::encode(&histogram).unwrap());
     status["shards"]["lost"] = json!(1);
-    let message = "1 of 2 shards are lost, and what they would have measured with them: shard 1; shard 1: signal 9";
+    let message = "1 of 2 shards are lost, with their measurements: shard 1; shard 1: signal 9";
     let lost = json!({"reason": "ShardLost", "severity": "Invalid", "message": message});
     status["verdict"] = json!({"value": "Invalid", "reasons": [lost, rate_missed()]});
     evidence.ended = Ended::Code(1);

@@ -148,7 +148,7 @@ fn the_last_trial_ends_the_run_with_the_worst_verdict() {
     assert_eq!(status.summary.as_ref().unwrap().verdict.as_deref(), Some("Degraded"));
     assert_eq!(decision.after, [Action::Release]);
     // The other two had no requests, so none of their data is missing.
-    assert_eq!(find(status, "Complete").unwrap().message, "measured to the end");
+    assert_eq!(find(status, "Complete").unwrap().message, "the measurement completed");
 }
 
 #[test]
