@@ -46,10 +46,10 @@ pub enum CommandError {
     #[error("has a closing quote without a space after it: quote the whole argument")]
     AfterQuote,
     /// Unknown escape after a backslash.
-    #[error("has an unknown \\{0} in double quotes: there are \\\" \\\\ \\n \\r \\t")]
+    #[error("has the unknown escape \\{0} in double quotes: supported are \\\" \\\\ \\n \\r \\t")]
     UnknownEscape(char),
     /// Word between double underscores that is not a placeholder.
-    #[error("has the unknown placeholder {0}: there are {known}", known = placeholder::KNOWN)]
+    #[error("has the unknown placeholder {0}: supported are {known}", known = placeholder::KNOWN)]
     UnknownPlaceholder(String),
     /// Placeholder with invalid arguments.
     #[error("has {0}, which must be {1}")]
@@ -59,7 +59,7 @@ pub enum CommandError {
     NoTtl,
     /// Unknown script.
     #[error(
-        "has {0}, but workload.scripts has none of that name: add it, such as scripts: [{{name: {1}, source: return 1}}]"
+        "has {0}, but workload.scripts has no such name: add it, such as scripts: [{{name: {1}, source: return 1}}]"
     )]
     NoScript(String, String),
     /// The first argument is not plain text.

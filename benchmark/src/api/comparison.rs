@@ -76,7 +76,8 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
     let mut problems = Vec::new();
     let Some(comparison) = &spec.comparison else {
         if names.len() > 1 {
-            let message = "several targets are compared: set comparison, such as comparison: {baseline: NAME}, or remove all but one";
+            let message = "require a comparison if there are several: set comparison, such as comparison: {baseline: NAME}, \
+                           or remove all but one";
             problems.push(Problem::new("spec.targets", names.join(", "), message));
         }
         return problems;
@@ -88,21 +89,22 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
             problems.push(Problem::new("spec.comparison", "", message));
         }
         (None, Some(benchmark)) if names.len() > 1 => {
-            let message = "takes one target: remove the others, or set comparison.baseline instead";
+            let message = "requires a single target: remove the others, or set comparison.baseline instead";
             problems.push(Problem::new("spec.comparison.benchmark", benchmark, message));
         }
         (Some(_), None) if names.len() < 2 => {
-            let message = "takes two targets or more: add some, or remove comparison";
+            let message = "requires at least two targets: add some, or remove comparison";
             problems.push(Problem::new("spec.comparison", names.join(", "), message));
         }
         (Some(baseline), None) if !names.contains(&baseline.as_str()) => {
-            let message = format!("is no target; there are {}", names.join(", "));
+            let message = format!("is not a target; targets: {}", names.join(", "));
             problems.push(Problem::new("spec.comparison.baseline", baseline, message));
         }
         (Some(_), None) | (None, Some(_)) => {}
     }
     if spec.repeats.count < FEWEST_PAIRS {
-        let message = format!("must be at least {FEWEST_PAIRS} with comparison: that many trials of each target");
+        let message =
+            format!("must be at least {FEWEST_PAIRS} with comparison: it needs {FEWEST_PAIRS} trials of each target");
         problems.push(Problem::new("spec.repeats.count", spec.repeats.count, message));
     }
     // All pods have one set of Secrets.
@@ -113,7 +115,7 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
         .find(|target| first.is_some_and(|first| first.auth != target.auth || first.tls != target.tls));
     if let Some(other) = other {
         let message =
-            "must have the same auth and tls as the first one: the shards of a run are given one set of Secrets";
+            "must have the same auth and tls as the first one: all shards of a run share one set of Secrets";
         problems.push(Problem::new("spec.targets", &other.name, message));
     }
     problems

@@ -158,7 +158,7 @@ pub(crate) fn check_sweep(sweep: &[SweepSpec]) -> Vec<Problem> {
                 problem.message = format!("{}, as {} is", problem.message, entry.field);
             }
             if entry.values[..place].contains(value) {
-                problems.push(Problem::new(field, value, "stands there twice: remove one, or set repeats.count"));
+                problems.push(Problem::new(field, value, "is listed twice: remove one, or set repeats.count"));
             }
         }
     }
@@ -242,7 +242,7 @@ mod tests {
         );
         assert_eq!(
             problems("shards.count", &json!([2, 2])),
-            ["spec.sweep[0].values[1]: 2: stands there twice: remove one, or set repeats.count"]
+            ["spec.sweep[0].values[1]: 2: is listed twice: remove one, or set repeats.count"]
         );
     }
 

@@ -19,13 +19,14 @@ pub(super) fn check(
     let mut refused = |message: &str| problems.push(Problem::new("spec.workload.onMiss", "Fill", message));
     if spec.workload.transaction.size > 0 {
         refused(
-            "does not go with workload.transaction, whose replies come all at once: set it to Ignore, or transaction.size to 0",
+            "is not supported with workload.transaction, whose replies arrive together: set it to Ignore, or \
+             transaction.size to 0",
         );
     }
     let fills: Vec<_> = (0..).zip(operations).filter_map(|(index, operation)| fill(index, operation, ttl)).collect();
     if fills.is_empty() && !operations.iter().any(|operation| operation.arguments.is_empty()) {
         refused(
-            "has nothing to do: no operation is a GET of one key, such as GET __key__; add one, or set it to Ignore",
+            "has no effect: no operation is a GET of one key, such as GET __key__; add one, or set it to Ignore",
         );
     }
     fills

@@ -79,7 +79,7 @@ pub(super) fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option
             return None;
         }
         (Some(rate), Some(_)) => {
-            let message = "must not be set with stages, which say the rate: remove one of them";
+            let message = "must not be set with stages, which set the rate: remove one of them";
             problems.push(Problem::new("spec.load.openLoop.rate", rate, message));
             return None;
         }
@@ -145,16 +145,16 @@ pub(super) fn check_callers(spec: &RedisBenchmarkSpec, problems: &mut Vec<Proble
     }
     if load.pipeline_mode == PipelineMode::Batch {
         let reason = if open {
-            "type ClosedLoop only: in an open loop requests go out when they are due"
+            "is only valid for type ClosedLoop: an open loop sends requests when they are due"
         } else if spec.targets.iter().any(|target| target.kind == TargetType::Cluster) {
-            "type Standalone or Sentinel only: in a Cluster the key decides which connection a request takes"
+            "is only valid for type Standalone or Sentinel: in a Cluster the key selects the connection of a request"
         } else if load.concurrency().is_some() {
-            "connections that are filled, not with closedLoop.concurrency: remove that"
+            "is not supported with closedLoop.concurrency: remove one of them"
         } else {
             ""
         };
         if !reason.is_empty() {
-            refuse("pipelineMode", &"Batch", format!("goes with {reason}; or set Window"));
+            refuse("pipelineMode", &"Batch", format!("{reason}; or set Window"));
         }
     }
     let Some(callers) = load.concurrency() else { return };
@@ -190,7 +190,7 @@ fn check_stage_names(load: &LoadSpec, problems: &mut Vec<Problem>) {
     let name = |stage: &StageSpec| stage.name.clone();
     for (index, own) in load.stages.iter().enumerate().filter_map(|(index, stage)| Some((index, name(stage)?))) {
         if load.stages.iter().take(index).any(|earlier| earlier.name.as_ref() == Some(&own)) {
-            let message = "is the name of an earlier stage too: rename one";
+            let message = "is already the name of an earlier stage: rename one";
             problems.push(Problem::new(format!("spec.load.stages[{index}].name"), own, message));
         }
     }
@@ -200,7 +200,7 @@ pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Optio
     let count = load.requests_in_all();
     if let (Some(limit), None) = (&load.max_duration, count) {
         let message =
-            "goes with requests or requestsPerConnection only: remove it, or set requests instead of duration";
+            "is only valid with requests or requestsPerConnection: remove it, or set requests instead of duration";
         problems.push(Problem::new("spec.load.maxDuration", limit, message));
     }
     // What is wrong with a stage by itself is said already.
@@ -237,7 +237,7 @@ pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Optio
     let length = Duration::from_nanos(stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(stage.nanoseconds)));
     if !(SECOND..=LONGEST).contains(&length) {
         let (least, most) = (GoDuration::from(SECOND), GoDuration::from(LONGEST));
-        let message = format!("must take {least} to {most} together: change their durations");
+        let message = format!("must total {least} to {most}: change their durations");
         problems.push(Problem::new("spec.load.stages", GoDuration::from(length), message));
     }
     Some(Bound::Duration(length))
@@ -250,8 +250,8 @@ const SETTLING: Duration = Duration::from_secs(15);
 pub(super) fn check_settling(load: &LoadSpec, problems: &mut Vec<Problem>) -> bool {
     let settles = load.warmup_ends == WarmupEnds::WhenSettled;
     if settles && load.duration.is_none() {
-        let message = "WhenSettled: takes load.duration: set it in place of requests, requestsPerConnection or stages, or let the \
-                       warm-up end ByTime";
+        let message = "WhenSettled requires load.duration: set it instead of requests, requestsPerConnection or stages, or \
+                       set warmupEnds to ByTime";
         problems.push(Problem::new("spec.load.warmupEnds", "", message));
     }
     settles
@@ -299,7 +299,7 @@ pub(super) fn check_amount(load: &LoadSpec, bound: Bound, shards: u64, problems:
         }
         Bound::Requests { count, .. } if due < u128::from(count) && rate > 0 => {
             let message = format!(
-                "would take {} s at {rate} requests per second, longer than maxDuration, which is {}: raise that",
+                "would take {} s at {rate} requests per second, longer than maxDuration, which is {}: raise maxDuration",
                 u128::from(count) / rate,
                 GoDuration::from(longest)
             );

@@ -136,7 +136,7 @@ pub(super) fn percentiles(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -
         let field = || format!("spec.measurement.percentiles[{index}]");
         match Quantile::of_percent(&number.to_string()) {
             Some(quantile) if asked.contains(&quantile) => {
-                problems.push(Problem::new(field(), number, "is listed twice; remove one"));
+                problems.push(Problem::new(field(), number, "is listed twice: remove one"));
             }
             Some(quantile) => asked.push(quantile),
             None => {

@@ -43,7 +43,7 @@ fn what_is_no_placeholder_is_named() {
     for word in ["__field__", "__rand_int__", "__rand_1st__", "__keys__", "__ttl-ms__", "__key2__"] {
         let error = read(&format!("x{word}")).unwrap_err();
         assert_eq!(error, CommandError::UnknownPlaceholder(word.into()));
-        assert!(error.to_string().starts_with(&format!("has the unknown placeholder {word}: there are __key__, ")));
+        assert!(error.to_string().starts_with(&format!("has the unknown placeholder {word}: supported are __key__, ")));
     }
     let bad = [
         ("__key:0__", "__key:1__ to"),

@@ -79,7 +79,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "",
         condition: "!has(oldSelf.spec.abort) || !oldSelf.spec.abort || (has(self.spec.abort) && self.spec.abort)",
-        message: "spec.abort cannot be taken back: create another benchmark",
+        message: "spec.abort cannot be unset: create another benchmark",
         expression: None,
         field: None,
     },
@@ -113,14 +113,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.targets.[]",
         condition: "self.type != 'Standalone' || self.endpoints.size() == 1",
-        message: "endpoints must have exactly one entry for type Standalone: of several, only one could be loaded",
+        message: "endpoints must have exactly one entry for type Standalone: only one can be loaded",
         expression: None,
         field: Some(".endpoints"),
     },
     Rule {
         at: "spec.targets.[]",
         condition: "self.type == 'Cluster' || !has(self.cluster)",
-        message: "cluster goes with type Cluster only: remove it, or set type to Cluster",
+        message: "cluster is only valid for type Cluster: remove it, or set type to Cluster",
         expression: None,
         field: Some(".cluster"),
     },
@@ -134,7 +134,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.targets.[]",
         condition: "self.type == 'Sentinel' || !has(self.sentinel)",
-        message: "sentinel goes with type Sentinel only: remove it, or set type to Sentinel",
+        message: "sentinel is only valid for type Sentinel: remove it, or set type to Sentinel",
         expression: None,
         field: Some(".sentinel"),
     },
@@ -148,21 +148,21 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.targets.[].sentinel.transport",
         condition: "self.type == 'TLS' || !has(self.tls)",
-        message: "tls goes with type TLS only: remove it, or set type to TLS",
+        message: "tls is only valid for type TLS: remove it, or set type to TLS",
         expression: None,
         field: Some(".tls"),
     },
     Rule {
         at: "spec.targets.[].sentinel.transport.tls",
         condition: "!self.insecureSkipVerify || !has(self.caSecretRef)",
-        message: "caSecretRef must not be set with insecureSkipVerify, which takes any certificate: remove one of them",
+        message: "caSecretRef must not be set with insecureSkipVerify, which accepts any certificate: remove one of them",
         expression: None,
         field: Some(".caSecretRef"),
     },
     Rule {
         at: "spec.targets.[].tls",
         condition: "!self.insecureSkipVerify || !has(self.caSecretRef)",
-        message: "caSecretRef must not be set with insecureSkipVerify, which takes any certificate: remove one of them",
+        message: "caSecretRef must not be set with insecureSkipVerify, which accepts any certificate: remove one of them",
         expression: None,
         field: Some(".caSecretRef"),
     },
@@ -183,17 +183,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec",
         condition: "!has(self.workload.preset) || self.workload.preset.size() == 0 || self.preload.mode == 'None'",
-        message: "preload.mode must be None with workload.preset, which says itself what each of its trials needs",
+        message: "preload.mode must be None with workload.preset, which preloads what each of its trials needs",
         expression: None,
         field: Some(".preload"),
     },
     Rule {
         at: "spec",
         condition: concat!(trials!(), " <= 250"),
-        message: "repeats.count, targets, sweep and workload.preset make more than 250 trials: remove values, or repeat less often",
+        message: "repeats.count, targets, sweep and workload.preset make more than 250 trials: remove values, or lower repeats.count",
         expression: Some(concat!(
-            "'repeats.count, targets, sweep and workload.preset make %d trials, and 250 is the most: remove values, or repeat \
-             less often'.format([",
+            "'repeats.count, targets, sweep and workload.preset make %d trials, the maximum is 250: remove values, or lower \
+             repeats.count'.format([",
             trials!(),
             "])"
         )),
@@ -202,14 +202,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec",
         condition: "self.targets.size() == 1 || has(self.comparison)",
-        message: "comparison must be set with several targets, such as comparison: {baseline: NAME}: or remove all but one",
+        message: "comparison must be set with several targets, such as comparison: {baseline: NAME}, or remove all but one",
         expression: None,
         field: Some(".targets"),
     },
     Rule {
         at: "spec",
         condition: "self.targets.size() > 1 || !has(self.comparison) || !has(self.comparison.baseline)",
-        message: "comparison.baseline takes two targets or more: add some, or remove comparison",
+        message: "comparison.baseline requires at least two targets: add some, or remove comparison",
         expression: None,
         field: Some(".comparison"),
     },
@@ -231,14 +231,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec",
         condition: "!has(self.comparison) || !has(self.comparison.benchmark) || self.targets.size() == 1",
-        message: "comparison.benchmark takes one target: remove the others, or set comparison.baseline instead",
+        message: "comparison.benchmark requires a single target: remove the others, or set comparison.baseline instead",
         expression: None,
         field: Some(".comparison"),
     },
     Rule {
         at: "spec",
         condition: "!has(self.comparison) || self.repeats.count >= 5",
-        message: "repeats.count must be at least 5 with comparison: that many trials of each target",
+        message: "repeats.count must be at least 5 with comparison: it needs 5 trials of each target",
         expression: None,
         field: Some(".repeats"),
     },
@@ -261,7 +261,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec",
         condition: "self.cleanup.keys != 'DeletePrefix' || self.workload.keys.prefix != ''",
-        message: "workload.keys.prefix must not be empty with cleanup.keys DeletePrefix: set one that nobody else uses, \
+        message: "workload.keys.prefix must not be empty with cleanup.keys DeletePrefix: set one that no other client uses, \
                   or cleanup.keys to Keep",
         expression: None,
         field: Some(".workload"),
@@ -275,7 +275,7 @@ pub(super) const RULES: &[Rule] = &[
                     r'(?i)^[\\x22\\x27]?(flush(all|db)|swapdb|keys|migrate|restore(-asking)?|shutdown|debug|(bg)?save|\
                     bgrewriteaof|(replica|slave)of|failover|module|pf(debug|selftest))([\\s\\x22\\x27]|$)'))"
         ),
-        message: "workload.operations: a command deletes what others keep on the server, changes it or holds it up: remove \
+        message: "workload.operations: a command deletes data of other clients, changes the server or blocks it: remove \
                   it, or set safety.allowDestructive to true",
         expression: None,
         field: Some(".workload"),
@@ -289,7 +289,7 @@ pub(super) const RULES: &[Rule] = &[
                     r'(?i)^[\\x22\\x27]?(config[\\x22\\x27]?\\s+[\\x22\\x27]?(set|rewrite|resetstat)|(script|function)[\\x22\\x27]?\\s+\
                     [\\x22\\x27]?(flush|kill|debug|delete|restore)|client[\\x22\\x27]?\\s+[\\x22\\x27]?(kill|pause))'))"
         ),
-        message: "workload.operations: a command deletes what others keep on the server, changes it or holds it up: remove \
+        message: "workload.operations: a command deletes data of other clients, changes the server or blocks it: remove \
                   it, or set safety.allowDestructive to true",
         expression: None,
         field: Some(".workload"),
@@ -302,15 +302,14 @@ pub(super) const RULES: &[Rule] = &[
             ".exists(command, command.matches(\
                     r'(?i)^[\\x22\\x27]?(b[lr]pop|bl(move|mpop)|brpoplpush|bzpop(min|max)|bzmpop|wait(aof)?)([\\s\\x22\\x27]|$)'))"
         ),
-        message: "workload.operations: a command waits on the server, and so do the requests behind it on its connection: \
-                  set load.pipeline to 1",
+        message: "workload.operations: a command blocks the requests behind it on its connection: set load.pipeline to 1",
         expression: None,
         field: Some(".workload"),
     },
     Rule {
         at: "spec",
         condition: "self.workload.wait.replicas == 0 || self.load.pipeline == 1",
-        message: "load.pipeline must be 1 with workload.wait: the requests behind a WAIT on its connection wait too",
+        message: "load.pipeline must be 1 with workload.wait: WAIT blocks the requests behind it on its connection",
         expression: None,
         field: Some(".load"),
     },
@@ -324,7 +323,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.workload",
         condition: "self.onMiss == 'Ignore' || self.transaction.size == 0",
-        message: "onMiss Fill does not go with transaction: set it to Ignore, or transaction.size to 0",
+        message: "onMiss Fill is not supported with transaction: set it to Ignore, or transaction.size to 0",
         expression: None,
         field: Some(".onMiss"),
     },
@@ -332,8 +331,8 @@ pub(super) const RULES: &[Rule] = &[
         at: "spec",
         condition: "self.verify.mode != 'Values' || (self.workload.keys.count >= self.shards.count && \
                     self.workload.keys.count <= 8000000 * self.shards.count)",
-        message: "workload.keys.count must be 1 to 8000000 for each of shards.count with verify.mode Values: a shard remembers \
-                  each of its keys",
+        message: "workload.keys.count must be 1 to 8000000 per shard with verify.mode Values: a shard keeps the state of each \
+                  of its keys",
         expression: None,
         field: Some(".workload"),
     },
@@ -343,8 +342,7 @@ pub(super) const RULES: &[Rule] = &[
                     self.workload.values.size.fixed.bytes >= 24) && (!has(self.workload.values.size.range) || \
                     self.workload.values.size.range.minBytes >= 24) && (!has(self.workload.values.size.weighted) || \
                     self.workload.values.size.weighted.all(size, size.bytes >= 24)))",
-        message: "workload.values.size must have no length below 24 with verify.mode Values: so many bytes of a value say \
-                  which write it is",
+        message: "workload.values.size must be at least 24 bytes with verify.mode Values: they identify the write",
         expression: None,
         field: Some(".workload"),
     },
@@ -358,7 +356,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.workload.values.size",
         condition: "self.type == 'Fixed' || !has(self.fixed)",
-        message: "fixed goes with type Fixed only: remove it, or set type to Fixed",
+        message: "fixed is only valid for type Fixed: remove it, or set type to Fixed",
         expression: None,
         field: Some(".fixed"),
     },
@@ -372,7 +370,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.workload.values.size",
         condition: "self.type == 'Range' || !has(self.range)",
-        message: "range goes with type Range only: remove it, or set type to Range",
+        message: "range is only valid for type Range: remove it, or set type to Range",
         expression: None,
         field: Some(".range"),
     },
@@ -386,7 +384,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.workload.values.size",
         condition: "self.type == 'Weighted' || !(has(self.weighted) && self.weighted.size() > 0)",
-        message: "weighted goes with type Weighted only: remove it, or set type to Weighted",
+        message: "weighted is only valid for type Weighted: remove it, or set type to Weighted",
         expression: None,
         field: Some(".weighted"),
     },
@@ -400,7 +398,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.workload.values.content",
         condition: "self.type == 'Random' || self.compressibilityPercent == 0",
-        message: "compressibilityPercent goes with type Random only: remove it, or set type to Random",
+        message: "compressibilityPercent is only valid for type Random: remove it, or set type to Random",
         expression: None,
         field: Some(".compressibilityPercent"),
     },
@@ -424,8 +422,8 @@ pub(super) const RULES: &[Rule] = &[
         condition: "(has(self.duration) ? 1 : 0) + (has(self.requests) ? 1 : 0) + \
                     (has(self.requestsPerConnection) ? 1 : 0) + \
                     (has(self.stages) && self.stages.size() > 0 ? 1 : 0) <= 1",
-        message: "at most one of duration, requests, requestsPerConnection and stages may be set: stages are as long as \
-                  their durations together",
+        message: "at most one of duration, requests, requestsPerConnection and stages may be set: stages last for the \
+                  sum of their durations",
         expression: None,
         field: None,
     },
@@ -442,51 +440,50 @@ pub(super) const RULES: &[Rule] = &[
         condition: "!has(self.search) || (self.load.type == 'OpenLoop' && \
                     (!has(self.load.openLoop) || !has(self.load.openLoop.rate)) && \
                     (!has(self.load.stages) || self.load.stages.size() == 0))",
-        message: "search says the rate: load.type must be OpenLoop, and neither openLoop.rate nor stages may be set",
+        message: "search sets the rate: load.type must be OpenLoop, and neither openLoop.rate nor stages may be set",
         expression: None,
         field: Some(".load"),
     },
     Rule {
         at: "spec",
         condition: "!has(self.search) || (!has(self.load.requests) && !has(self.load.requestsPerConnection))",
-        message: "load.requests must not be set with search, whose steps go by time: load.duration makes them longer",
+        message: "load.requests must not be set with search, whose steps last for a time: set load.duration for longer steps",
         expression: None,
         field: Some(".load"),
     },
     Rule {
         at: "spec",
         condition: "!has(self.search) || !has(self.workload.preset) || self.workload.preset.size() == 0",
-        message: "workload.preset must not be set with search, which is about one load: name operations instead",
+        message: "workload.preset must not be set with search, which measures a single load: set operations instead",
         expression: None,
         field: Some(".workload"),
     },
     Rule {
         at: "spec",
         condition: "!has(self.search) || !has(self.thresholds) || self.thresholds.size() == 0",
-        message: "thresholds must not be set with search, which goes beyond what holds: search.objective takes their place",
+        message: "thresholds must not be set with search, which tries rates that fail: set search.objective instead",
         expression: None,
         field: Some(".thresholds"),
     },
     Rule {
         at: "spec",
         condition: "!has(self.search) || self.repeats.count == 1",
-        message: "repeats.count must be 1 with search, which confirms its answer by three fresh trials itself: remove repeats \
-                  or search",
+        message: "repeats.count must be 1 with search, which confirms its result itself: remove repeats or search",
         expression: None,
         field: Some(".repeats"),
     },
     Rule {
         at: "spec",
         condition: "!has(self.search) || !has(self.comparison)",
-        message: "comparison must not be set with search: make a benchmark of each target and search in each, or remove one of \
-                  them",
+        message: "comparison must not be set with search: create a benchmark with a search for each target, or remove one \
+                  of them",
         expression: None,
         field: Some(".comparison"),
     },
     Rule {
         at: "spec",
         condition: "!has(self.search) || !has(self.sweep) || self.sweep.size() == 0",
-        message: "sweep must not be set with search: make a benchmark of each value and search in each, or remove one of them",
+        message: "sweep must not be set with search: create a benchmark with a search for each value, or remove one of them",
         expression: None,
         field: Some(".sweep"),
     },
@@ -521,7 +518,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.load",
         condition: "!has(self.openLoop) || !has(self.openLoop.rate) || !has(self.stages) || self.stages.size() == 0",
-        message: "openLoop.rate must not be set with stages, which say the rate: remove one of them",
+        message: "openLoop.rate must not be set with stages, which set the rate: remove one of them",
         expression: None,
         field: Some(".openLoop"),
     },
@@ -536,22 +533,22 @@ pub(super) const RULES: &[Rule] = &[
         at: "spec.load",
         condition: "!has(self.stages) || self.stages.all(stage, !has(stage.name) || \
                     self.stages.exists_one(other, has(other.name) && other.name == stage.name))",
-        message: "stages: two have the same name: rename one",
+        message: "stages: two entries have the same name: rename one",
         expression: None,
         field: Some(".stages"),
     },
     Rule {
         at: "spec.load",
         condition: "self.warmupEnds == 'ByTime' || has(self.duration)",
-        message: "warmupEnds: WhenSettled takes duration: set it in place of requests, requestsPerConnection or stages, or let the \
-                  warm-up end ByTime",
+        message: "warmupEnds: WhenSettled requires duration: set it instead of requests, requestsPerConnection or stages, or \
+                  set warmupEnds to ByTime",
         expression: None,
         field: Some(".warmupEnds"),
     },
     Rule {
         at: "spec.load",
         condition: "!has(self.maxDuration) || has(self.requests) || has(self.requestsPerConnection)",
-        message: "maxDuration goes with requests or requestsPerConnection only: remove it, or set requests instead of duration",
+        message: "maxDuration is only valid with requests or requestsPerConnection: remove it, or set requests instead of duration",
         expression: None,
         field: Some(".maxDuration"),
     },
@@ -565,22 +562,22 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         at: "spec.load",
         condition: "self.pipelineMode != 'Batch' || self.type == 'ClosedLoop'",
-        message: "pipelineMode Batch goes with type ClosedLoop only: in an open loop requests go out when they are due",
+        message: "pipelineMode Batch is only valid for type ClosedLoop: an open loop sends requests when they are due",
         expression: None,
         field: Some(".pipelineMode"),
     },
     Rule {
         at: "spec.load",
         condition: "self.pipelineMode != 'Batch' || !has(self.closedLoop) || !has(self.closedLoop.concurrency)",
-        message: "pipelineMode Batch does not go with closedLoop.concurrency: remove that, or set Window",
+        message: "pipelineMode Batch is not supported with closedLoop.concurrency: remove one of them, or set Window",
         expression: None,
         field: Some(".pipelineMode"),
     },
     Rule {
         at: "spec",
         condition: "self.load.pipelineMode != 'Batch' || self.targets.all(target, target.type != 'Cluster')",
-        message: "load.pipelineMode Batch goes with type Standalone or Sentinel only: in a Cluster the key decides which \
-                  connection a request takes; set Window",
+        message: "load.pipelineMode Batch is only valid for type Standalone or Sentinel: in a Cluster the key selects the \
+                  connection of a request; set Window",
         expression: None,
         field: Some(".load"),
     },
@@ -604,30 +601,30 @@ pub(super) const RULES: &[Rule] = &[
         at: "spec.thresholds.[]",
         condition: "self.metric in ['ResponseTime', 'ServiceTime'] ? has(self.quantile) && has(self.max) : \
                     !has(self.quantile) && !has(self.max)",
-        message: "quantile and max go with metric ResponseTime and ServiceTime, which need both, such as quantile: \"0.99\" \
-                  and max: 2ms",
+        message: "quantile and max must be set for metrics ResponseTime and ServiceTime, such as quantile: \"0.99\" and \
+                  max: 2ms, and for no other",
         expression: None,
         field: None,
     },
     Rule {
         at: "spec.thresholds.[]",
         condition: "(self.metric == 'ErrorRate') == has(self.maxBasisPoints)",
-        message: "maxBasisPoints goes with metric ErrorRate, which needs it, such as maxBasisPoints: 1",
+        message: "maxBasisPoints must be set for metric ErrorRate, such as maxBasisPoints: 1, and for no other",
         expression: None,
         field: None,
     },
     Rule {
         at: "spec.thresholds.[]",
         condition: "(self.metric == 'Throughput') == has(self.minPerSecond)",
-        message: "minPerSecond goes with metric Throughput, which needs it, such as minPerSecond: 10000",
+        message: "minPerSecond must be set for metric Throughput, such as minPerSecond: 10000, and for no other",
         expression: None,
         field: None,
     },
     Rule {
         at: "spec.thresholds.[]",
         condition: "!self.eachNode || (!has(self.operation) && self.metric != 'ResponseTime')",
-        message: "eachNode does not go with operation, nor with metric ResponseTime, as what a node can answer for begins \
-                  when it is asked: remove operation, and set ServiceTime",
+        message: "eachNode is not supported with operation, nor with metric ResponseTime, because a node's part begins when \
+                  the request is sent: remove operation, and set ServiceTime",
         expression: None,
         field: Some(".eachNode"),
     },
@@ -641,14 +638,14 @@ pub(super) const PATTERN_RULES: &[Rule] = &[
     Rule {
         at: "",
         condition: "self.type == 'Gaussian' || !has(self.gaussian)",
-        message: "gaussian goes with type Gaussian only: remove it, or set type to Gaussian",
+        message: "gaussian is only valid for type Gaussian: remove it, or set type to Gaussian",
         expression: None,
         field: Some(".gaussian"),
     },
     Rule {
         at: "",
         condition: "self.type == 'Zipf' || !has(self.zipf)",
-        message: "zipf goes with type Zipf only: remove it, or set type to Zipf",
+        message: "zipf is only valid for type Zipf: remove it, or set type to Zipf",
         expression: None,
         field: Some(".zipf"),
     },
@@ -662,7 +659,7 @@ pub(super) const PATTERN_RULES: &[Rule] = &[
     Rule {
         at: "",
         condition: "self.type == 'HotSet' || !has(self.hotSet)",
-        message: "hotSet goes with type HotSet only: remove it, or set type to HotSet",
+        message: "hotSet is only valid for type HotSet: remove it, or set type to HotSet",
         expression: None,
         field: Some(".hotSet"),
     },

@@ -18,10 +18,10 @@ pub struct SafetySpec {
     pub allow_destructive: bool,
 }
 
-const DELETES: &str = "deletes or replaces what others keep on the server";
-const STALLS: &str = "holds the server up for all its clients";
+const DELETES: &str = "deletes or replaces data of other clients";
+const STALLS: &str = "blocks the server for all its clients";
 const CHANGES: &str = "changes the server for all its clients";
-const STOPS: &str = "ends the server or the connections of others";
+const STOPS: &str = "stops the server or closes connections of other clients";
 
 /// Commands that are harmful with any arguments.
 const COMMANDS: &[(&str, &str)] = &[

@@ -33,7 +33,7 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str, problems: &mut V
         ("boolean", Value::Bool(_)) => {}
         (wanted, _) => {
             let wanted = match wanted {
-                "object" => "an object: its fields stand indented below it",
+                "object" => "an object: indent its fields below it",
                 "array" => "a list",
                 "string" => "a string: put it in quotes",
                 "integer" => "a whole number",
@@ -76,7 +76,7 @@ fn unknown(name: &str, properties: &Map<String, Value>) -> String {
         Some((distance, known)) if distance <= 2 => format!("unknown field; did you mean {known}?"),
         _ => {
             let known: Vec<&str> = properties.keys().map(String::as_str).collect();
-            format!("unknown field; there are {}", known.join(", "))
+            format!("unknown field; supported fields: {}", known.join(", "))
         }
     }
 }
@@ -119,7 +119,7 @@ fn check_array(schema: &Value, items: &[Value], field: &str, problems: &mut Vec<
         if items[..index].iter().any(|earlier| identity(earlier).as_ref() == Some(&own)) {
             let below = if kind == "map" { format!(".{key}") } else { String::new() };
             let value = own.as_str().map_or_else(|| own.to_string(), str::to_owned);
-            problems.push(Problem::new(format!("{field}[{index}]{below}"), value, "stands there twice: remove one"));
+            problems.push(Problem::new(format!("{field}[{index}]{below}"), value, "is listed twice: remove one"));
         }
     }
 }
@@ -275,7 +275,7 @@ mod tests {
             problems(&schema, &json!({"conections": 4})),
             ["spec.conections: unknown field; did you mean connections?"]
         );
-        assert_eq!(problems(&schema, &json!({"speed": 4})), ["spec.speed: unknown field; there are connections"]);
+        assert_eq!(problems(&schema, &json!({"speed": 4})), ["spec.speed: unknown field; supported fields: connections"]);
     }
 
     #[test]
@@ -297,6 +297,6 @@ mod tests {
     fn doubles_are_found() {
         let list = json!({"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object"}});
         let value = json!([{"name": "a"}, {"name": "b"}, {"name": "a"}]);
-        assert_eq!(problems(&list, &value), ["spec[2].name: a: stands there twice: remove one"]);
+        assert_eq!(problems(&list, &value), ["spec[2].name: a: is listed twice: remove one"]);
     }
 }

@@ -65,15 +65,13 @@ pub(super) fn keys(arguments: &[Vec<Part>]) -> Result<&[Vec<Part>], String> {
         return Ok(arguments);
     }
     let Some(number) = arguments.get(2).and_then(|number| text(number)) else {
-        return Err(format!("must say in its second argument how many keys follow, such as {name} SCRIPT 1 __key__"));
+        return Err(format!("must have the number of keys as its second argument, such as {name} SCRIPT 1 __key__"));
     };
     let behind = arguments.get(3..).unwrap_or_default();
     match number.parse::<usize>() {
         Ok(count) if count <= behind.len() => Ok(&behind[..count]),
-        Ok(count) => Err(format!("says that {count} keys follow, but only {} arguments do: correct it", behind.len())),
-        Err(_) => {
-            Err(format!("must say in its second argument how many keys follow, not {number}: write a number there"))
-        }
+        Ok(count) => Err(format!("declares {count} keys, but only {} arguments follow: correct it", behind.len())),
+        Err(_) => Err(format!("must have the number of keys as its second argument, not {number}")),
     }
 }
 
@@ -88,8 +86,8 @@ mod tests {
         assert_eq!(keys(&read("EVAL script 1 __key__ __data__")), Ok(&[vec![Part::Key]][..]));
         assert_eq!(keys(&read("fcall f 0 __key__")), Ok(&[][..]));
         assert_eq!(keys(&read("GET __key__")).unwrap().len(), 2);
-        assert!(keys(&read("EVAL script 2 __key__")).unwrap_err().contains("says that 2 keys follow, but only 1"));
-        assert!(keys(&read("EVAL script __key__")).unwrap_err().contains("how many keys follow"));
+        assert!(keys(&read("EVAL script 2 __key__")).unwrap_err().contains("declares 2 keys, but only 1"));
+        assert!(keys(&read("EVAL script __key__")).unwrap_err().contains("the number of keys"));
         assert!(keys(&read("EVALSHA abc one __key__")).unwrap_err().contains("not one"));
     }
 }

@@ -105,22 +105,22 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &m
         problems.push(Problem::new(format!("spec.{field}"), value, message));
     };
     if load.kind == LoadType::ClosedLoop {
-        let message = "must be OpenLoop with search: a closed loop has no rate of its own";
+        let message = "must be OpenLoop with search: a closed loop has no target rate";
         refuse("load.type", "ClosedLoop", message);
     }
     if !load.stages.is_empty() {
-        refuse("load.stages", "", "must not be set with search, which says the rate: remove one of them");
+        refuse("load.stages", "", "must not be set with search, which sets the rate: remove one of them");
     }
     if load.open_loop.as_ref().is_some_and(|open| open.rate.is_some()) {
-        refuse("load.openLoop.rate", "", "must not be set with search, which says the rate: remove it");
+        refuse("load.openLoop.rate", "", "must not be set with search, which sets the rate: remove it");
     }
     if load.requests_in_all().is_some() {
         let message =
-            "must not be set with search, whose steps go by time: remove it; load.duration makes steps longer";
+            "must not be set with search, whose steps last for a time: set load.duration for longer steps";
         refuse("load.requests", "", message);
     }
     if load.warmup.parse().is_ok_and(|warmup| warmup < search::DISCARDED) {
-        let message = "must be at least 2s with search: so much is discarded at the beginning of each step";
+        let message = "must be at least 2s with search: the first 2s of each step are discarded";
         refuse("load.warmup", &load.warmup.to_string(), message);
     }
     let rate = &search.rate;
@@ -134,7 +134,7 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &m
     let shortest = search::shortest(rate.min, arrivals, &objective);
     if shortest > LONGEST_STEP {
         let message = format!(
-            "takes more than {} for the 100 requests beyond the quantile that each step needs: raise it, or take a nearer \
+            "needs more than {} per step for the required 100 requests beyond the quantile: raise it, or set a lower \
              quantile",
             GoDuration::from(LONGEST_STEP)
         );
@@ -155,7 +155,7 @@ fn objective(spec: &ObjectiveSpec, problems: &mut Vec<Problem>) -> Option<search
     ];
     for (field, set, of, example) in fields {
         let message = match (set, of == metric) {
-            (true, false) => format!("goes with metric {of:?} only: remove it, or set metric to {of:?}"),
+            (true, false) => format!("is only valid for metric {of:?}: remove it, or set metric to {of:?}"),
             (false, true) => format!("must be set for metric {of:?}, such as {example}"),
             _ => continue,
         };

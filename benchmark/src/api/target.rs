@@ -286,7 +286,7 @@ pub fn of_one_machine(targets: &[TargetSpec]) -> Option<Problem> {
     let endpoints =
         || targets.iter().zip(0..).flat_map(|(target, at)| target.endpoints.iter().map(move |text| (at, text)));
     let (at, file) = endpoints().find(|(_, endpoint)| endpoint::is_file(endpoint))?;
-    let message = "a UNIX socket is of one machine: name host:port, or use `kubectl redisbench local` there";
+    let message = "a UNIX socket is local to one machine: set host:port, or use `kubectl redisbench local` there";
     Some(Problem::new(format!("spec.targets[{at}].endpoints"), file, message))
 }
 
@@ -298,16 +298,16 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
         problems.push(Problem::new("spec.targets[0].database", target.database, message));
     }
     if target.kind == TargetType::Standalone && target.endpoints.len() > 1 {
-        let message = "must have exactly one entry for type Standalone: of several, only one could be loaded";
+        let message = "must have exactly one entry for type Standalone: only one can be loaded";
         problems.push(Problem::new("spec.targets[0].endpoints", target.endpoints.join(", "), message));
     }
     let file = target.endpoints.iter().find(|endpoint| endpoint::is_file(endpoint));
     if let Some(file) = file.filter(|_| target.kind != TargetType::Standalone || target.tls.is_some()) {
-        let message = "a UNIX socket goes with type Standalone only, and without tls: name host:port";
+        let message = "a UNIX socket is only valid for type Standalone without tls: set host:port";
         problems.push(Problem::new("spec.targets[0].endpoints", file, message));
     }
     if target.cluster.is_some() && !cluster {
-        let message = "goes with type Cluster only: remove it, or set type to Cluster";
+        let message = "is only valid for type Cluster: remove it, or set type to Cluster";
         problems.push(Problem::new("spec.targets[0].cluster", "", message));
     }
     match (&target.sentinel, target.kind) {
@@ -316,7 +316,7 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
             problems.push(Problem::new("spec.targets[0].sentinel", "", message));
         }
         (Some(sentinel), TargetType::Standalone | TargetType::Cluster) => {
-            let message = "goes with type Sentinel only: remove it, or set type to Sentinel";
+            let message = "is only valid for type Sentinel: remove it, or set type to Sentinel";
             problems.push(Problem::new("spec.targets[0].sentinel", &sentinel.master_name, message));
         }
         _ => {}
@@ -364,7 +364,7 @@ fn check_sentinels(sentinel: &SentinelSpec, problems: &mut Vec<Problem>) -> Opti
         }
         (other, planned) => {
             if planned.is_some() {
-                problems.push(Problem::new(FIELD, "", "goes with type TLS only: remove it, or set type to TLS"));
+                problems.push(Problem::new(FIELD, "", "is only valid for type TLS: remove it, or set type to TLS"));
             }
             if *other == TransportType::Plain { plan::Transport::Plain } else { plan::Transport::SameAsTarget }
         }
@@ -375,7 +375,7 @@ fn check_sentinels(sentinel: &SentinelSpec, problems: &mut Vec<Problem>) -> Opti
 
 fn check_tls(tls: &TlsSpec, field: &str, problems: &mut Vec<Problem>) -> plan::Tls {
     if let Some(authorities) = tls.ca_secret_ref.as_ref().filter(|_| tls.insecure_skip_verify) {
-        let message = "must not be set with insecureSkipVerify, which takes any certificate: remove one of them";
+        let message = "must not be set with insecureSkipVerify, which accepts any certificate: remove one of them";
         problems.push(Problem::new(format!("{field}.caSecretRef"), &authorities.name, message));
     }
     plan::Tls {

@@ -145,13 +145,13 @@ impl Check<'_> {
             ("minPerSecond", threshold.min_per_second.is_some()),
         ] {
             if set && field != wanted {
-                self.refuse(field, "", format!("does not go with metric {metric:?}: remove it, and set {wanted}"));
+                self.refuse(field, "", format!("is not supported with metric {metric:?}: remove it, and set {wanted}"));
             }
         }
         if !metric.is_latency()
             && let Some(quantile) = &threshold.quantile
         {
-            self.refuse("quantile", quantile, format!("does not go with metric {metric:?}: remove it"));
+            self.refuse("quantile", quantile, format!("is not supported with metric {metric:?}: remove it"));
         }
         let limit = match metric {
             ThresholdMetric::ErrorRate => {
@@ -204,7 +204,7 @@ impl Check<'_> {
         let load = &self.spec.load;
         let rate = (load.kind == LoadType::OpenLoop).then(|| load.mean_rate()).flatten();
         if let Some(rate) = rate.filter(|rate| *rate < min_per_second) {
-            let message = format!("can never hold: the load asks for {rate}/s; lower it, or raise that");
+            let message = format!("cannot be met: the load's rate is {rate}/s; lower it, or raise the rate");
             self.refuse("minPerSecond", min_per_second, message);
         }
     }
@@ -216,11 +216,11 @@ impl Check<'_> {
                 self.refuse("eachNode", true, "needs Node in measurement.breakdown: add it");
             }
             if let Some(operation) = &threshold.operation {
-                self.refuse("operation", operation, "does not go with eachNode: remove one of the two");
+                self.refuse("operation", operation, "is not supported with eachNode: remove one of the two");
             }
             if threshold.metric == ThresholdMetric::ResponseTime {
-                let message =
-                    "does not go with eachNode, as what a node can answer for begins when it is asked: set ServiceTime";
+                let message = "is not supported with eachNode, because a node's part begins when the request is sent: set \
+                               ServiceTime";
                 self.refuse("metric", "ResponseTime", message);
             }
             return Scope::EachNode;
@@ -232,7 +232,7 @@ impl Check<'_> {
         let operations = &self.spec.workload.operations;
         if !operations.iter().any(|operation| operation.name == *name) {
             let known: Vec<&str> = operations.iter().map(|operation| operation.name.as_str()).collect();
-            self.refuse("operation", name, format!("is no operation of the workload; there are {}", known.join(", ")));
+            self.refuse("operation", name, format!("is not an operation of the workload; operations: {}", known.join(", ")));
         }
         Scope::Operation(name.clone())
     }

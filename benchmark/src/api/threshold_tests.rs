@@ -38,7 +38,7 @@ fn what_contradicts_itself_is_refused_with_the_way_out() {
         (json!({"name": "x", "metric": "ErrorRate", "max": "2ms", "maxBasisPoints": 1}), vec![], [".max", "remove it"]),
         (json!({"name": "x", "metric": "ResponseTime", "max": "2ms"}), vec![], [".quantile", "\"0.99\""]),
         (p99(json!({"max": "0s"})), vec![], [".max", "must be from 1us to 10m"]),
-        (p99(json!({"operation": "put"})), vec![], [".operation", "there are get"]),
+        (p99(json!({"operation": "put"})), vec![], [".operation", "operations: get"]),
         (p99(json!({"eachNode": true})), vec![], [".metric", "set ServiceTime"]),
         (p99(json!({"window": "1m"})), vec![], [".window", "longer than the measurement, which is 10s"]),
         (
@@ -49,7 +49,7 @@ fn what_contradicts_itself_is_refused_with_the_way_out() {
         (
             rate,
             vec![("/spec/load/type", json!("OpenLoop")), ("/spec/load/openLoop", json!({"rate": 1_000}))],
-            [".minPerSecond", "the load asks for 1000/s"],
+            [".minPerSecond", "the load's rate is 1000/s"],
         ),
     ] {
         let found = problems(&threshold, &patch);

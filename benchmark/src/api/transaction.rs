@@ -82,9 +82,9 @@ pub(super) fn check_transaction(
         if !placeholder::stays_in_a_slot(keys, prefix, shared_keys) {
             let field = format!("spec.workload.operations[{index}].command");
             let command = spec.workload.operations.get(index).map_or("", |operation| &operation.command);
-            let message = "takes another key for every command of a transaction, in different slots of a Cluster, which \
-                           refuses that: give keys.prefix a hash tag, such as {rb}:, or set \
-                           spec.workload.transaction.keys to Shared";
+            let message = "uses a different key for each command of a transaction, and a Cluster refuses keys of different \
+                           slots: give keys.prefix a hash tag, such as {rb}:, or set spec.workload.transaction.keys to \
+                           Shared";
             problems.push(Problem::new(field, command, message));
         }
     }
@@ -110,20 +110,20 @@ pub(super) fn check_wait(
     let request = &spec.load.timeouts.request;
     if request.parse().is_ok_and(|request| length >= request) {
         let message = format!(
-            "must be less than load.timeouts.request, which is {request}: else requests time out before WAIT answers; lower \
-             it, or raise that"
+            "must be less than load.timeouts.request, which is {request}: otherwise requests time out before WAIT returns; \
+             lower it, or raise load.timeouts.request"
         );
         problems.push(Problem::new("spec.workload.wait.timeout", timeout, message));
     }
     if spec.load.pipeline > 1 {
-        let message = "must be 1 with workload.wait: the requests behind a WAIT on its connection wait too";
+        let message = "must be 1 with workload.wait: WAIT blocks the requests behind it on its connection";
         problems.push(Problem::new("spec.load.pipeline", spec.load.pipeline, message));
     }
     let writes = |operation: &plan::Operation| !reads::only_reads(&operation.arguments);
     let numbered = (0..).zip(operations);
     let operations: Vec<u32> = numbered.filter(|(_, operation)| writes(operation)).map(|(index, _)| index).collect();
     if operations.is_empty() {
-        let message = "has nothing to wait for: no operation writes; set it to 0, or add one that does";
+        let message = "has no effect: no operation writes; set it to 0, or add one that does";
         problems.push(Problem::new("spec.workload.wait.replicas", replicas, message));
     }
     let timeout_milliseconds = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);

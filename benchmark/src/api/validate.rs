@@ -190,15 +190,14 @@ fn check_operation(
     });
     if let Some((name, what)) = safety::harm(&arguments).filter(|_| !context.allow_destructive) {
         let message = format!(
-            "{name} {what}, and is refused: remove it, or set spec.safety.allowDestructive to true if the server is \
-             there for that"
+            "{name} {what}, and is refused: remove it, or set spec.safety.allowDestructive to true if the server may be \
+             used for that"
         );
         problems.push(Problem::new(&field, &operation.command, message));
     }
     if context.pipeline > 1 && safety::blocks(&arguments) {
         let message = format!(
-            "waits on the server, and with load.pipeline {} the requests behind it on its connection wait too: set \
-             load.pipeline to 1",
+            "blocks the requests behind it on its connection with load.pipeline {}: set load.pipeline to 1",
             context.pipeline
         );
         problems.push(Problem::new(&field, &operation.command, message));
@@ -257,7 +256,8 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
     for (field, keys) in all_keys(&spec.workload) {
         if keys.pattern.kind == KeyPatternType::Partitioned {
             if spec.workload.mix == Mix::Ratio && spec.workload.operations.len() > 1 {
-                let message = "does not go with workload.mix Ratio, by which each operation walks all keys for itself: set it to Sequential, or mix to Random";
+                let message = "is not supported with workload.mix Ratio, where each operation walks all keys: set it to \
+                               Sequential, or mix to Random";
                 problems.push(Problem::new(format!("spec.{field}.pattern.type"), "Partitioned", message));
             }
             problems.extend(per_shard(&format!("{field}.count"), keys.count));
@@ -265,8 +265,8 @@ fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut 
     }
     let nameless = all_keys(&spec.workload).find(|(_, keys)| keys.prefix.is_empty());
     if let (CleanupKeys::DeletePrefix, Some((field, _))) = (spec.cleanup.keys, nameless) {
-        let message = "must not be empty with cleanup.keys DeletePrefix, which would delete keys that are mere numbers: \
-                       set one that nobody else uses, such as rb:, or cleanup.keys to Keep";
+        let message = "must not be empty with cleanup.keys DeletePrefix, which would delete all keys that are numbers: \
+                       set one that no other client uses, such as rb:, or cleanup.keys to Keep";
         problems.push(Problem::new(format!("spec.{field}.prefix"), "\"\"", message));
     }
     if let Some(bound) = bound {
@@ -332,13 +332,13 @@ pub fn read(object: &Value) -> Result<super::RedisBenchmark, Vec<Problem>> {
     }
     for field in object.as_object().into_iter().flat_map(serde_json::Map::keys) {
         if !["apiVersion", "kind", "metadata", "spec", "status"].contains(&field.as_str()) {
-            problems.push(Problem::new(field, "", "unknown field; there are apiVersion, kind, metadata, spec"));
+            problems.push(Problem::new(field, "", "unknown field; supported fields: apiVersion, kind, metadata, spec"));
         }
     }
     if object["spec"].is_object() {
         schema::check(&crd::schema()["properties"]["spec"], &object["spec"], "spec", &mut problems);
     } else {
-        problems.push(Problem::new("spec", "", "is required: it says what to measure"));
+        problems.push(Problem::new("spec", "", "is required: it describes the measurement"));
     }
     if !problems.is_empty() {
         return Err(problems);

@@ -30,8 +30,8 @@ fn what_waits_needs_a_connection_for_itself() {
     assert_eq!(deep(1), [""; 0]);
     assert_eq!(
         deep(2),
-        ["spec.workload.operations[0].command: BLPOP __key__ 1: waits on the server, and with load.pipeline 2 the \
-          requests behind it on its connection wait too: set load.pipeline to 1"]
+        ["spec.workload.operations[0].command: BLPOP __key__ 1: blocks the requests behind it on its connection with \
+          load.pipeline 2: set load.pipeline to 1"]
     );
 }
 
@@ -81,14 +81,14 @@ fn only_writes_wait_and_not_for_longer_than_a_request() {
     );
     assert_eq!(
         problems(&spec(json!({"replicas": 1}), 2)),
-        ["spec.load.pipeline: 2: must be 1 with workload.wait: the requests behind a WAIT on its connection wait too"]
+        ["spec.load.pipeline: 2: must be 1 with workload.wait: WAIT blocks the requests behind it on its connection"]
     );
     let late = problems(&spec(json!({"replicas": 1, "timeout": "1s"}), 1));
     assert!(late[0].starts_with("spec.workload.wait.timeout: 1s: must be less than load.timeouts.request"), "{late:?}");
     let mut reads = spec(json!({"replicas": 1}), 1);
     reads["workload"]["operations"] = json!([{"name": "get", "command": "GET __key__"}]);
     let idle = problems(&reads);
-    assert!(idle[0].starts_with("spec.workload.wait.replicas: 1: has nothing to wait for"), "{idle:?}");
+    assert!(idle[0].starts_with("spec.workload.wait.replicas: 1: has no effect"), "{idle:?}");
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn what_was_missed_is_filled_by_reads_of_one_key() {
     let arguments = vec![literal("SET"), key, vec![plan::Part::Data], literal("EX"), expiry];
     assert_eq!(checked.workload.options.fills, [plan::Fill { operation: 0, arguments }]);
     let none = problems(&spec("MGET __key__", json!({})));
-    assert!(none[0].starts_with("spec.workload.onMiss: Fill: has nothing to do"), "{none:?}");
+    assert!(none[0].starts_with("spec.workload.onMiss: Fill: has no effect"), "{none:?}");
     let both = problems(&spec("GET __key__", json!({"transaction": {"size": 2}})));
-    assert!(both[0].starts_with("spec.workload.onMiss: Fill: does not go with workload.transaction"), "{both:?}");
+    assert!(both[0].starts_with("spec.workload.onMiss: Fill: is not supported with workload.transaction"), "{both:?}");
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn scripts_are_called_by_their_names() {
     assert_eq!(checked.workload.operations[0].arguments[1], [sha]);
     assert_eq!(checked.workload.options.scripts, [plan::Script { name: "one".into(), source: "return 1".into() }]);
     for (command, field, part) in [
-        ("EVALSHA __script:two__ 1 __key__", "operations[0].command", "workload.scripts has none of that name"),
-        ("EVALSHA __script:one__ 2 __key__", "operations[0].command", "says that 2 keys follow, but only 1"),
+        ("EVALSHA __script:two__ 1 __key__", "operations[0].command", "workload.scripts has no such name"),
+        ("EVALSHA __script:one__ 2 __key__", "operations[0].command", "declares 2 keys, but only 1"),
         ("GET __key__", "scripts[0].name", "is in no command"),
     ] {
         let found = problems(&spec(command));
@@ -143,7 +143,7 @@ fn a_mix_in_turns_has_no_parts_of_shards() {
     assert!(validate(&with(&spec("Sequential")).spec, "cart").unwrap().workload.options.in_turns);
     let found = problems(&spec("Partitioned"));
     assert!(
-        found[0].starts_with("spec.workload.keys.pattern.type: Partitioned: does not go with workload.mix Ratio"),
+        found[0].starts_with("spec.workload.keys.pattern.type: Partitioned: is not supported with workload.mix Ratio"),
         "{found:?}"
     );
 }

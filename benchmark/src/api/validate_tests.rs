@@ -77,7 +77,7 @@ fn announced_addresses_are_of_a_cluster() {
     assert_eq!(validated.target.reachable("10.0.0.2:6379"), None);
     assert_eq!(
         problems(&target("Standalone")),
-        ["spec.targets[0].cluster: goes with type Cluster only: remove it, or set type to Cluster"]
+        ["spec.targets[0].cluster: is only valid for type Cluster: remove it, or set type to Cluster"]
     );
 }
 
@@ -94,7 +94,7 @@ fn sentinels_have_a_name_for_the_primary() {
     );
     assert_eq!(
         problems(&target("Cluster", named)),
-        ["spec.targets[0].sentinel: mymaster: goes with type Sentinel only: remove it, or set type to Sentinel"]
+        ["spec.targets[0].sentinel: mymaster: is only valid for type Sentinel: remove it, or set type to Sentinel"]
     );
 }
 
@@ -119,10 +119,10 @@ fn sentinels_may_ask_for_something_of_their_own() {
     let insecure = json!({"caSecretRef": {"name": "ca"}, "insecureSkipVerify": true});
     for (transport, problem) in [
         (json!({"type": "TLS"}), ": must be set for type TLS, such as tls: {}"),
-        (json!({"tls": {}}), ": goes with type TLS only: remove it, or set type to TLS"),
+        (json!({"tls": {}}), ": is only valid for type TLS: remove it, or set type to TLS"),
         (
             json!({"type": "TLS", "tls": insecure}),
-            ".caSecretRef: ca: must not be set with insecureSkipVerify, which takes any certificate: remove one of them",
+            ".caSecretRef: ca: must not be set with insecureSkipVerify, which accepts any certificate: remove one of them",
         ),
     ] {
         let problem = format!("spec.targets[0].sentinel.transport.tls{problem}");
@@ -134,8 +134,8 @@ fn sentinels_may_ask_for_something_of_their_own() {
 fn a_unix_socket_is_for_one_server_in_the_clear() {
     let target = |kind: &str, tls: Value| json!({"targets": [{"name": "r", "type": kind, "endpoints": ["unix:/run/redis.sock"], "tls": tls}]});
     assert_eq!(problems(&target("Standalone", Value::Null)), Vec::<String>::new());
-    let problem = "spec.targets[0].endpoints: unix:/run/redis.sock: a UNIX socket goes with type Standalone only, and \
-                   without tls: name host:port";
+    let problem = "spec.targets[0].endpoints: unix:/run/redis.sock: a UNIX socket is only valid for type Standalone \
+                   without tls: set host:port";
     for refused in [target("Standalone", json!({})), target("Cluster", Value::Null)] {
         assert_eq!(problems(&refused), [problem]);
     }
@@ -146,7 +146,7 @@ fn problems_of_tls() {
     for (tls, problem) in [
         (
             json!({"caSecretRef": {"name": "ca"}, "insecureSkipVerify": true}),
-            "caSecretRef: ca: must not be set with insecureSkipVerify, which takes any certificate: remove one of them",
+            "caSecretRef: ca: must not be set with insecureSkipVerify, which accepts any certificate: remove one of them",
         ),
         (
             json!({"serverName": "r:1"}),
@@ -239,8 +239,8 @@ fn each_problem_names_field_value_and_way_out() {
         (json!({"shards": {"count": 1_000_000}}), "spec.shards.count: 1000000: must be at most 2000"),
         (
             json!({"cleanup": {"keys": "DeletePrefix"}, "workload": {"keys": {"prefix": ""}}}),
-            "spec.workload.keys.prefix: \"\": must not be empty with cleanup.keys DeletePrefix, which would delete keys \
-             that are mere numbers: set one that nobody else uses, such as rb:, or cleanup.keys to Keep",
+            "spec.workload.keys.prefix: \"\": must not be empty with cleanup.keys DeletePrefix, which would delete all keys \
+             that are numbers: set one that no other client uses, such as rb:, or cleanup.keys to Keep",
         ),
         (json!({"load": {"connections": 0}}), "spec.load.connections: 0: must be at least 1"),
         (
@@ -262,7 +262,7 @@ fn each_problem_names_field_value_and_way_out() {
         (
             json!({"load": {"requests": 10_000_000, "duration": null}}),
             "spec.load.requests: 10000000: would take 10000 s at 1000 requests per second, longer than maxDuration, \
-             which is 1h: raise that",
+             which is 1h: raise maxDuration",
         ),
         (
             json!({"load": {"requests": 9}}),
@@ -277,11 +277,11 @@ fn each_problem_names_field_value_and_way_out() {
         (
             json!({"load": {"requestsPerConnection": 1_000_000, "duration": null}}),
             "spec.load.requestsPerConnection: 1000000: would take 50000 s at 1000 requests per second, longer than \
-             maxDuration, which is 1h: raise that",
+             maxDuration, which is 1h: raise maxDuration",
         ),
         (
             json!({"load": {"maxDuration": "1h"}}),
-            "spec.load.maxDuration: 1h: goes with requests or requestsPerConnection only: remove it, or set requests \
+            "spec.load.maxDuration: 1h: is only valid with requests or requestsPerConnection: remove it, or set requests \
              instead of duration",
         ),
         (json!({"load": {"duration": "999h"}}), "spec.load.duration: 999h: must be from 1s to 48h"),
@@ -314,7 +314,7 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (
             json!({"workload": {"operations": [{"name": "get", "command": "GET __kye__"}]}}),
-            "spec.workload.operations[0].command: GET __kye__: has the unknown placeholder __kye__: there are __key__, \
+            "spec.workload.operations[0].command: GET __kye__: has the unknown placeholder __kye__: supported are __key__, \
              __key:2__, __data__, __integer:0:99__, __sequence__, __score__, __ttl__ and __script:name__; for the __rand_int__ of \
              redis-benchmark write __key__ or __integer:0:999999__",
         ),
@@ -358,7 +358,7 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
         ),
         (
             json!({"load": {"pipelineMode": "Batch"}}),
-            "spec.load.pipelineMode: Batch: goes with type ClosedLoop only: in an open loop requests go out when they are \
+            "spec.load.pipelineMode: Batch: is only valid for type ClosedLoop: an open loop sends requests when they are \
              due; or set Window",
         ),
         (
@@ -366,13 +366,13 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
                 "load": {"type": "ClosedLoop", "openLoop": null, "pipelineMode": "Batch"},
                 "targets": [{"name": "r", "type": "Cluster", "endpoints": ["r:1"]}],
             }),
-            "spec.load.pipelineMode: Batch: goes with type Standalone or Sentinel only: in a Cluster the key decides which \
-             connection a request takes; or set Window",
+            "spec.load.pipelineMode: Batch: is only valid for type Standalone or Sentinel: in a Cluster the key selects \
+             the connection of a request; or set Window",
         ),
         (
             json!({"load": {"type": "ClosedLoop", "openLoop": null, "pipelineMode": "Batch", "closedLoop": {"concurrency": 9}}}),
-            "spec.load.pipelineMode: Batch: goes with connections that are filled, not with closedLoop.concurrency: remove \
-             that; or set Window",
+            "spec.load.pipelineMode: Batch: is not supported with closedLoop.concurrency: remove one of them; or set \
+             Window",
         ),
         (
             json!({"load": {"type": "ClosedLoop", "openLoop": null, "pipeline": 2, "closedLoop": {"concurrency": 101}}}),
@@ -393,7 +393,7 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
         ),
         (
             json!({"load": {"stages": [stage("9s", 1, 9)], "duration": null}}),
-            "spec.load.openLoop.rate: 1000: must not be set with stages, which say the rate: remove one of them",
+            "spec.load.openLoop.rate: 1000: must not be set with stages, which set the rate: remove one of them",
         ),
         (
             json!({"load": {"openLoop": {"rate": null, "arrival": "Poisson"}}}),
@@ -418,11 +418,11 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
         ),
         (
             json!({"load": {"openLoop": null, "stages": [named("up"), stage("9s", 5, 9), named("up")], "duration": null}}),
-            "spec.load.stages[2].name: up: is the name of an earlier stage too: rename one",
+            "spec.load.stages[2].name: up: is already the name of an earlier stage: rename one",
         ),
         (
             json!({"load": {"openLoop": null, "stages": [stage("40h", 5, 9), stage("9h", 9, 9)], "duration": null}}),
-            "spec.load.stages: 49h: must take 1s to 48h together: change their durations",
+            "spec.load.stages: 49h: must total 1s to 48h: change their durations",
         ),
         (
             json!({"load": {"openLoop": null, "stages": [stage("2s", 1, 3)], "duration": null}, "shards": {"count": 5}}),
@@ -516,7 +516,7 @@ fn keys_of_single_operations_are_judged_as_the_workloads() {
         (
             json!({"workload": operation(json!({"prefix": ""})), "cleanup": {"keys": "DeletePrefix"}}),
             "spec.workload.operations[0].keys.prefix: \"\": must not be empty with cleanup.keys DeletePrefix, which would \
-             delete keys that are mere numbers: set one that nobody else uses, such as rb:, or cleanup.keys to Keep",
+             delete all keys that are numbers: set one that no other client uses, such as rb:, or cleanup.keys to Keep",
         ),
         (
             json!({"workload": operation(json!({"pattern": {"type": "Zipf", "zipf": {"exponent": "0"}}}))}),

@@ -149,7 +149,7 @@ const FIELD: &str = "spec.workload.values";
 pub(super) fn check(values: &ValuesSpec, problems: &mut Vec<Problem>) -> plan::Values {
     let ValueContentSpec { kind, compressibility_percent } = values.content;
     if kind == ValueContentType::Zero && compressibility_percent != 0 {
-        let message = "goes with type Random only: remove it, or set type to Random";
+        let message = "is only valid for type Random: remove it, or set type to Random";
         let field = format!("{FIELD}.content.compressibilityPercent");
         problems.push(Problem::new(field, compressibility_percent, message));
     }

@@ -55,7 +55,7 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (
             json!({"content": {"type": "Zero", "compressibilityPercent": 1}}),
-            "spec.workload.values.content.compressibilityPercent: 1: goes with type Random only: remove it, or set type to \
+            "spec.workload.values.content.compressibilityPercent: 1: is only valid for type Random: remove it, or set type to \
              Random",
         ),
         (

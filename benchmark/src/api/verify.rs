@@ -61,7 +61,7 @@ pub(super) fn check(spec: &RedisBenchmarkSpec, workload: &plan::Workload, proble
     ] {
         if set {
             let message = format!(
-                "does not go with verify.mode {:?}: set it to {unset}, or verify.mode to None",
+                "is not supported with verify.mode {:?}: set it to {unset}, or verify.mode to None",
                 spec.verify.mode
             );
             problems.push(Problem::new(format!("spec.workload.{field}"), value, message));
@@ -71,7 +71,7 @@ pub(super) fn check(spec: &RedisBenchmarkSpec, workload: &plan::Workload, proble
         |target: &TargetSpec| target.cluster.as_ref().is_some_and(|cluster| cluster.read_from != ReadFrom::Primary);
     if spec.targets.iter().any(replicas) {
         let message = format!(
-            "must be Primary with verify.mode {:?}: a replica may be behind, and is not wrong then; or set verify.mode to None",
+            "must be Primary with verify.mode {:?}, because a replica may lag behind; or set verify.mode to None",
             spec.verify.mode
         );
         problems.push(Problem::new("spec.targets[0].cluster.readFrom", "", message));
@@ -82,7 +82,7 @@ pub(super) fn check(spec: &RedisBenchmarkSpec, workload: &plan::Workload, proble
     let most = Verify::KEYS_PER_SHARD.saturating_mul(shards);
     if keys > most {
         let message = format!(
-            "must be at most {most} with verify.mode {mode:?}, {} for each shard, which remembers {} bytes of each of its \
+            "must be at most {most} with verify.mode {mode:?}, {} for each shard, which stores {} bytes for each of its \
              keys: set fewer keys, more shards, or verify.mode to None",
             Verify::KEYS_PER_SHARD,
             Verify::BYTES_PER_KEY
@@ -97,7 +97,7 @@ pub(super) fn check(spec: &RedisBenchmarkSpec, workload: &plan::Workload, proble
     }
     if spec.load.pipeline_mode == PipelineMode::Batch {
         let message = format!(
-            "must be Window with verify.mode {mode:?}: a key has one write in flight at a time, whatever batch it is in"
+            "must be Window with verify.mode {mode:?}: a key has one write in flight at a time"
         );
         problems.push(Problem::new("spec.load.pipelineMode", "Batch", message));
     }
@@ -119,7 +119,7 @@ fn check_sizes(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
     };
     for (field, bytes) in sizes.into_iter().filter(|(_, bytes)| *bytes < Verify::STAMP_BYTES) {
         let message = format!(
-            "must be at least {} with verify.mode Values: so many bytes of a value say which write it is",
+            "must be at least {} with verify.mode Values: these bytes identify the write",
             Verify::STAMP_BYTES
         );
         problems.push(Problem::new(format!("spec.workload.values.size.{field}"), bytes, message));
@@ -132,19 +132,19 @@ fn check_commands(workload: &plan::Workload, problems: &mut Vec<Problem>) {
         let command = command(operation);
         if operation.keys.as_ref().is_some_and(|keys| !keys.same_names(&workload.keys)) {
             let message =
-                "must be those of workload.keys with verify.mode Values, by whatever pattern: set only the pattern";
+                "must be those of workload.keys with verify.mode Values, except for the pattern: set only the pattern";
             problems.push(Problem::new(format!("spec.workload.operations[{index}].keys"), &operation.name, message));
         }
         if matches!(Role::of(&operation.arguments), Role::Other | Role::Count { .. }) {
-            let message = "cannot be followed with verify.mode Values, which takes SET __key__ __data__ (with EX, PX, EXAT, \
-                           PXAT, KEEPTTL or GET), SETEX, PSETEX, GETSET, GET __key__, commands that leave the value as it is \
-                           (EXISTS, STRLEN, TTL, PTTL, TYPE, TOUCH, GETRANGE, GETBIT), and any without a key: take it out, or \
+            let message = "is not supported with verify.mode Values, which supports SET __key__ __data__ (with EX, PX, EXAT, \
+                           PXAT, KEEPTTL or GET), SETEX, PSETEX, GETSET, GET __key__, commands that do not change the value \
+                           (EXISTS, STRLEN, TTL, PTTL, TYPE, TOUCH, GETRANGE, GETBIT), and any without a key: remove it, or \
                            set verify.mode to Replies";
             problems.push(Problem::new(format!("spec.workload.operations[{index}].command"), command, message));
         }
     }
     if !workload.operations.iter().any(|operation| matches!(Role::of(&operation.arguments), Role::Write { .. })) {
-        let message = "has no operation that writes a value, such as SET __key__ __data__, which verify.mode Values is about: \
+        let message = "has no operation that writes a value, such as SET __key__ __data__, which verify.mode Values requires: \
                        add one, or set verify.mode to Replies";
         problems.push(Problem::new("spec.workload.operations", workload.operations.len(), message));
     }
@@ -259,7 +259,7 @@ mod tests {
                 "Replies",
                 [SET, "GET __key__"],
                 vec![("/spec/workload/transaction", json!({"size": 3}))],
-                ["spec.workload.transaction.size", "does not go with verify.mode"],
+                ["spec.workload.transaction.size", "is not supported with verify.mode"],
             ),
             (
                 "Values",

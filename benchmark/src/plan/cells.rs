@@ -61,7 +61,7 @@ pub(super) fn check(spec: &RedisBenchmarkSpec) -> Result<Duration, Vec<Problem>>
     if trials > MOST_TRIALS {
         let words: Vec<_> = factors.iter().map(|(what, count)| format!("{count} {what}")).collect();
         let message = format!(
-            "{} make {trials} trials, and {MOST_TRIALS} is the most: remove values, or repeat less often",
+            "{} make {trials} trials, the maximum is {MOST_TRIALS}: remove values, or lower repeats.count",
             words.join(" x ")
         );
         let field = match (spec.sweep.is_empty(), repeats) {

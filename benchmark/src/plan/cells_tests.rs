@@ -175,8 +175,8 @@ fn plans_that_are_too_large_are_refused_with_their_size() {
     assert_eq!(
         refused(&json!({"sweep": sweep, "repeats": {"count": 5}})),
         [
-            "spec.sweep: 16 values x 4 values x 5 repeats make 320 trials, and 250 is the most: remove values, or repeat less \
-             often"
+            "spec.sweep: 16 values x 4 values x 5 repeats make 320 trials, the maximum is 250: remove values, or lower \
+             repeats.count"
         ]
     );
     let most = plan(&json!({"sweep": [{"field": "workload.seed", "values": many(25)}], "repeats": {"count": 10}}));
@@ -190,7 +190,7 @@ fn intervals_are_an_hour_at_most_and_several_trials_have_an_end() {
         ["spec.repeats.interval: 61m: must be from 0s to 1h"]
     );
     let endless = refused(&json!({"load": {"duration": null}, "repeats": {"count": 2}}));
-    assert!(endless.len() == 1 && endless[0].contains("would never come to the second"), "{endless:?}");
+    assert!(endless.len() == 1 && endless[0].contains("would never end"), "{endless:?}");
     // The swept field ends the load.
     let sweep = json!([{"field": "load.duration", "values": ["1s", "2s"]}]);
     assert_eq!(plan(&json!({"load": {"duration": null}, "sweep": sweep})).count(), 2);
@@ -214,7 +214,7 @@ fn lists_are_held_against_the_schema() {
         "spec.sweep[0].values: 0: must have at least 1 entries"
     );
     let twice = json!([{"field": "load.pipeline", "values": [1]}, {"field": "load.pipeline", "values": [2]}]);
-    assert_eq!(said(&twice), "spec.sweep[1].field: load.pipeline: stands there twice: remove one");
+    assert_eq!(said(&twice), "spec.sweep[1].field: load.pipeline: is listed twice: remove one");
     let fraction = json!([{"field": "load.pipeline", "values": [1.5]}]);
     assert_eq!(said(&fraction), "spec.sweep[0].values[0]: 1.5: must be a whole number, or a string in quotes");
     let four = ["load.pipeline", "load.connections", "workload.seed", "shards.count"];
@@ -277,22 +277,22 @@ fn comparisons_that_cannot_be_are_refused_with_the_way_out() {
     let said = |change: Value| refused(&change).join("; ");
     assert!(
         said(two_targets(&json!(null)))
-            .contains("spec.targets: direct, proxy: several targets are compared: set comparison")
+            .contains("spec.targets: direct, proxy: require a comparison if there are several: set comparison")
     );
     assert!(
         said(two_targets(&json!({"baseline": "redis"})))
-            .contains("spec.comparison.baseline: redis: is no target; there are direct, proxy")
+            .contains("spec.comparison.baseline: redis: is not a target; targets: direct, proxy")
     );
     assert!(
         said(json!({"comparison": {"baseline": "redis"}, "repeats": {"count": 5}}))
-            .contains("takes two targets or more")
+            .contains("requires at least two targets")
     );
     let mut few = two_targets(&json!({"baseline": "direct"}));
     few["repeats"] = json!({"count": 4});
     assert!(said(few).contains("spec.repeats.count: 4: must be at least 5 with comparison"));
     let mut swept = two_targets(&json!({"baseline": "direct"}));
     swept["sweep"] = json!([{"field": "load.pipeline", "values": (1..=26).collect::<Vec<_>>()}]);
-    assert!(said(swept).contains("spec.sweep: 26 values x 2 targets x 5 repeats make 260 trials, and 250 is the most"));
+    assert!(said(swept).contains("spec.sweep: 26 values x 2 targets x 5 repeats make 260 trials, the maximum is 250"));
     // A problem of all targets at one setting is reported once, with the setting.
     let mut swept = two_targets(&json!({"baseline": "direct"}));
     swept["sweep"] = json!([{"field": "workload.keys.count", "values": [1000, 10]}]);

@@ -22,7 +22,7 @@ pub(super) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
         problems.push(Problem::new(FIELD, spec.workload.preset.join(", "), message));
     }
     if spec.preload.mode != PreloadMode::None {
-        let message = "must be None with workload.preset, which says itself what each of its trials needs";
+        let message = "must be None with workload.preset, which preloads what each of its trials needs";
         problems.push(Problem::new("spec.preload.mode", format!("{:?}", spec.preload.mode), message));
     }
     problems
@@ -37,7 +37,7 @@ pub(super) fn trial(
 ) -> Result<Validated, Vec<Problem>> {
     let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
         let all: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
-        let message = format!("is not known; there are {}", all.join(", "));
+        let message = format!("is unknown; supported are {}", all.join(", "));
         return Err(vec![Problem::new(FIELD, name, message)]);
     };
     let mut own = spec.clone();
@@ -85,13 +85,13 @@ fn elements(preset: &Preset, count: u64) -> Preload {
 
 /// Maximum number of requests of the trial, warm-up included.
 fn requests(spec: &Validated) -> Result<u64, String> {
-    let unknown = "takes an element with each request, so that their number must be known: ";
+    let unknown = "consumes an element per request, so their number must be known: ";
     let count = match (spec.bound, &spec.load) {
         (Bound::Requests { .. }, Load::ClosedLoop) if !spec.warmup.is_zero() => {
             return Err(format!("{unknown}set load.warmup to 0s, or load.type to OpenLoop"));
         }
         (Bound::Duration(_), Load::ClosedLoop) => {
-            return Err(format!("{unknown}set load.requests in place of load.duration, or load.type to OpenLoop"));
+            return Err(format!("{unknown}set load.requests instead of load.duration, or load.type to OpenLoop"));
         }
         (Bound::Requests { count, .. }, _) => count.saturating_add(warmup_requests(spec)),
         (Bound::Duration(length), Load::OpenLoop { rate_per_second, stages, .. }) => {
@@ -103,7 +103,7 @@ fn requests(spec: &Validated) -> Result<u64, String> {
     // Random arrivals may exceed their mean.
     let count = count.saturating_add(count / 100).saturating_add(1_000);
     if count > MOST_ELEMENTS {
-        return Err(format!("takes {count} elements, and {MOST_ELEMENTS} is the most: measure fewer requests"));
+        return Err(format!("needs {count} elements, the maximum is {MOST_ELEMENTS}: measure fewer requests"));
     }
     Ok(count)
 }

@@ -173,14 +173,14 @@ fn a_search_without_an_objective_or_without_rates_is_refused() {
 #[test]
 fn a_search_that_cannot_be_is_refused_by_its_field() {
     for (edits, field, part) in [
-        (vec![("/spec/load/type", json!("ClosedLoop"))], "spec.load.type", "no rate of its own"),
-        (vec![("/spec/load/openLoop", json!({"rate": 5}))], "spec.load.openLoop.rate", "says the rate"),
+        (vec![("/spec/load/type", json!("ClosedLoop"))], "spec.load.type", "no target rate"),
+        (vec![("/spec/load/openLoop", json!({"rate": 5}))], "spec.load.openLoop.rate", "sets the rate"),
         (
             vec![("/spec/load/stages", json!([{"duration": "10s", "rate": {"from": 1, "to": 9}}]))],
             "spec.load.stages",
-            "says the rate",
+            "sets the rate",
         ),
-        (vec![("/spec/load/requests", json!(1000))], "spec.load.requests", "go by time"),
+        (vec![("/spec/load/requests", json!(1000))], "spec.load.requests", "last for a time"),
         (vec![("/spec/load/warmup", json!("1s"))], "spec.load.warmup", "at least 2s"),
         (
             vec![("/spec/thresholds", json!([{"name": "e", "metric": "ErrorRate", "maxBasisPoints": 1}]))],
@@ -226,7 +226,7 @@ fn a_search_that_cannot_be_is_refused_by_its_field() {
         (
             vec![("/spec/search/objective", json!({"metric": "AchievedRate", "minBasisPoints": 9990, "max": "1s"}))],
             "spec.search.objective.max",
-            "goes with metric ResponseTime only",
+            "is only valid for metric ResponseTime",
         ),
     ] {
         let problems = compiled(&edits).unwrap_err();

@@ -147,8 +147,7 @@ impl Arrangement<'_> {
         let load = &cell.load;
         let ends = [load.duration.is_some(), load.requests.is_some(), load.requests_per_connection.is_some()];
         if self.several && !ends.contains(&true) && load.stages.is_empty() {
-            let message = "several trials are to be run, and a load without an end would never come to the second: set \
-                           load.duration or load.requests";
+            let message = "has no end, so the first of several trials would never end: set load.duration or load.requests";
             problems.push(Problem::new("spec.load", "", message));
         }
         if !cell.workload.preset.is_empty() {

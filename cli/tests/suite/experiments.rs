@@ -137,7 +137,7 @@ fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
     let values: Vec<_> = (1..=126).map(|value| value.to_string()).collect();
     let large =
         format!("  repeats: {{count: 2}}\n  sweep: [{{field: workload.seed, values: [{}]}}]", values.join(", "));
-    refused(&large, "126 values x 2 repeats make 252 trials, and 250 is the most");
+    refused(&large, "126 values x 2 repeats make 252 trials, the maximum is 250");
 }
 
 /// Like `manifest`, with a second target.

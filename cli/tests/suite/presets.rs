@@ -120,7 +120,7 @@ fn a_preset_that_is_none_is_refused_with_what_there_is() {
     let load = "type: ClosedLoop, requests: 300, warmup: 0s";
     let finished = Run::local(&manifest(&redis, "set, geet", load), &[]).finish();
     assert_eq!(finished.code, Some(2));
-    assert!(finished.stderr.contains("spec.workload.preset: geet: is not known; there are ping_mbulk, set, get"));
+    assert!(finished.stderr.contains("spec.workload.preset: geet: is unknown; supported are ping_mbulk, set, get"));
     let baseline = Run::local(&manifest(&redis, "set, get", load), &["--baseline"]).finish();
     assert_eq!(baseline.code, Some(2), "{}", baseline.stderr);
     assert!(baseline.stderr.contains("makes 2 trials"), "{}", baseline.stderr);

@@ -30,7 +30,7 @@ fn a_unix_socket_is_for_local_runs_only() {
     let manifest = GOOD.replace("redis:6379", "unix:/run/redis.sock");
     let (code, stdout, stderr) = validate(&manifest);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    let why = "spec.targets[0].endpoints: unix:/run/redis.sock: a UNIX socket is of one machine";
+    let why = "spec.targets[0].endpoints: unix:/run/redis.sock: a UNIX socket is local to one machine";
     assert!(stdout.contains(&format!("is valid, but for `local` only: {why}")), "{stdout}");
     // Refused without contacting a cluster.
     let (code, _, stderr) = run(&["run", "-f", "-"], &manifest);

@@ -45,7 +45,7 @@ fn one_that_may_end_sooner_takes_a_duration_and_time_to_see() {
         finished.stderr
     };
     let said = refused("type: ClosedLoop, warmup: 60s, warmupEnds: WhenSettled, requests: 100");
-    assert!(said.contains("spec.load.warmupEnds") && said.contains("takes load.duration"), "{said}");
+    assert!(said.contains("spec.load.warmupEnds") && said.contains("requires load.duration"), "{said}");
     let said = refused("type: ClosedLoop, warmup: 10s, warmupEnds: WhenSettled, duration: 5s");
     assert!(said.contains("spec.load.warmup") && said.contains("15s"), "{said}");
 }

@@ -48,7 +48,7 @@ fn bad_specs_are_refused_at_apply() {
                 "load.closedLoop",
                 "closedLoop must not be set for type OpenLoop",
             ),
-            (json!({"load": {"pipelineMode": "Batch"}}), "load.pipelineMode", "goes with type ClosedLoop only"),
+            (json!({"load": {"pipelineMode": "Batch"}}), "load.pipelineMode", "is only valid for type ClosedLoop"),
             (json!({"load": callers}), "concurrency", "connections x pipeline"),
             (json!({"load": {"stages": ramp}}), "stages", "at most one"),
             (json!({"load": {"stages": ramp, "duration": null}}), "openLoop.rate", "remove one of them"),
@@ -73,11 +73,11 @@ fn bad_specs_are_refused_at_apply() {
         let open = json!({"openLoop": null});
         let sweep = json!([{"field": "load.pipeline", "values": [1, 2]}]);
         let searches: Vec<(Value, &str, &str)> = vec![
-            (json!({"search": search(1000)}), "load", "search says the rate"),
+            (json!({"search": search(1000)}), "load", "search sets the rate"),
             (
                 json!({"load": {"type": "ClosedLoop", "openLoop": null}, "search": search(1000)}),
                 "load",
-                "search says the rate",
+                "search sets the rate",
             ),
             (json!({"load": open, "search": {"rate": {"min": 1, "max": 2}}}), "search.objective", "Required"),
             (json!({"load": open, "search": search(9001)}), "search.rate", "at least min"),
@@ -95,11 +95,11 @@ fn bad_specs_are_refused_at_apply() {
             (compared(json!({"baseline": "c"})), "comparison", "must be the name of a target"),
             (compared(json!({})), "comparison", "must have either baseline"),
             (compared(json!({"baseline": "a", "benchmark": "other"})), "comparison", "must have either baseline"),
-            (compared(json!({"benchmark": "other"})), "comparison", "takes one target"),
-            (json!({"comparison": {"baseline": "redis"}, "repeats": five}), "comparison", "takes two targets or more"),
+            (compared(json!({"benchmark": "other"})), "comparison", "requires a single target"),
+            (json!({"comparison": {"baseline": "redis"}, "repeats": five}), "comparison", "at least two targets"),
             (json!({"targets": two, "comparison": {"baseline": "a"}}), "repeats", "at least 5 with comparison"),
             (json!({"comparison": {"benchmark": "other"}}), "repeats", "at least 5 with comparison"),
-            (trials, "sweep", "make 260 trials, and 250 is the most"),
+            (trials, "sweep", "make 260 trials, the maximum is 250"),
             (json!({"sweep": [{"field": "load.pace", "values": [1]}]}), "sweep[0].field", "supported values"),
             (json!({"sweep": [{"field": "load.pipeline", "values": []}]}), "sweep[0].values", "at least 1"),
         ];
