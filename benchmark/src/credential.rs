@@ -34,7 +34,7 @@ pub struct RunCredential {
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
     /// The certificate could not be made.
-    #[error("failed to make the run's certificate")]
+    #[error("failed to create the run's certificate")]
     Certificate(#[source] rcgen::Error),
     /// The TLS library refused the settings.
     #[error("failed to set up TLS with the run's certificate")]

@@ -58,7 +58,7 @@ impl Snapshot {
         let (mut sent, mut received, mut of_nodes) = (0_u64, 0_u64, 0_u64);
         for span in &timeline.spans {
             if !SPAN_SECONDS.contains(&span.seconds) || span.second % span.seconds != 0 || span.second < next {
-                return Err(format!("seconds {} to {}, which are no span", span.second, span.end()));
+                return Err(format!("seconds {} to {} are not a valid span", span.second, span.end()));
             }
             next = span.end();
             span.parts.iter().try_for_each(check_part)?;
@@ -95,19 +95,19 @@ impl Snapshot {
     fn check_topology(&self) -> Result<(), String> {
         let topology = &self.topology;
         count("changes of the map", topology.changes_left_out)?;
-        count("times without answers", topology.outages_left_out)?;
+        count("outages", topology.outages_left_out)?;
         let ranges = topology.changes.iter().flat_map(|change| &change.slots);
         if ranges.clone().any(|range| range.first > range.last || range.last >= SLOTS) {
-            return Err("slots that no cluster has".to_owned());
+            return Err("slots out of range".to_owned());
         }
         if !topology.outages.iter().all(outage::is_sound) {
-            return Err("a time without answers that cannot be".to_owned());
+            return Err("an invalid outage".to_owned());
         }
         let changes = topology.changes.iter().map(|change| change.at_nanoseconds);
         let instants = changes.chain(topology.outages.iter().map(|outage| outage.until_nanoseconds));
         match instants.max() {
             Some(at) if at > LARGEST_INSTANT_NANOSECONDS => {
-                Err(format!("a change at {at} ns, which no clock can show"))
+                Err(format!("a change at {at} ns, which is out of range"))
             }
             _ => Ok(()),
         }
@@ -134,7 +134,7 @@ impl Snapshot {
             ("steps of send delay", self.generator.send_delays.len(), limits::DELAY_STEPS),
             ("series points", self.series.completed.len(), limits::SERIES_POINTS),
             ("changes of the map", self.topology.changes.len(), limits::CHANGES),
-            ("times without answers", self.topology.outages.len(), limits::OUTAGES),
+            ("outages", self.topology.outages.len(), limits::OUTAGES),
         ];
         match bounds.into_iter().find(|(_, length, bound)| length > bound) {
             Some((what, length, bound)) => Err(format!("{length} {what} in a snapshot, beyond {bound}")),
@@ -168,7 +168,7 @@ impl Snapshot {
             ("the time of the load", generator.load_nanoseconds),
         ];
         match instants.into_iter().find(|(_, at)| *at > LARGEST_INSTANT_NANOSECONDS) {
-            Some((what, at)) => Err(format!("{what} is {at} ns, which no clock can show")),
+            Some((what, at)) => Err(format!("{what} is {at} ns, which is out of range")),
             None => Ok(()),
         }
     }
@@ -306,7 +306,7 @@ fn histogram(whose: &str, encoded: &EncodedHistogram, kind: Kind) -> Result<u64,
 
 fn count(what: &str, number: u64) -> Result<(), String> {
     if number > LARGEST_COUNT {
-        return Err(format!("{number} in {}, which no shard can have come to", limits::message(what)));
+        return Err(format!("{number} in {}, which is out of range", limits::message(what)));
     }
     Ok(())
 }
@@ -322,9 +322,9 @@ fn at_most(what: &str, part: u64, of: &str, whole: u64) -> Result<(), String> {
 }
 
 fn fits(what: &str, parts: u64, whole: u64) -> Result<(), String> {
-    at_most(what, parts, "the counters say", whole)
+    at_most(what, parts, "the counters", whole)
 }
 
 fn equal(what: &str, parts: u64, whole: u64) -> Result<(), String> {
-    if parts == whole { Ok(()) } else { Err(format!("{parts} {what}, where the counters say {whole}")) }
+    if parts == whole { Ok(()) } else { Err(format!("{parts} {what}, but the counters have {whole}")) }
 }

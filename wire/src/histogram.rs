@@ -111,13 +111,13 @@ impl EncodedHistogram {
         let word =
             |at: usize, from: &[u8]| from.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
         if word(0, &bytes) != Some(COOKIE_V2_DEFLATE) {
-            return Err(HistogramError::Malformed("not in V2-deflate form"));
+            return Err(HistogramError::Malformed("not in V2-deflate format"));
         }
         let mut inflated = Vec::new();
         ZlibDecoder::new(bytes.get(8..).unwrap_or_default())
             .take(largest + 1)
             .read_to_end(&mut inflated)
-            .map_err(|_| HistogramError::Malformed("cannot be inflated"))?;
+            .map_err(|_| HistogramError::Malformed("failed to inflate it"))?;
         if inflated.len() as u64 > largest {
             return Err(HistogramError::Malformed("inflates beyond its bounds"));
         }
@@ -133,7 +133,7 @@ impl EncodedHistogram {
         // The deserialiser allocates for the length of the counts before it reads them.
         let counts = inflated.len().saturating_sub(HEADER_BYTES);
         if word(4, &inflated).and_then(|length| usize::try_from(length).ok()) != Some(counts) {
-            return Err(HistogramError::Malformed("its length is not what its header says"));
+            return Err(HistogramError::Malformed("its length differs from its header"));
         }
         if !runs_are_bounded(inflated.get(HEADER_BYTES..).unwrap_or_default(), kind.empty().distinct_values() as u64) {
             return Err(HistogramError::Malformed("a run of empty buckets beyond its bounds"));
@@ -220,7 +220,7 @@ pub(crate) mod tests {
         // Large enough to differ from a valid length, small enough for a test to allocate if it is accepted.
         inflated[4..8].copy_from_slice(&1_000_000_u32.to_be_bytes());
         let error = deflated(&inflated).decode(Kind::Node).unwrap_err();
-        assert_eq!(error.to_string(), "failed to decode a histogram: its length is not what its header says");
+        assert_eq!(error.to_string(), "failed to decode a histogram: its length differs from its header");
     }
 
     /// The wire form of this inflated V2 form.

@@ -37,19 +37,19 @@ pub enum CallError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreachable {
     /// No answer to the dial within its timeout: packets are dropped on the way, or the machine is gone.
-    #[error("no answer to the connection attempt to {0} (a NetworkPolicy in the way?)")]
+    #[error("the connection to {0} timed out (does a NetworkPolicy block it?)")]
     DialTimedOut(SocketAddr),
     /// The connection could not be made, or broke.
     #[error("{0}")]
     Connection(String),
     /// The whole call timed out.
-    #[error("no answer within {} ms", .0.as_millis())]
+    #[error("timed out after {} ms", .0.as_millis())]
     TimedOut(std::time::Duration),
     /// The answer violates the contract or its bounds.
-    #[error("the answer cannot be used: {0}")]
+    #[error("invalid reply: {0}")]
     Malformed(String),
     /// Another process answered: wire version, run, incarnation or trial differ.
-    #[error("another process answered: {0}")]
+    #[error("another process replied: {0}")]
     Foreign(String),
 }
 

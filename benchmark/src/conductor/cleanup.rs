@@ -99,7 +99,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             match part.over {
                 Some(Ok(())) => {}
                 Some(Err(why)) => cleanup.left.push((part.shard, why)),
-                None => cleanup.left.push((part.shard, format!("it was not done within {} s", WITHIN.as_secs()))),
+                None => cleanup.left.push((part.shard, format!("not finished within {} s", WITHIN.as_secs()))),
             }
         }
         tracing::info!(removed = cleanup.removed_keys, left = cleanup.left.len(), "the keys were deleted");

@@ -52,7 +52,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             };
             if Instant::now() >= until {
                 let limit = self.config.limits.prepare.as_secs();
-                let message = format!("shards kept connections of the trial before for {limit} s; {last}");
+                let message = format!("shards kept connections of the previous trial for {limit} s; {last}");
                 return Err(Stop::Failed(Failure::new(reason::PREPARE_TIMED_OUT, message)));
             }
             self.publish_counts(ConductStage::Preparing);
@@ -92,7 +92,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let seen = self.presence.borrow();
         let mut leaving = seen.iter().enumerate().filter_map(|(shard, presence)| match presence {
             ShardPresence::Gone { why, replaced: true } => {
-                Some(format!("shard {shard}: {why}, and is not replaced yet"))
+                Some(format!("shard {shard}: {why}; not replaced yet"))
             }
             _ => None,
         });

@@ -161,7 +161,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                         misses += 1;
                         tracing::warn!(attempt = self.attempt, why, "start missed");
                         if misses == MISSED_STARTS {
-                            let message = format!("{misses} starts were missed, the last because {why}");
+                            let message = format!("missed {misses} starts, the last because {why}");
                             return Err(Stop::Failed(Failure::new(reason::START_MISSED, message)));
                         }
                         self.shards.iter_mut().for_each(Shard::give_up_attempt);
@@ -285,7 +285,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                     Standing::Finished => None,
                     Standing::Lost(why) => Some(why.clone()),
                     Standing::Failed(failure) if started => Some(failure.message.clone()),
-                    _ if started => Some("it was stopped, and its final snapshot did not come whole".to_owned()),
+                    _ if started => Some("it was stopped, and its final snapshot is incomplete".to_owned()),
                     _ => None,
                 },
                 incarnation: endpoint.as_ref().map(|endpoint| endpoint.incarnation.clone()).unwrap_or_default(),

@@ -122,7 +122,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
                 self.course.advance(&mut self.shards);
                 self.look_at_thresholds()?;
                 if let Settled::Torn(why) = self.look_at_warmup().await? {
-                    tracing::warn!(attempt = self.attempt, why, "the shards do not measure together");
+                    tracing::warn!(attempt = self.attempt, why, "the shards' measurements start at different times");
                     if again {
                         return Ok(Measured::Again);
                     }
@@ -168,7 +168,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let collect = self.config.limits.collect.as_secs();
         for shard in self.shards.iter_mut().filter(|shard| shard.standing == Standing::Running) {
             let how = shard.unreachable.as_ref().map(|how| format!(": {how}")).unwrap_or_default();
-            let why = format!("no final snapshot within {collect} s of the trial's end{how}");
+            let why = format!("no final snapshot within {collect} s after the trial{how}");
             tracing::warn!(shard = shard.index(), why, "shard lost");
             shard.standing = Standing::Lost(why);
         }
@@ -215,7 +215,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             self.shards.iter().filter(|shard| shard.snapshot.as_ref().is_some_and(|kept| kept.aborted)).count();
         if stopped > 0 {
             let message = format!(
-                "{stopped} of {} shards had been stopped before their end when this conductor took over",
+                "{stopped} of {} shards had been stopped early when this conductor took over",
                 self.shards.len()
             );
             return Err(Stop::Failed(Failure::new(reason::STOPPED_EARLY, message)));

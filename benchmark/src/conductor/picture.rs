@@ -42,7 +42,7 @@ pub fn of(shards: &[Shard], history: &History, since_start: i64) -> Option<LiveP
         warmup_rate += warmup_per_second(snapshot);
         if let Err(error) = add(&mut response, &snapshot.latency.response) {
             // The final merge fails with a message; until then the rest is shown.
-            tracing::warn!(shard = snapshot.shard, %error, "a live histogram cannot be merged");
+            tracing::warn!(shard = snapshot.shard, %error, "failed to merge a live histogram");
         }
     }
     let mut errors: Vec<_> = errors.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();

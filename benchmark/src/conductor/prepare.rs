@@ -182,8 +182,8 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             return Ok(true);
         }
         let message = format!(
-            "the clock of shard {} is known to {} us, and maxStartSkew {} ms allows {} us; raise shards.maxStartSkew \
-             or look for load on the way to the shard",
+            "the clock uncertainty of shard {} is {} us, and maxStartSkew {} ms allows {} us; raise shards.maxStartSkew \
+             or find what slows the network to the shard",
             worst.1,
             worst.0.as_micros(),
             self.config.limits.max_start_skew.as_millis(),
@@ -286,7 +286,7 @@ fn judge(shards: &[Shard], limit: Duration, patience: &mut Patience, now: Instan
         |shard| format!("shard {}: {}", shard.index(), shard.obstacle()),
     );
     let message = format!(
-        "{} of {} shards were not armed after {} s; {obstacle}. If it only needs more time, raise shards.prepareTimeout",
+        "{} of {} shards were not armed after {} s; {obstacle}. If they only need more time, raise shards.prepareTimeout",
         waiting.len(),
         shards.len(),
         limit.as_secs()

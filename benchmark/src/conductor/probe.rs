@@ -35,10 +35,10 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             after_nanoseconds: u64::try_from(from.saturating_sub(start_at)).unwrap_or(0),
         };
         let instant = self.clock.instant(from);
-        tracing::info!(attempt = self.attempt, "half of the connections are to tell what the limit was");
+        tracing::info!(attempt = self.attempt, "running a probe with half of the connections to find the limit");
         match self.probed(request, instant - ACKNOWLEDGE_BEFORE, instant + length, patience).await? {
             Ok(probes) => self.probes = probes,
-            Err(why) => tracing::info!(why, "there is no probe of this trial"),
+            Err(why) => tracing::info!(why, "this trial has no probe"),
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             }
             asked_again = Instant::now() + ASK_AGAIN_AFTER;
             if asked_again >= until {
-                return Ok(Err("it did not end in time".to_owned()));
+                return Ok(Err("it did not finish in time".to_owned()));
             }
         }
     }
@@ -98,9 +98,9 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
 fn agreed(states: &[ProbeState], after_nanoseconds: u64) -> Result<Vec<Probe>, String> {
     let probe = |state: &ProbeState| {
         if state.after_nanoseconds != after_nanoseconds {
-            return Err("a shard had been told another instant".to_owned());
+            return Err("a shard has a different start instant".to_owned());
         }
-        let probe = state.probe.ok_or_else(|| "a shard could not run it as it should".to_owned())?;
+        let probe = state.probe.ok_or_else(|| "a shard failed to run it".to_owned())?;
         probe.check().map(|()| probe)
     };
     states.iter().map(probe).collect()

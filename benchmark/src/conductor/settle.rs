@@ -77,7 +77,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let told = self.tell(&Standing::Running, until, move |calls, endpoint, trial| async move {
             calls.measure(&endpoint, trial, &request).await
         });
-        let torn = |why| Settled::Torn(format!("not all shards heard of the end of the warm-up: {why}"));
+        let torn = |why| Settled::Torn(format!("not all shards acknowledged the end of the warm-up: {why}"));
         Ok(told.await?.map_or_else(torn, |_| Settled::Fine))
     }
 }
@@ -95,7 +95,7 @@ fn torn(shards: &[Shard]) -> Option<String> {
     let begins: Vec<_> = begins.collect();
     let first = begins.iter().map(|(_, from, _)| *from).min()?;
     let other = begins.iter().find(|(_, from, taken)| *from != first && *taken >= first)?;
-    Some(format!("shard {} measures from another instant than the others", other.0))
+    Some(format!("shard {} started measuring at a different instant than the others", other.0))
 }
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ impl Shard {
         self.preparation = state.preparation;
         self.held_attempt = state.accepted.map_or(0, |accepted| accepted.attempt);
         if state.plan_hash.as_ref().is_some_and(|hash| *hash != self.hash) {
-            let message = format!("shard {} holds another plan of this trial; create the benchmark anew", self.index());
+            let message = format!("shard {} has a different plan for this trial; create a new benchmark", self.index());
             return Err(Failure::new(reason::PLAN_CONFLICT, message));
         }
         self.standing = match (state.phase, state.plan_hash) {
@@ -222,11 +222,11 @@ impl Shard {
         }
         let Preparation { connected, connections, preloaded_keys, preload_keys, .. } = self.preparation;
         match self.standing {
-            Standing::Absent => self.absence.clone().unwrap_or_else(|| "its process has not come up yet".to_owned()),
+            Standing::Absent => self.absence.clone().unwrap_or_else(|| "its process has not started yet".to_owned()),
             Standing::Preparing if connected < connections => format!("{connected} of {connections} connections"),
             Standing::Preparing => format!("{preloaded_keys} of {preload_keys} keys preloaded"),
-            Standing::MustRearm => "it has not given up the attempt before".to_owned(),
-            _ => "it has not answered yet".to_owned(),
+            Standing::MustRearm => "it has not aborted the previous attempt yet".to_owned(),
+            _ => "it has not replied yet".to_owned(),
         }
     }
 
@@ -276,7 +276,7 @@ impl Shard {
 pub fn failure_of(failure: Option<ShardFailure>) -> ShardFailure {
     failure.unwrap_or_else(|| ShardFailure {
         reason: redisbench_wire::FailureReason::Internal,
-        message: "the shard failed without saying why; see its log".to_owned(),
+        message: "the shard failed without a reason; see its log".to_owned(),
     })
 }
 

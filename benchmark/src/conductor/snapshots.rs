@@ -15,14 +15,14 @@ pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, plan: &ShardPlan, attem
     new.check()?;
     let planned = plan.workload.operations.iter().map(|operation| &operation.name);
     if !new.operations.is_empty() && !new.operations.iter().map(|operation| &operation.name).eq(planned) {
-        return Err("a snapshot of other operations than the plan's".to_owned());
+        return Err("a snapshot whose operations differ from the plan's".to_owned());
     }
     let parts = if plan.breakdown.operation { plan.workload.operations.len() } else { 1 };
     if new.timeline.spans.iter().any(|span| span.parts.len() > parts) {
-        return Err("seconds of other operations than the plan's".to_owned());
+        return Err("seconds whose operations differ from the plan's".to_owned());
     }
     if !plan.node_seconds && new.timeline.spans.iter().any(|span| !span.nodes.is_empty()) {
-        return Err("seconds of nodes, which the plan does not ask for".to_owned());
+        return Err("seconds of nodes, which the plan does not request".to_owned());
     }
     let Some(kept) = kept else { return Ok(true) };
     if new.sequence <= kept.sequence {
@@ -34,7 +34,7 @@ pub fn replaces(kept: Option<&Snapshot>, new: &Snapshot, plan: &ShardPlan, attem
     };
     let fallen = outcomes(kept).into_iter().flatten().zip(outcomes(new).into_iter().flatten());
     if let Some((before, after)) = fallen.into_iter().find(|(before, after)| after < before) {
-        return Err(format!("a snapshot whose counts go back, from {before} to {after}"));
+        return Err(format!("a snapshot whose counters decreased from {before} to {after}"));
     }
     Ok(true)
 }
@@ -93,14 +93,14 @@ mod tests {
         };
         says("do not add up", |lopsided| lopsided.total.scheduled = 1);
         says("series points", |long| long.series.completed = vec![0; limits::SERIES_POINTS + 1]);
-        says("counts go back, from 4 to 0", |_| {});
-        says("no shard can have come to", |huge| huge.total.sent_bytes = u64::MAX);
-        says("no clock can show", |late| late.window.first_send_nanoseconds = u64::MAX);
+        says("counters decreased from 4 to 0", |_| {});
+        says("which is out of range", |huge| huge.total.sent_bytes = u64::MAX);
+        says("ns, which is out of range", |late| late.window.first_send_nanoseconds = u64::MAX);
         // More successes than latencies, or the reverse.
-        says("0 response times, where the counters say 5", |mute| {
+        says("0 response times, but the counters have 5", |mute| {
             (mute.total.scheduled, mute.total.succeeded) = (5, 5);
         });
-        says("1 response times, where the counters say 0", |invented| {
+        says("1 response times, but the counters have 0", |invented| {
             let mut histogram = Kind::Request.empty();
             histogram.record(1_000_000).unwrap();
             invented.latency.response = EncodedHistogram::encode(&histogram).unwrap();

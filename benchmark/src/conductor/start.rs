@@ -43,7 +43,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             Ok(Err(JournalError::Failed(why))) => return Ok(Err(Missed::NotRecorded(why))),
             Err(_) => {
                 self.recording.took_too_long(lead);
-                return Ok(Err(Missed::NotRecorded("recording it took too long".to_owned())));
+                return Ok(Err(Missed::NotRecorded("recording it timed out".to_owned())));
             }
         }
         self.recording.worked();
@@ -64,11 +64,11 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let limit = self.shards.first().map_or(0, |shard| shard.plan.limits.armed_nanoseconds);
         let (attempt, now) = (self.attempt, Instant::now());
         let since = *self.recording.failing_since.get_or_insert(now);
-        tracing::warn!(attempt, why, "the start could not be recorded");
+        tracing::warn!(attempt, why, "failed to record the start");
         // Shards do not stay armed any longer.
         if now.duration_since(since) >= Duration::from_nanos(limit) {
             let seconds = now.duration_since(since).as_secs();
-            let message = format!("no start could be recorded for {seconds} s, the last time because {why}");
+            let message = format!("failed to record a start for {seconds} s, the last time because {why}");
             return Err(Stop::Failed(Failure::new(reason::START_MISSED, message)));
         }
         self.publish_counts(ConductStage::Preparing);
@@ -80,7 +80,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let mut orders = Vec::with_capacity(self.shards.len());
         for (index, shard) in self.shards.iter().enumerate() {
             let (Some(endpoint), Some(clock)) = (shard.endpoint.clone(), shard.clock) else {
-                return Ok(Err(format!("shard {} is not there any more", shard.index())));
+                return Ok(Err(format!("shard {} no longer exists", shard.index())));
             };
             let request = StartRequest {
                 epoch: self.config.epoch,
@@ -166,7 +166,7 @@ async fn order<C: ShardCalls>(
         match answer {
             Ok(accepted) if accepted == wanted => return Ok(()),
             Ok(accepted) => {
-                return Err(Unordered::Because(format!("it accepted another start, of attempt {}", accepted.attempt)));
+                return Err(Unordered::Because(format!("it accepted a different start, of attempt {}", accepted.attempt)));
             }
             Err(error) if error.is_stale_epoch() => return Err(Unordered::Superseded),
             Err(CallError::Refused(refusal)) => return Err(Unordered::Because(refusal.to_string())),

@@ -164,7 +164,7 @@ fn word(shard: &Shard, state: Option<&ShardState>, presence: &ShardPresence, att
     match (state, presence) {
         (_, ShardPresence::Gone { why, .. }) => Word::NotTheSame(why.clone()),
         (_, ShardPresence::Absent { why }) => {
-            Word::NotTheSame(why.clone().unwrap_or_else(|| "its process is not there any more".to_owned()))
+            Word::NotTheSame(why.clone().unwrap_or_else(|| "its process no longer exists".to_owned()))
         }
         (_, ShardPresence::Done) => Word::NotTheSame("it exited before its final snapshot was fetched".to_owned()),
         (None, ShardPresence::Present(_)) => Word::Silent,

@@ -26,14 +26,14 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let (call, trial) = (&call, self.trial);
         let told = self.shards.iter().filter(|shard| shard.standing == *standing).map(|shard| async move {
             let Some(endpoint) = &shard.endpoint else {
-                return Ok(Err(format!("shard {}: it is not there any more", shard.index())));
+                return Ok(Err(format!("shard {}: it no longer exists", shard.index())));
             };
             let told = insist(until, || call(Arc::clone(&self.calls), endpoint.clone(), trial)).await;
             match told {
                 Err(Some(error)) if error.is_stale_epoch() => Err(Stop::Superseded),
                 Ok(answer) => Ok(Ok(answer)),
                 Err(Some(error)) => Ok(Err(format!("shard {}: {error}", shard.index()))),
-                Err(None) => Ok(Err(format!("shard {}: it did not answer in time", shard.index()))),
+                Err(None) => Ok(Err(format!("shard {}: it did not reply in time", shard.index()))),
             }
         });
         let told: Vec<_> = told.collect();

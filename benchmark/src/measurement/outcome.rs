@@ -140,7 +140,7 @@ impl Cleanup {
         match self.left.first() {
             None => removed,
             Some((shard, why)) => format!(
-                "{removed}, and those of {} shards may be left: delete them by hand, or run it again; shard {shard}: {}",
+                "{removed}, keys of {} shards may be left: delete them by hand, or run it again; shard {shard}: {}",
                 self.left.len(),
                 human::cut(why, 256)
             ),

@@ -137,12 +137,12 @@ impl Buckets {
         if text.len() > SPARSE_BYTES.div_ceil(3) * 4 {
             return Err("longer than its buckets allow");
         }
-        let bytes = BASE64.decode(text).map_err(|_| "no base64")?;
+        let bytes = BASE64.decode(text).map_err(|_| "not base64")?;
         let (mut rest, mut next, mut sum) = (bytes.as_slice(), 0_u64, 0_u64);
         while !rest.is_empty() {
-            let (gap, count) = pull(&mut rest).zip(pull(&mut rest)).ok_or("ends within a number")?;
+            let (gap, count) = pull(&mut rest).zip(pull(&mut rest)).ok_or("truncated number")?;
             let bucket = next.checked_add(gap).filter(|bucket| *bucket < BUCKETS as u64).ok_or("too many buckets")?;
-            sum = sum.checked_add(count).filter(|sum| count > 0 && *sum <= LARGEST_COUNT).ok_or("an absurd count")?;
+            sum = sum.checked_add(count).filter(|sum| count > 0 && *sum <= LARGEST_COUNT).ok_or("count out of range")?;
             next = bucket + 1;
         }
         Ok(Self(bytes))
@@ -159,7 +159,7 @@ impl<'de> Deserialize<'de> for Buckets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = |text: String| Self::read(&text);
         read(String::deserialize(deserializer)?)
-            .map_err(|why| D::Error::custom(format_args!("a coarse histogram that cannot be: {why}")))
+            .map_err(|why| D::Error::custom(format_args!("invalid coarse histogram: {why}")))
     }
 }
 

@@ -55,7 +55,8 @@ async fn a_shard_that_never_lets_go_of_its_connections_fails_the_run() {
     let outcome = rig.conduct().await;
     let failure = failure(&outcome);
     assert_eq!(failure.reason, "PrepareTimedOut");
-    assert!(failure.message.contains("kept connections of the trial before for 600 s; shard 1"), "{}", failure.message);
+    let message = &failure.message;
+    assert!(message.contains("kept connections of the previous trial for 600 s; shard 1"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
