@@ -295,7 +295,7 @@ async fn perform<C: ShardCalls>(
         () = announce(wires.progress, wake.clone(), conducts.merges.clone()) => return,
     };
     let superseded = outcome.ending == Ending::Superseded;
-    tracing::info!(namespace = run.namespace, benchmark = run.benchmark, ending = ?outcome.ending, "trial is over");
+    tracing::info!(namespace = run.namespace, benchmark = run.benchmark, ending = ?outcome.ending, "trial finished");
     let ended = if superseded {
         Ended::Superseded
     } else {

@@ -136,12 +136,12 @@ pub enum ReconcileError {
     #[error(transparent)]
     Apply(#[from] ApplyError),
     /// The run's credential could not be created.
-    #[error("failed to make the run's credential")]
+    #[error("failed to create the run's credential")]
     Credential(#[from] CredentialError),
-    #[error("failed to finish within {} s", RECONCILE.as_secs())]
+    #[error("reconciliation timed out after {} s", RECONCILE.as_secs())]
     Timeout,
     /// A bug in the operator.
-    #[error("reconciling panicked; the log says where")]
+    #[error("reconciliation panicked; see the operator's log")]
     Panicked,
 }
 

@@ -62,6 +62,6 @@ async fn readiness(State(exposed): State<Exposed>) -> Response {
     if exposed.ready.load(Ordering::Relaxed) {
         "ok\n".into_response()
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the Kubernetes API server was not reached yet\n").into_response()
+        (StatusCode::SERVICE_UNAVAILABLE, "not connected to the Kubernetes API server yet\n").into_response()
     }
 }

@@ -54,7 +54,7 @@ enum Round {
 enum ElectionError {
     #[error("failed to call the API server about the Lease")]
     Api(#[source] kube::Error),
-    #[error("failed to get an answer from the API server in time")]
+    #[error("the API server timed out")]
     Timeout,
 }
 
@@ -111,10 +111,10 @@ impl Candidate {
                     Ok(Err(error)) => {
                         tracing::warn!(error = &error as &dyn std::error::Error, "failed to renew the Lease");
                     }
-                    Err(_) => return "the Lease could not be renewed",
+                    Err(_) => return "failed to renew the Lease in time",
                 }
                 if timeout_at(deadline, tokio::time::sleep(LOOK)).await.is_err() {
-                    return "the Lease could not be renewed";
+                    return "failed to renew the Lease in time";
                 }
             }
         }
@@ -133,7 +133,7 @@ impl Candidate {
             Ok(())
         });
         if let Err(error) = released.await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "failed to give the Lease back");
+            tracing::warn!(error = &error as &dyn std::error::Error, "failed to release the Lease");
         }
     }
 
@@ -262,7 +262,7 @@ mod tests {
             holder.acquire().await;
             server.set_trouble(Some(trouble));
             let before = Instant::now();
-            assert_eq!(holder.keep().await, "the Lease could not be renewed", "{trouble:?}");
+            assert_eq!(holder.keep().await, "failed to renew the Lease in time", "{trouble:?}");
             assert!(before.elapsed() < CLAIM, "{trouble:?}");
         }
     }

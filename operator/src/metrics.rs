@@ -42,12 +42,12 @@ impl OperatorMetrics {
         registry.register("redisbench_reconcile", "Reconciliations", metrics.reconciles.clone());
         registry.register(
             "redisbench_reconcile_duration_seconds",
-            "How long reconciliations took",
+            "Duration of reconciliations",
             metrics.durations.clone(),
         );
         registry.register(
             "redisbench_reconcile_errors",
-            "Reconciliations that failed and are tried again, by class of error",
+            "Failed reconciliations, which are retried, by class of error",
             metrics.errors.clone(),
         );
         registry.register("redisbench_leader", "1 if this operator holds the Lease", metrics.leading.clone());

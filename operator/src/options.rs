@@ -7,11 +7,11 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::telemetry::LogFormat;
 
-/// Runs load tests of Redis on Kubernetes, as each RedisBenchmark says.
+/// Runs load tests of Redis on Kubernetes, as defined by RedisBenchmark objects.
 #[derive(Debug, Parser)]
 #[command(name = "redisbench-operator", version, about)]
 pub struct Options {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -19,7 +19,7 @@ pub struct Options {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Watch for every RedisBenchmark and run it.
+    /// Watch RedisBenchmarks and run them.
     Run(Box<RunOptions>),
     /// Print the custom resource definition as YAML.
     Crd,
@@ -30,12 +30,12 @@ pub enum Command {
 /// Options of `run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunOptions {
-    /// The operator's own namespace, where its Lease lives.
+    /// The operator's own namespace, which contains its Lease.
     #[arg(long, env = "REDISBENCH_NAMESPACE")]
     pub namespace: String,
 
-    /// File with at least 32 random bytes, the same for all replicas: the key from which the credential of each run is
-    /// derived.
+    /// File with the master key: at least 32 random bytes, the same for all replicas. Each run's credential is derived
+    /// from it.
     #[arg(long, env = "REDISBENCH_MASTER_KEY_FILE")]
     pub master_key_file: PathBuf,
 
@@ -43,29 +43,29 @@ pub struct RunOptions {
     #[arg(long, env = "REDISBENCH_LOADGEN_IMAGE")]
     pub loadgen_image: String,
 
-    /// When nodes pull the load generator's image: `Always`, `IfNotPresent` or `Never`.
+    /// Pull policy of the load generator's image: `Always`, `IfNotPresent` or `Never`.
     #[arg(long, env = "REDISBENCH_LOADGEN_IMAGE_PULL_POLICY", default_value = "IfNotPresent",
           value_parser = ["Always", "IfNotPresent", "Never"])]
     pub loadgen_image_pull_policy: String,
 
-    /// Namespaces to watch, separated by commas; none means all.
+    /// Namespaces to watch, separated by commas. Default: all.
     #[arg(long, env = "REDISBENCH_WATCH_NAMESPACES", value_delimiter = ',')]
     pub watch_namespaces: Vec<String>,
 
-    /// Address of /metrics, /healthz and /readyz. Default: port 8080 of every interface, IPv6 and IPv4.
+    /// Listen address of /metrics, /healthz and /readyz. Default: port 8080 on all interfaces, IPv6 and IPv4.
     #[arg(long, env = "REDISBENCH_METRICS_ADDRESS")]
     pub metrics_address: Option<SocketAddr>,
 
-    /// Name of the Lease that chooses the leader among replicas.
+    /// Name of the Lease for leader election.
     #[arg(long, env = "REDISBENCH_LEASE_NAME", default_value = "redisbench-operator")]
     pub lease_name: String,
 
-    /// This replica's name in the Lease and in events, different for each; by default the host's name, which on
-    /// Kubernetes is the pod's.
+    /// Unique name of this replica in the Lease and in events. Default: the host name, which is the pod's name on
+    /// Kubernetes.
     #[arg(long, env = "POD_NAME")]
     pub pod_name: Option<String>,
 
-    /// How log lines look.
+    /// Log format.
     #[arg(long, env = "REDISBENCH_LOG_FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 }

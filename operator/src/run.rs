@@ -35,7 +35,7 @@ pub enum RunError {
     #[error("failed to read the master key file {}", .0.display())]
     KeyFile(PathBuf, #[source] std::io::Error),
     /// The master key is too short.
-    #[error("the master key file {} holds {length} bytes; at least {KEY_BYTES} random bytes are needed", .file.display())]
+    #[error("the master key file {} has {length} bytes; it needs at least {KEY_BYTES} random bytes", .file.display())]
     ShortKey {
         /// The file.
         file: PathBuf,
@@ -43,7 +43,7 @@ pub enum RunError {
         length: usize,
     },
     /// No client for the API server could be configured.
-    #[error("failed to find out how to reach the Kubernetes API server")]
+    #[error("failed to configure the client for the Kubernetes API server")]
     Client(#[source] Box<kube::Error>),
     /// The metrics address could not be bound.
     #[error("failed to listen on {0} for /metrics")]
@@ -55,7 +55,7 @@ pub enum RunError {
     #[error("stopped leading: {0}")]
     LeaseLost(&'static str),
     /// A part that should run forever has ended.
-    #[error("{0} ended by itself")]
+    #[error("{0} stopped unexpectedly")]
     Ended(&'static str),
 }
 

@@ -142,7 +142,7 @@ fn nonsense_is_no_histogram() {
     assert_eq!(read(&[0xff, 0x7f, 1]), Err("too many buckets"));
     assert_eq!(read(&[&[3][..], &[0xff; 9], &[1]].concat()), Err("count out of range"));
     assert_eq!(read(&[&[3][..], &[0xff; 9], &[2]].concat()), Err("truncated number"));
-    assert_eq!(Buckets::read("!"), Err("no base64"));
+    assert_eq!(Buckets::read("!"), Err("not base64"));
     assert_eq!(Buckets::read(&"A".repeat(1 << 20)), Err("longer than its buckets allow"));
 }
 

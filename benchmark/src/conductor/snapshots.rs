@@ -105,11 +105,11 @@ mod tests {
             histogram.record(1_000_000).unwrap();
             invented.latency.response = EncodedHistogram::encode(&histogram).unwrap();
         });
-        says("other operations", |stranger| {
+        says("a snapshot whose operations differ", |stranger| {
             let (tally, latency) = (stranger.total, stranger.latency.clone());
             stranger.operations = vec![OperationTally { name: "mine".into(), tally, nil_replies: 0, latency }];
         });
-        says("seconds of other operations", |stranger| {
+        says("seconds whose operations differ", |stranger| {
             stranger.timeline.spans = vec![Span { seconds: 1, parts: vec![Part::default(); 2], ..Span::default() }];
         });
         says("seconds of nodes", |stranger| {
@@ -127,7 +127,7 @@ mod tests {
             let nodes = vec![NodePart { requests: 1, errors: 1, ..NodePart::default() }];
             invented.timeline.spans = vec![Span { seconds: 1, nodes, ..Span::default() }];
         });
-        says("no span", |strange| strange.timeline.spans = vec![Span { seconds: 7, ..Span::default() }]);
+        says("not a valid span", |strange| strange.timeline.spans = vec![Span { seconds: 7, ..Span::default() }]);
         says("2 requests, succeeded measured over all seconds", |invented| {
             let counts = Outcomes { succeeded: 2, ..Outcomes::default() };
             let mut response = Coarse::default();

@@ -166,7 +166,7 @@ async fn order<C: ShardCalls>(
         match answer {
             Ok(accepted) if accepted == wanted => return Ok(()),
             Ok(accepted) => {
-                return Err(Unordered::Because(format!("it accepted a different start, of attempt {}", accepted.attempt)));
+                return Err(Unordered::Because(format!("it accepted another start, of attempt {}", accepted.attempt)));
             }
             Err(error) if error.is_stale_epoch() => return Err(Unordered::Superseded),
             Err(CallError::Refused(refusal)) => return Err(Unordered::Because(refusal.to_string())),

@@ -30,8 +30,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/*
-What the operator does in a namespace whose benchmarks it runs. Nothing is here that it does not call.
-Secrets are created (the credential of a run) and never read.
+Permissions of the operator in a watched namespace. It uses all of them.
+It creates Secrets (the credential of a run) and never reads them.
 */}}
 {{- define "redisbench.rules" -}}
 - apiGroups: [redisbench.dev]

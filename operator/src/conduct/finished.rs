@@ -26,7 +26,7 @@ impl Finished {
         let report = match report::Finished::of_trial(&run.benchmark, trial, plans, outcome) {
             Ok(report) => report,
             Err(error) => {
-                let message = format!("what the shards sent cannot be used: {}", chain(&error));
+                let message = format!("the shards' results are unusable: {}", chain(&error));
                 return Self::unmeasured(trial.of, plans.len(), "ResultUnusable", message);
             }
         };
@@ -48,7 +48,7 @@ impl Finished {
 
     /// A trial of `shards` that failed because of a bug in the operator.
     pub fn broken(of: u32, shards: usize) -> Self {
-        let message = "the operator failed while it conducted the run; its log says how, please report it";
+        let message = "the operator failed while conducting the run; see its log, and please report it";
         Self::unmeasured(of, shards, "InternalError", message.into())
     }
 

@@ -57,7 +57,7 @@ impl Journal for StatusJournal {
                 Err(error) => return Err(failed(error)),
             }
         }
-        Err(JournalError::Failed("the benchmark is being changed all the time".into()))
+        Err(JournalError::Failed("too many conflicts with other writers of the status".into()))
     }
 }
 
@@ -66,7 +66,7 @@ impl Journal for StatusJournal {
 enum CallError {
     #[error("failed to call the API server: {0}")]
     Api(kube::Error),
-    #[error("failed to get an answer from the API server in time")]
+    #[error("the API server timed out")]
     Timeout,
 }
 

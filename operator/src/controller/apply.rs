@@ -35,27 +35,27 @@ pub enum ApplyError {
         #[source]
         source: Box<kube::Error>,
     },
-    #[error("failed to {what}: the API server did not answer within {} s", CALL.as_secs())]
+    #[error("failed to {what}: the API server timed out after {} s", CALL.as_secs())]
     Timeout {
         /// The intended action.
         what: String,
     },
     /// An object with the name that we need is not ours.
-    #[error("{kind} {name} belongs to someone else; delete or rename it, or rename the benchmark")]
+    #[error("{kind} {name} exists and is not owned by this benchmark; delete or rename it, or rename the benchmark")]
     NameTaken {
         /// The object's kind.
         kind: String,
         name: String,
     },
     /// An object of a previous run is still being deleted.
-    #[error("{kind} {name} of before is still being deleted")]
+    #[error("the previous {kind} {name} is still being deleted")]
     StillDeleting {
         /// The object's kind.
         kind: String,
         name: String,
     },
     /// A later conductor has written the result.
-    #[error("failed to write ConfigMap {name}: a later conductor has written it")]
+    #[error("failed to write ConfigMap {name}: a later conductor has already written it")]
     Superseded {
         /// Its name.
         name: String,

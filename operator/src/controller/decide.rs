@@ -243,7 +243,7 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
             &mut decision,
             Phase::Aborted,
             reason::ABORTED,
-            "aborted before it began",
+            "aborted before the start",
             now,
         );
         return decision;
@@ -272,14 +272,14 @@ fn rejected(subject: &Subject<'_>, mut decision: Decision, problems: &str, now: 
     let mut conditions = Conditions::new(&mut decision.status, subject.generation, now);
     conditions
         .set(condition::ACCEPTED, false, reason::INVALID_SPEC, problems)
-        .set(condition::FINISHED, false, reason::INVALID_SPEC, "waits for a valid spec")
-        .set(condition::RECONCILING, false, reason::INVALID_SPEC, "waits for a valid spec")
+        .set(condition::FINISHED, false, reason::INVALID_SPEC, "waiting for a valid spec")
+        .set(condition::RECONCILING, false, reason::INVALID_SPEC, "waiting for a valid spec")
         .set(condition::STALLED, true, reason::INVALID_SPEC, problems);
     decision
 }
 
 fn suspended(subject: &Subject<'_>, status: &mut RedisBenchmarkStatus, now: Timestamp) {
-    const HOW: &str = "held back by spec.suspend; set it to false to go on";
+    const HOW: &str = "suspended by spec.suspend; set it to false to continue";
     status.phase = Phase::Suspended;
     // Keep the number of attempts, because shards of the previous one may still be terminating.
     status.trial = status.trial.take().map(|trial| TrialStatus { start_at: None, ..trial });
@@ -370,16 +370,16 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
 /// Why the run cannot continue: its trials differ from those that this operator would run.
 fn plan_changed(subject: &Subject<'_>, index: u32) -> Option<String> {
     let (plan, known) = (subject.plan?, subject.status.plan_hash.as_ref()?);
-    let way_out = "create the benchmark anew, or go back to the operator of before";
+    let way_out = "create a new benchmark, or go back to the previous operator version";
     if known != plan.hash() {
         let of = plan.count();
         return Some(format!(
-            "this operator makes other trials of the spec than those that run ({of} of them); {way_out}"
+            "this operator derives different trials from the spec ({of} of them) than those that run; {way_out}"
         ));
     }
     plan.trial(index, &subject.status.trials)
         .is_none()
-        .then(|| format!("the status speaks of trial {index}, which does not exist; {way_out}"))
+        .then(|| format!("the status refers to trial {index}, which does not exist; {way_out}"))
 }
 
 /// This process has no task for the run: another process had one, or the run was suspended.

@@ -19,7 +19,7 @@ use crate::conduct::{Conduct, Gathered};
 enum GatherError {
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    #[error("trial {trial}: its full result was not kept")]
+    #[error("trial {trial}: its full result was not stored")]
     NotKept { trial: u32 },
     #[error("trial {trial}")]
     Unusable { trial: u32, source: TogetherError },

@@ -42,7 +42,7 @@ pub struct Reads {
 
 /// The caches did not fill in time.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to list Jobs and Pods within {} s; may the operator list and watch them?", FILL.as_secs())]
+#[error("failed to list Jobs and Pods within {} s; check that its role allows list and watch", FILL.as_secs())]
 pub struct NotFilled;
 
 impl Reads {
@@ -130,7 +130,7 @@ impl Reads {
         let found = match tokio::time::timeout(CALL, self.warning(namespace, kind, name)).await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "failed to ask for events of {kind} {name}");
+                tracing::warn!(error = &error as &dyn std::error::Error, "failed to list events of {kind} {name}");
                 None
             }
             Err(_) => None,

@@ -65,10 +65,10 @@ pub fn shortened(status: &RedisBenchmarkStatus, without: Without, why: &str) -> 
         (shorter.result, shorter.verdict) = (None, None);
     }
     if !shorter.artifacts.is_empty() {
-        kept = ", which the artifacts hold";
+        kept = ", which are in the artifacts";
     }
     let why = human::cut(why, REFUSAL_BYTES);
-    let message = format!("the API server refused the whole status, so it is without {what}{kept}: {why}");
+    let message = format!("the API server refused the full status, so it lacks {what}{kept}: {why}");
     let complete = shorter.conditions.iter_mut().find(|condition| condition.type_ == condition::COMPLETE);
     if let Some(complete) = complete {
         complete.message = format!("{}; {message}", human::cut(&complete.message, REFUSAL_BYTES));

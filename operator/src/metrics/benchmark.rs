@@ -170,7 +170,7 @@ impl Collector for BenchmarkMetrics {
         families.counters("redisbench_errors", "Errors of measured requests by kind.", "kind", |s| s.errors.clone())?;
         families.counters(
             "redisbench_verification",
-            "What was found of the target's answers: replies, and lost writes and keys.",
+            "Results of verifying the target: replies, lost writes and lost keys.",
             "outcome",
             |s| s.verification.clone(),
         )?;
@@ -178,25 +178,26 @@ impl Collector for BenchmarkMetrics {
         families.response_times()?;
         families.quantiles(
             "redisbench_response_time_quantile_seconds",
-            "Response time at quantiles; one that is not known, of too few requests or because too many failed, is left out.",
+            "Response time at quantiles. Unknown ones (too few requests, or too many failed) are left out.",
             |sample| &sample.response_quantiles,
         )?;
         families.quantiles("redisbench_service_time_quantile_seconds", "Service time at quantiles.", |sample| {
             &sample.service_quantiles
         })?;
         let whole = |value: Option<u64>| value.map(|value| value as f64);
-        families.gauge("redisbench_target_rate", "Requests per second asked for.", |s| whole(s.target_rate))?;
+        families.gauge("redisbench_target_rate", "Requested rate, in requests per second.", |s| whole(s.target_rate))?;
         families.gauge("redisbench_achieved_rate", "Successful requests per second.", |s| whole(s.achieved_rate))?;
-        families
-            .gauge("redisbench_start_skew_seconds", "From the first shard's start to the last", |s| s.start_skew)?;
-        families.gauge("redisbench_clock_uncertainty_seconds", "Of the worst-known clock of a shard.", |s| {
+        families.gauge("redisbench_start_skew_seconds", "Time between the first and the last shard's start.", |s| {
+            s.start_skew
+        })?;
+        families.gauge("redisbench_clock_uncertainty_seconds", "Largest clock uncertainty of a shard.", |s| {
             s.clock_uncertainty
         })?;
         families.gauge("redisbench_snapshot_age_seconds", "Age of the oldest snapshot of a running shard.", |s| {
             s.snapshot_age
         })?;
         families.gauges("redisbench_shards", "Shards by state.", "state", Sample::shards_by_state)?;
-        families.gauges("redisbench_phase", "1 for the phase that the benchmark is in.", "phase", Sample::phases)?;
+        families.gauges("redisbench_phase", "1 for the current phase of the benchmark.", "phase", Sample::phases)?;
         families.gauges("redisbench_verdict", "1 for the verdict on the result.", "verdict", Sample::verdicts)
     }
 }

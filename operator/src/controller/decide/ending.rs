@@ -79,7 +79,7 @@ pub(super) fn over(
     match artifacts_failure {
         Some(failure) => {
             let failure = human::shorten(failure, 512);
-            let message = format!("the full result could not be kept: {failure}; the status holds its summary");
+            let message = format!("failed to store the full result: {failure}; the status has its summary");
             if report.of == 1 {
                 add_to_complete(decision, &message);
             }
@@ -115,7 +115,7 @@ pub(super) fn over(
     }
     let missing = without_artifacts(&decision.status);
     if next.is_none() && missing > 0 {
-        add_to_complete(decision, &format!("the full results of {missing} trials could not be kept"));
+        add_to_complete(decision, &format!("the full results of {missing} trials were not stored"));
     }
     // If the loss ends the run, its own notice reports it.
     if why != live::SHARD_LOST {
@@ -157,7 +157,7 @@ fn gathered(observed: &Observed, decision: &mut Decision) -> bool {
     decision.status.artifacts.retain(|known| !known.name.starts_with(repeats::DOCUMENT));
     decision.status.artifacts.extend(gathered.artifacts.iter().cloned());
     if let Some(failure) = &gathered.failure {
-        let message = format!("the trials could not be put together: {}", human::shorten(failure, 512));
+        let message = format!("failed to merge the trials: {}", human::shorten(failure, 512));
         add_to_complete(decision, &message);
         decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
     }

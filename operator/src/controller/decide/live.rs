@@ -27,7 +27,7 @@ pub(super) fn notices(subject: &Subject<'_>, observed: &Observed, decision: &mut
     if new.phase == Phase::Preparing && old.phase == Phase::Running {
         let attempt = old.trial.as_ref().map_or(1, |trial| trial.attempt);
         let message = format!(
-            "{}attempt {attempt} is given up, another begins once all shards are armed; {}",
+            "{}attempt {attempt} was aborted, the next one starts once all shards are armed; {}",
             of_trial(subject, old),
             gone(subject, observed)
         );

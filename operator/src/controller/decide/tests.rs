@@ -346,7 +346,7 @@ fn an_aborted_run_keeps_what_was_measured() {
 fn what_keeps_the_result_from_being_kept_is_in_the_status() {
     let finished = finished(Ending::Completed);
     let mut taken = over(Ended::Over(finished.clone()), Duration::ZERO, None);
-    taken.failure = Some((reason::NAME_TAKEN, "ConfigMap cart-result-0 belongs to someone else".into()));
+    taken.failure = Some((reason::NAME_TAKEN, "ConfigMap cart-result-0 is not owned by this benchmark".into()));
     let decision = decide_on(&benchmark(json!({})), &status(json!({"phase": "Collecting"})), &taken);
     // Stalled is written before the retry of the result, so that users can read it meanwhile.
     assert_eq!((decision.before, decision.after), (vec![], vec![Action::WriteArtifacts(finished)]));
@@ -531,7 +531,7 @@ fn a_lost_shard_is_told_at_once() {
 #[test]
 fn what_a_person_must_mend_is_in_the_status() {
     let mut observed = conducting(ConductStage::Preparing);
-    observed.failure = Some((reason::NAME_TAKEN, "Job cart-1 belongs to someone else".into()));
+    observed.failure = Some((reason::NAME_TAKEN, "Job cart-1 is not owned by this benchmark".into()));
     let decision = decide_on(&benchmark(json!({})), &status(json!({})), &observed);
     assert_eq!(truth(&decision, "Stalled"), ("True", "NameTaken"));
     let subject = Subject {

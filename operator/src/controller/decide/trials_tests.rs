@@ -159,7 +159,7 @@ fn results_that_could_not_be_kept_are_counted_at_the_end() {
     let before = in_trial(2, &json!({"trials": [line, second]}));
     let decision = decide_on(&of_presets(&json!({})), &before, &over(2, Ending::Completed, VerdictValue::Valid));
     let complete = &find(&decision.status, "Complete").unwrap().message;
-    assert!(complete.ends_with("the full results of 1 trials could not be kept"), "{complete}");
+    assert!(complete.ends_with("the full results of 1 trials were not stored"), "{complete}");
 }
 
 #[test]
@@ -294,12 +294,12 @@ fn what_repeats_come_to_is_looked_up_before_the_run_ends() {
 #[test]
 fn repeats_that_could_not_be_merged_are_told_and_hold_nothing_up() {
     let (before, mut observed) = last_repeat();
-    let failure = Some("trial 1: its full result was not kept".to_owned());
+    let failure = Some("trial 1: its full result was not stored".to_owned());
     observed.gathered = Some(Arc::new(Gathered { failure, ..Gathered::default() }));
     let decision = decide_on(&of_repeats(), &before, &observed);
     assert_eq!(decision.status.phase, Phase::Succeeded);
     let complete = find(&decision.status, "Complete").unwrap();
-    assert!(complete.message.contains("could not be put together: trial 1"), "{}", complete.message);
+    assert!(complete.message.contains("failed to merge the trials: trial 1"), "{}", complete.message);
     assert!(decision.notices.iter().any(|notice| notice.warning && notice.reason == "ArtifactsNotWritten"));
 }
 

@@ -38,8 +38,8 @@ impl JobView {
             uid: job.uid().unwrap_or_default(),
             deleting: job.metadata.deletion_timestamp.is_some(),
             ended: ended.map(|condition| match &condition.message {
-                Some(message) => format!("its Job is over: {}: {message}", condition.type_),
-                None => format!("its Job is over: {}", condition.type_),
+                Some(message) => format!("its Job has ended: {}: {message}", condition.type_),
+                None => format!("its Job has ended: {}", condition.type_),
             }),
         }
     }

@@ -261,7 +261,7 @@ async fn pieces_that_are_never_taken_do_not_hold_the_end_up() {
         assert_eq!(status["result"]["requests"]["succeeded"], 9);
         assert!(status["artifacts"].is_null());
         let complete = world.condition("Complete");
-        assert!(complete["message"].as_str().unwrap().contains("the full result could not be kept"), "{complete}");
+        assert!(complete["message"].as_str().unwrap().contains("failed to store the full result"), "{complete}");
         world.settle().await;
         assert_eq!((world.events("ArtifactsNotWritten"), world.events("Succeeded")), (1, 1), "{how:?}");
     }
@@ -288,7 +288,7 @@ async fn a_final_status_that_is_refused_goes_without_its_details() {
             }
             assert_pieces(&world, 1, &case);
             let complete = world.condition("Complete");
-            assert!(complete["message"].as_str().unwrap().contains("refused the whole status"), "{complete}");
+            assert!(complete["message"].as_str().unwrap().contains("refused the full status"), "{complete}");
             world.settle().await;
             assert_eq!((world.events("StatusShortened"), world.events("Succeeded")), (1, 1), "{case}");
         }
