@@ -168,8 +168,8 @@ fn clock_uncertain(spec: &Validated, outcome: &Outcome) -> Option<VerdictReason>
     let bound = spec.shards.max_start_skew / 2;
     let uncertainty = outcome.clock_uncertainty.filter(|uncertainty| *uncertainty > bound)?;
     let message = format!(
-        "the uncertainty of the shards' clocks is {}, more than half of spec.shards.maxStartSkew, which is {}: raise \
-         maxStartSkew, or find what slows the network to the shards",
+        "the uncertainty of the shards' clocks is {}; half of spec.shards.maxStartSkew is {}: raise maxStartSkew, or find \
+         what slows the network to the shards",
         time(uncertainty),
         time(bound)
     );

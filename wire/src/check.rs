@@ -106,9 +106,7 @@ impl Snapshot {
         let changes = topology.changes.iter().map(|change| change.at_nanoseconds);
         let instants = changes.chain(topology.outages.iter().map(|outage| outage.until_nanoseconds));
         match instants.max() {
-            Some(at) if at > LARGEST_INSTANT_NANOSECONDS => {
-                Err(format!("a change at {at} ns, which is out of range"))
-            }
+            Some(at) if at > LARGEST_INSTANT_NANOSECONDS => Err(format!("a change at {at} ns, which is out of range")),
             _ => Ok(()),
         }
     }

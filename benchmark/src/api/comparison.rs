@@ -114,8 +114,7 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
         .iter()
         .find(|target| first.is_some_and(|first| first.auth != target.auth || first.tls != target.tls));
     if let Some(other) = other {
-        let message =
-            "must have the same auth and tls as the first one: all shards of a run share one set of Secrets";
+        let message = "must have the same auth and tls as the first one: all shards of a run share one set of Secrets";
         problems.push(Problem::new("spec.targets", &other.name, message));
     }
     problems

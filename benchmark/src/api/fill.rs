@@ -25,9 +25,7 @@ pub(super) fn check(
     }
     let fills: Vec<_> = (0..).zip(operations).filter_map(|(index, operation)| fill(index, operation, ttl)).collect();
     if fills.is_empty() && !operations.iter().any(|operation| operation.arguments.is_empty()) {
-        refused(
-            "has no effect: no operation is a GET of one key, such as GET __key__; add one, or set it to Ignore",
-        );
+        refused("has no effect: no operation is a GET of one key, such as GET __key__; add one, or set it to Ignore");
     }
     fills
 }

@@ -275,7 +275,8 @@ mod tests {
             problems(&schema, &json!({"conections": 4})),
             ["spec.conections: unknown field; did you mean connections?"]
         );
-        assert_eq!(problems(&schema, &json!({"speed": 4})), ["spec.speed: unknown field; supported fields: connections"]);
+        let unknown = problems(&schema, &json!({"speed": 4}));
+        assert_eq!(unknown, ["spec.speed: unknown field; supported fields: connections"]);
     }
 
     #[test]

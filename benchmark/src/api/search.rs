@@ -115,8 +115,7 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &m
         refuse("load.openLoop.rate", "", "must not be set with search, which sets the rate: remove it");
     }
     if load.requests_in_all().is_some() {
-        let message =
-            "must not be set with search, whose steps last for a time: set load.duration for longer steps";
+        let message = "must not be set with search, whose steps last for a time: set load.duration for longer steps";
         refuse("load.requests", "", message);
     }
     if load.warmup.parse().is_ok_and(|warmup| warmup < search::DISCARDED) {

@@ -232,7 +232,8 @@ impl Check<'_> {
         let operations = &self.spec.workload.operations;
         if !operations.iter().any(|operation| operation.name == *name) {
             let known: Vec<&str> = operations.iter().map(|operation| operation.name.as_str()).collect();
-            self.refuse("operation", name, format!("is not an operation of the workload; operations: {}", known.join(", ")));
+            let message = format!("is not an operation of the workload; operations: {}", known.join(", "));
+            self.refuse("operation", name, message);
         }
         Scope::Operation(name.clone())
     }

@@ -96,9 +96,7 @@ pub(super) fn check(spec: &RedisBenchmarkSpec, workload: &plan::Workload, proble
         problems.push(Problem::new("spec.workload.keys.count", keys, message));
     }
     if spec.load.pipeline_mode == PipelineMode::Batch {
-        let message = format!(
-            "must be Window with verify.mode {mode:?}: a key has one write in flight at a time"
-        );
+        let message = format!("must be Window with verify.mode {mode:?}: a key has one write in flight at a time");
         problems.push(Problem::new("spec.load.pipelineMode", "Batch", message));
     }
     if mode == VerifyMode::Values {

@@ -82,8 +82,7 @@ impl SearchPlan {
             problems.push(Problem::new("spec.workload.preset", spec.workload.preset.join(", "), message));
         }
         if !spec.thresholds.is_empty() {
-            let message =
-                "must not be set with search, which tries rates that fail: set search.objective instead";
+            let message = "must not be set with search, which tries rates that fail: set search.objective instead";
             problems.push(Problem::new("spec.thresholds", spec.thresholds.len(), message));
         }
         if spec.repeats.count > 1 {

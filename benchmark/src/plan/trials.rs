@@ -147,7 +147,8 @@ impl Arrangement<'_> {
         let load = &cell.load;
         let ends = [load.duration.is_some(), load.requests.is_some(), load.requests_per_connection.is_some()];
         if self.several && !ends.contains(&true) && load.stages.is_empty() {
-            let message = "has no end, so the first of several trials would never end: set load.duration or load.requests";
+            let message =
+                "has no end, so the first of several trials would never end: set load.duration or load.requests";
             problems.push(Problem::new("spec.load", "", message));
         }
         if !cell.workload.preset.is_empty() {

@@ -11,7 +11,7 @@ use crate::api::{Problem, RedisBenchmark, RedisBenchmarkSpec};
 
 const FIELD: &str = "spec.comparison.benchmark";
 
-const APART: &str = "the trials were not interleaved: the difference includes everything that changed between the runs";
+const APART: &str = "the runs were not interleaved: the difference includes everything that changed between them";
 
 /// Whether `spec` can be compared with `other`, the benchmark that its comparison names; none if it does not exist.
 ///

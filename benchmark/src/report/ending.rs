@@ -150,12 +150,7 @@ fn all_measured(status: &RedisBenchmarkStatus) -> String {
     }
     let found = turning_point(&status.trials).or_else(|| comparison::sentence(&status.comparison));
     let found = found.map(|found| format!("; {found}"));
-    format!(
-        "{} trials completed{}{}",
-        status.trials.len(),
-        found.unwrap_or_default(),
-        verdict.unwrap_or_default()
-    )
+    format!("{} trials completed{}{}", status.trials.len(), found.unwrap_or_default(), verdict.unwrap_or_default())
 }
 
 /// The condition Valid for a verdict.

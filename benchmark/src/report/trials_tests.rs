@@ -62,10 +62,7 @@ fn trials_follow_one_another_to_the_end() {
         assert_eq!((next.index, next.attempt, status.phase), (trial + 1, 0, Phase::Preparing));
     }
     let (why, message) = subject.over(&mut status, &finished(2, 3)).unwrap();
-    assert_eq!(
-        (why.as_str(), message.as_str()),
-        ("Succeeded", "3 trials completed, worst verdict Valid")
-    );
+    assert_eq!((why.as_str(), message.as_str()), ("Succeeded", "3 trials completed, worst verdict Valid"));
     assert_eq!((status.trials.len(), status.result.as_ref()), (3, None));
     assert_eq!(crate::api::status_problems(&status), []);
 }
