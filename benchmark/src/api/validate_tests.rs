@@ -325,8 +325,8 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (
             json!({"targets": [{"name": "r", "type": "Standalone", "endpoints": ["r:1", "s:1"]}]}),
-            "spec.targets[0].endpoints: r:1, s:1: must have exactly one entry for type Standalone: of several, only one \
-             could be loaded",
+            "spec.targets[0].endpoints: r:1, s:1: must have exactly one entry for type Standalone: only one can \
+             be loaded",
         ),
         (
             json!({"targets": [{"name": "r", "type": "Standalone", "endpoints": ["redis://r:1"]}]}),

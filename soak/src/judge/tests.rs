@@ -91,7 +91,7 @@ fn status(evidence: &mut Evidence) -> &mut Value {
 
 /// More than one percent of the requests is missing.
 fn rate_missed() -> Value {
-    json!({"reason": "RateMissed", "severity": "Degraded", "message": "400/s of the 500/s asked for were achieved"})
+    json!({"reason": "RateMissed", "severity": "Degraded", "message": "achieved 400/s of the 500/s requested"})
 }
 
 /// Shard 1 was lost after 300 of its 500 requests.
