@@ -222,16 +222,16 @@ fn unavailable(spec: &Validated, merged: &Merged) -> Option<VerdictReason> {
     let longest = topology.outages_within(merged.pace.window_nanoseconds).max_by_key(Outage::nanoseconds)?;
     let share = topology.unavailable(merged.pace.window_nanoseconds);
     let hidden = spec.load == Load::ClosedLoop && share > ERRORS_INVALID;
-    let slots = match longest.slots {
-        _ if !topology.slotted => String::new(),
-        slots => format!(" (slots {}-{})", slots.first, slots.last),
+    let (slots, of_all) = match longest.slots {
+        _ if !topology.slotted => (String::new(), ""),
+        slots => (format!(" (slots {}-{})", slots.first, slots.last), " of all slots"),
     };
     let loading = match merged.total.tally.loading_hops {
         0 => String::new(),
         replies => format!("; {} replies were LOADING: a server was loading its keys", human::count(replies)),
     };
     let message = format!(
-        "no replies for {} from {}{slots}: {}.{:02} % of the time of all slots{}{loading}; see status.topology",
+        "no replies for {} from {}{slots}: {}.{:02} % of the time{of_all}{}{loading}; see status.topology",
         human::latency(longest.nanoseconds()),
         longest.node,
         share / 100,

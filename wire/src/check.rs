@@ -230,7 +230,7 @@ impl Probe {
 fn check_server(node: &ServerNode) -> Result<(), String> {
     let whose = &node.address;
     for sample in [node.before, node.after].into_iter().flatten() {
-        at_most("the time of an answer", sample.taken_nanoseconds, "any clock", LARGEST_INSTANT_NANOSECONDS)?;
+        at_most("the time of a reply", sample.taken_nanoseconds, "any clock", LARGEST_INSTANT_NANOSECONDS)?;
     }
     if let Some(cpu) = node.cpu {
         at_most("the time of a server", cpu.nanoseconds, "any clock", LARGEST_INSTANT_NANOSECONDS)?;

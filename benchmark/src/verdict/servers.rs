@@ -72,7 +72,7 @@ fn comparable(servers: &ServerStats) -> Result<Vec<ServerCommands>, String> {
     if !servers.not_compared.is_empty() {
         let names = servers.not_compared.join(", ");
         return Err(format!(
-            "{names}: the servers' counts of these include other clients' commands, or not all that they executed"
+            "{names}: the counts of these also include housekeeping commands, or do not show what was executed"
         ));
     }
     let of = |node: &ServerNode| {
