@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Load-test Redis: run a RedisBenchmark manifest here or on a cluster, and read its merged result.
+/// Load-test Redis: run a RedisBenchmark manifest locally or on a cluster, and print its merged result.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-redisbench", bin_name = "kubectl redisbench", version, propagate_version = true)]
 pub struct Arguments {
@@ -16,54 +16,54 @@ pub struct Arguments {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a manifest on this machine, without a cluster: shards are child processes
+    /// Run a manifest locally, without a cluster, with child processes as shards
     ///
-    /// Exit code 0: complete, and the verdict is not Invalid. 1: Invalid, Failed or Aborted. 2: bad manifest or usage. 3: `verify` found lost
-    /// data or wrong answers. 4: a threshold failed, or a search missed its objective. 5: a threshold was not judged.
+    /// Exit codes: 0: completed and the verdict is not Invalid. 1: Invalid, Failed or Aborted. 2: invalid manifest or usage. 3: `verify` found
+    /// lost data or wrong replies. 4: a threshold failed, or a search missed its objective. 5: a threshold could not be judged.
     ///
-    /// Ctrl-C aborts the benchmark and prints what was measured; a second one stops at once.
+    /// Ctrl-C aborts the benchmark and prints the partial result. A second Ctrl-C exits immediately.
     Local(LocalArguments),
-    /// Apply a manifest to the cluster, follow it to its end and print the result
+    /// Apply a manifest to the cluster, wait until the benchmark finishes, and print the result
     ///
-    /// Exit codes as for local. Ctrl-C asks before it aborts the benchmark.
+    /// Exit codes as for local. Ctrl-C aborts the benchmark after a confirmation.
     Run(RunArguments),
-    /// Say what is wrong with manifests, without running them
+    /// Check manifests without running them, and print all errors
     ///
-    /// Exit code 0: all are good. 2: at least one is not.
+    /// Exit codes: 0: all are valid. 2: at least one is invalid.
     Validate(ValidateArguments),
 }
 
 /// Arguments of `local`.
 #[derive(Debug, Args)]
 pub struct LocalArguments {
-    /// The manifest; - is standard input
+    /// The manifest, or - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
     /// Start throwaway servers in place of the manifest's targets: a redis-server, a cluster of three primaries, or a server
-    /// with sentinels, with the replicas, databases, users and TLS that the manifest needs
+    /// with sentinels, with the replicas, databases, users and TLS that the manifest requires
     #[arg(long)]
     pub with_redis: bool,
-    /// Run the load against a server that does no work, for 10 s at most, and say how much this machine's load
-    /// generator can do at most: requests per second, CPU per request, and the p99 that is its own
+    /// Measure the load generator itself: run the load for up to 10 s against a server that does no work, and print the maximum
+    /// rate, the CPU time per request and the load generator's own p99
     #[arg(long, conflicts_with = "with_redis")]
     pub baseline: bool,
-    /// Write what the verdict is made from to this file, for the tests of the verdict. Of several trials, the last one's
+    /// Write the verdict's input to FILE, for the tests of the verdict. With several trials, that of the last one
     #[arg(long, value_name = "FILE", hide = true, conflicts_with = "baseline")]
     pub evidence: Option<PathBuf>,
-    /// Save the full result of every trial in DIR, as NAME-trial-0.json and so on: every histogram, every second, every shard.
-    /// Several trials have NAME-experiment.json too. A DIR that has NAME-trial-0.json is refused
+    /// Save the full result of every trial in DIR, as NAME-trial-0.json and so on: all histograms, seconds and shards.
+    /// Several trials also have NAME-experiment.json. Fails if DIR already has NAME-trial-0.json or NAME-experiment.json
     #[arg(long, value_name = "DIR", conflicts_with = "baseline")]
     pub output_dir: Option<PathBuf>,
-    /// Use this many shards in place of the manifest's spec.shards.count
+    /// Number of shards; overrides spec.shards.count
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub shards: Option<u32>,
-    /// How to print the result
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
-    /// Read the Secret NAME from the files in DIR, one per key; repeatable. Secrets in the manifest need none of this
+    /// Read the Secret NAME from DIR, which has a file per key; repeatable. Not needed for Secrets in the manifest
     #[arg(long, value_name = "NAME=DIR", value_parser = secret_directory)]
     pub secret: Vec<(String, PathBuf)>,
-    /// The load generator [default: redisbench-loadgen beside this program, else from PATH]
+    /// The load generator's program [default: redisbench-loadgen in this program's directory, else on PATH]
     #[arg(long, value_name = "PATH")]
     pub loadgen: Option<PathBuf>,
 }
@@ -71,16 +71,16 @@ pub struct LocalArguments {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// The manifest; - is standard input
+    /// The manifest, or - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
-    /// The namespace [default: the manifest's, else that of the kubeconfig's context]
+    /// Namespace [default: the manifest's, else the kubeconfig context's]
     #[arg(short, long)]
     pub namespace: Option<String>,
-    /// The kubeconfig's context [default: the current one]
+    /// Kubeconfig context [default: the current context]
     #[arg(long)]
     pub context: Option<String>,
-    /// How to print the result
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 }
@@ -88,7 +88,7 @@ pub struct RunArguments {
 /// Arguments of `validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArguments {
-    /// A manifest; repeatable; - is standard input
+    /// A manifest, or - for standard input; repeatable
     #[arg(short, long, value_name = "FILE", required = true, num_args = 1..)]
     pub file: Vec<PathBuf>,
 }
@@ -96,11 +96,11 @@ pub struct ValidateArguments {
 /// How a result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// For people
+    /// Tables for reading
     Table,
-    /// The finished object, spec and status
+    /// The finished object with spec and status, as JSON
     Json,
-    /// The finished object, spec and status
+    /// The finished object with spec and status, as YAML
     Yaml,
 }
 
@@ -109,7 +109,7 @@ fn secret_directory(text: &str) -> Result<(String, PathBuf), String> {
         Some((name, directory)) if !name.is_empty() && !directory.is_empty() => {
             Ok((name.to_owned(), PathBuf::from(directory)))
         }
-        _ => Err("write NAME=DIR: the Secret's name and a directory with one file per key".to_owned()),
+        _ => Err("expected NAME=DIR: the Secret's name and a directory with a file per key".to_owned()),
     }
 }
 

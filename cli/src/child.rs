@@ -102,7 +102,7 @@ impl Child {
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
-        (None, Some(libc::SIGKILL)) => "signal 9, as the kernel sends where memory is short".to_owned(),
+        (None, Some(libc::SIGKILL)) => "signal 9 (SIGKILL), possibly out of memory".to_owned(),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "unknown status".to_owned(),
     }

@@ -35,7 +35,7 @@ use crate::{BAD, USAGE, exit_code, render, validate};
 use order::Order;
 use output::OutputDirectory;
 use repeats::Repeats;
-use shards::{Setting, Shards};
+use shards::{Ended, Setting, Shards};
 
 /// This process is the only conductor.
 const EPOCH: u64 = 1;
@@ -69,7 +69,7 @@ pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
     let interrupts = Interrupts::listen().context("failed to listen for signals")?;
     let mut display = Display::new();
     for skipped in &order.skipped {
-        display.note(&format!("{skipped} is not needed without a cluster: skipped"));
+        display.note(&format!("{skipped}: skipped, not needed without a cluster"));
     }
     for note in &order.notes {
         display.note(note);
@@ -88,7 +88,7 @@ pub async fn local(arguments: &LocalArguments) -> anyhow::Result<u8> {
         code = work => code,
         // Dropping the work ends all children.
         () = interrupts.second() => {
-            eprintln!("interrupted twice: stopped, nothing was kept");
+            eprintln!("interrupted twice: exiting without a result");
             Ok(BAD)
         }
     }
@@ -105,7 +105,7 @@ async fn perform(
     let throwaways = if arguments.with_redis {
         tokio::select! {
             throwaways = start_throwaways(&mut order, display) => throwaways?,
-            () = interrupts.first() => anyhow::bail!("interrupted before the benchmark began"),
+            () = interrupts.first() => anyhow::bail!("interrupted before the benchmark started"),
         }
     } else {
         Throwaways::default()
@@ -142,12 +142,12 @@ async fn start_throwaways(order: &mut Order, display: &Display) -> Result<Throwa
         let target = &spec.target;
         let (meant, written) = (throwaway.endpoints(), target.endpoints.join(", "));
         let place = meant.join(", ");
-        display.note(&format!("target {}: a throwaway {wanted} at {place}, in place of {written}", target.name));
+        display.note(&format!("target {}: using a throwaway {wanted} at {place} instead of {written}", target.name));
         endpoints.push((target.name.clone(), meant));
         servers.push(throwaway);
     }
     if servers.len() > 1 {
-        display.note("proxies are not started: the targets are servers of one kind, and differ only by chance");
+        display.note("--with-redis starts no proxies: all targets are equal servers, so they differ only by chance");
     }
     order.replace(&endpoints, authority.as_ref());
     Ok(Throwaways { servers, _authority: authority })
@@ -179,7 +179,7 @@ async fn measure(
     // A plan has at least one trial.
     let mut next = order.plan.trial(0, &[]);
     let (outcome, finished, aborted) = loop {
-        let trial = next.context("there is no trial")?;
+        let trial = next.context("the plan has no trial")?;
         let plans = trial.plans(&run);
         let config = ConductorConfig {
             epoch: EPOCH,
@@ -233,8 +233,8 @@ async fn measure(
         output.save_experiment(&benchmark, &experiment)?;
     }
     if failed {
-        for shard in ended {
-            display.note(&format!("shard {} ended with {}; it said:\n{}", shard.shard, shard.status, shard.last_words));
+        for Ended { shard, status, last_words } in ended {
+            display.note(&format!("shard {shard} exited with {status}; its last output:\n{last_words}"));
         }
     }
     Ok((benchmark, outcome))
@@ -263,7 +263,7 @@ async fn follow(
             _ = tick.tick() => {}
             () = interrupts.first(), if !aborting => {
                 aborting = true;
-                display.note("aborting: what was measured so far is kept; Ctrl-C again stops at once");
+                display.note("aborting: keeping the partial result; press Ctrl-C again to exit immediately");
                 order.send_replace(Control { abort: true });
             }
         }

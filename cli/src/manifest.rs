@@ -99,7 +99,7 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
         }
     }
     if problems.is_empty() && benchmarks.len() != 1 {
-        let message = format!("must hold one {KIND} ({API_VERSION}), has {}", benchmarks.len());
+        let message = format!("must contain one {KIND} ({API_VERSION}), has {}", benchmarks.len());
         problems.push(Problem::file(message));
     }
     match benchmarks.pop() {
@@ -109,8 +109,7 @@ pub fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
 }
 
 fn unknown_type(version: &str, kind: &str) -> Problem {
-    let message =
-        format!("apiVersion {version:?} with kind {kind:?} is not known here; this program reads {API_VERSION} {KIND}");
+    let message = format!("apiVersion {version:?} with kind {kind:?} is not supported; use {API_VERSION} {KIND}");
     Problem::file(message)
 }
 
@@ -131,7 +130,7 @@ fn read_secret(document: Value, problems: &mut Vec<Problem>) -> Option<Secret> {
     // The parser's own message could quote secret data.
     serde_json::from_value(document)
         .map_err(|_| {
-            let message = "a Secret cannot be read: data must be base64 and stringData text, each under its key";
+            let message = "a Secret is invalid: each value of data must be base64, and each value of stringData text";
             problems.push(Problem::file(message.to_owned()));
         })
         .ok()
@@ -194,10 +193,10 @@ spec:
 
     #[test]
     fn exactly_one_benchmark() {
-        assert_eq!(problems(""), ["must hold one RedisBenchmark (redisbench.dev/v1alpha1), has 0"]);
+        assert_eq!(problems(""), ["must contain one RedisBenchmark (redisbench.dev/v1alpha1), has 0"]);
         assert_eq!(
             problems(&format!("{MINIMAL}---{MINIMAL}")),
-            ["must hold one RedisBenchmark (redisbench.dev/v1alpha1), has 2"]
+            ["must contain one RedisBenchmark (redisbench.dev/v1alpha1), has 2"]
         );
     }
 
@@ -206,8 +205,8 @@ spec:
         let text = MINIMAL.replace("v1alpha1", "v2");
         assert_eq!(
             problems(&text),
-            ["apiVersion \"redisbench.dev/v2\" with kind \"RedisBenchmark\" is not known here; \
-              this program reads redisbench.dev/v1alpha1 RedisBenchmark"]
+            ["apiVersion \"redisbench.dev/v2\" with kind \"RedisBenchmark\" is not supported; \
+              use redisbench.dev/v1alpha1 RedisBenchmark"]
         );
     }
 

@@ -61,7 +61,7 @@ pub async fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
             Ok(BAD)
         }
         End::Left => {
-            eprintln!("left: redisbenchmark/{name} goes on; see kubectl -n {namespace} get redisbenchmark {name}");
+            eprintln!("redisbenchmark/{name} continues; see kubectl -n {namespace} get redisbenchmark {name}");
             Ok(BAD)
         }
     }
@@ -79,7 +79,7 @@ async fn connect(context: Option<&str>) -> anyhow::Result<(Client, String)> {
             Config::from_kubeconfig(&options).await.context("failed to read the kubeconfig")?
         }
         None => {
-            Config::infer().await.context("failed to find a cluster; set KUBECONFIG, or use local to run without")?
+            Config::infer().await.context("failed to find a cluster; set KUBECONFIG, or use local to run without one")?
         }
     };
     let namespace = config.default_namespace.clone();
@@ -91,7 +91,7 @@ fn namespace(arguments: &RunArguments, benchmark: &RedisBenchmark, default: &str
     match (arguments.namespace.as_deref(), benchmark.metadata.namespace.as_deref()) {
         (Some(asked), Some(written)) if asked != written => Err(Problem::field(
             "metadata.namespace",
-            format!("is {written:?}, but --namespace asks for {asked:?}; leave one of them out"),
+            format!("is {written:?}, but --namespace is {asked:?}; remove one of them"),
         )),
         (Some(namespace), _) | (None, Some(namespace)) => Ok(namespace.to_owned()),
         (None, None) => Ok(default.to_owned()),

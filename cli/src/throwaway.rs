@@ -40,13 +40,13 @@ pub enum ThrowawayError {
     #[error("failed to create a directory for redis-server")]
     Directory(#[source] io::Error),
     /// The certificate for TLS could not be created.
-    #[error("failed to make a certificate for redis-server")]
+    #[error("failed to create a certificate for redis-server")]
     Certificate(#[source] rcgen::Error),
     /// No free port was found.
     #[error("failed to find a free port on 127.0.0.1")]
     Port(#[source] io::Error),
     /// The server exited unexpectedly.
-    #[error("redis-server ended with {status}; it said:\n{output}")]
+    #[error("redis-server exited with {status}; its output:\n{output}")]
     Ended {
         /// The exit code or signal.
         status: String,
@@ -62,7 +62,7 @@ pub enum ThrowawayError {
         source: redis::RedisError,
     },
     /// A condition was not met in time.
-    #[error("waited {} s in vain until {condition}; last: {last}", PATIENCE.as_secs())]
+    #[error("timed out after {} s waiting until {condition}; last: {last}", PATIENCE.as_secs())]
     Patience {
         /// The awaited condition.
         condition: &'static str,
@@ -70,17 +70,17 @@ pub enum ThrowawayError {
         last: String,
     },
     /// The user name is not possible in an ACL.
-    #[error("the user name {0:?} cannot be used with --with-redis: it is empty or holds white space")]
+    #[error("the user name {0:?} cannot be used with --with-redis: it is empty or contains white space")]
     UserName(String),
     /// More replicas than one machine should run.
     #[error(
-        "spec.workload.wait.replicas: {0}: --with-redis starts at most {most} replicas of a primary: ask for fewer, or name \
-         servers of your own",
+        "spec.workload.wait.replicas: {0}: --with-redis starts at most {most} replicas per primary: use fewer, or your \
+         own servers",
         most = Wanted::REPLICAS
     )]
     Replicas(u32),
     /// The task that called the server panicked.
-    #[error("failed to speak to redis-server")]
+    #[error("failed to communicate with redis-server")]
     Task(#[source] tokio::task::JoinError),
 }
 
@@ -116,7 +116,7 @@ impl Throwaway {
         }
         for replica in &throwaway.nodes[primaries..] {
             let linked = |info: &str| info.contains("master_link_status:up");
-            replica.wait_for("replicas follow their primaries", "INFO", linked).await?;
+            replica.wait_for("the replicas are connected to their primaries", "INFO", linked).await?;
         }
         if wanted.shape == Shape::Sentinel {
             throwaway.watch(wanted).await?;
@@ -152,7 +152,7 @@ impl Throwaway {
         let known = format!("slaves={},sentinels={SENTINELS}", wanted.replicas);
         for sentinel in &self.sentinels {
             let all = |info: &str| info.contains(&known);
-            sentinel.wait_for("sentinels know each other and the replicas", "INFO sentinel", all).await?;
+            sentinel.wait_for("the sentinels have found each other and the replicas", "INFO sentinel", all).await?;
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Throwaway {
         }
         let known = format!("cluster_known_nodes:{}", self.nodes.len());
         for node in &self.nodes {
-            node.wait_for("all nodes know each other", "CLUSTER INFO", |info| info.contains(&known)).await?;
+            node.wait_for("all nodes have found each other", "CLUSTER INFO", |info| info.contains(&known)).await?;
         }
         for (replica, primary) in self.nodes[PRIMARIES..].iter().zip(self.nodes[..PRIMARIES].iter().cycle()) {
             let id = primary.query("CLUSTER MYID", &[]).await?;

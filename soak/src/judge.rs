@@ -97,7 +97,7 @@ impl Judgement<'_> {
         let twice = self.evidence.hits().filter(|strike| strike.fault.aborts()).count() > 1
             || self.hit(|fault| *fault == Fault::InterruptConductorTwice);
         let explained = (twice && said("interrupted twice"))
-            || (self.hit(Fault::aborts) && said("interrupted before the benchmark began"))
+            || (self.hit(Fault::aborts) && said("interrupted before the benchmark started"))
             || ((self.plot.full_disk || self.plot.small_disk.is_some()) && said("error: "))
             // A fault during the start of a throwaway server.
             || (!self.plot.redis.is_own() && self.hit(Fault::harms_target) && said("error: "));

@@ -54,7 +54,7 @@ pub async fn perform(
         if !is_most && !is_open {
             continue;
         }
-        display.note(if is_most { "baseline: as much as possible" } else { "baseline: the load as it is written" });
+        display.note(if is_most { "baseline: maximum rate" } else { "baseline: the manifest's load" });
         let Some(figures) = Box::pin(run(&program, order, interrupts, display)).await? else {
             return Ok(BAD);
         };

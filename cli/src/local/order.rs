@@ -52,7 +52,7 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
     }
     for (field, set) in [("spec.suspend", benchmark.spec.suspend), ("spec.abort", benchmark.spec.abort)] {
         if set {
-            let message = "true: would keep a local run from beginning; leave it out".to_owned();
+            let message = "true: prevents a local run from starting; remove it".to_owned();
             return Err(vec![Problem::field(field, message)]);
         }
     }
@@ -60,10 +60,10 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
     let before = benchmark.spec.comparison.as_ref().and_then(|comparison| comparison.benchmark.clone());
     if let (Some(before), true) = (&before, arguments.with_redis) {
         benchmark.spec.comparison = None;
-        notes.push(format!("spec.comparison.benchmark: there is no cluster with {before} here: nothing is compared"));
+        notes.push(format!("spec.comparison.benchmark: ignored, as a local run cannot read {before}"));
     } else if before.is_some() {
-        let message = "names a benchmark on a cluster, and there is none here: run it there, or name both targets and \
-                       comparison.baseline";
+        let message = "is a benchmark on a cluster, which a local run cannot read: run it there, or use two targets \
+                       and comparison.baseline";
         return Err(vec![Problem::field("spec.comparison.benchmark", message.to_owned())]);
     }
     let plan = manifest::compile(&benchmark)?;
@@ -71,11 +71,11 @@ pub fn read(arguments: &LocalArguments) -> Result<Order, Vec<Problem>> {
     if arguments.baseline && plan.count() > 1 {
         let spec = &benchmark.spec;
         let (field, way_out) = match (spec.sweep.is_empty(), spec.repeats.count) {
-            (false, _) => ("spec.sweep", "leave it out"),
-            (true, 2..) => ("spec.repeats.count", "leave it out"),
-            (true, _) => ("spec.workload.preset", "name operations instead"),
+            (false, _) => ("spec.sweep", "remove it"),
+            (true, 2..) => ("spec.repeats.count", "remove it"),
+            (true, _) => ("spec.workload.preset", "use operations instead"),
         };
-        let message = format!("makes {} trials, and --baseline runs one: {way_out}", plan.count());
+        let message = format!("makes {} trials, but --baseline runs one: {way_out}", plan.count());
         return Err(vec![Problem::field(field, message)]);
     }
     let secrets = Secrets { documents: &manifest.secrets, directories: &arguments.secret };
@@ -234,7 +234,7 @@ impl Order {
         status.observed_generation = Some(GENERATION);
         status.run_id = Some(run.to_owned());
         status.conductor_epoch = Some(super::EPOCH);
-        subject.preparing(status, "shards are being started");
+        subject.preparing(status, "starting shards");
         benchmark
     }
 }

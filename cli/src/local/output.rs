@@ -27,12 +27,12 @@ impl OutputDirectory {
     /// If that fails, or the directory has results of a benchmark of that name.
     pub fn prepare(directory: &Path, name: &str) -> anyhow::Result<Self> {
         let output = Self { directory: directory.to_owned(), name: name.replace('/', "-"), failure: None };
-        let way_out = || format!("--output-dir {}: name a directory that can be written to", directory.display());
+        let way_out = || format!("--output-dir {}: must be a writable directory", directory.display());
         fs::create_dir_all(directory).with_context(way_out)?;
         let (first, experiment) = (output.trial(0), output.experiment());
         if let Some(there) = [&first, &experiment].into_iter().find(|file| directory.join(file).exists()) {
             anyhow::bail!(
-                "--output-dir {}: has {there} of an earlier run: name another directory, or remove it",
+                "--output-dir {}: has {there} of an earlier run: use another directory, or remove the file",
                 directory.display()
             );
         }
@@ -84,7 +84,7 @@ impl OutputDirectory {
         let saved = fs::write(&partial, document).and_then(|()| fs::rename(&partial, &whole));
         if let Err(error) = saved {
             let _ = fs::remove_file(&partial);
-            let what = format!("failed to write {}: make room there, or name another --output-dir", whole.display());
+            let what = format!("failed to write {}: free some space, or use another --output-dir", whole.display());
             let error = anyhow::Error::new(error).context(what);
             self.failure.get_or_insert(error);
         }

@@ -92,14 +92,15 @@ impl Secrets<'_> {
             (None, Some(secret)) => from_document(secret, key),
             (None, None) => {
                 let message = format!(
-                    "there is no Secret {name:?} here; put it into the file or name a directory: --secret {name}=DIR"
+                    "Secret {name:?} was not found; add it to the manifest's file or read it from a directory: \
+                     --secret {name}=DIR"
                 );
                 return Err(Problem::field(&format!("{reference}.name"), message));
             }
         };
         let bytes = bytes.map_err(|message| Problem::field(&field, message))?;
         String::from_utf8(bytes)
-            .map_err(|_| Problem::field(&field, format!("key {key:?} of Secret {name:?} is no text")))
+            .map_err(|_| Problem::field(&field, format!("key {key:?} of Secret {name:?} is not UTF-8 text")))
     }
 }
 
@@ -233,8 +234,8 @@ mod tests {
         let problem = resolve(&reference(None), &[], &[]).unwrap_err();
         assert_eq!(
             problem.to_string(),
-            "spec.targets[0].auth.secretRef.name: there is no Secret \"s\" here; put it into the file or name a \
-             directory: --secret s=DIR"
+            "spec.targets[0].auth.secretRef.name: Secret \"s\" was not found; add it to the manifest's file or \
+             read it from a directory: --secret s=DIR"
         );
         let problem = resolve(&reference(Some("username")), &[secret()], &[]).unwrap_err();
         assert!(problem.message.ends_with("has no key \"username\"; it has: password, user"), "{problem}");

@@ -26,7 +26,7 @@ const STOP: Duration = Duration::from_secs(3);
 #[derive(Debug, thiserror::Error)]
 pub enum ShardsError {
     /// The load generator was not found.
-    #[error("failed to find redisbench-loadgen beside this program or on PATH; build it or name it with --loadgen")]
+    #[error("redisbench-loadgen was not found beside this program or on PATH; build it or use --loadgen")]
     NoLoadGenerator,
     /// The shard's files could not be written.
     #[error("failed to write the files of shard {shard}")]
@@ -242,7 +242,7 @@ async fn watch_shard(
     };
     let last_words = process.child.last_words().await;
     let why = match last_words.lines().last() {
-        Some(line) => format!("{status}; it said: {line}"),
+        Some(line) => format!("{status}; last output: {line}"),
         None => status.clone(),
     };
     publish(ShardPresence::Gone { why, replaced: false });

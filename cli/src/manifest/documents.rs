@@ -42,7 +42,7 @@ pub fn split(text: &str) -> Result<Vec<Value>, Problem> {
         let value =
             serde_yaml::Value::deserialize(document).map_err(|error| Problem::file(format!("is not YAML: {error}")))?;
         let value = serde_json::to_value(value)
-            .map_err(|error| Problem::file(format!("holds YAML that JSON cannot hold: {error}")))?;
+            .map_err(|error| Problem::file(format!("has YAML that JSON cannot represent: {error}")))?;
         if !value.is_null() {
             documents.push(value);
         }

@@ -95,7 +95,7 @@ fn generators(result: &TrialResult, asked: &[&str]) -> Vec<Cell> {
             Cell::styled(format!("{} %", share.basis_points / 100), style)
         })
     };
-    std::iter::once(Cell::styled("  generator's", Style::Dim)).chain(asked.iter().map(cell)).collect()
+    std::iter::once(Cell::styled("  generator share", Style::Dim)).chain(asked.iter().map(cell)).collect()
 }
 
 fn latency_row(name: &str, latencies: &Latencies, asked: &[&str]) -> Vec<Cell> {
@@ -129,7 +129,7 @@ fn quantile(latencies: &Latencies, percentile: &str) -> Cell {
 fn known_to(latencies: &Latencies) -> Vec<Cell> {
     let cell = |found: &Percentile| {
         let Some((value, low)) = found.nanoseconds.zip(found.low_nanoseconds) else { return Cell::default() };
-        let Some(high) = found.high_nanoseconds else { return Cell::styled("not above", Style::Doubtful) };
+        let Some(high) = found.high_nanoseconds else { return Cell::styled("one-sided", Style::Doubtful) };
         let share = high.saturating_sub(value).max(value.saturating_sub(low)) as f64 / value.max(1) as f64;
         // A histogram's precision is a thousandth.
         let percent = (100.0 * share).max(0.1);
@@ -138,7 +138,7 @@ fn known_to(latencies: &Latencies) -> Vec<Cell> {
         Cell::styled(text, if share < ROUGH { Style::Dim } else { Style::Doubtful })
     };
     let cells: Vec<Cell> = latencies.percentiles.iter().map(cell).collect();
-    std::iter::once(Cell::styled("  known to", Style::Dim)).chain(cells).collect()
+    std::iter::once(Cell::styled("  precision", Style::Dim)).chain(cells).collect()
 }
 
 fn known(nanoseconds: Option<u64>) -> Cell {
@@ -220,7 +220,7 @@ fn request_row(name: &str, requests: &Requests, all: &Requests) -> Vec<Cell> {
 }
 
 fn stages(result: &TrialResult) -> Grid {
-    let heads = ["time", "asked for", "achieved", "requests", "errors", "unsent", "p50", "p95", "p99", "p99.9"];
+    let heads = ["time", "target", "achieved", "requests", "errors", "unsent", "p50", "p95", "p99", "p99.9"];
     let mut grid = Grid::new("By stage", &heads);
     for stage in &result.stages {
         let StageResult { requests, response_time, .. } = stage;
@@ -280,7 +280,7 @@ fn nodes(result: &TrialResult) -> Grid {
 
 /// The servers' own statistics.
 fn servers(result: &TrialResult) -> Grid {
-    let heads = ["main thread", "at most", "memory", "after", "keys", "after", "evicted", "expired"];
+    let heads = ["main thread", "peak", "memory", "after", "keys", "after", "evicted", "expired"];
     let mut grid = Grid::new("Servers", &heads);
     for (node, server) in result.nodes.iter().filter_map(|node| Some((node, node.server?))) {
         let share = |basis_points: Option<u32>| match basis_points {
@@ -306,7 +306,7 @@ fn servers(result: &TrialResult) -> Grid {
 }
 
 fn shards(result: &TrialResult) -> Grid {
-    let heads = ["on", "requests", "errors", "p99", "started after", "busiest worker", "throttled", "reconnects"];
+    let heads = ["host", "requests", "errors", "p99", "start skew", "busiest worker", "throttled", "reconnects"];
     let mut grid = Grid::new("Shards", &heads).left(1);
     for shard in &result.shards {
         let (name, style) = match shard.state {
@@ -337,28 +337,28 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
             (truncated.stages, "stages"),
             (truncated.operations, "operations"),
             (truncated.nodes, "nodes"),
-            (truncated.errors, "kinds of error"),
+            (truncated.errors, "error kinds"),
             (truncated.shards, "shards"),
-            (truncated.findings, "wrong answers"),
+            (truncated.findings, "verification findings"),
         ];
         for (number, name) in left_out.into_iter().filter(|(number, _)| *number > 0) {
-            notes.push(format!("{} more {name} are in the artifacts only.", count(number)));
+            notes.push(format!("{} more {name} are only in the artifacts.", count(number)));
         }
         if truncated.percentiles {
-            notes
-                .push("Intervals of percentiles of stages, operations and nodes are in the artifacts only.".to_owned());
+            let only = "The intervals of stage, operation and node percentiles are only in the artifacts.";
+            notes.push(only.to_owned());
         }
         if truncated.histogram {
-            notes.push("The distribution of response time is in the artifacts only.".to_owned());
+            notes.push("The response time distribution is only in the artifacts.".to_owned());
         }
     }
     if result.requests.unsent > 0 {
         let Requests { unsent, unsent_not_connected, unsent_at_end, .. } = result.requests;
         let no_room = unsent.saturating_sub(unsent_not_connected).saturating_sub(unsent_at_end);
         let reasons = [
-            (no_room, "waited too long for room in a connection's pipeline"),
-            (unsent_not_connected, "had no connection for too long"),
-            (unsent_at_end, "were still waiting when the load ended"),
+            (no_room, "timed out waiting for room in a pipeline"),
+            (unsent_not_connected, "timed out waiting for a connection"),
+            (unsent_at_end, "were still queued when the load ended"),
         ];
         let reasons: Vec<_> = reasons.into_iter().filter(|(number, _)| *number > 0).collect();
         let reasons: Vec<_> = reasons.into_iter().map(|(number, why)| format!("{} {why}", count(number))).collect();
@@ -366,11 +366,11 @@ fn beside(result: &TrialResult, paint: Paint) -> String {
     }
     notes.extend(more_than_requests(&result.requests));
     if let Some(preload) = result.preload.filter(|preload| preload.commands > 0) {
-        notes.push(format!("Preload: {} keys, counted nowhere above.", count(preload.keys)));
+        notes.push(format!("Preload: {} keys, not counted above.", count(preload.keys)));
     }
     if let Some(warmup) = result.warmup.filter(|warmup| warmup.scheduled > 0) {
         let (scheduled, errors) = (count(warmup.scheduled), count(warmup.errors));
-        notes.push(format!("Warm-up: {scheduled} requests with {errors} errors, counted nowhere above."));
+        notes.push(format!("Warm-up: {scheduled} requests with {errors} errors, not counted above."));
     }
     if notes.is_empty() {
         return String::new();
@@ -384,24 +384,22 @@ fn too_few(result: &TrialResult) -> Option<String> {
     let parts = operations(result).iter().flat_map(|part| [Some(&part.response_time), part.service_time.as_ref()]);
     let shown = rows.into_iter().chain(parts).flatten().flat_map(|latencies| &latencies.percentiles);
     let (needed, percentile) = shown.filter_map(|one| Some((one.needed_requests?, &one.percentile))).max()?;
-    Some(format!("Percentiles take requests, p{percentile} {}: with fewer they are not given.", count(needed)))
+    Some(format!("Percentiles of too few requests are not shown: p{percentile} needs at least {}.", count(needed)))
 }
 
 /// Operations besides the requests, one line each.
 fn more_than_requests(requests: &Requests) -> Vec<String> {
     let mut notes = Vec::new();
     if requests.commands > 0 {
-        notes.push(format!("Transactions: those that succeeded were of {} commands.", count(requests.commands)));
+        notes.push(format!("Transactions: the successful ones contained {} commands.", count(requests.commands)));
     }
     if requests.under_replicated > 0 {
         let number = count(requests.under_replicated);
-        notes.push(format!("Replicas: {number} requests succeeded that fewer replicas had than asked for."));
+        notes.push(format!("Replicas: {number} requests succeeded with fewer replicas than required."));
     }
     if requests.fills + requests.fill_errors > 0 {
         let (fills, errors) = (count(requests.fills), count(requests.fill_errors));
-        notes.push(format!(
-            "Fills: {fills} keys that reads had missed were written, {errors} failed; counted nowhere above."
-        ));
+        notes.push(format!("Fills: {fills} keys written after read misses, {errors} failed; not counted above."));
     }
     notes
 }

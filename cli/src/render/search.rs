@@ -18,13 +18,13 @@ pub fn answer(found: &SearchResult, paint: Paint) -> String {
         (Some(SearchEnding::Found), Some(good), Some(bad)) => format!("up to {}, not {bad}", bold(&good)),
         (Some(SearchEnding::Found), Some(good), None) => format!("up to {}", bold(&good)),
         (Some(SearchEnding::GeneratorLimited), Some(good), _) => {
-            format!("{} or more: the load generator was at its end, not the target", bold(&good))
+            format!("{} or more: limited by the load generator, not the target", bold(&good))
         }
         (Some(SearchEnding::MaxPassed), Some(good), _) => format!("{} or more", bold(&good)),
-        (Some(SearchEnding::MinFailed), _, Some(bad)) => format!("not even {}", bold(&bad)),
+        (Some(SearchEnding::MinFailed), _, Some(bad)) => format!("below {}", bold(&bad)),
         (None, Some(good), Some(bad)) => format!("between {} and {} so far", bold(&good), bold(&bad)),
         (None, Some(good), None) => format!("{} or more so far", bold(&good)),
-        _ => bold("no answer"),
+        _ => bold("no result"),
     }
 }
 
@@ -40,11 +40,11 @@ pub fn setup(search: &SearchSpec) -> String {
         }
         ObjectiveMetric::ErrorRate => format!("errors of at most {} %", share(objective.max_basis_points)),
         ObjectiveMetric::AchievedRate => {
-            format!("the achieved rate at {} % or more", share(objective.min_basis_points))
+            format!("an achieved rate of at least {} %", share(objective.min_basis_points))
         }
     };
     format!(
-        "the highest rate from {} to {} with {wanted}, to {} %",
+        "highest rate from {} to {} with {wanted}, tolerance {} %",
         exact_rate(rate.min),
         exact_rate(rate.max),
         f64::from(rate.tolerance_basis_points) / 100.0
@@ -99,10 +99,7 @@ fn bracket(found: &SearchResult, paint: Paint) -> String {
     let mut text = grid.text(paint);
     if found.contradicted > 0 {
         let times = if found.contradicted == 1 { "once".to_owned() } else { format!("{} times", found.contradicted) };
-        let _ = writeln!(
-            text,
-            "A rate failed that passed later, {times}: the target or the load generator does not hold still"
-        );
+        let _ = writeln!(text, "A failed rate passed later ({times}): the target or the load generator is unstable");
     }
     // Other endings are explained by the message.
     if !matches!(found.ending, Some(SearchEnding::Found)) {
@@ -115,14 +112,10 @@ fn limited(limit: LimitedBy, component: Option<&str>) -> String {
     let component = component.map_or_else(String::new, |component| format!(" ({component})"));
     match limit {
         LimitedBy::Target => format!("limited by the target{component}"),
-        LimitedBy::GeneratorCPU => "limited by the processors of the load generator, not by the target".to_owned(),
-        LimitedBy::GeneratorNetwork => {
-            format!("limited by the network of the load generator{component}, not by the target")
-        }
-        LimitedBy::Connections => {
-            "limited by its connections: with more in flight it would have been faster".to_owned()
-        }
-        LimitedBy::Rate | LimitedBy::Unknown => "what was at its end is not known".to_owned(),
+        LimitedBy::GeneratorCPU => "limited by the load generator's CPU, not by the target".to_owned(),
+        LimitedBy::GeneratorNetwork => format!("limited by the load generator's network{component}, not by the target"),
+        LimitedBy::Connections => "limited by the connections: more in flight would be faster".to_owned(),
+        LimitedBy::Rate | LimitedBy::Unknown => "the limiting factor is unknown".to_owned(),
     }
 }
 
@@ -134,7 +127,7 @@ fn outcome(step: &SearchStep) -> Cell {
             Cell::styled(format!("fails: {}", step.why.as_deref().unwrap_or_default()), Style::Bad)
         }
         (StepOutcome::Unusable, _) => {
-            Cell::styled(format!("says nothing: {}", step.why.as_deref().unwrap_or_default()), Style::Doubtful)
+            Cell::styled(format!("inconclusive: {}", step.why.as_deref().unwrap_or_default()), Style::Doubtful)
         }
     }
 }

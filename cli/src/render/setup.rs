@@ -76,22 +76,19 @@ fn limited_by(limit: LimitedBy, component: Option<&str>) -> String {
     let what = match limit {
         // The usual wording does not fit this component.
         LimitedBy::Target if component == Some(PATH) => {
-            return "limited by what is before the servers, or what they wait for: a proxy, a link, a disk (Path)"
-                .to_owned();
+            return "limited by the path to the servers: proxy, network or disk (Path)".to_owned();
         }
         LimitedBy::Unknown if component == Some(PATH) => {
-            return "limited by what is before the servers, or what they wait for: a proxy, a disk, or a link, also this \
-                    side's own if measurement.linkCapacity does not say what that carries (Path)"
+            return "limited by the path to the servers: proxy, network or disk. It may be the load generator's own \
+                    link: set measurement.linkCapacity to rule this out (Path)"
                 .to_owned();
         }
-        LimitedBy::Rate => "limited by the rate that was asked for: it was met",
+        LimitedBy::Rate => "limited by the requested rate, which was met",
         LimitedBy::Target => "limited by the target",
-        LimitedBy::GeneratorCPU => "limited by the processors of the load generator, not by the target",
-        LimitedBy::GeneratorNetwork => "limited by the network of the load generator, not by the target",
-        LimitedBy::Connections => {
-            "limited by its connections: with more of them, or more in flight, it would have been faster"
-        }
-        LimitedBy::Unknown => "limited by: unknown, the evidence does not decide",
+        LimitedBy::GeneratorCPU => "limited by the load generator's CPU, not by the target",
+        LimitedBy::GeneratorNetwork => "limited by the load generator's network, not by the target",
+        LimitedBy::Connections => "limited by the connections: more of them, or more in flight, would be faster",
+        LimitedBy::Unknown => "limiting factor unknown: the evidence is inconclusive",
     };
     component.map_or_else(|| what.to_owned(), |component| format!("{what} ({component})"))
 }
@@ -181,9 +178,10 @@ fn shards(benchmark: &RedisBenchmark) -> String {
         let [skew, clocks] = [together.start_skew_microseconds, together.clock_uncertainty_microseconds]
             .map(|microseconds| latency(microseconds.saturating_mul(1000)));
         let window = latency(together.common_window_milliseconds.saturating_mul(1_000_000));
-        let _ = write!(text, "; started within {skew} (clocks known to {clocks}), measured together for {window}");
+        let _ = write!(text, "; started within {skew} (clock error {clocks}), common window {window}");
         if benchmark.spec.load.warmup_ends == WarmupEnds::WhenSettled {
-            let _ = write!(text, " after {}", latency(together.warmup_milliseconds.saturating_mul(1_000_000)));
+            let warmup = latency(together.warmup_milliseconds.saturating_mul(1_000_000));
+            let _ = write!(text, " after {warmup} of warm-up");
         }
     }
     text
@@ -199,6 +197,6 @@ pub fn artifacts(status: &RedisBenchmarkStatus, paint: Paint) -> String {
     let more = maps.len().saturating_sub(LISTED_MAPS);
     maps.truncate(LISTED_MAPS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let text = format!("Everything, every histogram included, is in the ConfigMaps: {}{more}", maps.join(", "));
+    let text = format!("The full result with all histograms is in the ConfigMaps: {}{more}", maps.join(", "));
     format!("{}\n", paint.apply(Style::Dim, &text))
 }

@@ -22,17 +22,17 @@ pub fn topology(status: &TopologyStatus, paint: Paint) -> String {
         text.push_str(&grid.text(paint));
     }
     if status.left_out > 0 {
-        let _ = writeln!(text, "{} more of these are in the artifacts only.", count(status.left_out));
+        let _ = writeln!(text, "{} more entries are only in the artifacts.", count(status.left_out));
     }
     text
 }
 
 fn unavailable(time: &Unavailability) -> Vec<Cell> {
     let what = match (time.reads_only, time.lasting) {
-        (false, false) => "no answers",
+        (false, false) => "no replies",
         (true, false) => "no reads",
-        (false, true) => "no answers, to the end",
-        (true, true) => "no reads, to the end",
+        (false, true) => "no replies, until the end",
+        (true, true) => "no reads, until the end",
     };
     vec![
         Cell::from(what),
@@ -87,7 +87,7 @@ mod tests {
         }));
         let text = topology(&status.unwrap(), Paint::for_stream(false));
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for part in ["no answers -0.020 s 1.20 s 5,461: 0-5460 a:1", "SlotsMoved 3.412 s a:1 to b:1 10: 0-9"] {
+        for part in ["no replies -0.020 s 1.20 s 5,461: 0-5460 a:1", "SlotsMoved 3.412 s a:1 to b:1 10: 0-9"] {
             assert!(text.contains(part), "{text}");
         }
         assert_eq!(topology(&TopologyStatus::default(), Paint::for_stream(false)), "");

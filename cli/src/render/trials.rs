@@ -77,7 +77,7 @@ pub fn repeats(cells: &[CellResult], left_out: u64, paint: Paint) -> String {
         heads.push(if cells.iter().any(|cell| cell.target.is_some()) { "target" } else { "test" });
     }
     heads.extend(parameters.iter().map(|field| last_step(field)));
-    heads.extend(["runs", "rate", "95 % of the mean", "best", "worst", "p99", "95 % of the mean", "p99 of all"]);
+    heads.extend(["runs", "rate", "95 % CI of mean", "best", "worst", "p99", "95 % CI of mean", "p99 of all"]);
     let mut grid = Grid::new("Repeats", &heads);
     if with_presets {
         grid = grid.left(1);
@@ -129,8 +129,7 @@ pub fn comparison(results: &[ComparisonResult], left_out: u64, paint: Paint) -> 
             ]);
         }
         text.push_str(&grid.text(paint));
-        let trials =
-            if result.left_out > 0 { format!("; {} trials do not count", result.left_out) } else { String::new() };
+        let trials = if result.left_out > 0 { format!("; {} trials excluded", result.left_out) } else { String::new() };
         let _ = match result.pairs {
             0 => writeln!(text, "{} trials against {}{trials}", result.trials, result.baseline_trials),
             pairs => writeln!(text, "{pairs} pairs of trials{trials}"),
@@ -166,10 +165,10 @@ fn outcome(metric: &MetricComparison) -> Cell {
     match (metric.outcome, metric.detectable_basis_points) {
         (ComparisonOutcome::Faster, _) => Cell::styled("Faster", Style::Good),
         (ComparisonOutcome::Slower, _) => Cell::styled("Slower", Style::Bad),
-        (ComparisonOutcome::NoDifference, _) => Cell::from("No difference that matters"),
+        (ComparisonOutcome::NoDifference, _) => Cell::from("No relevant difference"),
         (ComparisonOutcome::Inconclusive, None) => Cell::from("Inconclusive"),
         (ComparisonOutcome::Inconclusive, Some(detectable)) => {
-            Cell::from(format!("Inconclusive: could have shown {}", difference(detectable)))
+            Cell::from(format!("Inconclusive: detectable from {}", difference(detectable)))
         }
     }
 }
@@ -227,9 +226,9 @@ mod tests {
             [
                 "proxy against direct, pipeline=10 change interval confidence outcome",
                 "throughput -8.77 % -10.00 % to -7.50 % 95 % Slower",
-                "p99 +10.00 % -50.00 % to x 25.0 98.75 % Inconclusive: could have shown x 25.0",
+                "p99 +10.00 % -50.00 % to x 25.0 98.75 % Inconclusive: detectable from x 25.0",
                 "p99.9 - - 98.75 % Inconclusive",
-                "4 pairs of trials; 2 trials do not count",
+                "4 pairs of trials; 2 trials excluded",
                 "the load generator was the limit",
                 "3 more comparisons are in the artifact experiment.json",
             ]

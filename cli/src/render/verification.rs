@@ -37,7 +37,7 @@ pub fn section(found: &VerificationResult, paint: Paint) -> String {
     ]);
     let mut text = grid.text(paint);
     if !found.findings.is_empty() {
-        let mut grid = Grid::new("Found wrong", &["what", "expected", "seen", "after", "shard", "said by"]).left(1);
+        let mut grid = Grid::new("Findings", &["what", "expected", "seen", "after", "shard", "node"]).left(1);
         for finding in &found.findings {
             let after = latency(finding.after_start_milliseconds.saturating_mul(1_000_000));
             grid.row([

@@ -21,14 +21,14 @@ pub fn explain(status: &Status, question: Question<'_>) -> String {
     let way_out = match status.code {
         401 => "; log in to the cluster again".to_owned(),
         403 => format!(
-            "; ask whoever runs the cluster for this right, and check it with: kubectl -n {namespace} auth can-i {verb} \
-             {resource}"
+            "; ask a cluster administrator for this permission, and check it with: kubectl -n {namespace} auth can-i \
+             {verb} {resource}"
         ),
         404 if message.starts_with("namespaces ") => {
             format!("; create it (kubectl create namespace {namespace}) or choose another with --namespace")
         }
         409 if message.starts_with("Apply failed") => {
-            "; leave these fields out of the manifest, or change them where that manager has them from".to_owned()
+            "; remove these fields from the manifest, or change them through that manager".to_owned()
         }
         _ => String::new(),
     };

@@ -20,7 +20,7 @@ pub enum ApplyError {
     #[error("the manifest was refused")]
     Refused(Vec<Problem>),
     /// The cluster does not have the custom resource definition.
-    #[error("the cluster does not know RedisBenchmarks; install the chart redisbench-operator first")]
+    #[error("the cluster has no RedisBenchmark API; install the chart redisbench-operator first")]
     NotInstalled,
     /// The API server refused.
     #[error("{0}")]
@@ -86,7 +86,7 @@ fn finished(present: &RedisBenchmark, name: &str, namespace: &str) -> Option<Pro
         Problem::field(
             "metadata.name",
             format!(
-                "{name:?} has run before and is {phase:?}; delete it (kubectl -n {namespace} delete redisbenchmark \
+                "{name:?} already exists and is {phase:?}; delete it (kubectl -n {namespace} delete redisbenchmark \
                  {name}) or choose another name"
             ),
         )

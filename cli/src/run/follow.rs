@@ -74,7 +74,7 @@ pub async fn follow(
                 Some(Err(error)) => {
                     if std::mem::take(&mut watching) {
                         let why = answer::brief(&error);
-                        display.note(&format!("lost sight of the cluster, trying again: {why}"));
+                        display.note(&format!("lost the connection to the cluster, retrying: {why}"));
                     }
                 }
                 None => anyhow::bail!("the watch ended"),
@@ -100,7 +100,7 @@ pub async fn follow(
             _ if !wondered && begun.elapsed() >= OPERATOR_ANSWERS => {
                 wondered = true;
                 display.note(
-                    "no operator has taken it up yet; is redisbench-operator running, and watching this namespace?",
+                    "no operator has picked it up yet; check that redisbench-operator runs and watches this namespace",
                 );
             }
             _ => {}
@@ -125,7 +125,7 @@ async fn wants_abort(interrupts: &Interrupts) -> Option<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Some(true);
     }
-    eprint!("abort the benchmark? what was measured so far is kept [y/N] ");
+    eprint!("abort the benchmark and keep the partial result? [y/N] ");
     // The prompt reaches the terminal even if this fails.
     let _ = io::stderr().flush();
     let (tell, answer) = oneshot::channel();
@@ -153,7 +153,7 @@ async fn abort(api: &Api<RedisBenchmark>, namespace: &str, name: &str) -> anyhow
         Err(kube::Error::Api(status)) => anyhow::bail!(answer::explain(&status, question)),
         answer => answer.context("failed to abort the benchmark")?,
     };
-    eprintln!("aborting: waiting for what was measured; Ctrl-C again leaves");
+    eprintln!("aborting: waiting for the partial result; press Ctrl-C again to exit");
     Ok(())
 }
 

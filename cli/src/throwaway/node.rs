@@ -133,7 +133,7 @@ impl Node {
             }
             let Err(error) = ask(self.connection.clone(), "PING", Vec::new()).await? else { return Ok(()) };
             if tokio::time::Instant::now() >= deadline {
-                return Err(ThrowawayError::Patience { condition: "redis-server answers", last: error.to_string() });
+                return Err(ThrowawayError::Patience { condition: "redis-server replies", last: error.to_string() });
             }
             tokio::time::sleep(LOOK).await;
         }

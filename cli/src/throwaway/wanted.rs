@@ -112,7 +112,7 @@ impl fmt::Display for Wanted<'_> {
             formatter.write_str(", behind three sentinels")?;
         }
         if self.tls.or(self.sentinel_tls).is_some() {
-            formatter.write_str(", within TLS by a throwaway authority,")?;
+            formatter.write_str(", with TLS from a throwaway CA,")?;
         }
         Ok(())
     }

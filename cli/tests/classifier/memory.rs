@@ -34,5 +34,5 @@ pub fn a_shard_without_memory() -> Given {
         Command::new("sh").args(["-c", &command]).output().unwrap();
         let _ = (fs::remove_file(&filler), fs::remove_dir(&one));
     });
-    given.must_say("ShardLost", &["signal 9, as the kernel sends where memory is short"])
+    given.must_say("ShardLost", &["signal 9 (SIGKILL), possibly out of memory"])
 }

@@ -242,7 +242,7 @@ async fn api_server_is_quoted_with_the_way_out() {
         (
             409,
             "Apply failed with 1 conflict: conflict with \"argo\": .spec.load",
-            "leave these fields out of the manifest",
+            "remove these fields from the manifest",
         ),
         (500, "etcd is\nnot ready", "etcd is not ready"),
     ] {

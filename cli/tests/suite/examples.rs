@@ -134,7 +134,7 @@ fn replicas_sentinels_and_tls_are_started() {
     assert!(watched.stderr.contains("behind three sentinels at 127.0.0.1:"), "{}", watched.stderr);
     assert_eq!(watched.object["spec"]["targets"][0]["type"], "Sentinel");
     let secured = example("tls.yaml");
-    assert!(secured.stderr.contains("within TLS by a throwaway authority"), "{}", secured.stderr);
+    assert!(secured.stderr.contains("with TLS from a throwaway CA"), "{}", secured.stderr);
     assert_eq!(secured.object["spec"]["targets"][0]["tls"]["minimumVersion"], "TLS13");
 }
 
@@ -175,7 +175,6 @@ fn sentinels_and_servers_have_their_own_users_and_certificates() {
     assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
     assert_eq!(finished.result()["requests"]["succeeded"], 50, "{status:#}");
     assert_eq!(finished.result()["requests"]["underReplicated"].as_u64().unwrap_or(0), 0, "{status:#}");
-    let said =
-        "a throwaway redis-server with 2 replicas, behind three sentinels, within TLS by a throwaway authority, at";
+    let said = "a throwaway redis-server with 2 replicas, behind three sentinels, with TLS from a throwaway CA, at";
     assert!(finished.stderr.contains(said), "{}", finished.stderr);
 }

@@ -102,7 +102,7 @@ fn a_directory_that_cannot_be_written_to_is_refused_before_any_load() {
     fs::write(&file, "").unwrap();
     let finished = Run::local(&manifest(&redis, ""), &["--output-dir", file.to_str().unwrap()]).finish();
     assert_eq!(finished.code, Some(2), "{}", finished.stderr);
-    let said = format!("--output-dir {}: name a directory that can be written to: ", file.display());
+    let said = format!("--output-dir {}: must be a writable directory: ", file.display());
     assert!(finished.stderr.contains(&said), "{}", finished.stderr);
     assert_eq!(redis.calls("get") + redis.calls("set"), 0);
 }

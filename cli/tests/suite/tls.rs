@@ -67,7 +67,7 @@ fn certificates_come_from_secrets_and_their_absence_of_trust_is_noted() {
     assert_eq!(baseline.code, Some(0), "{}", baseline.stderr);
     let throwaway = Run::local(&manifest(port, &trusted, &certificate, &key), &["--with-redis"]).finish();
     assert_eq!(throwaway.object["status"]["phase"], "Succeeded", "{}", throwaway.stderr);
-    assert!(throwaway.stderr.contains("within TLS by a throwaway authority"), "{}", throwaway.stderr);
+    assert!(throwaway.stderr.contains("with TLS from a throwaway CA"), "{}", throwaway.stderr);
 }
 
 #[test]

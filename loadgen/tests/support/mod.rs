@@ -259,7 +259,7 @@ impl RedisCluster {
         let _: () = added.ask(&["CLUSTER", "MEET", "127.0.0.1", &self.nodes[0].port.to_string()]);
         self.nodes.push(added);
         let known = format!("cluster_known_nodes:{}", self.nodes.len());
-        wait_until("all nodes know each other", || {
+        wait_until("all nodes have found each other", || {
             let info = |node: &RedisServer| node.ask::<String>(&["CLUSTER", "INFO"]);
             self.nodes.iter().map(info).all(|info| info.contains(&known) && info.contains("cluster_state:ok"))
         });

@@ -24,7 +24,7 @@ pub enum NullServerError {
     #[error("failed to start the null server: {}", .0.display())]
     Start(PathBuf, #[source] io::Error),
     /// It exited unexpectedly.
-    #[error("the null server ended with {status}; it said:\n{output}")]
+    #[error("the null server exited with {status}; its output:\n{output}")]
     Ended {
         /// The exit code or signal.
         status: String,
@@ -32,7 +32,7 @@ pub enum NullServerError {
         output: String,
     },
     /// It did not report its addresses in time.
-    #[error("waited {} s in vain until the null server listens", PATIENCE.as_secs())]
+    #[error("timed out after {} s waiting for the null server to listen", PATIENCE.as_secs())]
     Patience,
 }
 

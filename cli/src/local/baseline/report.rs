@@ -148,7 +148,7 @@ impl Baseline {
         let mut text = format!("{}: its load against a server that does no work, on this machine\n", self.name);
         let heads = ["requests", "CPU per request", "p50", "p99", "busiest worker", "null server"];
         let mut grid = Grid::new("Baseline", &heads);
-        let rows = [("at most, in a closed loop", &self.at_most), ("as written", &self.as_written)];
+        let rows = [("maximum, in a closed loop", &self.at_most), ("as in the manifest", &self.as_written)];
         for (name, figures) in rows {
             let Some(figures) = figures else { continue };
             let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), latency);
@@ -171,8 +171,8 @@ impl Baseline {
             let _ = writeln!(text, "{}", sentence(written));
         }
         text.push_str(
-            "What Redis is said to add to these latencies is Redis's, or the network's. What a run reports above these \
-             rates, it cannot have from this machine.\n",
+            "Latency above these values is added by Redis or the network. This machine cannot generate rates above \
+             these.\n",
         );
         text
     }
@@ -184,30 +184,26 @@ fn sentence(figures: &Figures) -> String {
     let p99 = figures.p99_nanoseconds.map_or_else(|| "-".to_owned(), latency);
     match (figures.limited_by, figures.target_per_second) {
         (Limit::Rate, _) => {
-            format!(
-                "The rate as it is written is met, and a p99 of {p99} is the load generator's and this machine's own."
-            )
+            format!("The manifest's rate is met, and the p99 of {p99} is due to the load generator and this machine.")
         }
         (_, Some(target)) => format!(
-            "The rate as it is written, {}, is not met even by a server that does no work: {achieved} is what comes out.",
+            "The manifest's rate of {} is not met even by a server that does no work: it reaches {achieved}.",
             rate(target)
         ),
         (Limit::LoadGenerator, _) => {
-            format!(
-                "This machine's load generator makes {achieved} at most with this load: its busiest worker was full."
-            )
+            format!("This machine's load generator reaches at most {achieved} with this load: a worker was saturated.")
         }
         (Limit::NullServer, _) => format!(
-            "This machine's load generator makes {achieved} at least with this load: the null server was full before it."
+            "This machine's load generator reaches at least {achieved} with this load: the null server limited it."
         ),
         (Limit::Processors, _) => format!(
-            "This machine's load generator makes {achieved} at most beside a server that does no work: all processors \
-             were busy, {} % of their time with these two.",
+            "This machine's load generator reaches at most {achieved} beside a server that does no work: all \
+             processors were busy, and these two used {} %.",
             figures.own_percent
         ),
         (Limit::InFlight, _) => format!(
-            "With so many requests in flight this machine's load generator makes {achieved} at most, and nobody was \
-             full: more connections or a deeper pipeline bring more."
+            "With this many requests in flight, this machine's load generator reaches at most {achieved}. Nothing was \
+             saturated: use more connections or a deeper pipeline."
         ),
     }
 }
@@ -240,12 +236,12 @@ mod tests {
             baseline.text(Paint::for_stream(false)),
             "b: its load against a server that does no work, on this machine\n\n\
              Baseline                    requests   CPU per request       p50      p99   busiest worker   null server\n\
-             at most, in a closed loop     412k/s           2.31 µs   81.0 µs   190 µs             98 %          61 %\n\
-             as written                   5.00k/s           2.31 µs   81.0 µs   190 µs             98 %          61 %\n\n\
-             This machine's load generator makes 412k/s at most with this load: its busiest worker was full.\n\
-             The rate as it is written is met, and a p99 of 190 µs is the load generator's and this machine's own.\n\
-             What Redis is said to add to these latencies is Redis's, or the network's. What a run reports above these \
-             rates, it cannot have from this machine.\n"
+             maximum, in a closed loop     412k/s           2.31 µs   81.0 µs   190 µs             98 %          61 %\n\
+             as in the manifest           5.00k/s           2.31 µs   81.0 µs   190 µs             98 %          61 %\n\n\
+             This machine's load generator reaches at most 412k/s with this load: a worker was saturated.\n\
+             The manifest's rate is met, and the p99 of 190 µs is due to the load generator and this machine.\n\
+             Latency above these values is added by Redis or the network. This machine cannot generate rates above \
+             these.\n"
         );
     }
 
@@ -253,6 +249,6 @@ mod tests {
     fn a_rate_out_of_reach_is_named() {
         let missed = Figures { target_per_second: Some(1_000_000), ..figures(Limit::Processors) };
         let said = sentence(&missed);
-        assert!(said.contains("1.00M/s, is not met") && said.contains("412k/s"), "{said}");
+        assert!(said.contains("1.00M/s is not met") && said.contains("412k/s"), "{said}");
     }
 }
