@@ -28,14 +28,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run one shard of a benchmark: wait for a plan, prepare, start when told, and keep the result until it is
+    /// Run one shard of a benchmark: wait for a plan, prepare, start on request, and keep the result until it is
     /// collected.
     ///
-    /// Exits with 0 once released, 64 for a bad plan, credential or target, 70 for a fault of its own, and 75 when it
-    /// was stopped before its result was collected.
+    /// Exit codes: 0: released. 64: bad plan, credential or target. 70: internal error. 75: stopped before the result
+    /// was collected.
     Shard(Box<Shard>),
-    /// Serve a Redis that does no work: it answers every command at once with a reply of the right kind, and keeps no
-    /// keys. What drives it finds its own limit. Ends on SIGTERM and SIGINT.
+    /// Serve a Redis that does no work: it replies to every command immediately with a reply of the right type, and
+    /// stores no keys. Use it to measure the limits of a load generator. Exits on SIGTERM and SIGINT.
     NullServer(Null),
     /// Print the version.
     Version,
@@ -43,60 +43,60 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct Shard {
-    /// The run's identity
+    /// The run's ID
     #[arg(long, env = "REDISBENCH_RUN", value_name = "ID")]
     run: String,
     /// This shard's index, from 0
     #[arg(long, env = "JOB_COMPLETION_INDEX", value_name = "N")]
     index: u32,
-    /// The identity of this process: the pod's UID
+    /// ID of this process, such as the pod's UID
     #[arg(long, env = "REDISBENCH_INCARNATION", value_name = "UID")]
     incarnation: String,
-    /// The machine's name: the Kubernetes node
+    /// Name of the machine, such as the Kubernetes node
     #[arg(long, env = "REDISBENCH_HOST", value_name = "NAME", default_value = "")]
     host: String,
-    /// Where to serve the control calls; port 0 takes a free one. Without it port 7379 of all addresses, IPv6 and IPv4
+    /// Address of the control API; port 0 uses a free port [default: port 7379 on all IPv6 and IPv4 addresses]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Directory of the run's token, tls.crt and tls.key
+    /// Directory with the run's token, tls.crt and tls.key
     #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/identity")]
     identity: PathBuf,
-    /// Directory of the target's username (may be absent) and password; read only if the plan says to authenticate
+    /// Directory with the target's username (optional) and password; read only if the plan requires authentication
     #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/target")]
     target_credentials: PathBuf,
-    /// Directory of ca.crt, tls.crt and tls.key for TLS to the target; read are those that the plan asks for
+    /// Directory with ca.crt, tls.crt and tls.key for TLS to the target; only those that the plan requires are read
     #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/target-tls")]
     target_tls: PathBuf,
-    /// Directory of what sentinels ask for of their own: username (may be absent), password, ca.crt, tls.crt and tls.key;
-    /// read are those that the plan asks for
+    /// Directory with the sentinels' own username (optional), password, ca.crt, tls.crt and tls.key; only those that the
+    /// plan requires are read
     #[arg(long, value_name = "DIRECTORY", default_value = "/etc/redisbench/sentinel")]
     sentinel_secrets: PathBuf,
-    /// The most worker threads. Without it as many as the processors that the cgroup's limit and the affinity leave
+    /// Maximum number of worker threads [default: the processors allowed by the cgroup's limit and the affinity]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Write the address served to this file once it is open
+    /// Write the listening address to this file once the port is open
     #[arg(long, value_name = "FILE")]
     port_file: Option<PathBuf>,
-    /// How to write the log, on stderr
+    /// Format of the log on stderr
     #[arg(long, value_enum, default_value = "text")]
     log_format: LogFormat,
 }
 
 #[derive(Debug, Args)]
 struct Null {
-    /// Where to listen; port 0 takes a free one
+    /// Listening address; port 0 uses a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7378")]
     listen: SocketAddr,
-    /// Size of the value that GET and the like are answered with
+    /// Size of the value in replies to GET and similar commands
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
     value_bytes: u32,
-    /// Threads that serve; connections are dealt out to them in turn
+    /// Serving threads; connections are distributed round-robin
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
-    /// Pose as a Redis Cluster of N primaries, on the ports after that of --listen, or on free ones
+    /// Act as a Redis Cluster with N primaries, on consecutive ports from --listen, or on free ports if it is 0
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=64))]
     cluster: u16,
-    /// Write the addresses served to this file, a line each, once they are open
+    /// Write the listening addresses to this file, one per line, once the ports are open
     #[arg(long, value_name = "FILE")]
     port_file: Option<PathBuf>,
 }
@@ -127,7 +127,7 @@ fn main() -> ExitCode {
             match shard(*arguments) {
                 Ok(code) => ExitCode::from(code),
                 Err(failure) => {
-                    error!(error = format!("{failure:#}"), "the shard could not be set up");
+                    error!(error = format!("{failure:#}"), "failed to set up the shard");
                     ExitCode::from(if failure.is::<CredentialError>() { exit::REFUSED } else { exit::INTERNAL })
                 }
             }
@@ -192,7 +192,7 @@ async fn serve(arguments: Shard) -> anyhow::Result<u8> {
     let terminated = terminated()?;
     let credential = Credential::read(&arguments.identity).context("failed to read the run's credential")?;
     let listener = listen(arguments.listen).await?;
-    let address = listener.local_addr().context("failed to read the address served")?;
+    let address = listener.local_addr().context("failed to read the listening address")?;
     if let Some(path) = &arguments.port_file {
         write_addresses(path, &[address]).with_context(|| format!("failed to write {}", path.display()))?;
     }

@@ -277,7 +277,7 @@ async fn look_in_time(plan: &ShardPlan, mounts: &Mounts, known: Option<&Topology
         Finding::Obstacle(advice::failure(
             FailureReason::Unreachable,
             &format!(
-                "target {}: its endpoints did not answer within {} s: check spec.targets[0].endpoints",
+                "target {}: its endpoints did not reply within {} s: check spec.targets[0].endpoints",
                 plan.target.name,
                 LOOK.as_secs()
             ),

@@ -56,10 +56,10 @@ pub enum WorkloadError {
     #[error("workload.keys.pattern: {0}")]
     Pattern(&'static str),
     /// Invalid lengths of values.
-    #[error("workload.values.size has no length with a weight above 0, or one that ends before it begins")]
+    #[error("workload.values.size has no length with a weight above 0, or a range that ends before its start")]
     Sizes,
     /// An invalid range of numbers.
-    #[error("workload.operations: numbers from {least} to {most} are none, more than 2^64, or wider than their width")]
+    #[error("workload.operations: numbers from {least} to {most} are empty, more than 2^64, or wider than their width")]
     Integer { least: i64, most: i64 },
 }
 

@@ -422,7 +422,7 @@ impl World {
             }),
             Call::Snapshot(of, detail, from) => trial.snapshot(now, of, detail).and_then(|()| {
                 let engine =
-                    process.engine.as_ref().ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))?;
+                    process.engine.as_ref().ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine has stopped"))?;
                 process.sequence += 1;
                 Ok(Answer::Snapshot(Box::new(engine.snapshot(now, process.sequence, (detail, from), "node"))))
             }),

@@ -46,7 +46,7 @@ type Shared = State<Arc<Api>>;
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
     let refuse_unknown = |State(api): Shared| async move {
-        api.refuse(StatusCode::NOT_FOUND, None, &refusal(RefusalCode::Unknown, "there is no such call"))
+        api.refuse(StatusCode::NOT_FOUND, None, &refusal(RefusalCode::Unknown, "no such call"))
     };
     Router::new()
         .route(path::CLOCK, get(clock))
@@ -76,7 +76,7 @@ async fn authorize(State(api): Shared, request: Request, next: Next) -> Response
     if authorized {
         return next.run(request).await;
     }
-    let body = refusal(RefusalCode::Unauthorized, "the run's credential is needed");
+    let body = refusal(RefusalCode::Unauthorized, "the run's credential is required");
     let mut response = json(StatusCode::UNAUTHORIZED, &Answer::new("", "", None, body));
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
@@ -203,14 +203,14 @@ impl Api {
     async fn ask<T>(&self, call: impl FnOnce(Reply<T>) -> Call) -> Result<Answered<T>, (Option<u32>, Refusal)> {
         let (reply, answer) = oneshot::channel();
         let unavailable = |message: &str| (None, refusal(RefusalCode::Unavailable, message));
-        self.calls.try_send(call(reply)).map_err(|_| unavailable("the shard has too many calls waiting, or ends"))?;
+        self.calls.try_send(call(reply)).map_err(|_| unavailable("too many pending calls, or the shard is exiting"))?;
         match timeout(ANSWER, answer).await {
             Ok(Ok(Answered { trial, body })) => match body {
                 Ok(body) => Ok(Answered { trial, body }),
                 Err(refused) => Err((trial, refused)),
             },
-            Ok(Err(_)) => Err(unavailable("the shard ends")),
-            Err(_) => Err(unavailable("the shard did not answer in time")),
+            Ok(Err(_)) => Err(unavailable("the shard is exiting")),
+            Err(_) => Err(unavailable("the shard did not reply in time")),
         }
     }
 
@@ -229,20 +229,20 @@ impl Api {
 }
 
 fn trial_number(text: &str) -> Result<u32, Refusal> {
-    text.parse().map_err(|_| refusal(RefusalCode::Unknown, "trials are named by their number"))
+    text.parse().map_err(|_| refusal(RefusalCode::Unknown, "the trial must be a number"))
 }
 
 async fn body<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
-    let too_large = || refusal(RefusalCode::TooLarge, format!("a body may have {} bytes", limits::REQUEST_BYTES));
+    let too_large = || refusal(RefusalCode::TooLarge, format!("the body exceeds {} bytes", limits::REQUEST_BYTES));
     let bytes = match timeout(BODY, read_bounded(request.into_body())).await {
         Ok(Ok(Some(bytes))) => bytes,
         Ok(Ok(None)) => return Err(too_large()),
-        Ok(Err(_)) => return Err(refusal(RefusalCode::Malformed, "the body broke off")),
-        Err(_) => return Err(refusal(RefusalCode::Malformed, "the body did not arrive in time")),
+        Ok(Err(_)) => return Err(refusal(RefusalCode::Malformed, "the body is incomplete")),
+        Err(_) => return Err(refusal(RefusalCode::Malformed, "timed out reading the body")),
     };
     // The message names the field. Plans hold no credential, so it can be returned.
     serde_json::from_slice(&bytes).map_err(|error| {
-        refusal(RefusalCode::Malformed, limits::message(&format!("the body is not what this call takes: {error}")))
+        refusal(RefusalCode::Malformed, limits::message(&format!("the body is invalid: {error}")))
     })
 }
 

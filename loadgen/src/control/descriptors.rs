@@ -17,8 +17,8 @@ pub fn raise_limit(connections: u32) -> Result<(), String> {
     }
     if limit.rlim_max < needed {
         return Err(format!(
-            "{connections} connections need {needed} open files, but this process may have {} at most: use fewer \
-             spec.load.connections, more spec.shards.count, or raise the container runtime's limit of open files",
+            "{connections} connections need {needed} open files, but the limit is {}: lower \
+             spec.load.connections, raise spec.shards.count, or raise the container runtime's limit of open files",
             limit.rlim_max
         ));
     }

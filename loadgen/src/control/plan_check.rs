@@ -20,13 +20,13 @@ const SIZES: usize = 64;
 pub fn check(plan: &ShardPlan) -> Result<(), String> {
     let target = &plan.target;
     require(plan.shard < plan.shards, || format!("shard {} of {} shards", plan.shard, plan.shards))?;
-    require(plan.connections > 0, || "connections is 0: a shard needs one at least".into())?;
-    require(plan.pipeline > 0, || "pipeline is 0: a connection needs one request in flight at least".into())?;
+    require(plan.connections > 0, || "connections is 0: a shard needs at least one".into())?;
+    require(plan.pipeline > 0, || "pipeline is 0: a connection needs at least one request in flight".into())?;
     let pace = plan.preload_pace;
     require(pace.pipeline != Some(0) && pace.rate_per_second != Some(0), || {
-        "preloadPace has a 0: it needs one key per second and one command in flight at least".into()
+        "preloadPace has a 0: it needs at least one key per second and one command in flight".into()
     })?;
-    require(plan.concurrency != Some(0), || "concurrency is 0: a shard needs one caller at least".into())?;
+    require(plan.concurrency != Some(0), || "concurrency is 0: a shard needs at least one caller".into())?;
     require(!target.endpoints.is_empty(), || "target.endpoints is empty".into())?;
     require(target.master_name.is_some() == (target.topology == Topology::Sentinel), || {
         format!("target.masterName goes with topology Sentinel, not with {:?}", target.topology)
@@ -60,10 +60,10 @@ pub fn check(plan: &ShardPlan) -> Result<(), String> {
         plan.limits.finished_nanoseconds,
     ];
     require(times.iter().all(|time| *time <= limits::LARGEST_INSTANT_NANOSECONDS / 4), || {
-        "a time is longer than 18 years, and their sum beyond what a clock counts".into()
+        "a time is longer than 18 years, or the sum of the times out of range".into()
     })?;
     check_load(plan, longest)?;
-    require(longest > 0, || "bound: the measurement has no time".into())?;
+    require(longest > 0, || "bound: the measurement has no duration".into())?;
     let timeouts = plan.timeouts;
     require(timeouts.connect_nanoseconds > 0 && timeouts.request_nanoseconds > 0, || "a timeout is 0".into())
 }
@@ -74,7 +74,7 @@ fn check_verify(plan: &ShardPlan) -> Result<(), String> {
     let single =
         options.transaction.is_none() && options.wait.is_none() && options.fills.is_empty() && !options.in_turns;
     require(plan.verify == Verify::None || single, || {
-        "verify: not with transactions, WAIT, fills or a mix in turns".into()
+        "verify: not supported with transactions, WAIT, fills or a mix in turns".into()
     })?;
     let Some(followed) = plan.followed() else { return Ok(()) };
     let part = workload::part_of(followed.keys.count, plan.shard.into(), plan.shards.into());
@@ -88,7 +88,7 @@ fn check_verify(plan: &ShardPlan) -> Result<(), String> {
         format!("verify: a value of {shortest} bytes has no room for a stamp of {}", Verify::STAMP_BYTES)
     })?;
     require(plan.pipeline_mode == PipelineMode::Window, || {
-        "verify: values are not followed with pipelineMode Batch".into()
+        "verify: values are not supported with pipelineMode Batch".into()
     })
 }
 
@@ -108,7 +108,7 @@ fn check_load(plan: &ShardPlan, longest: u64) -> Result<(), String> {
     for stage in stages {
         rate("stages.fromPerSecond", stage.from_per_second)?;
         rate("stages.toPerSecond", stage.to_per_second)?;
-        require(stage.nanoseconds > 0, || "load.stages: a stage has no time".into())?;
+        require(stage.nanoseconds > 0, || "load.stages: a stage has no duration".into())?;
         staged = staged.saturating_add(stage.nanoseconds);
     }
     let whole = plan.warmup_nanoseconds.saturating_add(longest.max(staged));
@@ -221,7 +221,7 @@ mod tests {
             (|plan| plan.load = open(limits::RATE_PER_SECOND + 1, &[]), "load.ratePerSecond is 1000000001"),
             (|plan| plan.load = open(1, &[stage(1, 0, 1)]), "load.stages.fromPerSecond is 0"),
             (|plan| plan.load = open(1, &[stage(1, 1, u64::MAX)]), "load.stages.toPerSecond is 18"),
-            (|plan| plan.load = open(1, &[stage(0, 1, 1)]), "a stage has no time"),
+            (|plan| plan.load = open(1, &[stage(0, 1, 1)]), "a stage has no duration"),
             (|plan| plan.load = open(1, &[stage(1, 1, 1); 65]), "load.stages has 65 entries"),
             (|plan| plan.load = open(1, &[stage(u64::MAX / 2, 1, 1); 3]), "longer than"),
             (|plan| plan.bound = Bound::Requests { count: 1, max_nanoseconds: 0 }, "bound: "),
@@ -236,7 +236,7 @@ mod tests {
             ),
             (
                 |plan| (plan.verify, plan.pipeline_mode) = (Verify::Values, PipelineMode::Batch),
-                "verify: values are not followed with pipelineMode Batch",
+                "verify: values are not supported with pipelineMode Batch",
             ),
         ];
         for (spoil, part) in faults {

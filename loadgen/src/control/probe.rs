@@ -75,7 +75,7 @@ pub async fn run(trial: Arc<Engine>, config: EngineConfig, instant: u64) -> Opti
     // Joining the engine's threads takes some milliseconds. It fails only by a panic, which is on stderr.
     let _ = tokio::task::spawn_blocking(move || drop(engine)).await;
     let probe = told(&snapshot?, of)?;
-    info!(succeeded = probe.succeeded, room = probe.room, "the probe is over");
+    info!(succeeded = probe.succeeded, room = probe.room, "the probe has finished");
     Some(probe)
 }
 

@@ -49,7 +49,7 @@ pub async fn serve(listener: TcpListener, tls: Arc<ServerConfig>, router: Router
     }
     tasks.close();
     if timeout(GOODBYE, tasks.wait()).await.is_err() {
-        debug!("connections were cut while an answer was under way");
+        debug!("connections were closed while a reply was being sent");
     }
 }
 
@@ -72,8 +72,8 @@ async fn serve_connection(stream: TcpStream, acceptor: TlsAcceptor, router: Rout
     }
     let stream = match timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return debug!(error = %error, "failed to agree on TLS with a caller"),
-        Err(_) => return debug!("a caller did not finish its TLS handshake in time"),
+        Ok(Err(error)) => return debug!(error = %error, "the TLS handshake with a caller failed"),
+        Err(_) => return debug!("the TLS handshake with a caller timed out"),
     };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

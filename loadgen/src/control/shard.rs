@@ -165,7 +165,7 @@ impl Shard {
                 Event::Obstacle(failure::of_connecting(reason, &message, &self.target_name()))
             }
             EngineEvent::ConnectionLost { message } => {
-                info!(message, "a connection broke");
+                info!(message, "lost a connection");
                 self.renew();
                 // A primary that becomes a replica closes all its connections, but continues to serve reads.
                 if self.trial.plan_in_use().is_some_and(|plan| plan.target.topology == Kind::Sentinel) {
@@ -177,7 +177,7 @@ impl Shard {
             EngineEvent::Preloaded { .. } => Event::Preloaded,
             EngineEvent::PreloadFailed { message } => {
                 let target = self.target_name();
-                let message = format!("target {target}: preloading its keys stopped: {message}");
+                let message = format!("target {target}: failed to preload its keys: {message}");
                 Event::Failed(failure::of(FailureReason::PreloadFailed, &message))
             }
             EngineEvent::TopologyStale => return self.search_again(Again::Moved),
@@ -218,7 +218,7 @@ impl Shard {
         }
         let topology = Arc::new(found.topology);
         self.topology = Some(topology.clone());
-        info!(nodes = topology.nodes.len(), "the target is as expected");
+        info!(nodes = topology.nodes.len(), "the target matches the plan");
         if plan.target.topology == Kind::Sentinel {
             let known = topology.nodes.first().map(|node| node.label.clone()).unwrap_or_default();
             let watch = |sender| target::watch(plan.clone(), self.settings.mounts.clone(), known, sender);
@@ -450,7 +450,7 @@ impl Shard {
 
     /// Ends the load, and logs the counters that were not collected.
     async fn last_word(&mut self, exit: &Exit) {
-        info!(reason = ?exit, code = exit.code(), "the shard ends");
+        info!(reason = ?exit, code = exit.code(), "the shard exits");
         if let Some(engine) = &self.engine
             && exit.loses_counters()
         {
@@ -459,8 +459,8 @@ impl Shard {
             }
             match timeout(LAST_WORD, engine.snapshot(Detail::Full)).await {
                 Ok(Ok(snapshot)) => warn!(counters = report::counters(&snapshot), "the result was not collected"),
-                Ok(Err(error)) => warn!(error = %error, "the counters were not to be had"),
-                Err(_) => warn!("the counters were not to be had in time"),
+                Ok(Err(error)) => warn!(error = %error, "failed to read the counters"),
+                Err(_) => warn!("timed out reading the counters"),
             }
         }
         self.discard();

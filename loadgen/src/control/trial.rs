@@ -301,7 +301,7 @@ impl Trial {
         let MeasureRequest { attempt, after_nanoseconds, .. } = request;
         let running = self.phase == (Phase::Running { stopping: false });
         let Some(accepted) = self.accepted.filter(|accepted| running && accepted.attempt == attempt) else {
-            return Err(self.wrong_phase(&format!("attempt {attempt} does not run")));
+            return Err(self.wrong_phase(&format!("attempt {attempt} is not running")));
         };
         if self.measure_after == Some(after_nanoseconds) {
             return Ok(Vec::new());
@@ -312,7 +312,7 @@ impl Trial {
             return Err(refusal(RefusalCode::InstantPassed, format!("the instant passed {late} ns ago")));
         }
         if after_nanoseconds >= self.warmup_nanoseconds() {
-            return Err(self.wrong_phase("the warm-up ends before that"));
+            return Err(self.wrong_phase("the warm-up ends earlier"));
         }
         self.measure_after = Some(after_nanoseconds);
         Ok(vec![Action::Measure(from)])
@@ -377,10 +377,10 @@ impl Trial {
         let ProbeRequest { attempt, after_nanoseconds, .. } = request;
         let over = self.phase == (Phase::Finished { measured: true }) && self.cleanup.is_none();
         let Some(accepted) = self.accepted.filter(|accepted| over && accepted.attempt == attempt) else {
-            return Err(self.wrong_phase(&format!("attempt {attempt} is not what was measured last")));
+            return Err(self.wrong_phase(&format!("attempt {attempt} is not the last measured one")));
         };
         if plan.measurement.probe_nanoseconds == 0 {
-            return Err(refusal(RefusalCode::Malformed, "the plan allows no probe"));
+            return Err(refusal(RefusalCode::Malformed, "the plan does not allow a probe"));
         }
         if let Some(present) = self.probe {
             return Ok((present, Vec::new()));
@@ -412,7 +412,7 @@ impl Trial {
         // A shard that wrote nothing has nothing to delete, and must not need to reach the target for that.
         let Some((plan, _)) = self.plan.as_ref().filter(|_| self.wrote) else { return Ok((done, Vec::new())) };
         if !matches!(self.phase, Phase::Finished { .. }) {
-            return Err(self.wrong_phase("keys are deleted once the trial is over"));
+            return Err(self.wrong_phase("keys can be deleted only after the trial has finished"));
         }
         if let Some(present) = &self.cleanup {
             return Ok((present.clone(), Vec::new()));
@@ -434,7 +434,7 @@ impl Trial {
                 self.phase = Phase::Finished { measured: false };
                 Ok(vec![Action::Discard])
             }
-            _ => Err(self.wrong_phase("a trial that is not over keeps its connections")),
+            _ => Err(self.wrong_phase("connections can be closed only after the trial has finished")),
         }
     }
 
@@ -471,10 +471,7 @@ impl Trial {
     /// conductor took over.
     fn admit(&mut self, now: u64, epoch: u64) -> Result<(), Refusal> {
         if epoch < self.epoch {
-            return Err(refusal(
-                RefusalCode::StaleEpoch,
-                format!("epoch {epoch} has been taken over by epoch {}", self.epoch),
-            ));
+            return Err(refusal(RefusalCode::StaleEpoch, format!("epoch {epoch} was replaced by epoch {}", self.epoch)));
         }
         self.epoch = epoch;
         self.contact(now);

@@ -53,7 +53,7 @@ impl Tls {
         // A fully qualified name ends with a dot, which certificates leave out.
         let host = host.strip_suffix('.').unwrap_or(host);
         ServerName::try_from(host.to_owned()).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("TLS: {host:?} is no name that a certificate can have"))
+            io::Error::new(io::ErrorKind::InvalidInput, format!("TLS: {host:?} is not a valid name of a certificate"))
         })
     }
 }

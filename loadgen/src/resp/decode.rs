@@ -35,7 +35,7 @@ pub enum ProtocolError {
     #[error("a reply begins with an unknown byte")]
     UnknownType,
     /// A length is not a number, negative or out of bounds.
-    #[error("a reply has an impossible length")]
+    #[error("a reply has an invalid length")]
     BadLength,
     /// A line is longer than 64 KiB.
     #[error("a reply's line is longer than 64 KiB")]
@@ -44,7 +44,7 @@ pub enum ProtocolError {
     #[error("a reply does not end in CR LF")]
     BadEnd,
     /// The text of a number, boolean or null is invalid.
-    #[error("a reply is not of the type that it says")]
+    #[error("a reply does not match its type")]
     BadValue,
 }
 

@@ -27,18 +27,18 @@ pub fn refused_credentials(target: &str, credentials: Option<&Credentials>, trou
             format!("target {target} needs a password: set spec.targets[0].auth.secretRef")
         }
         ("WRONGPASS", Some(credentials)) => format!(
-            "target {target} refused the password of user {}: check spec.targets[0].auth.secretRef (it said: {said})",
+            "target {target} refused the password of user {}: check spec.targets[0].auth.secretRef (reply: {said})",
             credentials.user()
         ),
         ("NOPERM", _) => format!(
-            "target {target} does not allow user {} what a benchmark needs: give it permission, or another user in \
-             spec.targets[0].auth.secretRef (it said: {said})",
+            "target {target} does not allow user {} what a benchmark needs: grant it, or use another user in \
+             spec.targets[0].auth.secretRef (reply: {said})",
             credentials.map_or("default", Credentials::user)
         ),
         (_, Some(_)) if said.contains("without any password configured") => {
-            format!("target {target} has no password: remove spec.targets[0].auth, or name a user that has one")
+            format!("target {target} has no password: remove spec.targets[0].auth, or use a user that has one")
         }
-        _ => format!("target {target} refused the login: check spec.targets[0].auth (it said: {said})"),
+        _ => format!("target {target} refused the login: check spec.targets[0].auth (reply: {said})"),
     };
     failure(FailureReason::AuthenticationFailed, &message)
 }
@@ -51,7 +51,7 @@ pub fn insecure(target: &str, problem: &str) -> ShardFailure {
 /// The server speaks TLS, but the plan does not use it.
 pub fn wants_tls(target: &str, endpoint: &str) -> ShardFailure {
     let message = format!(
-        "target {target}: {endpoint} speaks TLS: set spec.targets[0].tls, or name its plain port in \
+        "target {target}: {endpoint} uses TLS: set spec.targets[0].tls, or use its plaintext port in \
          spec.targets[0].endpoints"
     );
     failure(FailureReason::TlsFailed, &message)
@@ -75,7 +75,7 @@ pub fn refused_handshake(target: &str, message: &str) -> ShardFailure {
 pub fn unreachable(target: &str, endpoint: &str, last: &str) -> ShardFailure {
     failure(
         FailureReason::Unreachable,
-        &format!("no endpoint of target {target} answered: {endpoint}: {last}; check spec.targets[0].endpoints"),
+        &format!("no endpoint of target {target} replied: {endpoint}: {last}; check spec.targets[0].endpoints"),
     )
 }
 
@@ -120,7 +120,7 @@ mod tests {
             "target cart needs a password: set spec.targets[0].auth.secretRef"
         );
         assert!(told("NOPERM this user has no permissions").contains("does not allow user default"));
-        assert!(told("ERR unheard of").contains("(it said: ERR unheard of)"));
+        assert!(told("ERR unheard of").contains("(reply: ERR unheard of)"));
     }
 
     #[test]

@@ -107,5 +107,5 @@ impl Sweep<'_> {
 }
 
 fn said(node: &NodeAddress, trouble: &Trouble) -> String {
-    format!("deleting keys at {}: {}", node.label, trouble.text())
+    format!("failed to delete keys at {}: {}", node.label, trouble.text())
 }

@@ -76,7 +76,7 @@ impl Client {
             Ok(stream) => stream.map_err(|error| silent(&error))?,
             Err(_) => {
                 return Err(Trouble::Silent(format!(
-                    "no answer within {} ms (is a NetworkPolicy or firewall in the way?)",
+                    "no reply within {} ms (blocked by a NetworkPolicy or firewall?)",
                     limit.as_millis()
                 )));
             }
@@ -95,7 +95,7 @@ impl Client {
         match connected {
             Ok(Ok((connection, driver))) => Ok(Self { connection, driver: tokio::spawn(driver) }),
             Ok(Err(error)) => Err(trouble(&error)),
-            Err(_) => Err(Trouble::Silent("no answer".to_owned())),
+            Err(_) => Err(Trouble::Silent("no reply".to_owned())),
         }
     }
 
@@ -141,12 +141,12 @@ fn trouble(error: &RedisError) -> Trouble {
             let text = format!("{code} {}", error.detail().unwrap_or_default());
             Trouble::Refused(without_arguments(&text).trim_end().to_owned())
         }
-        None if error.is_timeout() => Trouble::Silent(format!("connected, but no answer within {ANSWER:?}")),
+        None if error.is_timeout() => Trouble::Silent(format!("connected, but no reply within {ANSWER:?}")),
         None if error.is_connection_dropped() => {
             Trouble::Foreign("the connection was closed (is it a Redis port without TLS?)".to_owned())
         }
         None if error.kind() == ErrorKind::Parse => {
-            Trouble::Foreign("its answer is not Redis's protocol (is it a Redis port without TLS?)".to_owned())
+            Trouble::Foreign("its reply is not in the Redis protocol (is it a Redis port without TLS?)".to_owned())
         }
         None => Trouble::Silent(error.to_string()),
     }

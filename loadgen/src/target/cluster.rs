@@ -32,7 +32,7 @@ pub async fn ask(client: &mut Client, target: &Target, asked: &Endpoint) -> Resu
 }
 
 fn read(target: &Target, command: &str, map: Option<ClusterMap>) -> Result<Answer, End> {
-    let message = || format!("target {}: its answer to CLUSTER {command} was not understood", target.name);
+    let message = || format!("target {}: failed to parse its reply to CLUSTER {command}", target.name);
     map.map(Answer::Map).ok_or_else(|| wrong_topology(&message()).into())
 }
 
@@ -43,8 +43,8 @@ pub fn check(target: &Target, map: &ClusterMap) -> Result<(), Finding> {
     if uncovered > 0 {
         // A cluster may still be forming.
         let message = format!(
-            "target {name}: {uncovered} of 16384 slots have no primary: repair the cluster, wait until it is formed, or \
-             name another in spec.targets[0].endpoints"
+            "target {name}: {uncovered} of 16384 slots have no primary: repair the cluster, wait until it has formed, \
+             or use another in spec.targets[0].endpoints"
         );
         return Err(Finding::Obstacle(advice::wrong_topology(&message)));
     }
@@ -54,7 +54,7 @@ pub fn check(target: &Target, map: &ClusterMap) -> Result<(), Finding> {
         if let Some(first) = lonely.first() {
             let slots = map.slots.iter().filter(|slot| lonely.contains(&usize::from(**slot))).count();
             let message = format!(
-                "target {name}: {slots} of 16384 slots have no replica that serves, such as those of {}: set \
+                "target {name}: {slots} of 16384 slots have no replica available, such as those of {}: set \
                  spec.targets[0].cluster.readFrom to PreferReplica or Primary, or give every primary a replica",
                 map.primaries[*first].endpoint
             );
@@ -121,7 +121,7 @@ fn label(target: &Target, node: &Node) -> String {
 async fn locate(target: &Target, node: &Node) -> Result<NodeAddress, Finding> {
     let (name, label) = (&target.name, label(target, node));
     let Ok(endpoint) = label.parse::<Endpoint>() else {
-        let message = format!("target {name}: a node is at {label}, which is not of the form host:port");
+        let message = format!("target {name}: the address of a node, {label}, is not of the form host:port");
         return Err(wrong_topology(&message));
     };
     match endpoint.resolve().await {

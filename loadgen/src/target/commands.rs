@@ -102,13 +102,13 @@ fn text(value: &Value) -> Option<&str> {
 fn judge_one(plan: &ShardPlan, operation: &Operation, description: &Value) -> Option<String> {
     let name = word(operation, 0);
     let Value::Array(fields) = description else {
-        return Some(format!("the server knows no command {name}: correct it, or remove operation {}", operation.name));
+        return Some(format!("the server has no command {name}: correct it, or remove operation {}", operation.name));
     };
     let description = match subcommand(operation, &name, fields) {
         Ok(description) => description,
         Err(unknown) => {
             return Some(format!(
-                "the server knows no command {unknown}: correct it, or remove operation {}",
+                "the server has no command {unknown}: correct it, or remove operation {}",
                 operation.name
             ));
         }
@@ -121,7 +121,7 @@ fn judge_one(plan: &ShardPlan, operation: &Operation, description: &Value) -> Op
     if !fits {
         let least = if *arity < 0 { "at least " } else { "" };
         let wanted = arity.abs();
-        return Some(format!("{name} takes {least}{wanted} arguments with its name, not {given}: correct it"));
+        return Some(format!("{name} takes {least}{wanted} arguments including its name, not {given}: correct it"));
     }
     if description.has_flag("admin") && !plan.workload.options.allow_destructive {
         return Some(format!(
@@ -131,7 +131,7 @@ fn judge_one(plan: &ShardPlan, operation: &Operation, description: &Value) -> Op
     if plan.pipeline > 1 && description.has_flag("blocking") && waits(operation) {
         let depth = plan.pipeline;
         return Some(format!(
-            "{name} waits, and with load.pipeline {depth} so do the requests behind it: set spec.load.pipeline to 1"
+            "{name} blocks, and with load.pipeline {depth} also the requests behind it: set spec.load.pipeline to 1"
         ));
     }
     None

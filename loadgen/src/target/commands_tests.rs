@@ -44,7 +44,7 @@ fn a_known_command_of_fitting_length_passes() {
 fn an_unknown_command_is_named() {
     assert_eq!(
         told("GTE K", Value::Nil).unwrap(),
-        "spec.workload.operations[0].command: GTE __key__: the server knows no command GTE: correct it, or remove \
+        "spec.workload.operations[0].command: GTE __key__: the server has no command GTE: correct it, or remove \
          operation get"
     );
 }
@@ -55,18 +55,18 @@ fn a_wrong_length_is_named() {
     let field = "spec.workload.operations[0].command: ";
     assert_eq!(
         length("GET K K", 2),
-        format!("{field}GET __key__ __key__: GET takes 2 arguments with its name, not 3: correct it")
+        format!("{field}GET __key__ __key__: GET takes 2 arguments including its name, not 3: correct it")
     );
     assert_eq!(
         length("SET K", -3),
-        format!("{field}SET __key__: SET takes at least 3 arguments with its name, not 2: correct it")
+        format!("{field}SET __key__: SET takes at least 3 arguments including its name, not 2: correct it")
     );
 }
 
 #[test]
 fn subcommands_are_judged_as_such() {
     let config = || flagged("config", -2, &[], vec![flagged("config|get", -3, &["admin", "noscript"], Vec::new())]);
-    assert!(told("CONFIG FETCH a", config()).unwrap().contains("knows no command CONFIG FETCH"));
+    assert!(told("CONFIG FETCH a", config()).unwrap().contains("has no command CONFIG FETCH"));
     assert!(told("config get", config()).unwrap().contains("CONFIG GET takes at least 3 arguments"));
     assert!(told("CONFIG GET a", config()).unwrap().contains("flags CONFIG GET as admin"));
 }

@@ -215,7 +215,7 @@ impl Look<'_> {
                 return Err(trouble.into());
             }
             let message = format!(
-                "target {} has no database {database}: check spec.targets[0].database (it said: {})",
+                "target {} has no database {database}: check spec.targets[0].database (reply: {})",
                 self.target().name,
                 trouble.text()
             );
@@ -247,7 +247,7 @@ impl Look<'_> {
         match client.ask(&credentials::hello(self.access.credentials.as_ref())).await {
             Err(trouble) if matches!(trouble.code(), "ERR" | "NOPROTO") => {
                 let message = format!(
-                    "target {} speaks no RESP3: set spec.targets[0].protocol to RESP2 (it said: {})",
+                    "target {} does not support RESP3: set spec.targets[0].protocol to RESP2 (reply: {})",
                     self.target().name,
                     trouble.text()
                 );

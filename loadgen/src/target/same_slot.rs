@@ -43,8 +43,8 @@ pub async fn check(client: &mut Client, plan: &ShardPlan) -> Result<Option<Strin
         let (first, other) = apart(&answer?)?;
         let field = commands::field(index, operation);
         Some(format!(
-            "{field}: its keys {first} and {other} lie in different slots of the cluster, which refuses that: give them \
-             a hash tag in common, such as {{rb}} in keys.prefix"
+            "{field}: its keys {first} and {other} are in different slots, which a cluster refuses: give them a common \
+             hash tag, such as {{rb}} in keys.prefix"
         ))
     }))
 }

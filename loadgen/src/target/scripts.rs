@@ -64,8 +64,8 @@ async fn load_into(plan: &ShardPlan, client: &mut Client) -> Result<(), End> {
                 Err(Trouble::Refused(said)) if is_passing(&said) => return Err(Trouble::Refused(said).into()),
                 Err(Trouble::Refused(said)) => {
                     let message = format!(
-                        "target {}: spec.workload.{field}[{index}].source: {}: the server did not take it: correct it, or let \
-                         the user load it (it said: {said})",
+                        "target {}: spec.workload.{field}[{index}].source: {}: the server refused it: correct it, or \
+                         allow the user to load it (reply: {said})",
                         plan.target.name, script.name
                     );
                     return Err(Finding::Failed(advice::failure(FailureReason::CommandRefused, &message)).into());

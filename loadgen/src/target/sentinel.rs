@@ -161,7 +161,7 @@ async fn ask(target: &Target, sentinel: &str, access: &Access, client: &mut Clie
         },
         Err(trouble) if trouble.text().contains("unknown command") => {
             let message = format!(
-                "target {}: {sentinel} is no sentinel: name sentinels in spec.targets[0].endpoints, or set \
+                "target {}: {sentinel} is not a sentinel: list sentinels in spec.targets[0].endpoints, or set \
                  spec.targets[0].type: Standalone",
                 target.name
             );
@@ -206,10 +206,11 @@ async fn unknown(target: &Target, sentinel: &str, client: &mut Client) -> Result
         _ => Vec::new(),
     };
     let message = format!(
-        "target {}: sentinel {sentinel} knows no {:?}: set spec.targets[0].sentinel.masterName to one that it knows: {}",
+        "target {}: sentinel {sentinel} has no master {:?}: set spec.targets[0].sentinel.masterName to one that \
+         it has: {}",
         target.name,
         target.master_name.as_deref().unwrap_or_default(),
-        if known.is_empty() { "there is none".to_owned() } else { known.join(", ") }
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
     );
     Ok(Finding::Failed(advice::wrong_topology(&message)))
 }
@@ -220,8 +221,8 @@ pub async fn check_role(target: &Target, endpoint: &Endpoint, client: &mut Clien
         Ok(Value::Array(fields)) => match fields.first().and_then(text) {
             Some(role) if role != "master" => {
                 let message = format!(
-                    "target {}: sentinels name {endpoint}, which is a {role}: wait for the end of the failover, or look \
-                     at SENTINEL MASTERS",
+                    "target {}: sentinels return {endpoint}, which is a {role}: wait until the failover ends, or \
+                     check SENTINEL MASTERS",
                     target.name
                 );
                 Err(Finding::Obstacle(advice::wrong_topology(&message)).into())

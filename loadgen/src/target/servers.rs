@@ -247,7 +247,7 @@ impl Watcher {
                 let (client, access) = (self.clients.remove(&address.label), Arc::clone(&access));
                 asked.spawn(async move {
                     let answer = timeout(PATIENCE, ask(&address, client, &access, with_commands)).await;
-                    (index, answer.unwrap_or_else(|_| Err(Trouble::Silent(format!("no answer within {PATIENCE:?}")))))
+                    (index, answer.unwrap_or_else(|_| Err(Trouble::Silent(format!("no reply within {PATIENCE:?}")))))
                 });
             }
             let Some(answered) = asked.join_next().await else { return };
@@ -265,7 +265,7 @@ impl Watcher {
                     match &trouble {
                         // Permanent: INFO is answered even while a server loads its data.
                         Trouble::Refused(text) => node.refuse(&format!("{label} does not allow INFO: {text}")),
-                        other => node.note(&format!("{label} did not answer INFO: {}", other.text())),
+                        other => node.note(&format!("{label} did not reply to INFO: {}", other.text())),
                     }
                 }
             }
@@ -310,7 +310,7 @@ async fn connect(node: &NodeAddress, access: &Access) -> Result<Client, Trouble>
 }
 
 fn text(answer: Value) -> Result<String, Trouble> {
-    String::from_redis_value(answer).map_err(|_| Trouble::Foreign("its answer is no text".to_owned()))
+    String::from_redis_value(answer).map_err(|_| Trouble::Foreign("its reply is not text".to_owned()))
 }
 
 /// The runtime's time at which the monotonic clock reads `nanoseconds`.

@@ -62,7 +62,7 @@ impl Security {
             let certificates = certificates(&directory.join("tls.crt"), CERTIFICATE).await?;
             let key = read(&directory.join("tls.key"), CERTIFICATE).await?;
             let key = PrivateKeyDer::from_pem_slice(&key)
-                .map_err(|_| format!("{CERTIFICATE}: its tls.key holds no private key in PEM"))?;
+                .map_err(|_| format!("{CERTIFICATE}: its tls.key has no PEM private key"))?;
             builder
                 .with_client_auth_cert(certificates, key)
                 .map_err(|error| format!("{CERTIFICATE}: its certificate and key cannot be used: {error}"))?
@@ -70,7 +70,7 @@ impl Security {
             builder.with_no_client_auth()
         };
         let server_name = plan.server_name.as_deref().map(|name| {
-            ServerName::try_from(name.to_owned()).map_err(|_| format!("{SERVER_NAME}: {name:?} is no name of a host"))
+            ServerName::try_from(name.to_owned()).map_err(|_| format!("{SERVER_NAME}: {name:?} is not a host name"))
         });
         let engine = Tls { config: Arc::new(config), server_name: server_name.transpose()? };
         Ok(Self { engine, plan: plan.clone() })
@@ -86,7 +86,7 @@ impl Security {
     ) -> Result<TlsStream<TcpStream>, Trouble> {
         let address = stream.peer_addr();
         let name = self.engine.name_of(endpoint).map_err(|error| {
-            Trouble::Insecure(format!("{SERVER_NAME} is not set, and the endpoint's host cannot be one: {error}"))
+            Trouble::Insecure(format!("{SERVER_NAME} is not set, and the endpoint's host is not valid: {error}"))
         })?;
         let connector = TlsConnector::from(self.engine.config.clone());
         let agreed = async {
@@ -103,7 +103,7 @@ impl Security {
             },
             Err(_) => {
                 let what =
-                    format!("TLS: no answer within {} ms; does the server speak TLS on this port?", limit.as_millis());
+                    format!("TLS: no reply within {} ms; does the server use TLS on this port?", limit.as_millis());
                 Err(self.no_tls(address, &what).await)
             }
         }
@@ -113,7 +113,7 @@ impl Security {
     async fn no_tls(&self, address: io::Result<SocketAddr>, what: &str) -> Trouble {
         match address {
             Ok(address) if speaks_redis(address).await => Trouble::Insecure(
-                "the server speaks no TLS on this port, but Redis in the clear: name its TLS port in \
+                "the server uses plaintext, not TLS, on this port: use its TLS port in \
                  spec.targets[0].endpoints, or remove spec.targets[0].tls"
                     .to_owned(),
             ),
@@ -133,7 +133,7 @@ async fn certificates(path: &Path, field: &str) -> Result<Vec<CertificateDer<'st
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(format!("{field}: its {name} holds no certificate in PEM")),
+        _ => Err(format!("{field}: its {name} has no PEM certificate")),
     }
 }
 
@@ -150,7 +150,7 @@ fn system_authorities() -> Result<RootCertStore, String> {
     // Ignore authorities that rustls cannot parse.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        return Err(format!("{AUTHORITY} is not set, and the shard's system knows no authorities: set it"));
+        return Err(format!("{AUTHORITY} is not set, and the shard's system has no trusted CAs: set it"));
     }
     Ok(roots)
 }
@@ -185,8 +185,8 @@ fn explain(error: &io::Error, plan: &plan::Tls) -> Option<String> {
         rustls::Error::InvalidCertificate(error) => bad_certificate(error, plan),
         rustls::Error::PeerIncompatible(_) | rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => {
             format!(
-                "{MINIMUM_VERSION}: the server speaks no version of TLS that is as new: lower it, or allow newer ones \
-                 at the server ({error})"
+                "{MINIMUM_VERSION}: the server does not support this TLS version: lower it, or enable it on the \
+                 server ({error})"
             )
         }
         rustls::Error::AlertReceived(
@@ -201,7 +201,7 @@ fn explain(error: &io::Error, plan: &plan::Tls) -> Option<String> {
             | AlertDescription::AccessDenied,
         ) => format!("{} ({error})", refused_certificate(plan)),
         rustls::Error::AlertReceived(AlertDescription::UnrecognisedName) => {
-            format!("{SERVER_NAME}: the server does not know the name: set it to one that it has ({error})")
+            format!("{SERVER_NAME}: the server does not recognize the name: set it to one that it has ({error})")
         }
         error => format!("spec.targets[0].tls: {error}"),
     })
@@ -209,45 +209,45 @@ fn explain(error: &io::Error, plan: &plan::Tls) -> Option<String> {
 
 fn refused_certificate(plan: &plan::Tls) -> String {
     if plan.client_certificate {
-        format!("{CERTIFICATE}: the server does not accept the certificate: take one of an authority that it trusts")
+        format!("{CERTIFICATE}: the server does not accept the certificate: use one of a CA that it trusts")
     } else {
-        format!("{CERTIFICATE} is not set, and the server wants to see a certificate: set it")
+        format!("{CERTIFICATE} is not set, but the server requires a client certificate: set it")
     }
 }
 
 fn bad_certificate(error: &CertificateError, plan: &plan::Tls) -> String {
     match error {
         CertificateError::UnknownIssuer if plan.trust == plan::Trust::System => format!(
-            "{AUTHORITY} is not set, and the server's certificate is from an unknown issuer: set it to the authority \
+            "{AUTHORITY} is not set, and the server's certificate is from an unknown issuer: set it to the CA \
              that signed it"
         ),
         CertificateError::UnknownIssuer => format!(
-            "{AUTHORITY}: the server's certificate is from an unknown issuer: name the authority that signed it"
+            "{AUTHORITY}: the server's certificate is from an unknown issuer: use the CA that signed it"
         ),
         CertificateError::BadSignature => format!(
-            "{AUTHORITY}: the server's certificate is from an unknown issuer, which has the name of a known one and \
-             another key: name the authority that signed it"
+            "{AUTHORITY}: the server's certificate is from an unknown issuer, with the name of a known CA but \
+             another key: use the CA that signed it"
         ),
         CertificateError::NotValidForName => format!("{SERVER_NAME}: the server's certificate is for another name"),
         CertificateError::NotValidForNameContext { expected, presented } => {
             let presented: Vec<String> = presented.iter().take(3).map(|name| plain(name)).collect();
             format!(
-                "{SERVER_NAME}: the server's certificate is not for {}: set it to a name in it: {}",
+                "{SERVER_NAME}: the server's certificate is not for {}: set it to a name in the certificate: {}",
                 expected.to_str(),
-                if presented.is_empty() { "there is none".to_owned() } else { presented.join(", ") }
+                if presented.is_empty() { "none".to_owned() } else { presented.join(", ") }
             )
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "spec.targets[0].tls: the server's certificate has expired: renew it at the server".to_owned()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "spec.targets[0].tls: the server's certificate is not valid yet: renew it, or set the clocks".to_owned()
+            "spec.targets[0].tls: the server's certificate is not valid yet: renew it, or correct the clocks".to_owned()
         }
         error if error.to_string().contains("CaUsedAsEndEntity") => format!(
-            "{AUTHORITY}: the server shows the certificate of an authority itself (CA:TRUE): give the server one that \
-             the authority signed"
+            "{AUTHORITY}: the server presents a CA's own certificate (CA:TRUE): configure one that the CA \
+             signed"
         ),
-        error => format!("{AUTHORITY}: the server's certificate is not good: {error}"),
+        error => format!("{AUTHORITY}: the server's certificate is invalid: {error}"),
     }
 }
 

@@ -359,7 +359,7 @@ impl Verifier {
                     Seen::Nil => (counted.read(key, None), range, "nothing".to_owned()),
                     Seen::Bulk(text) => match std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()) {
                         Some(value) => (counted.read(key, Some(value)), range, value.to_string()),
-                        None => (Judgement::Corrupt, range, "no number".to_owned()),
+                        None => (Judgement::Corrupt, range, "not a number".to_owned()),
                     },
                     other => (Judgement::Corrupt, range, other.name().to_owned()),
                 }
@@ -502,7 +502,7 @@ fn says(stamped: Option<Stamped>) -> String {
         None => "nothing".to_owned(),
         Some(Stamped::Own(sequence)) => sequence.to_string(),
         Some(Stamped::Foreign) => "a value of another run".to_owned(),
-        Some(Stamped::Broken) => "a value that nobody wrote".to_owned(),
+        Some(Stamped::Broken) => "a value that was never written".to_owned(),
     }
 }
 

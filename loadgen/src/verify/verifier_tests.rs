@@ -97,7 +97,7 @@ fn what_was_written_is_read_and_nothing_else() {
     let finding = &found.findings[0];
     let number = shard.workload.key(1, 0);
     assert_eq!((finding.key.as_str(), finding.node.as_str()), (format!("rb:{number}").as_str(), "redis:6379"));
-    assert_eq!(shard.wrong()[0], (FindingKind::Corrupt, "1", "a value that nobody wrote"));
+    assert_eq!(shard.wrong()[0], (FindingKind::Corrupt, "1", "a value that was never written"));
     assert_eq!(shard.wrong()[4], (FindingKind::LostKey, "1", "nothing"));
 }
 
@@ -179,7 +179,7 @@ fn the_preloads_values_are_the_first() {
     assert!(!shard.verifier.wants_read(2) && !shard.verifier.wants_read(6), "another shard's");
     shard.verifier.read_back(3, Seen::Bulk(&values[0]), MOMENT);
     shard.verifier.read_back(4, Seen::Bulk(&values[0]), MOMENT);
-    assert_eq!(shard.wrong(), [(FindingKind::Corrupt, "1", "a value that nobody wrote")]);
+    assert_eq!(shard.wrong(), [(FindingKind::Corrupt, "1", "a value that was never written")]);
     assert_eq!(shard.verifier.found().read_keys, 2);
 }
 

@@ -60,7 +60,7 @@ impl Pattern {
             }
             KeyPattern::HotSet { keys: hot, percent_millionths, hot_keys } => {
                 if hot == 0 || hot > keys.count || percent_millionths > 100_000_000 {
-                    return refused("the hot set must have one key at least and all at most, and 100 % at most");
+                    return refused("the hot set must have between one and all keys, and at most 100 %");
                 }
                 (Distribution::HotSet(HotSet::new(keys.count, hot, percent_millionths)), hot_keys)
             }

@@ -96,7 +96,7 @@ async fn a_server_without_tls_is_told_from_one_that_is_away() {
     let tls = Some(secure.tls.clone());
     let mut bench = Bench::with(plan, standalone(&secure.server), 1, Handshake::default(), tls);
     let message = refused(&mut bench).await;
-    assert!(message.contains("does the server speak TLS on this port?"), "{message}");
+    assert!(message.contains("does the server use TLS on this port?"), "{message}");
 }
 
 async fn refused(bench: &mut Bench) -> String {

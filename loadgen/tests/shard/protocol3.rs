@@ -80,5 +80,5 @@ async fn a_server_without_resp3_is_told() {
     shard.plan(1, &plan).await.unwrap();
     let failure = shard.phase(ShardPhase::Failed).await.failure.unwrap();
     assert_eq!(failure.reason, FailureReason::WrongTopology);
-    assert!(failure.message.contains("speaks no RESP3: set spec.targets[0].protocol to RESP2"), "{failure:?}");
+    assert!(failure.message.contains("does not support RESP3: set spec.targets[0].protocol to RESP2"), "{failure:?}");
 }

@@ -149,7 +149,7 @@ async fn unknown_command() {
     let mut plan = plan(&redis.endpoint());
     plan.workload.operations.push(operation("typo", 1, "GTE __key__"));
     let failure = failure_of(&plan, None).await;
-    let parts = ["spec.workload.operations[2].command: GTE __key__", "knows no command GTE", "remove operation typo"];
+    let parts = ["spec.workload.operations[2].command: GTE __key__", "has no command GTE", "remove operation typo"];
     assert_told(&failure, FailureReason::CommandRefused, &parts);
 }
 
@@ -159,7 +159,7 @@ async fn command_with_too_few_arguments() {
     let mut plan = plan(&redis.endpoint());
     plan.workload.operations = vec![operation("short", 1, "SET __key__")];
     let failure = failure_of(&plan, None).await;
-    let parts = ["spec.workload.operations[0].command: SET __key__", "at least 3 arguments with its name, not 2"];
+    let parts = ["spec.workload.operations[0].command: SET __key__", "at least 3 arguments including its name, not 2"];
     assert_told(&failure, FailureReason::CommandRefused, &parts);
 }
 
@@ -206,7 +206,7 @@ async fn keys_that_lie_in_different_slots() {
     plan.workload.operations.push(operation("both", 1, "EVAL script 2 a b"));
     let failure = failure_of(&plan, None).await;
     let parts =
-        ["spec.workload.operations[2].command: EVAL script 2 a b", "keys a and b lie in different slots", "hash tag"];
+        ["spec.workload.operations[2].command: EVAL script 2 a b", "keys a and b are in different slots", "hash tag"];
     assert_told(&failure, FailureReason::CommandRefused, &parts);
 }
 

@@ -204,8 +204,8 @@ async fn what_is_no_sentinel_or_knows_no_such_primary_is_told() {
         plan
     };
     for (plan, parts) in [
-        (sentinel_plan(redis.endpoint(), "mymaster"), ["is no sentinel", "spec.targets[0].type: Standalone"]),
-        (sentinel_plan(sentinel.endpoint(), "other"), ["knows no \"other\"", "that it knows: mymaster"]),
+        (sentinel_plan(redis.endpoint(), "mymaster"), ["is not a sentinel", "spec.targets[0].type: Standalone"]),
+        (sentinel_plan(sentinel.endpoint(), "other"), ["has no master \"other\"", "that it has: mymaster"]),
         (plan(&sentinel.endpoint()), ["is a sentinel", "spec.targets[0].type: Sentinel"]),
     ] {
         let shard = Shard::start(None).await;

@@ -116,6 +116,6 @@ async fn sentinels_of_servers_within_tls_are_within_it_too_unless_they_are_said_
         assert_eq!((snapshot.total.succeeded, snapshot.total.errors), (5000, 0), "{:?}", snapshot.errors);
     }
     let wrong = within(asking(&format!("localhost:{port}"), Some(plain)));
-    let parts = ["speaks TLS: set spec.targets[0].sentinel.transport.tls"];
+    let parts = ["uses TLS: set spec.targets[0].sentinel.transport.tls"];
     assert_refused(&wrong, &files, FailureReason::TlsFailed, &parts).await;
 }

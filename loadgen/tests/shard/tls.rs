@@ -223,7 +223,7 @@ async fn a_certificate_that_does_not_verify_is_told_before_any_load() {
     for name in ["another", "authority of a test"] {
         let other = Authority::named(name).pem();
         let unknown = [("target-tls/ca.crt", &*other)];
-        let parts = ["cart", "localhost", "spec.targets[0].tls.caSecretRef", "unknown issuer", "name the authority"];
+        let parts = ["cart", "localhost", "spec.targets[0].tls.caSecretRef", "unknown issuer", "use the CA"];
         assert_told(&within(mounted.clone(), &secure.endpoint("localhost")), &unknown, &parts).await;
     }
     let parts = ["spec.targets[0].tls.caSecretRef is not set", "unknown issuer", "set it"];
@@ -237,7 +237,7 @@ async fn a_certificate_that_does_not_verify_is_told_before_any_load() {
     let missing = ["spec.targets[0].tls.caSecretRef", "ca.crt could not be read"];
     assert_told(&within(mounted.clone(), &secure.endpoint("localhost")), &[], &missing).await;
     let garbage = [("target-tls/ca.crt", "no certificate")];
-    let parts = ["spec.targets[0].tls.caSecretRef", "holds no certificate in PEM"];
+    let parts = ["spec.targets[0].tls.caSecretRef", "has no PEM certificate"];
     assert_told(&within(mounted.clone(), &secure.endpoint("localhost")), &garbage, &parts).await;
     secure.assert_unloaded();
 
@@ -279,9 +279,10 @@ async fn a_plain_port_and_a_tls_port_are_told_from_each_other() {
     let authority = Authority::new();
     let secure = Secure::start(&authority.issue("localhost"), &authority, &["--tls-auth-clients", "yes"]);
     let plain = within(trusting(Trust::Anyone), &secure.server.endpoint());
-    assert_told(&plain, &[], &["speaks no TLS on this port", "spec.targets[0].endpoints", "spec.targets[0].tls"]).await;
+    let parts = ["uses plaintext, not TLS, on this port", "spec.targets[0].endpoints", "spec.targets[0].tls"];
+    assert_told(&plain, &[], &parts).await;
     let clear = plan(&secure.endpoint("127.0.0.1"));
-    assert_told(&clear, &[], &["speaks TLS: set spec.targets[0].tls"]).await;
+    assert_told(&clear, &[], &["uses TLS: set spec.targets[0].tls"]).await;
     secure.assert_unloaded();
 }
 

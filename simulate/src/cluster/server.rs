@@ -33,7 +33,7 @@ impl World {
 
     async fn request(self: &Arc<Self>, operator: &str, request: Request<Body>) -> Result<Response<Body>, Failed> {
         let (parts, body) = request.into_parts();
-        let body = body.collect().await.map_err(|_| Failed("the body broke off"))?.to_bytes();
+        let body = body.collect().await.map_err(|_| Failed("the body is incomplete"))?.to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let (answer, answered) = oneshot::channel();
         let (there, back) = (self.latency(), self.latency());

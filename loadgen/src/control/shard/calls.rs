@@ -92,7 +92,7 @@ impl Shard {
                 let allowed = self.trial.snapshot(now, trial, detail);
                 let sources = allowed.and_then(|()| {
                     let engine = self.engine.clone();
-                    let engine = engine.ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine is gone"))?;
+                    let engine = engine.ok_or_else(|| refusal(RefusalCode::Unavailable, "the engine has stopped"))?;
                     let servers = self.servers.as_ref().map(ServerWatch::view);
                     Ok(Sources { engine, servers, load_was_last: self.trial.load_was_last() })
                 });

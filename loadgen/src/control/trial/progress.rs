@@ -14,7 +14,7 @@ pub const PATIENCE_NANOSECONDS: u64 = 20 * 1_000_000_000;
 pub const IDLE_LIMIT_NANOSECONDS: u64 = 3600 * 1_000_000_000;
 
 /// The name of the limit that turns a lasting obstacle into a failure.
-const OBSTACLE: &str = "the same obstacle for too long";
+const OBSTACLE: &str = "the same error for too long";
 
 impl Trial {
     /// Applies an event. Events that do not matter in the present phase change nothing.
@@ -95,7 +95,7 @@ impl Trial {
     fn limit(&self) -> Option<(u64, &'static str)> {
         let without_contact = |limit: u64| self.last_contact.saturating_add(limit);
         let Some((plan, _)) = &self.plan else {
-            return Some((without_contact(IDLE_LIMIT_NANOSECONDS), "no plan and no word from the conductor"));
+            return Some((without_contact(IDLE_LIMIT_NANOSECONDS), "no plan and no call from the conductor"));
         };
         let limits = plan.limits;
         let armed = self
@@ -105,7 +105,7 @@ impl Trial {
             Phase::Idle | Phase::Armed => armed,
             Phase::Preparing(_) => {
                 let contact =
-                    (without_contact(limits.armed_nanoseconds), "preparing without a word from the conductor");
+                    (without_contact(limits.armed_nanoseconds), "preparing without a call from the conductor");
                 // A target that was reachable before and restarts gets as long as an armed shard.
                 let patience = armed.or_else(|| {
                     let obstacle = self.obstacle.as_ref()?;
@@ -121,7 +121,7 @@ impl Trial {
             }),
             Phase::Finished { .. } | Phase::Failed(_) => Some((
                 without_contact(limits.finished_nanoseconds),
-                "limits.finished: finished without a word from the conductor",
+                "limits.finished: finished without a call from the conductor",
             )),
         }
     }

@@ -350,7 +350,7 @@ impl Worker {
                     break;
                 }
                 self.nodes[node].resends.pop_front();
-                let why = "no connection to the server that it was to be sent to again";
+                let why = "no connection to the server for the retry";
                 self.fail(node as u32, &resend.request, "Timeout", why, false);
             }
         }

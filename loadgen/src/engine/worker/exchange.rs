@@ -62,17 +62,17 @@ impl Progress {
             None => self.nil = part.reply == Reply::Nil,
             // After a refused command, EXEC adds no information.
             Some(_) if is_error || self.error.is_some() => {}
-            Some(_) if at == 0 && part.note != b"+OK" => return Err("MULTI was not answered with OK"),
+            Some(_) if at == 0 && part.note != b"+OK" => return Err("the reply to MULTI was not OK"),
             Some(size) if (1..=size).contains(&at) && part.note != b"+QUEUED" => {
-                return Err("a command of a transaction was not answered with QUEUED");
+                return Err("the reply to a command of a transaction was not QUEUED");
             }
             Some(size) if at == size.saturating_add(1) => match (part.reply, part.nested) {
                 (Reply::Nil, _) => {
-                    self.note_error(b"EXECABORT the transaction was not executed: EXEC gave null", false);
+                    self.note_error(b"EXECABORT the transaction was not executed: EXEC returned null", false);
                 }
                 (_, Some(nested)) => self.note_error(nested, true),
                 (_, None) if part.note.first() != Some(&b'*') || number(part.note) != Some(size.into()) => {
-                    return Err("EXEC was not answered with a list of as many replies as commands");
+                    return Err("EXEC did not return a list with a reply per command");
                 }
                 (_, None) => {}
             },

@@ -169,7 +169,7 @@ impl Worker {
             if connection.link.is_in_the_making() {
                 connection.close(Link::Down { retry: self.now });
             } else {
-                self.lost(index, "ConnectionClosed", "the target is another server now");
+                self.lost(index, "ConnectionClosed", "the target is now another server");
             }
         }
     }
@@ -403,12 +403,12 @@ impl Worker {
             match connection.link {
                 Link::Securing { deadline } if deadline <= self.now => {
                     let timeout = self.common.plan.timeouts.connect_nanoseconds / 1_000_000;
-                    let why = format!("TLS: no answer within {timeout} ms; does the server speak TLS on this port?");
+                    let why = format!("TLS: no reply within {timeout} ms; does the server use TLS on this port?");
                     self.failed_to_connect(index, ConnectFailure::NotSecure, &why);
                 }
                 Link::Connecting { deadline } | Link::Greeting { deadline, .. } if deadline <= self.now => {
                     let timeout = self.common.plan.timeouts.connect_nanoseconds / 1_000_000;
-                    self.failed_to_connect(index, ConnectFailure::TimedOut, &format!("no answer within {timeout} ms"));
+                    self.failed_to_connect(index, ConnectFailure::TimedOut, &format!("no reply within {timeout} ms"));
                 }
                 Link::Ready => {
                     let late = |sent: u64| sent.saturating_add(patience) <= self.now;

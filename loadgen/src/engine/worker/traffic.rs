@@ -127,7 +127,7 @@ impl Worker {
             let connection = &mut self.connections[index];
             let Some((request, sent)) = connection.pipeline.answered() else {
                 if connection.stream.is_some() {
-                    self.lost(index, "Protocol", "a reply came that no command asked for");
+                    self.lost(index, "Protocol", "received a reply without a request");
                 }
                 break;
             };
@@ -351,7 +351,7 @@ impl Worker {
                 request.hops.redirect();
             }
             if !self.hold(request) {
-                let message = format!("redirected to {address}, which is not known");
+                let message = format!("redirected to an unknown address, {address}");
                 self.fail(node, &request, "RedirectLimit", &message, true);
             }
             return;
@@ -407,7 +407,7 @@ impl Worker {
                 self.fail(node as u32, &request, kind, why, false);
             }
         }
-        let message = format!("the connection to {} broke: {why}", self.nodes[node].label);
+        let message = format!("lost the connection to {}: {why}", self.nodes[node].label);
         let _ = self.common.events.try_send(EngineEvent::ConnectionLost { message });
     }
 }

@@ -120,7 +120,7 @@ impl Node {
     pub fn take(&mut self, info: &Info, commands: Option<BTreeMap<String, Calls>>, at: u64, when: When, mix: &Mix) {
         if self.before.is_some() && (self.run_id != info.run_id || self.replica != info.replica) {
             let what = if self.run_id == info.run_id { "changed its role" } else { "restarted" };
-            self.disturbed = Some(format!("{} {what} while the load ran", self.address.label));
+            self.disturbed = Some(format!("{} {what} during the load", self.address.label));
         }
         let sample = redisbench_wire::snapshot::ServerSample { taken_nanoseconds: at, ..info.sample };
         let seen = &mut self.seen;
@@ -136,7 +136,7 @@ impl Node {
                 if at <= start {
                     self.before = commands;
                 } else {
-                    self.disturbed = Some(format!("{} answered only when the load had begun", self.address.label));
+                    self.disturbed = Some(format!("{} replied only after the load started", self.address.label));
                 }
             }
             When::Measuring => self.measure(info, at),
@@ -145,7 +145,7 @@ impl Node {
                 let counts = self.before.as_ref().zip(commands.as_ref());
                 let between = counts.and_then(|(before, after)| mix.between(before, after, self.replica));
                 if counts.is_some() && between.is_none() && self.disturbed.is_none() {
-                    self.disturbed = Some(format!("{} began its counts anew while the load ran", self.address.label));
+                    self.disturbed = Some(format!("{} reset its counters during the load", self.address.label));
                 }
                 seen.commands = between.filter(|_| self.disturbed.is_none());
             }
