@@ -5,15 +5,15 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 WRITE ?= $(if $(ONLY),,docs/evidence/benchmarks.md)
 
-# Where rustup puts cargo, for shells that do not know.
+# rustup's directory, for shells without it in PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOGS := $(TARGET)/test-logs
 
-# Tests that need root, and hold on any machine.
+# Tests that need root, but no idle machine.
 ROOT := processors::a_quota_shows_as_throttled_time names::a_name_that_moves_is_followed
 
-# What measurements are made with beside our own programs.
+# Programs that the measurements need besides our own.
 TOOLS := $(TARGET)/tools
 INFERNO := 0.12.8
 RESP_BENCHMARK := 0.2.5
@@ -27,7 +27,7 @@ include e2e/cluster/cluster.mk
 
 .PHONY: help run build simulate soak fuzz bench profile bench-stall verdict servers test-servers record-evidence record test test-steps test-unit test-selfcheck test-timing test-cost test-chart lint fmt deny crds images packages clean
 
-help: ## this list
+help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: packages ## load a throwaway Redis from two local shards, and print the merged result
@@ -35,34 +35,34 @@ run: packages ## load a throwaway Redis from two local shards, and print the mer
 	  --bin redisbench-loadgen --bin kubectl-redisbench
 	$(TARGET)/local/kubectl-redisbench local -f examples/quickstart.yaml --with-redis --shards 2
 
-build: packages ## the three programs, optimised
+build: packages ## build the three programs, optimised
 	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen --bin kubectl-redisbench
 
-# The build of the tests, so that nothing is built twice.
-simulate: packages ## run SEEDS=1..20000 of the simulation; shows the trace of the lowest that fails
+# Uses the build of the tests, to build nothing twice.
+simulate: packages ## run the simulation with SEEDS=1..20000; prints the trace of the lowest failing seed
 	cargo build --workspace --bin redisbench-simulate
 	$(TARGET)/debug/redisbench-simulate --seeds $(or $(SEEDS),1..20000)
 
-soak: packages ## local runs under random faults for MINUTES (10), drawn from SEED (1)
+soak: packages ## local runs with random faults for MINUTES (10); SEED (1) determines the faults
 	@$(E2E)/install.sh ip:iproute2 nft:nftables unshare:util-linux
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench --bin redisbench-soak
 	$(TARGET)/debug/redisbench-soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
-# A fifth of the time for each of the crates that read what a shard, a server, the API server or a user says.
-fuzz: packages ## hostile input for MINUTES (10) to everything that decodes; FUZZ_SEED=n begins there
+# A fifth of the time for each crate that reads input of a shard, a server, the API server or a user.
+fuzz: packages ## fuzz all decoders for MINUTES (10); FUZZ_SEED=n sets the first seed
 	FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 / 5 )) cargo test --workspace --lib --bins -- \
 	  hostile_input --nocapture --test-threads 1
 
-# A real measurement wants a quiet machine, and takes less than half an hour. LENGTH=0.02 PAIRS=1 shows whether it works;
+# A real measurement needs an idle machine and takes less than half an hour. LENGTH=0.02 PAIRS=1 is a smoke test;
 # WRITE= keeps docs/evidence/benchmarks.md as it is, and ONLY=text measures some rows.
-bench: packages ## the load generator's cost against its gates, in PAIRS (5) of runs; writes docs/evidence/benchmarks.md
+bench: packages ## check the load generator's cost against its limits, in PAIRS (5) of runs; writes docs/evidence/benchmarks.md
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux openssl:openssl
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-bench --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --only "$(ONLY)" \
 	  $(addprefix --write ,$(WRITE))
 
-# The flame graph is of ours at P=16, GET; inferno is no dependency of the workspace.
-profile: packages ## where the load generator's processor time goes, beside the bare system calls; writes docs/evidence/profile.md and docs/evidence/flame.svg
+# The flame graph shows our load generator at P=16, GET. inferno is not a dependency of the workspace.
+profile: packages ## profile the load generator's CPU time and compare it with bare system calls; writes docs/evidence/profile.md and docs/evidence/flame.svg
 	@$(E2E)/install.sh perf:linux-perf addr2line:binutils taskset:util-linux
 	[ -x $(TOOLS)/bin/inferno-flamegraph ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features cli,nameattr inferno@$(INFERNO)
 	cargo build --profile profiling $(MEASURED)
@@ -70,7 +70,7 @@ profile: packages ## where the load generator's processor time goes, beside the 
 	$(TOOLS)/bin/inferno-flamegraph --deterministic --colors rust --minwidth 0.5 --title 'One worker, 50 connections, P=16, GET, null server' \
 	  --countname samples $(TOOLS)/stacks.txt >docs/evidence/flame.svg
 
-bench-stall: packages ## what load generators report of a server that stops for half a second; writes docs/evidence/stall.md
+bench-stall: packages ## compare load generators on a server that stalls for half a second; writes docs/evidence/stall.md
 	@$(E2E)/install.sh taskset:util-linux python3:python3
 	@python3 -c 'import ensurepip' 2>/dev/null || $(E2E)/install.sh ensurepip:python3-venv
 	[ -x $(TOOLS)/venv/bin/resp-benchmark ] || \
@@ -78,8 +78,8 @@ bench-stall: packages ## what load generators report of a server that stops for 
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-bench stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/evidence/stall.md
 
-# The closing line adds up what the runners of all steps said; a step that broke before its tests is one failure.
-test: ## every test there is, the last of them on a Kubernetes of three nodes that it builds and starts
+# The last line sums the results of all steps. A step that failed before its tests counts as one failure.
+test: ## run all tests, the last ones on a Kubernetes cluster of three nodes that it builds and starts
 	@mkdir -p $(LOGS)
 	@status=0; $(MAKE) test-steps 2>&1 | tee $(LOGS)/test.log || status=$$?; \
 	awk -v status=$$status \
@@ -89,7 +89,7 @@ test: ## every test there is, the last of them on a Kubernetes of three nodes th
 	  END { if (status && !failed) failed = 1; printf "%d passed, %d failed\n", passed, failed }' $(LOGS)/test.log; \
 	exit $$status
 
-# Kubernetes is built beside the Rust code: on a fresh machine it takes longest.
+# Builds Kubernetes in parallel with the Rust code, because it takes longest on a fresh machine.
 test-steps:
 	@[ -n "$${E2E_KUBECONFIG:-}" ] || for step in preflight install; do $(E2E)/$$step.sh; done
 	@cluster=; if [ -z "$${E2E_KUBECONFIG:-}" ]; then \
@@ -105,21 +105,21 @@ test-steps:
 	@$(MAKE) test-chart
 	@$(MAKE) test-e2e
 
-# Building first, because tests start the programs of other crates.
-test-unit: packages ## the tests that need no Kubernetes
+# Builds first, because tests start the programs of other crates.
+test-unit: packages ## run the tests that need no Kubernetes
 	@$(E2E)/install.sh haproxy:haproxy
 	cargo build --workspace --bins --tests
 	cargo test --workspace --lib --bins
 	cargo test --workspace --exclude redisbench-e2e --test '*'
 
-# The others of them are among the unit tests.
-test-selfcheck: packages ## the tests that make a cgroup or names of their own; needs root
+# The other tests of these binaries are among the unit tests.
+test-selfcheck: packages ## run the tests that create cgroups or namespaces; needs root
 	@$(E2E)/install.sh unshare:util-linux mount:mount
 	cargo test --workspace --test selfcheck --test shard -- --ignored --exact $(ROOT)
 
-# Latencies, rates and times against theory, clocks and logs. Part of them is in `make test` too, without what depends on
-# the machine's speed.
-test-timing: packages ## the tests that depend on how busy the machine is; needs root, and the machine to itself
+# Checks latencies, rates and times against theory, clocks and logs. `make test` runs the part that does not depend on the
+# machine's speed.
+test-timing: packages ## run the tests that depend on timing; needs root and an otherwise idle machine
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	cargo test --workspace --test stall --test selfcheck -- --ignored --test-threads 1
@@ -127,25 +127,25 @@ test-timing: packages ## the tests that depend on how busy the machine is; needs
 	cargo test --workspace --test suite -- --ignored --test-threads 1
 	REDISBENCH_TIMING=1 cargo test --workspace --test suite -- --test-threads 1 windows:: experiments::
 
-# One situation after another has the machine to itself for some seconds: an hour for RUNS=10. ONLY=text makes some.
-verdict: servers ## every situation RUNS (10) times, and what the verdict calls it; writes docs/evidence/verdict.md; needs root
+# The situations run one by one for some seconds each: an hour for RUNS=10. ONLY=text selects some.
+verdict: servers ## run every situation RUNS (10) times and check its verdict; writes docs/evidence/verdict.md; needs root
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	RUNS="$(or $(RUNS),10)" ONLY="$(ONLY)" WRITE="$(if $(ONLY),,docs/evidence/verdict.md)" \
 	  cargo test --workspace --test classifier -- --ignored --exact every_situation --nocapture
 
-# Optimised, as only that tells what a request costs.
-test-cost: packages ## system calls and instructions per request, counted, against their gates
+# Optimised, because debug builds cost more per request.
+test-cost: packages ## check the system calls and instructions per request against their limits
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux
 	cargo build --release $(MEASURED)
 	$(TARGET)/release/redisbench-bench --exact
 
-# Others than Debian's redis-server, as its unstable release has them: built once, some minutes each.
-servers: packages ## the newest Redis and Valkey of Debian's sources, into target/servers
+# Servers other than Debian's redis-server, from Debian unstable: built once, some minutes each.
+servers: packages ## build the newest Redis and Valkey from Debian's sources into target/servers
 	servers/build.sh $(TARGET)/servers
 
-# The tests whose outcome is a server's as well as ours: not those that ask our own null server.
-test-servers: servers ## the engine, clusters, sentinels, verification, presets and servers' own counts with each of them
+# The tests that depend on the server, so without those of the null server.
+test-servers: servers ## test the engine, clusters, sentinels, verification, presets and server statistics with each of them
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	for server in redis valkey; do \
 	  export PATH="$(abspath $(TARGET))/servers/$$server:$$PATH"; redis-server --version; \
@@ -154,8 +154,8 @@ test-servers: servers ## the engine, clusters, sentinels, verification, presets 
 	  cargo test --workspace --test presets; \
 	done
 
-# On the machine as it is, and with another process that is busy all the time. An hour and a half for RUNS=3 of each.
-record-evidence: servers ## what each situation's verdict is made from, RUNS (3) times idle and busy, for the tests of the verdict
+# On the idle machine, and with another process that is always busy. Takes 90 minutes for RUNS=3 of each.
+record-evidence: servers ## record the verdict's input for each situation, RUNS (3) times idle and busy, for the tests of the verdict
 	@$(E2E)/install.sh ip:iproute2 tc:iproute2 unshare:util-linux mkfs.ext4:e2fsprogs mount:mount taskset:util-linux stress-ng:stress-ng
 	cargo build --workspace --bin redisbench-loadgen --bin kubectl-redisbench
 	cargo test --workspace --test classifier --no-run
@@ -166,12 +166,12 @@ record:
 	RUNS="$(or $(RUNS),3)" ONLY="$(ONLY)" RECORD=$(RECORD) \
 	  cargo test --workspace --test classifier -- --ignored --exact every_situation --nocapture
 
-test-chart: ## the chart's rendering
+test-chart: ## test the chart's rendering
 	@export PATH="$(abspath $(or $(E2E_CACHE),target/e2e-cluster))/bin:$$PATH"; \
 	{ command -v helm && command -v kubectl; } >/dev/null || $(E2E)/build.sh; \
 	charts/tests/render.py
 
-lint: packages ## formatting and clippy, as a merge needs them
+lint: packages ## check formatting and run clippy, as required for a merge
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy --workspace --no-default-features --bin kubectl-redisbench -- -D warnings
@@ -179,18 +179,18 @@ lint: packages ## formatting and clippy, as a merge needs them
 fmt: ## format the Rust code
 	cargo fmt --all
 
-deny: ## advisories, licences and bans (installs cargo-deny, some minutes)
+deny: ## check advisories, licences and bans (installs cargo-deny, which takes minutes)
 	command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
 	cargo deny --workspace check
 
 crds: ## write crds/ and the chart's copy from the Rust types
 	UPDATE=1 cargo test --workspace --test documents fresh
 
-images: build ## image archives of the programs, without a registry
+images: build ## build image archives of the programs, without a registry
 	$(E2E)/images.sh project
 
 packages:
 	@$(E2E)/install.sh cc:build-essential redis-server:redis-server redis-cli:redis-tools
 
-clean: ## everything that was built
+clean: ## remove everything that was built
 	cargo clean
