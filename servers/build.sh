@@ -1,7 +1,6 @@
 #!/bin/bash
-# build.sh [DIRECTORY]: the newest Redis and the newest Valkey of Debian's unstable release, from their sources, each with a
-# directory of its own that stands before /usr/bin in PATH: DIRECTORY/redis, DIRECTORY/valkey (target/servers). They are built
-# once; take the directory away for newer ones.
+# build.sh [DIRECTORY]: builds the newest Redis and Valkey of Debian's unstable release from source, into DIRECTORY/redis and
+# DIRECTORY/valkey (target/servers), to be put before /usr/bin in PATH. Builds once; remove the directory to update.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 into=$(mkdir -p "${1:-target/servers}" && cd "${1:-target/servers}" && pwd)
@@ -14,7 +13,7 @@ for package in redis valkey; do [ -x "$into/$package/redis-server" ] || missing=
 e2e/cluster/install.sh make:build-essential cc:build-essential g++:build-essential pkg-config:pkg-config \
   /usr/include/openssl/ssl.h:libssl-dev
 
-# Lists and settings of our own: the machine's packages stay those of its release.
+# Own package lists and settings, so that the machine's packages stay those of its release.
 apt=$into/apt
 mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$into/sources"
 echo 'deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main' >"$apt/sources.list"
@@ -27,7 +26,7 @@ for package in $missing; do
   tarball=$(ls "$into/sources/${package}_"*.orig.tar.*z | grep -v '\.asc$')
   say "building ${tarball##*/}"
   mkdir -p "$into/sources/$package"
-  # As its authors published it, with the libraries that it brings.
+  # The upstream release with its bundled libraries.
   tar -xf "$tarball" -C "$into/sources/$package" --strip-components 1
   make -C "$into/sources/$package/src" -j"$(nproc)" MALLOC=libc BUILD_TLS=yes OPTIMIZATION=-O2 all >"$into/$package.log" 2>&1 ||
     { tail -n 30 "$into/$package.log" >&2; exit 1; }

@@ -1,9 +1,9 @@
 #!/bin/bash
-# down.sh: ends what up.sh started, by pid, and takes everything away; also after
-# a crash, and again. The logs of the last cluster stay in the cache.
+# down.sh: stops what up.sh started, by pid, and removes everything. Idempotent, and
+# safe after a crash. Keeps the logs of the last cluster in the cache.
 . "$(dirname "$0")/lib.sh"
 read_pid() { read -r pid born 2>/dev/null <"$1"; }
-end() { # name...: nothing of theirs is kept, so they need not end in order
+end() { # name...: in any order, because none of their data is kept
   local name
   for name; do
     read_pid "$STATE/pids/$name" && alive "$pid" "$born" && kill -KILL "$pid"
@@ -17,14 +17,14 @@ end() { # name...: nothing of theirs is kept, so they need not end in order
   done
 }
 [ "$(id -u)" = 0 ] || die "run as root"
-# Killing `unshare --kill-child` kills the node's pid 1, and all of the node with it.
+# Killing `unshare --kill-child` kills the node's pid 1, and with it the whole node.
 end $(cd "$STATE/pids" 2>/dev/null && ls)
-# What is left is found by our prefix, also if up.sh broke off.
+# Finds the rest by our prefix, also if up.sh failed midway.
 for ns in $(ip netns list 2>/dev/null | awk -v p="^$PREFIX-n[0-9]+$" '$1 ~ p { print $1 }'); do
   for pid in $(ip netns pids "$ns"); do kill -KILL "$pid" 2>/dev/null; done
   ip netns del "$ns"
 done
-# Where ip kept them; it mounts the folder again when it needs it.
+# Where ip kept them; it mounts the folder again when needed.
 [ -n "$(ip netns list 2>/dev/null)" ] || { mountpoint -q /run/netns && umount /run/netns; }
 for c in /sys/fs/cgroup/$PREFIX-n* /sys/fs/cgroup/*/$PREFIX-n*; do
   for _ in $(seq 50); do

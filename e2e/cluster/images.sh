@@ -1,6 +1,6 @@
 #!/bin/bash
-# images.sh [base|project|all]: image archives from files of this machine, no
-# registry needed. The project's own come from the release binaries in BIN_DIR.
+# images.sh [base|project|all]: builds image archives from files of this machine,
+# without a registry. The project's own use the release binaries in BIN_DIR.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 what=${1:-all}
@@ -11,24 +11,24 @@ image() { # file name arguments...
   shift 2
   python3 "$HERE/mkimage.py" --name "$name" --out "$out" "$@"
 }
-stale() { # archive source: true if the archive has to be made again
+stale() { # archive source: true if the archive must be rebuilt
   [ ! -e "$IMAGES/$1.tar" ] || [ "$2" -nt "$IMAGES/$1.tar" ] || [ "$HERE/mkimage.py" -nt "$IMAGES/$1.tar" ]
 }
 if [ "$what" != project ]; then
   ! stale pause "$BIN/pause" || image pause localhost/pause:1 --entry /pause "$BIN/pause:/pause"
   ! stale coredns "$BIN/coredns" || image coredns localhost/coredns:1 --entry /coredns "$BIN/coredns:/coredns"
-  # Under the name of the official image, and as open as that one is.
+  # With the official image's name, and without protected mode, like that image.
   ! stale redis "$(command -v redis-server)" || image redis docker.io/library/redis:7.0.15 \
     --entry /usr/bin/redis-server --entry=--protected-mode --entry no --dir /data --workdir /data \
     --elf /usr/bin/redis-server --elf /usr/bin/redis-cli --elf /usr/bin/redis-benchmark
-  # Under the name of the official image, whatever Debian's patch level is.
+  # With the official image's name, regardless of Debian's patch level.
   ! stale haproxy "$(command -v haproxy)" || image haproxy docker.io/library/haproxy:2.6 --user 99:99 \
     --entry /usr/sbin/haproxy --elf /usr/sbin/haproxy
 fi
 if [ "$what" != base ]; then
   for p in operator loadgen; do
     b=$BIN_DIR/redisbench-$p
-    [ -x "$b" ] || die "no $b: run 'cargo build --release', or name the folder by BIN_DIR"
+    [ -x "$b" ] || die "no $b: run 'cargo build --release', or set BIN_DIR to its folder"
     ! stale $p "$b" || image $p docker.io/redisbench/$p:e2e --user 65532:65532 \
       --entry /usr/local/bin/redisbench-$p --elf "$b:/usr/local/bin/redisbench-$p"
   done

@@ -1,6 +1,6 @@
 #!/bin/bash
-# install.sh [COMMAND:PACKAGE...]: the Debian packages that are missing, those of
-# the cluster if none is named; without root, sudo or apt it says what to install.
+# install.sh [COMMAND:PACKAGE...]: installs missing Debian packages, by default those
+# of the cluster. Without root, sudo or apt, prints what to install.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -13,15 +13,15 @@ for n in $needs; do
   command -v "${n%:*}" >/dev/null 2>&1 || [ -e "${n%:*}" ] || missing="$missing ${n#*:}"
 done
 [ -n "$missing" ] || exit 0
-command -v apt-get >/dev/null || die "install these first (no apt-get here):$missing"
+command -v apt-get >/dev/null || die "apt-get is missing; install these packages first:$missing"
 if [ "$(id -u)" != 0 ]; then
-  command -v sudo >/dev/null || die "run as root, or install first: apt-get install$missing"
+  command -v sudo >/dev/null || die "run as root, or run first: apt-get install$missing"
   exec sudo "$0" "$@"
 fi
 say "installing$missing"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
-# Installed for their programs: their services stay off.
+# Only the programs are needed, so their services stay off.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
   printf '#!/bin/sh\nexit 101\n' >$policy

@@ -1,14 +1,14 @@
 # Names and helpers shared by the scripts of this folder.
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 REPO=$(cd "$HERE/../.." && pwd)
-# Everything that is built or runs: nothing is ever written beside the sources.
+# All build and runtime files; nothing is written beside the sources.
 CACHE=${E2E_CACHE:-$REPO/target/e2e-cluster}
 BIN=$CACHE/bin
 IMAGES=$CACHE/images
-RUN=$CACHE/run           # files of the running cluster: all of it goes with down.sh
+RUN=$CACHE/run           # files of the running cluster, removed by down.sh
 PKI=$RUN/pki
 PREFIX=rbe2e             # of the bridge, the network namespaces and the cgroups
-STATE=/run/$PREFIX       # what down.sh has to undo: not in the cache, which may be deleted
+STATE=/run/$PREFIX       # what down.sh must undo; not in the cache, which may be deleted
 BRIDGE=${PREFIX}0
 NET=10.240.0             # the "wire" between the nodes; .1 is this machine
 API=$NET.1
@@ -24,7 +24,7 @@ START=${START:-$EPOCHREALTIME}
 say() { awk -v a="$START" -v b="$EPOCHREALTIME" -v m="$*" 'BEGIN { printf "[%6.1fs] %s\n", b - a, m }'; }
 die() { echo "${0##*/}: $*" >&2; exit 1; }
 
-# A pid alone may by now be another process: its start time tells. A zombie has ended, even if nobody reaps it.
+# Detects reused pids by the start time. A zombie has ended, even if it is not reaped.
 birth() { awk '{ sub(/.*\) /, ""); if ($1 != "Z") print $20 }' "/proc/$1/stat" 2>/dev/null; }
 alive() { # pid birth
   [ -n "$2" ] && [ "$(birth "$1")" = "$2" ]

@@ -14,7 +14,7 @@ import platform
 import subprocess
 import tarfile
 
-# One date in every image: the same files give the same digest.
+# A fixed date in every image, so that equal files have equal digests.
 CREATED = "2026-01-01T00:00:00Z"
 SEARCH_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -27,7 +27,7 @@ def arguments():
     parser.add_argument("--user", default="")
     parser.add_argument("--workdir", default="/")
     parser.add_argument("--elf", action="append", default=[], help="SRC[:DST], with its libraries")
-    parser.add_argument("--dir", action="append", default=["/tmp"], help="a folder all may write")
+    parser.add_argument("--dir", action="append", default=["/tmp"], help="a world-writable folder")
     parser.add_argument("files", nargs="*", help="SRC:DST")
     return parser.parse_args()
 

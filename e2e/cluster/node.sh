@@ -1,6 +1,6 @@
 #!/bin/bash
-# node.sh NAME IP PODCIDR: pid 1 of one node, in namespaces that up.sh made.
-# Every path is the usual one, in this node's own mount namespace.
+# node.sh NAME IP PODCIDR: pid 1 of one node, in namespaces created by up.sh.
+# All paths are the usual ones, in this node's own mount namespace.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 NAME=$1 IP=$2 CIDR=$3
@@ -8,13 +8,13 @@ N=$RUN/$NAME
 hostname "$NAME"
 mkdir -p "$N"/{cgroup,etc,log} /var/lib/{containerd,kubelet,cni} /opt/cni/bin /etc/cni/net.d /var/log/{pods,containers}
 mount --make-rshared /
-# A /sys of this network namespace, with the cgroups as they were.
+# A /sys of this network namespace, with the same cgroups.
 mount --rbind /sys/fs/cgroup "$N/cgroup"
 mount -t sysfs sysfs /sys
 mount --rbind "$N/cgroup" /sys/fs/cgroup
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/containerd /run/netns
-own() { mkdir -p "$N/own$1"; mount --bind "$N/own$1" "$1"; } # a folder of this node alone
+own() { mkdir -p "$N/own$1"; mount --bind "$N/own$1" "$1"; } # a folder private to this node
 for d in /var/lib/{containerd,kubelet,cni} /opt/cni/bin /etc/cni/net.d /var/log/{pods,containers}; do own "$d"; done
 # An overlay cannot lie on an overlay (a container's root).
 [ "$(stat -f -c %T /var/lib/containerd)" != overlayfs ] || mount -t tmpfs tmpfs /var/lib/containerd
@@ -68,7 +68,7 @@ imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 nodeStatusUpdateFrequency: 5s
 Y
-# kube-proxy's conntrack settings are the whole machine's: left alone.
+# Leaves conntrack's settings alone: they apply to the whole machine.
 cat >"$N/etc/proxy.yaml" <<Y
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration

@@ -1,13 +1,13 @@
 #!/bin/bash
-# part.sh PART start|stop|continue|kill: one part of the cluster. `up.sh` starts
-# them all; the tests of faults stop some (SIGSTOP), kill them, and start them again.
+# part.sh PART start|stop|continue|kill: controls one part of the cluster. `up.sh`
+# starts all; fault tests stop (SIGSTOP), kill and restart some.
 # Parts: etcd, apiserver, controller-manager, scheduler, node-n1, node-n2, ...
-# A killed node is silent as a machine without power: its cable is pulled first.
+# Killing a node disconnects its network first, like a power failure.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 PART=${1:?part} DEED=${2:?start, stop, continue or kill}
-[ -d "$STATE/pids" ] || die "no cluster is up: run up.sh first"
-node= # of its name, if it is a node
+[ -d "$STATE/pids" ] || die "no cluster is running: run up.sh first"
+node= # its name, if it is a node
 case $PART in node-n*) node=${PART#node-} ns=$PREFIX-$node i=${node#n} ;; esac
 
 command_of() { # part: sets `run`
@@ -32,7 +32,7 @@ command_of() { # part: sets `run`
       --kube-api-qps 300 --kube-api-burst 600 --allocate-node-cidrs=false) ;;
     scheduler) run=(hyperkube kube-scheduler --kubeconfig "$RUN/scheduler.conf" --bind-address 127.0.0.1 --leader-elect=false
       --kube-api-qps 300 --kube-api-burst 600) ;;
-    # nsenter, because `ip netns exec` hides the cgroups. Killing unshare kills all that is in the node.
+    # nsenter, because `ip netns exec` hides the cgroups. Killing unshare kills the whole node.
     node-n*) run=(nsenter --net="/run/netns/$ns" unshare --mount --propagation private --pid --fork --kill-child --uts
       --mount-proc "$HERE/node.sh" "n$i" "$NET.$((10 + i))" "$POD_NET.$i.0/24") ;;
     *) die "no part $1" ;;
@@ -41,27 +41,27 @@ command_of() { # part: sets `run`
 running() { read -r pid born 2>/dev/null <"$STATE/pids/$PART" && alive "$pid" "$born"; }
 
 if [ "$DEED" = start ]; then
-  ! running || die "$PART runs already"
+  ! running || die "$PART is already running"
   command_of "$PART"
   [ -z "$node" ] || ip link set "$ns" up
   (
-    # What the caller has open, a lock perhaps, is not for a part that outlives it.
+    # Close the caller's files, such as locks: the part outlives the caller.
     for fd in /proc/self/fd/*; do [ "${fd##*/}" -le 2 ] || eval "exec ${fd##*/}>&-"; done
     exec setsid "${run[@]}" >>"$RUN/logs/$PART.log" 2>&1 </dev/null
   ) &
   echo "$! $(birth $!)" >"$STATE/pids/$PART"
   exit 0
 fi
-running || die "$PART does not run"
+running || die "$PART is not running"
 case $DEED in
   stop) kill -STOP "$pid" ;;
   continue) kill -CONT "$pid" ;;
   kill)
     [ -z "$node" ] || ip link set "$ns" down
     kill -KILL "$pid"
-    # A node has ended when nobody is left in its network but what pins it.
+    # A node has ended when its network has no process left but the one that pins it.
     gone() { ! running && { [ -z "$node" ] || [ -z "$(ip netns pids "$ns")" ]; }; }
-    until_true 50 gone || die "$PART does not end"
+    until_true 50 gone || die "$PART did not exit"
     ;;
-  *) die "$DEED is not start, stop, continue or kill" ;;
+  *) die "$DEED: must be start, stop, continue or kill" ;;
 esac

@@ -1,10 +1,9 @@
 #!/usr/bin/python3
-"""CNI plugin: holds a pod to the bandwidth of its annotations, in both directions, from the first packets on.
+"""CNI plugin: limits a pod to the bandwidth of its annotations, in both directions, from the first packet.
 
-It reads what the plugin "bandwidth" reads: `kubernetes.io/ingress-bandwidth` and `kubernetes.io/egress-bandwidth`, which the
-runtime hands over as the capability `bandwidth`. That plugin takes the runtime's burst too, which is 256 MiB: as much passes before
-anything is held back. And it needs a device that not every kernel has. Here a token bucket of BURST stands on either end of the
-pod's cable.
+Like the plugin "bandwidth", it uses `kubernetes.io/ingress-bandwidth` and `kubernetes.io/egress-bandwidth`, which the runtime
+passes as the capability `bandwidth`. That plugin also applies the runtime's burst of 256 MiB, which passes at full speed, and it
+needs a device that not every kernel has. This one puts a token bucket of BURST at each end of the pod's veth pair.
 """
 import json
 import os
@@ -12,13 +11,13 @@ import subprocess
 import sys
 
 BURST = "32kb"
-# How long a packet may wait before others behind it are dropped.
+# The longest queueing delay; further packets are dropped.
 LATENCY = "100ms"
 
 
 def shape(enter, device, bits):
     bucket = ["tbf", "rate", f"{bits}bit", "burst", BURST, "latency", LATENCY]
-    # Its standard output is the plugin's answer.
+    # The plugin's result is its standard output.
     subprocess.run([*enter, "tc", "qdisc", "replace", "dev", device, "root", *bucket], check=True, stdout=sys.stderr)
 
 
@@ -31,7 +30,7 @@ def main():
     if command != "ADD":
         return
     result = config["prevResult"]
-    # containerd begins their names with a capital.
+    # containerd capitalises their names.
     given = config.get("runtimeConfig", {}).get("bandwidth") or {}
     bandwidth = {name[0].lower() + name[1:]: value for name, value in given.items()}
     if bandwidth.get("egressRate"):

@@ -1,5 +1,5 @@
 #!/bin/bash
-# up.sh [NODES]: a real Kubernetes (3 nodes, if not said) on this one machine.
+# up.sh [NODES]: starts a real Kubernetes (3 nodes by default) on this machine.
 # The control plane runs in this machine's own network namespace, on the
 # bridge's address; each node is a set of namespaces (net, mount, pid, uts) with
 # its own containerd, kubelet, kube-proxy and CNI bridge.
@@ -7,8 +7,8 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 NODES=${1:-3}
 [ "$(id -u)" = 0 ] || die "run as root"
-[ ! -e "$STATE" ] || die "a cluster is up on this machine, or was left behind: run $HERE/down.sh first"
-[ -z "$(ip route show "$NET.0/24")$(ip route show "$SVC_CIDR")" ] || die "the networks $NET.0/24 and $SVC_CIDR are in use here"
+[ ! -e "$STATE" ] || die "a cluster is running or was left behind on this machine: run $HERE/down.sh first"
+[ -z "$(ip route show "$NET.0/24")$(ip route show "$SVC_CIDR")" ] || die "the network $NET.0/24 or $SVC_CIDR is already in use"
 for f in "$BIN/stamp" "$IMAGES"/{pause,coredns,redis,haproxy}.tar; do [ -e "$f" ] || die "no $f: run build.sh and images.sh first"; done
 rm -rf "$RUN"
 mkdir -p "$RUN"/{logs,etcd} "$STATE/pids"
@@ -18,7 +18,7 @@ trap '[ $? = 0 ] || echo "up.sh failed; its logs are in $RUN/logs and $RUN/n*/lo
 "$HERE/pki.sh" "$NODES"
 say "certificates"
 
-# Kubelets set these for the whole machine: kept, for down.sh.
+# Kubelets change these for the whole machine. Saved for down.sh.
 for s in vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes fs.inotify.max_user_instances net.ipv4.ip_forward; do
   echo "$s=$(sysctl -n $s)"
 done >"$STATE/sysctl.before"
@@ -30,8 +30,8 @@ ip link set "$BRIDGE" up
 
 for part in etcd apiserver; do "$HERE/part.sh" $part start; done
 
-# On cgroup v1, what the root hands down is copied by hand. On v2 the root has
-# to hand its controllers down (written from the documentation, not yet tried).
+# On cgroup v1, copies the root's settings. On v2, the root must delegate its
+# controllers (written from the documentation, not yet tested).
 make_cgroup() { # name
   local c f
   if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
@@ -54,8 +54,8 @@ for i in $(seq "$NODES"); do
   ip -n "$ns" link set eth0 up
   ip -n "$ns" route add default via "$API"
   for j in $(seq "$NODES"); do [ "$j" = "$i" ] || ip -n "$ns" route add "$POD_NET.$j.0/24" via "$NET.$((10 + j))"; done
-  ip route add "$POD_NET.$i.0/24" via "$ip" # this machine reaches the pods too
-  # A reserved network whose packets vanish: the unreachable target of the tests.
+  ip route add "$POD_NET.$i.0/24" via "$ip" # so that this machine can reach the pods
+  # A reserved network that drops packets: the tests' unreachable target.
   ip -n "$ns" route add blackhole 192.0.2.0/24
   make_cgroup "$ns"
   "$HERE/part.sh" "node-n$i" start

@@ -1,4 +1,4 @@
-# Forwards a port to another on this host: what clients send arrives late, answers at once.
+# Forwards a port to another on this host: delays what clients send, but not the replies.
 # Run as: lag.py LISTEN FORWARD SECONDS
 import asyncio
 import sys
