@@ -224,7 +224,7 @@ fn cost(servers: &Servers, load: &Load, run: impl FnOnce() -> anyhow::Result<End
     let requests = if matches!(servers.kind(), Kind::Null(_)) { counted.min(most) } else { counted };
     anyhow::ensure!(
         (load.requests..=most).contains(&requests),
-        "the servers counted {counted} requests, and {} were asked for",
+        "the servers counted {counted} requests, but {} were sent",
         load.requests
     );
     let per_request = |time: Duration| time.as_secs_f64() * 1e6 / requests as f64;

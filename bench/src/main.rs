@@ -24,52 +24,52 @@ use clients::Bench;
 use machine::Machine;
 use table::Row;
 
-/// Measures the load generator against its gates, and writes what it found.
+/// Measures the load generator's cost and checks it against its gates.
 ///
-/// Exit code 0: every gate that was measured is met. 1: at least one is not. 2: something could not be measured.
+/// Exit codes: 0: all measured gates are met. 1: at least one is not. 2: a measurement failed.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
     #[command(subcommand)]
     instead: Option<Instead>,
-    /// Pairs of runs for each ratio, and runs for each figure
+    /// Number of pairs of runs per ratio, and of runs per figure
     #[arg(long, value_name = "N", default_value_t = 5, global = true, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
-    /// How long the runs are: 1 is 2 to 5 s each; 0.02 is enough to see whether it works
+    /// Length of the runs: 1 is 2 to 5 s each; 0.02 is enough for a smoke test
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, global = true)]
     length: f64,
-    /// Only rows with this in their name
+    /// Measure only rows whose name contains TEXT
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// Only what is counted, not timed: system calls and instructions. Needs no quiet machine
+    /// Measure only counts, not times: system calls and instructions. Needs no idle machine
     #[arg(long)]
     exact: bool,
     /// Write the table to this file
     #[arg(long, value_name = "FILE", global = true)]
     write: Option<PathBuf>,
-    /// The processor of the clients
+    /// Processor for the clients
     #[arg(long, value_name = "CPU", default_value_t = 0, global = true)]
     client_cpu: usize,
-    /// The processor of the servers
+    /// Processor for the servers
     #[arg(long, value_name = "CPU", default_value_t = 1, global = true)]
     server_cpu: usize,
-    /// Where redisbench-loadgen, redisbench-floor and redisbench-drive are [default: beside this program]
+    /// Directory with redisbench-loadgen, redisbench-floor and redisbench-drive [default: this program's directory]
     #[arg(long, value_name = "DIR", global = true)]
     programs: Option<PathBuf>,
 }
 
-/// What else there is to find out.
+/// Other measurements.
 #[derive(Debug, Subcommand)]
 enum Instead {
-    /// Where the processor time goes: samples by function group and system call, beside the floor's
+    /// Profile the CPU time by function group and system call, and compare it with the floor
     Profile {
-        /// Write the stacks of one profile to this file, for a flame graph
+        /// Write the stacks of one profile to FILE, for a flame graph
         #[arg(long, value_name = "FILE")]
         stacks: Option<PathBuf>,
     },
-    /// What generators report of a server that stops for half a second
+    /// Compare load generators on a server that stalls for half a second
     Stall {
-        /// Where resp-benchmark is, to be measured too
+        /// Path of resp-benchmark, to measure it too
         #[arg(long, value_name = "FILE")]
         resp_benchmark: Option<PathBuf>,
     },
@@ -137,7 +137,7 @@ fn table(arguments: &Arguments, bench: &Bench) -> anyhow::Result<bool> {
         println!("{}", report::line(&row));
         rows.push(row);
     }
-    anyhow::ensure!(!rows.is_empty(), "--only {:?}: no row has that in its name", arguments.only);
+    anyhow::ensure!(!rows.is_empty(), "--only {:?}: no row's name contains it", arguments.only);
     println!("\n{}{}", report::table(&rows), report::floor(&rows));
     if let Some(path) = arguments.write.as_deref() {
         let text = report::document(&machine, bench, &rows);
@@ -151,7 +151,7 @@ fn table(arguments: &Arguments, bench: &Bench) -> anyhow::Result<bool> {
         println!("test result: {verdict}. {} passed; {failed} failed", rows.len() - failed);
     }
     if let Some(failed) = rows.iter().find_map(Row::trouble) {
-        anyhow::bail!("not everything could be measured: {failed}");
+        anyhow::bail!("{failed} measurements failed");
     }
     Ok(rows.iter().all(Row::is_met))
 }

@@ -28,7 +28,7 @@ pub struct Ended {
 /// When it cannot be started, fails, or is not over within `limit`; with what it said.
 pub fn run(words: &[&str], cpus: &str, limit: Duration) -> anyhow::Result<Ended> {
     let said = || words.join(" ");
-    let mut file = tempfile::tempfile().context("failed to make a file for what a program says")?;
+    let mut file = tempfile::tempfile().context("failed to create a file for a program's output")?;
     let begin = Instant::now();
     let mut child = pinned(words, cpus, &file)?.spawn().with_context(|| format!("failed to start {}", said()))?;
     let id = child.id().cast_signed();
@@ -37,9 +37,9 @@ pub fn run(words: &[&str], cpus: &str, limit: Duration) -> anyhow::Result<Ended>
             break ended;
         }
         if begin.elapsed() > limit {
-            child.kill().context("failed to end a program that takes too long")?;
-            child.wait().context("failed to end a program that takes too long")?;
-            anyhow::bail!("not over within {} s: {}\n{}", limit.as_secs(), said(), text(&mut file));
+            child.kill().context("failed to kill a program after its timeout")?;
+            child.wait().context("failed to kill a program after its timeout")?;
+            anyhow::bail!("timed out after {} s: {}\n{}", limit.as_secs(), said(), text(&mut file));
         }
         std::thread::park_timeout(LOOK);
     };
@@ -59,7 +59,7 @@ fn text(file: &mut File) -> String {
 /// `words` on the processors `cpus`, printing into `file`.
 pub fn pinned(words: &[&str], cpus: &str, file: &File) -> anyhow::Result<Command> {
     let mut command = Command::new("taskset");
-    let copy = || file.try_clone().map(Stdio::from).context("failed to hand a file to a program");
+    let copy = || file.try_clone().map(Stdio::from).context("failed to pass a file to a program");
     command.args(["-c", cpus]).args(words).stdin(Stdio::null()).stdout(copy()?).stderr(copy()?);
     Ok(command)
 }

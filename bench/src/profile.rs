@@ -89,7 +89,7 @@ pub fn profile(bench: &Bench, write: Option<&Path>, stacks: Option<&Path>) -> an
 }
 
 fn sampled(bench: &Bench, words: &[String], cost: f64) -> anyhow::Result<Profile> {
-    let directory = tempfile::tempdir().context("failed to make a directory for perf")?;
+    let directory = tempfile::tempdir().context("failed to create a directory for perf")?;
     let file = directory.path().join("perf.data").to_string_lossy().into_owned();
     let record = ["perf", "record", "-q", "-e", "cpu-clock", "-F", FREQUENCY, "-g", "-o", &file, "--"];
     run(&[record.as_slice(), &borrowed(words)].concat(), &bench.client(), LIMIT).context("failed to sample")?;
@@ -97,7 +97,7 @@ fn sampled(bench: &Bench, words: &[String], cost: f64) -> anyhow::Result<Profile
     let samples = samples::parse(&text);
     anyhow::ensure!(
         samples.iter().flatten().any(Frame::is_kernel),
-        "perf saw nothing of the kernel: is it allowed to?"
+        "perf recorded no kernel samples: check its permissions"
     );
     let program = Path::new(&words[0]).canonicalize().context("failed to find the program that was sampled")?;
     let program = program.to_string_lossy();

@@ -50,19 +50,19 @@ pub fn document(machine: &Machine, bench: &Bench, rows: &[Row]) -> String {
         String::new()
     } else {
         format!(
-            " The runs were shortened by the factor {}: the figures vary more than those of whole runs.",
+            " The runs were shortened by the factor {}, so the figures vary more than those of full runs.",
             bench.length
         )
     };
     format!(
-        "# What the load generator costs\n\n\
-         `make bench` measured this on {date} and wrote it.{length}\n\n{machine}\n\
+        "# Cost of the load generator\n\n\
+         Measured by `make bench` on {date}.{length}\n\n{machine}\n\
          {heads}{rule}{table}\n\
          {floor}\
          ## How\n\n{HOW}\n\
-         ## What each figure is made of\n\n\
-         Medians; \"server\" is the server's own processor time per request. The samples stand in the order in which they \
-         were taken.\n\n{details}",
+         ## The samples of each figure\n\n\
+         Medians; \"server\" is the server's own CPU time per request. Samples are in the order of \
+         measurement.\n\n{details}",
         date = machine.date,
         machine = machine.list(),
         heads = markdown(HEADS.map(str::to_owned)),
@@ -73,24 +73,25 @@ pub fn document(machine: &Machine, bench: &Bench, rows: &[Row]) -> String {
 const HEADS: [&str; 6] = ["what", "measured", "lowest to highest", "gate", "aim", "verdict"];
 
 const HOW: &str = "\
-- One worker, 50 connections, 100-byte values, 100,000 keys, unless a row says otherwise. P is the number of requests in
+- One worker, 50 connections, 100-byte values, 100,000 keys, unless a row states otherwise. P is the number of requests in
   flight per connection.
-- The client has one processor to itself and the server another one (`taskset`), all on loopback. Ours is the bare engine
+- Client and server each have their own processor (`taskset`) and use loopback. Ours is the bare engine
   (`loadgen/src/bin/drive.rs`) with all histograms: total, per operation, per node.
-- CPU is user and system time of the whole client process, from its start to its end, over the requests that the server
+- CPU is the user and system time of the whole client process, from start to exit, divided by the requests that the server
   counted.
-- Ratios are taken in pairs, ours and theirs in turn, because a machine's speed drifts: the figure is the median of the pairs'
-  ratios.
-- The null server (`redisbench-loadgen null-server`) answers at once and keeps no keys. Against it the client is the limit;
-  against redis-server mostly the server is.
-- With TLS, redis-server has a self-signed certificate on a P-256 key, which both clients are told to trust.
-- With 10,000 connections, making them is taken off every client: what a run costs in which each connection makes one request.
-- System calls (`strace -f -c`) and instructions (callgrind) are those of the whole process, by the difference between two
-  numbers of requests. The lowest of three counts holds, because a server that waits for its processor only adds to what a
-  saturated worker does. The open loop is behind its schedule (1M/s), so that its batches are full too: at a lower rate they
-  are smaller, and a request costs more.
-- Memory per connection is the most resident memory (`VmHWM`) with 10,000 connections, less that with 1, over 9,999.
-  The kernel's socket buffers are not in it.
+- Ratios come from pairs, ours and theirs in alternation, because a machine's speed drifts. The figure is the median of the
+  pairs' ratios.
+- The null server (`redisbench-loadgen null-server`) replies immediately and stores no keys. With it, the client is the limit;
+  with redis-server, mostly the server is.
+- With TLS, redis-server has a self-signed certificate with a P-256 key, which both clients trust.
+- With 10,000 connections, the cost of connecting is subtracted for every client: the cost of a run with one request per
+  connection.
+- System calls (`strace -f -c`) and instructions (callgrind) are those of the whole process, as the difference between runs
+  with two numbers of requests. The lowest of three counts is used, because a server that waits for its processor only adds
+  to the work of a saturated worker. The open loop is behind its schedule (1M/s), so its batches are full too. At lower rates
+  they are smaller, and a request costs more.
+- Memory per connection is the peak resident memory (`VmHWM`) with 10,000 connections minus that with 1, divided by 9,999. It
+  excludes the kernel's socket buffers.
 ";
 
 fn cells(row: &Row) -> [String; 6] {

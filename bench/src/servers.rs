@@ -59,7 +59,7 @@ impl Servers {
     /// # Errors
     /// When one does not.
     pub fn start(bench: &Bench, kind: Kind, cpus: &str) -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir().context("failed to make a directory for servers")?;
+        let directory = tempfile::tempdir().context("failed to create a directory for servers")?;
         let count = if kind == Kind::Cluster { 3 } else { 1 };
         let mut servers = Self { kind, nodes: Vec::new(), tls_port: free_port()?, directory };
         if kind == Kind::Tls {
@@ -70,7 +70,7 @@ impl Servers {
             servers.nodes.push(node);
         }
         for (_, port) in &servers.nodes {
-            wait_until("a server answers", || Ok(ask(*port, &["PING"])?.starts_with("PONG")))?;
+            wait_until("a server replies", || Ok(ask(*port, &["PING"])?.starts_with("PONG")))?;
         }
         if kind == Kind::Cluster {
             servers.form_cluster()?;
@@ -82,7 +82,7 @@ impl Servers {
         // Another process may take the port before the server does; then the run fails, and says so.
         let port = free_port()?;
         let place = self.directory.path().join(port.to_string());
-        std::fs::create_dir(&place).context("failed to make a directory for a server")?;
+        std::fs::create_dir(&place).context("failed to create a directory for a server")?;
         let port_text = port.to_string();
         let listen = format!("127.0.0.1:{port}");
         let loadgen = bench.program("redisbench-loadgen")?;
@@ -102,7 +102,7 @@ impl Servers {
             }
             Kind::Cluster => words.extend(["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"]),
         }
-        let file = tempfile::tempfile().context("failed to make a file for what a server says")?;
+        let file = tempfile::tempfile().context("failed to create a file for a server's output")?;
         let mut command = pinned(&words, cpus, &file)?;
         let child = command.current_dir(&place).spawn().with_context(|| format!("failed to start {}", words[0]))?;
         Ok((Running(child), port))
@@ -117,7 +117,7 @@ impl Servers {
             &["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"],
             &["-keyout", &key, "-out", &certificate],
         ];
-        run(&words.concat(), "0", PATIENCE).context("failed to make a certificate")?;
+        run(&words.concat(), "0", PATIENCE).context("failed to create a certificate")?;
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl Servers {
             }
         }
         for (_, port) in &self.nodes {
-            wait_until("the cluster is formed", || {
+            wait_until("the cluster has formed", || {
                 let info = ask(*port, &["CLUSTER", "INFO"])?;
                 Ok(info.contains("cluster_state:ok") && info.contains(&format!("cluster_known_nodes:{count}")))
             })?;
@@ -212,8 +212,8 @@ impl Servers {
             let line = |name: &str| info.lines().find_map(|line| line.trim_end().strip_prefix(name));
             counted.commands += match self.kind {
                 Kind::Null(_) => {
-                    let total = line("total_commands_processed:").context("the null server does not count")?;
-                    total.parse::<u64>().context("the null server's count is no number")?
+                    let total = line("total_commands_processed:").context("the null server reports no count")?;
+                    total.parse::<u64>().context("the null server's count is not a number")?
                 }
                 Kind::Redis | Kind::Tls | Kind::Cluster => {
                     let calls = |name: &str| line(&format!("cmdstat_{name}:calls="))?.split(',').next()?.parse().ok();
@@ -242,7 +242,7 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> anyhow::Result<bool>) -
         }
         if begin.elapsed() > PATIENCE {
             last?;
-            anyhow::bail!("waited {} s in vain until {what}", PATIENCE.as_secs());
+            anyhow::bail!("timed out after {} s waiting until {what}", PATIENCE.as_secs());
         }
         std::thread::park_timeout(LOOK);
     }

@@ -82,7 +82,7 @@ fn told(bench: &Bench, generator: &Generator) -> anyhow::Result<Told> {
     .with_context(|| generator.name)?;
     let requests = watch.answered()? - before;
     let reported = (generator.read)(&ended.output)
-        .with_context(|| format!("{} reported nothing that can be read: {}", generator.name, ended.output))?;
+        .with_context(|| format!("{} printed no readable report: {}", generator.name, ended.output))?;
     let version = run(&borrowed(&(generator.version)(bench)?), "0", LIMIT)?.output;
     Ok(Told {
         name: generator.name,
@@ -150,11 +150,11 @@ impl Watch {
 
     /// How many GETs the server has answered.
     fn answered(&mut self) -> anyhow::Result<u64> {
-        self.0.write_all(b"INFO commandstats\r\n").context("failed to ask redis-server")?;
+        self.0.write_all(b"INFO commandstats\r\n").context("failed to send to redis-server")?;
         let mut text = Vec::new();
         let mut buffer = [0; 4096];
         while !is_complete(&text) {
-            let count = self.0.read(&mut buffer).context("failed to hear redis-server")?;
+            let count = self.0.read(&mut buffer).context("failed to receive from redis-server")?;
             anyhow::ensure!(count > 0, "redis-server closed the connection");
             text.extend_from_slice(&buffer[..count]);
         }

@@ -28,19 +28,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Loads servers with the bare system calls.
 #[derive(Debug, Parser)]
 struct Options {
-    /// The server; or several, which share the connections
+    /// Address of a server; several share the connections
     #[arg(required = true)]
     addresses: Vec<SocketAddr>,
-    /// The only key, one for each server
+    /// The only key; one per server
     #[arg(long = "key", required = true)]
     keys: Vec<String>,
-    /// Connections in all
+    /// Total number of connections
     #[arg(long, default_value_t = 50)]
     connections: usize,
     /// Requests in flight per connection
     #[arg(long, default_value_t = 1)]
     pipeline: usize,
-    /// Requests in all
+    /// Total number of requests
     #[arg(long, default_value_t = 1_000_000)]
     requests: u64,
     /// The only operation
@@ -49,7 +49,7 @@ struct Options {
     /// Requests per second; 0 is a closed loop
     #[arg(long, default_value_t = 0)]
     rate: u64,
-    /// Microseconds between the instants at which requests are due
+    /// Microseconds between instants at which requests are due
     #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..))]
     grid: u64,
 }
@@ -100,7 +100,7 @@ impl Floor {
     fn connect(options: &Options) -> anyhow::Result<Self> {
         anyhow::ensure!(
             options.keys.len() == options.addresses.len(),
-            "--key {}: there must be one for each of the {} servers",
+            "--key {}: there must be one per server, which are {}",
             options.keys.join(" --key "),
             options.addresses.len()
         );
@@ -115,12 +115,12 @@ impl Floor {
         for (address, request) in options.addresses.iter().zip(&requests) {
             check(*address, request, &reply)?;
         }
-        let poller = epoll::create(epoll::CreateFlags::CLOEXEC).context("failed to make an epoll instance")?;
+        let poller = epoll::create(epoll::CreateFlags::CLOEXEC).context("failed to create an epoll instance")?;
         let mut connections = Vec::with_capacity(options.connections);
         for index in 0..options.connections {
             let server = index % options.addresses.len();
             let stream = open(options.addresses[server])?;
-            stream.set_nonblocking(true).context("failed to make a socket non-blocking")?;
+            stream.set_nonblocking(true).context("failed to set a socket to non-blocking")?;
             let what = epoll::EventFlags::IN | epoll::EventFlags::ET;
             epoll::add(&poller, &stream, epoll::EventData::new_u64(index as u64), what)
                 .context("failed to watch a socket")?;
@@ -156,7 +156,7 @@ impl Floor {
 
     /// At each instant of the grid, what has become due, on connections that wait for nothing.
     fn open_loop(&mut self, rate: u64, grid_microseconds: u64) -> anyhow::Result<()> {
-        let timer = timer(Duration::from_micros(grid_microseconds)).context("failed to make a timer")?;
+        let timer = timer(Duration::from_micros(grid_microseconds)).context("failed to create a timer")?;
         let what = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&self.poller, &timer, epoll::EventData::new_u64(TIMER), what).context("failed to watch a timer")?;
         let begin = Instant::now();
@@ -227,7 +227,7 @@ impl Floor {
             Err(error) => return Err(error).context("failed to receive"),
         }
         let answered = connection.partial / self.reply;
-        anyhow::ensure!(answered <= connection.in_flight, "the server sent more than it was asked for");
+        anyhow::ensure!(answered <= connection.in_flight, "the server sent more replies than requests");
         connection.partial %= self.reply;
         connection.in_flight -= answered;
         self.answered += answered as u64;
@@ -252,7 +252,7 @@ fn check(address: SocketAddr, request: &[u8], expected: &[u8]) -> anyhow::Result
     let (found, wanted) = (String::from_utf8_lossy(&reply), String::from_utf8_lossy(expected));
     // The bytes of a value are whatever its writer wrote.
     let head = |text: &str| text.split('\r').next().unwrap_or_default().to_owned();
-    anyhow::ensure!(head(&found) == head(&wanted), "{address} answered {found:?} instead of {wanted:?}");
+    anyhow::ensure!(head(&found) == head(&wanted), "{address} replied {found:?} instead of {wanted:?}");
     Ok(())
 }
 

@@ -15,21 +15,21 @@ pub fn document(machine: &Machine, bench: &Bench, pairs: &[Pair]) -> String {
     };
     let sections: String = pairs.iter().map(section).collect();
     format!(
-        "# Where the processor time goes\n\n`make profile` measured this on {} and wrote it.{length}\n\n{}\n{HOW}\n{sections}",
+        "# Profile of the CPU time\n\nMeasured by `make profile` on {}.{length}\n\n{}\n{HOW}\n{sections}",
         machine.date,
         machine.list()
     )
 }
 
 const HOW: &str = "\
-One worker and 50 connections against the null server, so that the client is the limit; the bare engine (`loadgen/src/bin/drive.rs`)
-with all histograms. The floor (`redisbench-floor`) does nothing but the system calls, in the same place.
-`perf record -e cpu-clock` took the samples, 4999 per second: shares. The microseconds are those shares of what a request cost without
-perf, user and system time of the whole process, the median of runs in turn. Inlined functions are told apart by the line tables; who called them is
-not needed. In a virtual machine without performance counters a sample that falls where the kernel has interrupts off is taken a
-little later, so that single functions of the kernel would be doubtful; its system calls are not.
+One worker with 50 connections against the null server, so that the client is the limit. Ours is the bare engine
+(`loadgen/src/bin/drive.rs`) with all histograms. The floor (`redisbench-floor`) makes only the system calls.
+The shares are from samples of `perf record -e cpu-clock`, 4999 per second. The microseconds are these shares of a request's cost
+without perf: user and system time of the whole process, the median of alternating runs. Line tables identify inlined functions.
+In a virtual machine without performance counters, samples that fall where the kernel has disabled interrupts are delayed a little,
+so single kernel functions would be unreliable; system calls are not affected.
 
-[flame.svg](flame.svg) is the flame graph of ours at P=16, GET; open it by itself to zoom.
+[flame.svg](flame.svg) is the flame graph of ours at P=16, GET; open it in its own window to zoom.
 ";
 
 /// One load.
@@ -59,8 +59,8 @@ fn summary(pair: &Pair) -> String {
         profile.cost * groups.values().sum::<u64>() as f64 / profile.count().max(1) as f64
     };
     format!(
-        "Ours costs {:+.1} % against the floor, {:+.4} µs per request: {:+.4} of its own code, {:+.4} of the kernel. \
-         {} and {} samples.",
+        "Ours costs {:+.1} % compared with the floor, {:+.4} µs per request: {:+.4} in its own code, {:+.4} in the \
+         kernel. {} and {} samples.",
         100.0 * (ours.cost / floor.cost - 1.0),
         ours.cost - floor.cost,
         part(ours, &ours.user) - part(floor, &floor.user),
@@ -108,7 +108,7 @@ mod tests {
             "{text}"
         );
         let summary =
-            "+25.0 % against the floor, +0.1000 µs per request: +0.0500 of its own code, +0.0500 of the kernel.";
+            "+25.0 % compared with the floor, +0.1000 µs per request: +0.0500 in its own code, +0.0500 in the kernel.";
         assert!(text.contains(summary), "{text}");
         assert!(text.contains("| **all** | 0.5000 | 100.0 % | 0.4000 | 100.0 % |"), "{text}");
     }

@@ -34,10 +34,10 @@ pub fn places(program: &str, offsets: &BTreeSet<u64>) -> anyhow::Result<HashMap<
         .stdout(Stdio::piped())
         .spawn()
         .context("failed to start addr2line")?;
-    let mut stdin = child.stdin.take().context("failed to speak to addr2line")?;
+    let mut stdin = child.stdin.take().context("failed to open addr2line's standard input")?;
     // From a thread of its own, because addr2line answers while it is still asked.
     let asking = std::thread::spawn(move || stdin.write_all(question.as_bytes()));
-    let output = child.wait_with_output().context("failed to read what addr2line says")?;
+    let output = child.wait_with_output().context("failed to read addr2line's output")?;
     anyhow::ensure!(output.status.success() && matches!(asking.join(), Ok(Ok(()))), "addr2line failed");
     let places = parse(&String::from_utf8_lossy(&output.stdout));
     Ok(places.into_iter().filter_map(|(address, places)| Some((*addresses.get(&address)?, places))).collect())

@@ -27,7 +27,7 @@ pub fn many(bench: &Bench) -> anyhow::Result<Measured> {
     let parts = rounds.without(&once?);
     let parts: Vec<String> = parts.iter().map(|part| format!("{:.1} %", part * 100.0)).collect();
     let mut measured = against::compared(&rounds);
-    let _ = write!(measured.detail, "; of each run, connecting was {} and is taken off", parts.join(", "));
+    let _ = write!(measured.detail, "; connecting took {} of each run and is subtracted", parts.join(", "));
     Ok(measured)
 }
 
@@ -52,5 +52,5 @@ pub fn memory(bench: &Bench, pipeline: u32) -> anyhow::Result<Measured> {
 
 fn resident_kib(cost: &Cost) -> anyhow::Result<f64> {
     let rest = cost.output.split("at most ").nth(1).and_then(|rest| rest.split(' ').next());
-    rest.and_then(|number| number.parse().ok()).with_context(|| format!("no memory told of in: {}", cost.output))
+    rest.and_then(|number| number.parse().ok()).with_context(|| format!("no memory reported in: {}", cost.output))
 }

@@ -35,14 +35,14 @@ pub fn system_calls(bench: &Bench) -> anyhow::Result<Measured> {
 }
 
 fn traced_calls(bench: &Bench, words: &[&str]) -> anyhow::Result<u64> {
-    let file = tempfile::NamedTempFile::new().context("failed to make a file for strace")?;
+    let file = tempfile::NamedTempFile::new().context("failed to create a file for strace")?;
     let path = file.path().to_string_lossy().into_owned();
     let words = [&["strace", "-f", "-c", "-o", &path], words].concat();
     run(&words, &bench.client(), LIMIT)?;
-    let text = std::fs::read_to_string(file.path()).context("failed to read what strace wrote")?;
+    let text = std::fs::read_to_string(file.path()).context("failed to read strace's output")?;
     let total = text.lines().find(|line| line.ends_with(" total"));
     // % time, seconds, microseconds per call, calls.
-    total.and_then(|line| line.split_whitespace().nth(3)?.parse().ok()).context("strace gave no total")
+    total.and_then(|line| line.split_whitespace().nth(3)?.parse().ok()).context("strace reported no total")
 }
 
 /// User instructions per request of a closed loop.
@@ -62,7 +62,7 @@ fn instructions(bench: &Bench, load: Load) -> anyhow::Result<Vec<f64>> {
         let words = [&["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"], words].concat();
         let output = run(&words, &bench.client(), LIMIT)?.output;
         let line = output.lines().find_map(|line| line.split("Collected : ").nth(1));
-        line.and_then(|count| count.trim().parse().ok()).with_context(|| format!("callgrind gave no count: {output}"))
+        line.and_then(|count| count.trim().parse().ok()).with_context(|| format!("no count from callgrind: {output}"))
     })
 }
 

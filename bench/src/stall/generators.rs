@@ -69,7 +69,7 @@ pub fn all(resp_benchmark: Option<&Path>) -> Vec<Generator> {
         version: Box::new(|_| Ok(words(&["redis-benchmark", "--version"]))),
         read: redis_benchmark,
         keeps_rate: false,
-        note: "has no option for a rate: a closed loop at full speed",
+        note: "has no rate option: a closed loop at full speed",
     });
     all
 }

@@ -17,8 +17,8 @@ pub fn document(machine: &Machine, all: &[Told]) -> String {
         .collect();
     let rho: Vec<String> = all.iter().filter_map(|told| Some(format!("{} {:.3}", told.name, rho(told)?))).collect();
     format!(
-        "# A stall, and what generators say of it\n\n`make bench-stall` measured this on {} and wrote it.\n\n{}\n{HOW}\n\
-         {HEADS}{table}\nrho for the p99: {}.\n\n## How they were called\n\n{commands}\n{OTHERS}",
+        "# Load generators during a stall\n\nMeasured by `make bench-stall` on {}.\n\n{}\n{HOW}\n\
+         {HEADS}{table}\nrho for the p99: {}.\n\n## Commands\n\n{commands}\n{OTHERS}",
         machine.date,
         machine.list(),
         rho.join(", ")
@@ -32,17 +32,17 @@ const HEADS: &str = "\
 
 const HOW: &str = "\
 redis-server is stopped (SIGSTOP) for S = 500 ms, 4 s into a run of T = 10 s at 20,000 GETs per second over 50 connections, one
-request in flight on each. Milliseconds, as each generator reports them; a dash is what it does not print.
+request in flight on each. Milliseconds, as reported by each generator; a dash is a value that it does not report.
 
-Exact is what a caller felt who wanted an answer when the request was due: of quantile q, S - (1-q) T (1-rho). rho is the share of
-the schedule in the rate at which the backlog was answered afterwards, from redis-server's own counts during the same run. With a
-server that answers the whole backlog at once (rho = 0), p99 would be 400 ms and p99.9 490 ms. A generator that counts from the send
-sees the stop 50 times, once per connection, in 200,000 requests.
+Exact is the latency for callers, counted from when a request was due: for quantile q, S - (1-q) T (1-rho). rho is the scheduled rate
+divided by the rate at which the server processed the backlog afterwards, from redis-server's own counts in the same run. With a
+server that processes the whole backlog at once (rho = 0), p99 would be 400 ms and p99.9 490 ms. A generator that counts from the
+send sees the stop 50 times, once per connection, in 200,000 requests.
 ";
 
 const OTHERS: &str = "\
-Others could not be had in autumn 2026 from where `make` takes its programs: memtier_benchmark and valkey-benchmark are not in
-Debian 12, cachecannon is not on crates.io, and the Go proxy did not give out redis-benchmark-go.
+Others were not available in autumn 2026 from the sources that `make` uses: memtier_benchmark and valkey-benchmark are not in
+Debian 12, cachecannon is not on crates.io, and the Go proxy did not provide redis-benchmark-go.
 ";
 
 fn cells(told: &Told) -> [String; 8] {
