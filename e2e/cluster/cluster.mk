@@ -1,7 +1,7 @@
 # Included by the Makefile of the repository.
 E2E := e2e/cluster
 
-# The faults that tell most for their time; the others take too long for every change.
+# The most telling faults for their time; the others take too long for every change.
 TELLING := \
   operator_killed::after_the_first_start_call \
   operator_killed::while_collecting \
@@ -10,16 +10,16 @@ TELLING := \
 
 .PHONY: test-e2e e2e-steps test-faults faults-steps test-beyond-one-host cluster-up cluster-down cluster-reload
 
-test-e2e: build ## the tests on a Kubernetes of three nodes, which lives as long as they do
+test-e2e: build ## run the tests on a temporary Kubernetes cluster of three nodes
 	$(E2E)/with-cluster.sh $(MAKE) e2e-steps
 
 e2e-steps:
 	cargo test --workspace --test kubernetes -- --test-threads=2
 	@if [ -z "$${E2E_KUBECONFIG:-}" ]; then \
 	  cargo test --workspace --test faults -- --test-threads=2 --exact $(TELLING); \
-	else echo "no faults were made: they need the cluster that make starts, without E2E_KUBECONFIG"; fi
+	else echo "fault tests skipped: they need the cluster that make starts, so unset E2E_KUBECONFIG"; fi
 
-test-faults: build ## every fault of docs/reliability.md on such a cluster, and a search for a known capacity; a table of what was observed in target/e2e-cluster/faults.md
+test-faults: build ## run all faults of docs/reliability.md on such a cluster, and a search for a known capacity; writes target/e2e-cluster/faults.md
 	rm -f $(or $(E2E_CACHE),target/e2e-cluster)/faults.md
 	$(E2E)/with-cluster.sh $(MAKE) faults-steps
 
@@ -27,18 +27,18 @@ faults-steps:
 	cargo test --workspace --test faults -- --test-threads=2
 	cargo test --workspace --test kubernetes -- --ignored --test-threads=1
 
-test-beyond-one-host: build ## pods of 20 Mbit/s each, from 1 to 16, against one server; a table in target/e2e-cluster/beyond-one-host.md
+test-beyond-one-host: build ## run 1 to 16 pods of 20 Mbit/s each against one server; writes target/e2e-cluster/beyond-one-host.md
 	@$(E2E)/install.sh tc:iproute2 tcpdump:tcpdump
 	$(E2E)/with-cluster.sh cargo test --workspace --test beyond_one_host -- --test-threads=1 --nocapture
 
-cluster-up: ## a Kubernetes that stays, for a developer
+cluster-up: ## start a Kubernetes cluster for development
 	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen
 	for step in preflight install build images up; do $(E2E)/$$step.sh || exit 1; done
 
-cluster-reload: ## fresh programs into it
+cluster-reload: ## load rebuilt programs into it
 	cargo build --release $(RELEASE) --bin redisbench-operator --bin redisbench-loadgen
 	$(E2E)/images.sh project
 	$(E2E)/load.sh
 
-cluster-down: ## take it away
+cluster-down: ## remove it
 	$(E2E)/down.sh

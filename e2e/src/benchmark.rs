@@ -130,7 +130,7 @@ impl Benchmark {
     /// If it does not start in time, or has already finished.
     pub async fn running(&self) -> Result<Value> {
         let object = self.wait("running or finished", SOON, |o| phase(o) == "Running" || is_finished(o)).await?;
-        ensure!(phase(&object) == "Running", "{} ended before it was seen running: {}", self.name, object["status"]);
+        ensure!(phase(&object) == "Running", "{} finished before it was seen running: {}", self.name, object["status"]);
         Ok(object)
     }
 
@@ -142,7 +142,7 @@ impl Benchmark {
         self.running().await?;
         let measured = |o: &Value| o.pointer("/status/progress/achievedPerSecond").and_then(Value::as_u64) > Some(0);
         let object = self.wait("measuring", SOON, |o| is_finished(o) || measured(o)).await?;
-        ensure!(!is_finished(&object), "{} ended while it was to be disturbed: {}", self.name, object["status"]);
+        ensure!(!is_finished(&object), "{} finished before the fault was injected: {}", self.name, object["status"]);
         Ok(object)
     }
 
@@ -166,7 +166,7 @@ impl Benchmark {
             [] => check_numbers(&object)?,
             trials => {
                 for trial in trials {
-                    ensure!(trial["state"] == "Completed", "a trial ended otherwise: {trial}");
+                    ensure!(trial["state"] == "Completed", "a trial did not complete: {trial}");
                     ensure!(balanced(&trial["requests"])? > 0, "nothing was scheduled: {trial}");
                 }
             }
@@ -225,7 +225,7 @@ impl Benchmark {
         }
         ensure!(!parts.is_empty(), "no result.json among the artifacts: {}", object["status"]["artifacts"]);
         let whole: String = parts.into_iter().map(|(_, part)| part).collect();
-        serde_json::from_str(&whole).context("the full result is no JSON")
+        serde_json::from_str(&whole).context("the full result is not JSON")
     }
 
     /// The command counts of a Redis pod (or `deployment/NAME`) in its namespace.
@@ -309,11 +309,11 @@ pub fn check_numbers(object: &Value) -> Result<()> {
     }
     let merged = histogram(text(result, "/histogram/data")?)?;
     let succeeded = count(result, "/requests/succeeded")?;
-    ensure!(merged.len() == succeeded, "the histogram holds {} of {succeeded} requests", merged.len());
+    ensure!(merged.len() == succeeded, "the histogram has {} of {succeeded} requests", merged.len());
     // With failed requests, the status has the censored quantile, which differs. With fewer than 1,000 requests it has none.
     if succeeded == total && total >= 1_000 {
         let (p99, merged) = (count(result, "/responseTime/p99Nanoseconds")?, merged.value_at_quantile(0.99));
-        ensure!(p99 == merged, "p99 is {p99} in the status, {merged} in its histogram");
+        ensure!(p99 == merged, "p99 is {p99} in the status, but {merged} in its histogram");
     }
     Ok(())
 }

@@ -56,7 +56,7 @@ impl Cluster {
         if let Some(kubeconfig) = env::var_os("E2E_KUBECONFIG").filter(|path| !path.is_empty()) {
             let (Ok(registry), Ok(tag)) = (env::var("E2E_IMAGE_REGISTRY"), env::var("E2E_IMAGE_TAG")) else {
                 bail!(
-                    "E2E_KUBECONFIG names a cluster, but not where it finds the images: set E2E_IMAGE_REGISTRY, such as \
+                    "E2E_KUBECONFIG is set without the location of the images: set E2E_IMAGE_REGISTRY, such as \
                      registry.example/redisbench, and E2E_IMAGE_TAG"
                 );
             };
@@ -75,7 +75,7 @@ impl Cluster {
         if !kubeconfig.exists() {
             bail!(
                 "no cluster to test on ({} is absent). `make test-e2e` starts one and runs these tests; \
-                 E2E_KUBECONFIG=<file> uses one that you have; `make test-unit` needs none",
+                 E2E_KUBECONFIG=<file> uses an existing one; `make test-unit` needs none",
                 kubeconfig.display()
             );
         }

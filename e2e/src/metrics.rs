@@ -65,7 +65,7 @@ impl Scrape {
         if values.is_empty() {
             let near: Vec<&str> =
                 self.samples.iter().map(|s| s.name.as_str()).filter(|n| n.contains("redisbench")).collect();
-            anyhow::bail!("no metric {name} with {labels:?}; there are {near:?}");
+            anyhow::bail!("no metric {name} with {labels:?}; similar: {near:?}");
         }
         Ok(values.iter().sum())
     }
@@ -117,7 +117,7 @@ fn unquote(quoted: &str) -> Result<(String, usize)> {
             other => value.push(other),
         }
     }
-    anyhow::bail!("a label without an end")
+    anyhow::bail!("a label is not terminated")
 }
 
 #[cfg(test)]

@@ -252,7 +252,7 @@ fn pod_spec(arguments: &[&str], config: Option<Value>) -> Value {
 /// If it fails, or Redis replies with an error.
 pub async fn cli(space: &Space, pod: &str, command: &[&str]) -> Result<String> {
     let answer = space.kubectl(&[&["exec", pod, "--", "redis-cli", "-e"], command].concat()).await?;
-    ensure!(!answer.starts_with("(error)"), "redis-cli {command:?} answered {answer}");
+    ensure!(!answer.starts_with("(error)"), "redis-cli {command:?} returned {answer}");
     Ok(answer)
 }
 

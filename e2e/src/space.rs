@@ -156,7 +156,7 @@ impl Space {
     /// If it fails, or its output is not JSON.
     pub async fn kubectl_json(&self, arguments: &[&str]) -> Result<Value> {
         let text = self.kubectl(&[arguments, &["-o", "json"]].concat()).await?;
-        serde_json::from_str(&text).with_context(|| format!("`kubectl {arguments:?}` gave no JSON"))
+        serde_json::from_str(&text).with_context(|| format!("`kubectl {arguments:?}` returned no JSON"))
     }
 
     /// Applies manifests in this namespace, as `kubectl apply` does.

@@ -102,7 +102,7 @@ impl Plugin {
     /// # Errors
     /// If it has already ended.
     pub async fn interrupt(&self) -> Result<()> {
-        let pid = self.0.id().context("kubectl redisbench is over")?.to_string();
+        let pid = self.0.id().context("kubectl redisbench has exited")?.to_string();
         let status = Command::new("kill").args(["-INT", &pid]).status().await?;
         ensure!(status.success(), "failed to interrupt kubectl redisbench");
         Ok(())

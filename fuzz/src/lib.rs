@@ -55,7 +55,7 @@ pub fn drive(crate_folder: &str, targets: &[Target]) {
         let driven = Driver { target, folder, began: Instant::now(), share, tally: Tally::default() }.run(seed);
         let rate = driven.tally.cases as f64 / driven.began.elapsed().as_secs_f64();
         println!(
-            "fuzz {}: {} cases from seed {seed}, {rate:.0} a second, the slowest {:.0} ms, at most {} KiB",
+            "fuzz {}: {} cases from seed {seed}, {rate:.0} per second, slowest {:.0} ms, peak memory {} KiB",
             target.name,
             driven.tally.cases,
             driven.tally.slowest.as_secs_f64() * 1e3,
@@ -82,7 +82,7 @@ impl Driver<'_> {
         for file in self.corpus() {
             match std::fs::read(&file) {
                 Ok(input) => self.case(&input, false),
-                Err(error) => println!("{} cannot be read: {error}", file.display()),
+                Err(error) => println!("failed to read {}: {error}", file.display()),
             }
         }
         let (seeds, words) = ((self.target.seeds)(), (self.target.words)());
@@ -127,7 +127,8 @@ impl Driver<'_> {
         if let Err(panic) = result {
             resume_unwind(panic);
         }
-        assert!(!failed, "{} held {held} bytes for {} of input, beyond {allowed}", self.target.name, input.len());
+        let (name, length) = (self.target.name, input.len());
+        assert!(!failed, "{name} allocated {held} bytes for {length} bytes of input, more than {allowed}");
     }
 
     fn save(&self, input: &[u8]) {
@@ -139,7 +140,7 @@ impl Driver<'_> {
         let file = self.folder.join(format!("{hash:016x}"));
         match std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(&file, input)) {
             Ok(()) => println!("saved as {}", file.display()),
-            Err(error) => println!("{} cannot be written: {error}", file.display()),
+            Err(error) => println!("failed to write {}: {error}", file.display()),
         }
     }
 }

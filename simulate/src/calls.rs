@@ -74,7 +74,7 @@ impl SimulatedCalls {
             Call::Abort(_, request) => request.epoch,
             Call::Drain(request) => request.epoch,
             Call::Cleanup(request) => {
-                self.world.check(self.world.plot.preload, || "keys are deleted that nobody wants deleted".to_owned());
+                self.world.check(self.world.plot.preload, || "keys are deleted without a request".to_owned());
                 request.epoch
             }
             Call::Release(request) => {
@@ -82,7 +82,7 @@ impl SimulatedCalls {
                 // The status of a re-created benchmark belongs to another run.
                 if let Some(status) = lock(&self.world.cluster).status().filter(|status| status["runId"] == self.run) {
                     self.world.check(crate::is_terminal(status), || {
-                        format!("shards are released while status says {}", status["phase"])
+                        format!("shards are released while the status is {}", status["phase"])
                     });
                 }
                 self.released.store(epoch, Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl SimulatedCalls {
         };
         let released = lock(&self.world.ledger).run(&self.run).released;
         self.world.check(released.is_none_or(|released| epoch < released), || {
-            format!("epoch {epoch} orders something after the release by epoch {}", released.unwrap_or_default())
+            format!("epoch {epoch} makes a mutating call after the release by epoch {}", released.unwrap_or_default())
         });
     }
 }

@@ -42,7 +42,7 @@ impl World {
         let attempt = number(&status["trial"]["attempt"]);
         let lost = self.judge_result(status, result, &status["verdict"]["value"], (0, attempt), succeeded);
         self.check(status["shards"]["lost"].as_u64() == Some(lost as u64), || {
-            format!("{lost} shards are lost, and status counts {}", status["shards"]["lost"])
+            format!("{lost} shards are lost, but the status counts {}", status["shards"]["lost"])
         });
     }
 
@@ -62,11 +62,11 @@ impl World {
                 format!("Succeeded with {} of {} trials", lines.len(), self.plot.trials)
             });
         }
-        self.check(status["result"].is_null(), || "one of several trials is the result".to_owned());
+        self.check(status["result"].is_null(), || "the result is that of one of several trials".to_owned());
         for (index, line) in (0_u32..).zip(&lines) {
             let completed = line["state"] == "Completed";
             let is_last = index as usize + 1 == lines.len();
-            self.check(completed || is_last, || format!("a trial follows one that did not end as it should: {line}"));
+            self.check(completed || is_last, || format!("a trial follows one that did not complete: {line}"));
             self.check(completed || !succeeded, || format!("Succeeded with {line}"));
             let kept = status["artifacts"].as_array().into_iter().flatten();
             let name = format!("trial-{index}.result.json");
@@ -74,11 +74,11 @@ impl World {
                 continue;
             }
             let Some(full) = lock(&self.cluster).artifact(index.into()) else {
-                self.violated(format_args!("the full result of trial {index} is not to be found"));
+                self.violated(format_args!("the full result of trial {index} is missing"));
                 continue;
             };
             self.check(full["result"]["requests"]["scheduled"] == line["requests"]["scheduled"], || {
-                format!("the full result of trial {index} is of other requests than {line}")
+                format!("the full result of trial {index} has other requests than {line}")
             });
             let attempt = (index, number(&line["attempt"]));
             self.judge_result(status, &full["result"], &line["verdict"], attempt, completed);
@@ -112,7 +112,7 @@ impl World {
         let recorded = histogram.and_then(|histogram| histogram.decode(Kind::Request).ok()).map(|all| all.len());
         let succeeded: u64 = lines.iter().filter_map(|line| line["requests"]["succeeded"].as_u64()).sum();
         self.check(recorded == Some(succeeded), || {
-            format!("{succeeded} requests succeeded, and the merged histogram has {recorded:?}")
+            format!("{succeeded} requests succeeded, but the merged histogram has {recorded:?}")
         });
     }
 
@@ -125,7 +125,7 @@ impl World {
         });
         let lost = shards.iter().filter(|shard| shard["state"] == "Lost").count();
         self.check(lost == 0 || verdict == "Invalid", || {
-            format!("{lost} shards are lost, and the verdict is {verdict}")
+            format!("{lost} shards are lost, but the verdict is {verdict}")
         });
         for shard in &shards {
             let run = status["runId"].as_str().unwrap_or_default();
@@ -134,7 +134,7 @@ impl World {
         for field in ["scheduled", "succeeded", "errors", "unsent", "inFlight", "unknown", "redirectHops"] {
             let sum: u64 = shards.iter().filter_map(|shard| shard["requests"][field].as_u64()).sum();
             let total = result["requests"][field].as_u64().unwrap_or(0);
-            self.check(sum == total, || format!("requests.{field} is {total}, and the shards' sum is {sum}"));
+            self.check(sum == total, || format!("requests.{field} is {total}, but the shards' sum is {sum}"));
         }
         let requests = &result["requests"];
         let count = |field: &str| requests[field].as_u64().unwrap_or(0);
@@ -145,7 +145,7 @@ impl World {
         let same = |field: &str, wanted: u64| found[field].as_u64().unwrap_or(0) == wanted;
         let verified = same("checked", checked) && same("lostWrites", count("redirectHops"));
         self.check(if self.plot.verifies() { verified } else { found.is_null() }, || {
-            format!("{checked} answers were to be verified of {requests}, and {found} was found")
+            format!("{checked} replies were to be verified of {requests}, but the result has {found}")
         });
         let mut ledger = lock(&self.ledger);
         if completed {
@@ -174,7 +174,7 @@ impl World {
         let Some(started) = run.started.get(&(attempt, index)) else {
             // A shard that never started has no requests.
             return self.check(heard.redirect_hops == 0, || {
-                format!("shard {index} never started in attempt {attempt:?}, and has {}", shard["requests"])
+                format!("shard {index} never started in attempt {attempt:?}, but has {}", shard["requests"])
             });
         };
         let same = |truth: &Tally| (truth.scheduled, truth.redirect_hops) == (heard.scheduled, heard.redirect_hops);
@@ -186,7 +186,7 @@ impl World {
                 });
         }
         self.check(started.ended.as_ref().is_some_and(same), || {
-            format!("shard {index} has {}, and in truth {:?}", shard["requests"], started.ended)
+            format!("shard {index} reports {}, but the truth is {:?}", shard["requests"], started.ended)
         });
         if !succeeded {
             return;
@@ -199,7 +199,7 @@ impl World {
         let taken_over = Some(&started.epoch) != run.epochs.get(&attempt.0.into());
         self.check(taken_over || started.accepted_at + ACKNOWLEDGED_BEFORE <= started.start_at + SKEW, || {
             let lead = started.start_at.saturating_sub(started.accepted_at);
-            format!("shard {index} heard of the start only {} ms before it", lead / 1_000_000)
+            format!("shard {index} received the start instant only {} ms before it", lead / 1_000_000)
         });
         let of_attempt = || run.of_try(attempt).map(|started| started.start_at);
         let skew = of_attempt().max().unwrap_or(0) - of_attempt().min().unwrap_or(0);

@@ -76,9 +76,9 @@ async fn run(seed: u64, traced: bool) -> Report {
     let patience = world.plot.patience();
     wait(&world, patience, over, || format!("no terminal phase {} s after the last fault", patience.as_secs())).await;
     let ending = ending(&world);
-    world.tell(format_args!("over: {ending}"));
+    world.tell(format_args!("finished: {ending}"));
     let no_children = |world: &World| lock(&world.cluster).children().is_empty();
-    wait(&world, Duration::from_secs(180), no_children, || "children are left".to_owned()).await;
+    wait(&world, Duration::from_secs(180), no_children, || "children remain".to_owned()).await;
     let status = lock(&world.cluster).status().cloned();
     if let Some(status) = status {
         world.judge(&status);
@@ -104,14 +104,14 @@ async fn quiet(world: &Arc<World>) {
         sleep(Duration::from_secs(120)).await;
     }
     let written = lock(&world.ledger).writes - writes;
-    world.check(written == 0, || format!("{written} writes when all was over"));
+    world.check(written == 0, || format!("{written} writes after the end"));
     // A process that is cut off ends by its own limits.
     sleep(Duration::from_secs(1_500)).await;
     let processes = lock(&world.processes);
     for process in processes.values() {
         let alive = process.exited.is_none() && !process.forsaken;
         world.check(!alive && !process.has_load(), || {
-            format!("shard {} {} still runs", process.shard, process.incarnation)
+            format!("shard {} {} is still running", process.shard, process.incarnation)
         });
     }
 }

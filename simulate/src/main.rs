@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 fn seeds(text: &str) -> Result<(u64, u64), String> {
-    let wrong = || format!("{text}: seeds are named as first..last, such as 1..2000");
+    let wrong = || format!("{text}: seeds must be first..last, such as 1..2000");
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let number = |text: &str| text.trim_start_matches('=').parse().map_err(|_| wrong());
     let (first, last) = (number(first)?, number(last)?);
@@ -89,7 +89,7 @@ fn work(next: &AtomicU64, end: &AtomicU64, all: bool) -> anyhow::Result<Sum> {
         if seed > end.load(Ordering::Relaxed) {
             return Ok(sum);
         }
-        let report = simulate(seed, false).context("failed to make a runtime")?;
+        let report = simulate(seed, false).context("failed to create a runtime")?;
         sum.run += 1;
         sum.calls += report.calls;
         sum.writes += report.writes;
@@ -119,7 +119,7 @@ fn main() -> anyhow::Result<()> {
     thread::scope(|scope| {
         let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| work(&next, &end, arguments.all))).collect();
         for worker in workers {
-            sum.add(worker.join().map_err(|_| anyhow!("a world panicked; the message above says where"))??);
+            sum.add(worker.join().map_err(|_| anyhow!("a simulation panicked; see the message above"))??);
         }
         anyhow::Ok(())
     })?;
@@ -127,17 +127,17 @@ fn main() -> anyhow::Result<()> {
     let Some((&seed, violation)) = sum.failed.first_key_value() else { return Ok(()) };
     if arguments.all {
         sum.failed.iter().for_each(|(seed, violation)| println!("seed {seed}: {violation}"));
-        bail!("{} of {} seeds break an invariant", sum.failed.len(), sum.run);
+        bail!("{} of {} seeds violate an invariant", sum.failed.len(), sum.run);
     }
     if show(seed)?.as_ref() != Some(violation) {
-        bail!("seed {seed} breaks an invariant, and does not replay: {violation}");
+        bail!("seed {seed} violates an invariant, but does not replay: {violation}");
     }
-    bail!("seed {seed}, the {}. of {first}..{last}, breaks an invariant: {violation}", seed - first + 1);
+    bail!("seed {seed}, the {}. of {first}..{last}, violates an invariant: {violation}", seed - first + 1);
 }
 
 /// Replays `seed` with its trace. Returns the violated invariant.
 fn show(seed: u64) -> anyhow::Result<Option<String>> {
-    let report = simulate(seed, true).context("failed to make a runtime")?;
+    let report = simulate(seed, true).context("failed to create a runtime")?;
     report.trace.iter().for_each(|line| println!("{line}"));
     println!("{}", report.ending);
     Ok(report.violation)

@@ -67,14 +67,14 @@ impl Operators {
     pub fn freeze_leader(&self, world: &World) -> Option<String> {
         let alive = lock(&self.alive);
         let leader = alive.last()?;
-        world.tell(format_args!("{} stands still", leader.name));
+        world.tell(format_args!("{} is frozen", leader.name));
         leader.freezer.freeze();
         Some(leader.name.clone())
     }
 
     pub fn thaw(&self, world: &World, name: &str) {
         if let Some(operator) = lock(&self.alive).iter().find(|operator| operator.name == name) {
-            world.tell(format_args!("{name} goes on"));
+            world.tell(format_args!("{name} continues"));
             operator.freezer.thaw();
         }
     }
@@ -90,7 +90,7 @@ impl Operators {
     pub fn end(&self, world: &World, name: &str) {
         let mut alive = lock(&self.alive);
         if let Some(at) = alive.iter().position(|operator| operator.name == name) {
-            world.tell(format_args!("{name} notices and ends"));
+            world.tell(format_args!("{name} notices and exits"));
             alive.remove(at);
         }
     }
@@ -115,7 +115,7 @@ impl Operators {
 
 impl Operator {
     fn begin(world: &Arc<World>, name: String) -> Self {
-        world.tell(format_args!("{name} begins"));
+        world.tell(format_args!("{name} starts"));
         let freezer = Arc::new(Freezer::default());
         let conducts = {
             let (world, operator) = (world.clone(), name.clone());

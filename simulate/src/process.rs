@@ -106,7 +106,7 @@ impl World {
             forsaken: false,
         };
         process.trial = Trial::new(run, shard, process.clock(self.now()));
-        self.tell(format_args!("shard {shard} {incarnation} begins"));
+        self.tell(format_args!("shard {shard} {incarnation} starts"));
         lock(&self.processes).insert(address, process);
         self.keep_limits(address);
     }
@@ -116,7 +116,7 @@ impl World {
         let mut processes = lock(&self.processes);
         let Some(process) = processes.get_mut(&address).filter(|process| process.exited.is_none()) else { return };
         process.exited = Some(code);
-        self.tell(format_args!("shard {} {} ends with {code}", process.shard, process.incarnation));
+        self.tell(format_args!("shard {} {} exits with {code}", process.shard, process.incarnation));
         let pod = process.incarnation.clone();
         drop(processes);
         let delay = self.between(5, 300);
@@ -278,7 +278,7 @@ impl World {
             });
         }
         self.check(truth.over.is_none_or(|over| over < u64::from(attempt.0)), || {
-            format!("shard {shard} starts in trial {}, which is over", attempt.0)
+            format!("shard {shard} starts in trial {}, which has finished", attempt.0)
         });
         truth.started.insert((attempt, shard), started);
     }
@@ -436,7 +436,7 @@ impl World {
         drop(processes);
         if let Some(name) = name {
             match &answer {
-                Ok(_) => self.tell(format_args!("shard {shard} {incarnation} takes {name}")),
+                Ok(_) => self.tell(format_args!("shard {shard} {incarnation} accepts {name}")),
                 Err(refused) => self.tell(format_args!("shard {shard} {incarnation} refuses {name}: {refused}")),
             }
         }

@@ -93,31 +93,31 @@ impl World {
         let truth = self.true_lines(search, &plan, &told, run);
         let succeeded = status["phase"] == "Succeeded";
         let next = plan.trial(u32::try_from(truth.len()).unwrap_or(u32::MAX), &truth);
-        self.check(!succeeded || next.is_none(), || "Succeeded, and the search is not over".to_owned());
+        self.check(!succeeded || next.is_none(), || "Succeeded, but the search has not finished".to_owned());
         // A trial that began after the last line must follow from the lines too.
         for ((attempt, _), started) in run.started.range(((u32::try_from(truth.len()).unwrap_or(0), 0), 0)..) {
             let rate = next.as_ref().filter(|next| next.index == attempt.0).and_then(|next| Some(next.search?.rate));
             self.check(rate == Some(started.rate), || {
-                format!("trial {} began at {}/s, and {rate:?} follows from those before", attempt.0, started.rate)
+                format!("trial {} began at {}/s, but the trials before give {rate:?}", attempt.0, started.rate)
             });
         }
-        let Some(standing) = standing(&spec, &truth) else { return self.violated("the search stands nowhere") };
+        let Some(standing) = standing(&spec, &truth) else { return self.violated("the search has no state") };
         let found = &status["search"];
         if let Some(answer) = &standing.answer {
             let completed = told.iter().all(|line| line.state == TrialOutcome::Completed);
             self.check(succeeded || !completed || status["phase"] != "Failed", || {
-                format!("the search found {answer:?}, and has {}", status["phase"])
+                format!("the search found {answer:?}, but is {}", status["phase"])
             });
             let bad = answer.first_bad.as_ref().map(|bad| bad.rate);
             let same = found["lastGoodPerSecond"].as_u64() == answer.last_good
                 && found["firstBadPerSecond"].as_u64() == bad
                 && found["contradicted"].as_u64().unwrap_or(0) == u64::from(answer.contradicted)
                 && found["ending"].is_string();
-            self.check(same, || format!("the search found {answer:?}, and says {found}"));
+            self.check(same, || format!("the search found {answer:?}, but reports {found}"));
             let ending = serde_json::from_value(found["ending"].clone()).unwrap_or(SearchEnding::Inconclusive);
             self.check_answer(search, &truth, ending, found);
         } else {
-            self.check(found["ending"].is_null() && !succeeded, || format!("not over, and found {found}"));
+            self.check(found["ending"].is_null() && !succeeded, || format!("not finished, but found {found}"));
         }
     }
 
@@ -131,7 +131,7 @@ impl World {
             };
             let begun = run.of_try((line.index, line.attempt)).find(|started| started.rate != step.rate);
             self.check(begun.is_none(), || {
-                format!("trial {} began at {begun:?}, and {}/s follows from those before", line.index, step.rate)
+                format!("trial {} began at {begun:?}, but the trials before give {}/s", line.index, step.rate)
             });
             let mut right = line.clone();
             right.search = line.search.clone().map(|told| {
@@ -144,16 +144,16 @@ impl World {
                 SearchStep { rate_per_second: step.rate, confirmation: step.confirmation, outcome, ..told }
             });
             self.check(line.state != TrialOutcome::Completed || right.search.is_some(), || {
-                format!("trial {} was measured, and is no step", line.index)
+                format!("trial {} was measured, but is not a step", line.index)
             });
             if line.state == TrialOutcome::Completed {
                 // Nothing else makes a verdict Invalid here.
                 let says_nothing = line.search.as_ref().is_some_and(|step| step.outcome == StepOutcome::Unusable);
                 self.check(says_nothing == (line.verdict == Some(VerdictValue::Invalid)), || {
-                    format!("step {} lost shards or not, and says something or not: {line:?}", line.index)
+                    format!("step {} is usable with lost shards, or unusable without: {line:?}", line.index)
                 });
                 self.check(right.search == line.search, || {
-                    format!("step {} must be {:?}, and is {:?}", line.index, right.search, line.search)
+                    format!("step {} must be {:?}, but is {:?}", line.index, right.search, line.search)
                 });
             }
             truth.push(right);
@@ -169,15 +169,15 @@ impl World {
         };
         let good = found["lastGoodPerSecond"].as_u64();
         let name = match ending {
-            SearchEnding::Found => "- a search found its answer",
+            SearchEnding::Found => "- a search found its result",
             SearchEnding::MaxPassed => "- a search passed its highest rate",
             SearchEnding::MinFailed => "- a search failed at its lowest rate",
-            SearchEnding::GeneratorLimited | SearchEnding::Inconclusive => "- a search had no answer",
+            SearchEnding::GeneratorLimited | SearchEnding::Inconclusive => "- a search had no result",
         };
         lock(&self.ledger).count(name);
         let is_answer = matches!(ending, SearchEnding::Found | SearchEnding::MaxPassed);
         self.check(!is_answer || good.is_some_and(|good| passes(good) >= 3), || {
-            format!("an answer that did not pass three times: {found}")
+            format!("a result that did not pass three times: {found}")
         });
         let range = search.capacity * (1.0 - search.noise)..=search.capacity * (1.0 + search.noise);
         let near = |good: u64| {
@@ -185,7 +185,7 @@ impl World {
                 && good as f64 >= range.start() * (1.0 - f64::from(search.tolerance_basis_points) / 1e4)
         };
         self.check(ending != SearchEnding::Found || good.is_some_and(near), || {
-            format!("found {found}, where the target holds {range:?}")
+            format!("found {found}, but the target holds {range:?}")
         });
     }
 }

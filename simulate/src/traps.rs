@@ -61,7 +61,7 @@ impl World {
         } else if let Some(halt) = traps.halt.take()
             && halt.sprung.send(operator.to_owned()).is_ok()
         {
-            self.tell(format_args!("{operator} stands still after {} calls of the start", halt.calls));
+            self.tell(format_args!("{operator} is frozen after {} calls of the start", halt.calls));
             freezer.freeze();
         }
     }

@@ -55,7 +55,7 @@ impl Judgement<'_> {
             let may_fail = self.plot.small_disk.is_some();
             let bad = |line: &&str| line.contains("panicked at") || (line.contains("ERROR") && !may_fail);
             let bad = text.lines().find(bad);
-            self.check(bad.is_none(), || format!("a log says: {}", bad.unwrap_or_default()));
+            self.check(bad.is_none(), || format!("error in a log: {}", bad.unwrap_or_default()));
         }
         self.check(evidence.peak_kib <= MEMORY_KIB, || format!("the program took {} KiB", evidence.peak_kib));
         self.check(evidence.left_processes.is_empty(), || format!("left running: {:?}", evidence.left_processes));
@@ -70,7 +70,7 @@ impl Judgement<'_> {
         match evidence.ended {
             Ended::Hung => {
                 let limit = self.plot.patience();
-                self.check(false, || format!("it had not ended after {limit:?}"));
+                self.check(false, || format!("it did not finish within {limit:?}"));
             }
             Ended::Signal(libc::SIGKILL) if self.hit(|fault| *fault == Fault::KillConductor) => {}
             Ended::Signal(signal) => {
@@ -78,7 +78,7 @@ impl Judgement<'_> {
                     strike.fault.aborts() && strike.after.as_millis() < DEAF_MS && evidence.stderr.is_empty()
                 });
                 self.check(before_listening && matches!(signal, libc::SIGINT | libc::SIGTERM), || {
-                    format!("it ended by signal {signal}")
+                    format!("it was killed by signal {signal}")
                 });
             }
             Ended::Code(code) => match &evidence.object {
@@ -91,8 +91,8 @@ impl Judgement<'_> {
     /// A run without a result must report a reason.
     fn no_object(&mut self, code: i32) {
         let evidence = self.evidence;
-        self.check(evidence.stdout.is_empty(), || "standard output holds something that is no JSON".to_owned());
-        self.check(code == 1, || format!("no result, and exit code {code}"));
+        self.check(evidence.stdout.is_empty(), || "standard output is not empty without a result".to_owned());
+        self.check(code == 1, || format!("no result, but exit code {code}"));
         let said = |words: &str| evidence.stderr.lines().any(|line| line.contains(words));
         let twice = self.evidence.hits().filter(|strike| strike.fault.aborts()).count() > 1
             || self.hit(|fault| *fault == Fault::InterruptConductorTwice);
@@ -101,15 +101,15 @@ impl Judgement<'_> {
             || ((self.plot.full_disk || self.plot.small_disk.is_some()) && said("error: "))
             // A fault during the start of a throwaway server.
             || (!self.plot.redis.is_own() && self.hit(Fault::harms_target) && said("error: "));
-        self.check(explained, || format!("there is no result, and no reason for it: {}", evidence.stderr));
+        self.check(explained, || format!("there is no result and no explanation: {}", evidence.stderr));
     }
 
     fn object(&mut self, object: &Value, code: i32) {
-        self.check(!self.plot.full_disk, || "a full disk took the result".to_owned());
+        self.check(!self.plot.full_disk, || "the result was written to a full disk".to_owned());
         let outcome = Outcome::read(object);
         let good = outcome.phase == "Succeeded" && matches!(outcome.verdict.as_str(), "Valid" | "Degraded");
         self.check(code == i32::from(!good), || {
-            format!("{} with verdict {:?}, and exit code {code}", outcome.phase, outcome.verdict)
+            format!("{} with verdict {:?}, but exit code {code}", outcome.phase, outcome.verdict)
         });
         self.ending(&outcome);
         if outcome.result.is_object() {

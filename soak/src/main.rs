@@ -74,7 +74,7 @@ fn soak(arguments: &Arguments) -> anyhow::Result<bool> {
     let programs =
         arguments.programs.as_deref().unwrap_or(beside).canonicalize().context("failed to find --programs")?;
     let mut network = Network::enter().unwrap_or_else(|error| {
-        println!("without faults of the network: {error:#}; as root, with iproute2 and nftables, there are some");
+        println!("network faults are disabled: {error:#}; they need root, iproute2 and nftables");
         Network::shared()
     });
     let means = Means { network: network.is_own(), clocks: network::has_clocks() };
@@ -99,19 +99,19 @@ fn soak(arguments: &Arguments) -> anyhow::Result<bool> {
             Some(keep) => std::fs::create_dir_all(keep).and_then(|()| builder.tempdir_in(keep)),
             None => builder.tempdir(),
         }
-        .context("failed to make a directory")?;
+        .context("failed to create a directory")?;
         let evidence = run::perform(&plot, &programs, place.path(), &mut network)
             .with_context(|| format!("failed to perform run {number} of seed {}", arguments.seed))?;
         let violations = judge::judge(&plot, &evidence);
         println!("{}", table.add(&plot, &evidence, &violations));
         let kept = (arguments.keep_all || !violations.is_empty()).then(|| place.keep());
         if let (Some(kept), false) = (kept, violations.is_empty()) {
-            println!("run {number} of seed {} breaks what must hold:", arguments.seed);
+            println!("run {number} of seed {} violates invariants:", arguments.seed);
             for violation in &violations {
                 println!("  {violation}");
             }
             println!("kept in {}", kept.display());
-            println!("again: redisbench-soak --seed {} --run {number} --runs 1", arguments.seed);
+            println!("repeat with: redisbench-soak --seed {} --run {number} --runs 1", arguments.seed);
             println!("{table}");
             return Ok(false);
         }

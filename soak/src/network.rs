@@ -138,7 +138,7 @@ fn unshare(flags: libc::c_int) -> anyhow::Result<()> {
     // SAFETY: takes no pointers.
     let result = unsafe { libc::unshare(flags) };
     if result != 0 {
-        return Err(io::Error::last_os_error()).context("failed to get a network namespace");
+        return Err(io::Error::last_os_error()).context("failed to create a network namespace");
     }
     Ok(())
 }

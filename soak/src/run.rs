@@ -96,13 +96,13 @@ fn start(plot: &Plot, programs: &Path, directory: &Path, work: &Path) -> anyhow:
         .stdout(stdout)
         .stderr(Stdio::piped());
     die_with_parent(&mut command);
-    command.spawn().with_context(|| format!("failed to start {}; build it first: make soak does", program.display()))
+    command.spawn().with_context(|| format!("failed to start {}; build it first with make soak", program.display()))
 }
 
 /// A wrapper script for the load generator, which writes its log to a file and sets the drawn clock.
 fn wrap_load_generator(plot: &Plot, programs: &Path, directory: &Path) -> anyhow::Result<PathBuf> {
     let loadgen = programs.join("redisbench-loadgen");
-    anyhow::ensure!(loadgen.is_file(), "{} is not built; make soak does it", loadgen.display());
+    anyhow::ensure!(loadgen.is_file(), "{} is not built; run make soak", loadgen.display());
     let clocks: Vec<_> = (0..).zip(&plot.clocks).map(|(shard, ahead)| format!("{shard}) ahead={ahead};;")).collect();
     let (place, loadgen, clocks) = (directory.display(), loadgen.display(), clocks.join(" "));
     let text = format!(
@@ -125,7 +125,7 @@ enum Heard {
 /// Reads both streams to their ends. The channel closes when both have ended.
 fn listen(program: &mut Child) -> anyhow::Result<Receiver<Heard>> {
     let (sender, heard) = mpsc::channel();
-    let stderr = BufReader::new(program.stderr.take().context("no standard error")?);
+    let stderr = BufReader::new(program.stderr.take().context("the child has no standard error")?);
     if let Some(mut stdout) = program.stdout.take() {
         let sender = sender.clone();
         std::thread::spawn(move || {

@@ -103,7 +103,7 @@ impl Server {
             }
             line.clear();
         }
-        anyhow::bail!("redis-server did not come up on port {}; see {}", self.port, self.directory.display())
+        anyhow::bail!("redis-server did not start on port {}; see {}", self.port, self.directory.display())
     }
 
     /// Kills it. Returns whether it was running.
@@ -253,7 +253,7 @@ fn form(servers: &mut [Server]) -> anyhow::Result<()> {
             if info.contains("cluster_state:ok") && info.contains(&known) {
                 break;
             }
-            anyhow::ensure!(Instant::now() < until, "no cluster came about: {info}");
+            anyhow::ensure!(Instant::now() < until, "the cluster did not form: {info}");
             look_again();
         }
     }

@@ -53,7 +53,7 @@ impl Table {
             .strikes
             .iter()
             .map(|strike| {
-                let late = if strike.hit { "" } else { " (nothing there)" };
+                let late = if strike.hit { "" } else { " (no target)" };
                 format!("{:.1} s {}{late}", strike.after.as_secs_f64(), strike.fault)
             })
             .collect();
@@ -91,7 +91,7 @@ impl fmt::Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(formatter, "{:>8} runs in {:.1} min", self.runs, self.took.as_secs_f64() / 60.0)?;
         writeln!(formatter, "{:>8} violations", self.violations)?;
-        writeln!(formatter, "faults (beside those that came when nothing was left to hit)")?;
+        writeln!(formatter, "faults (in parentheses: those that found no target)")?;
         for (kind, (hit, missed)) in &self.faults {
             writeln!(formatter, "{hit:>8} {kind} ({missed})")?;
         }
@@ -106,9 +106,9 @@ impl fmt::Display for Table {
         writeln!(formatter, "{:>8} shards lost", self.lost_shards)?;
         writeln!(
             formatter,
-            "{:>8} runs held against the servers' own counts: {} commands",
+            "{:>8} runs compared with the servers' own counts: {} commands",
             self.counted, self.executed
         )?;
-        write!(formatter, "{:>8} MiB at most in the program", self.peak_kib / 1024)
+        write!(formatter, "{:>8} MiB peak memory of the program", self.peak_kib / 1024)
     }
 }

@@ -164,7 +164,7 @@ impl Account {
         self.ledger.events = shown(&told);
         self.ledger.keep()?;
         let twice: Vec<_> = told.iter().filter(|(_, count)| **count > 1).collect();
-        ensure!(twice.is_empty(), "told more than once: {twice:?}");
+        ensure!(twice.is_empty(), "events reported more than once: {twice:?}");
         cleared.with_context(|| format!("after the fault `{}`", self.ledger.fault))
     }
 
@@ -181,7 +181,7 @@ impl Account {
                 let may = bounds(object)?;
                 let agrees =
                     if expected.server == Server::Agrees { may.contains(&counted) } else { counted >= *may.start() };
-                ensure!(agrees, "the server counted {counted} requests, the benchmark {may:?}");
+                ensure!(agrees, "the server counted {counted} requests, but the benchmark {may:?}");
             }
         }
         self.ledger.observed = observed;
@@ -252,7 +252,7 @@ fn check_errors(object: &Value) -> Result<()> {
     let by_kind: u64 = list(result, "/errors").iter().filter_map(|error| error["count"].as_u64()).sum();
     let warmup = result.pointer("/warmup/errors").and_then(Value::as_u64).unwrap_or(0);
     let errors = count(result, "/requests/errors")?;
-    ensure!((errors..=errors + warmup).contains(&by_kind), "{errors} errors, and {by_kind} by kind: {result}");
+    ensure!((errors..=errors + warmup).contains(&by_kind), "{errors} errors, but {by_kind} by kind: {result}");
     Ok(())
 }
 
@@ -274,7 +274,7 @@ fn check_ending(object: &Value, expected: &Expected<'_>) -> Result<()> {
     ensure!(phase(object) == expected.phase, "{} instead of {}: {status}", phase(object), expected.phase);
     let succeeded = phase(object) == "Succeeded";
     let is = |kind: &str| condition(object, kind);
-    ensure!(is("Reconciling") == Some("False"), "over, and still reconciling: {status}");
+    ensure!(is("Reconciling") == Some("False"), "finished, but still reconciling: {status}");
     ensure!((is("Complete") == Some("True")) == succeeded, "Complete is {:?}: {status}", is("Complete"));
     ensure!((is("Failed") == Some("True")) == (phase(object) == "Failed"), "Failed is {:?}: {status}", is("Failed"));
     let verdict = status["verdict"]["value"].as_str();
@@ -283,14 +283,14 @@ fn check_ending(object: &Value, expected: &Expected<'_>) -> Result<()> {
             let of_the_fault = if only_for_the_machine(status) { "Valid" } else { verdict };
             ensure!(expected.verdicts.contains(&of_the_fault), "the verdict is {verdict}: {}", status["verdict"]);
             let valid = if verdict == "Invalid" { "False" } else { "True" };
-            ensure!(is("Valid") == Some(valid), "the verdict is {verdict}, and Valid {:?}", is("Valid"));
+            ensure!(is("Valid") == Some(valid), "the verdict is {verdict}, but Valid is {:?}", is("Valid"));
         }
         None => ensure!(expected.verdicts.is_empty(), "no verdict: {status}"),
     }
     let lost = status.pointer("/shards/lost").and_then(Value::as_u64).unwrap_or(0);
     ensure!(lost == expected.lost, "{lost} shards are lost: {}", status["shards"]);
     let named = list(status, "/verdict/reasons").iter().any(|reason| reason["reason"] == "ShardLost");
-    ensure!(verdict.is_none() || named == (lost > 0), "{lost} lost shards, and the verdict is {}", status["verdict"]);
+    ensure!(verdict.is_none() || named == (lost > 0), "{lost} lost shards, but the verdict is {}", status["verdict"]);
     Ok(())
 }
 

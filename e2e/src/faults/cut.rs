@@ -81,7 +81,7 @@ impl Cut {
 impl Drop for Cut {
     fn drop(&mut self) {
         if let Err(error) = self.nft(&["delete", "table", "inet", &self.table], "") {
-            eprintln!("a cut may not have healed: {error:#}");
+            eprintln!("failed to remove a cut: {error:#}");
         }
     }
 }

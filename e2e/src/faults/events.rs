@@ -34,18 +34,18 @@ fn counted(events: &Value) -> Told {
 /// end matches the phase.
 pub fn check(told: &Told, repeat: &[&str], object: &Value) -> Result<()> {
     for (reason, count) in told {
-        ensure!(*count == 1 || repeat.contains(&reason.as_str()), "{reason} was told {count} times: {told:?}");
+        ensure!(*count == 1 || repeat.contains(&reason.as_str()), "{reason} was reported {count} times: {told:?}");
     }
     let lost = object.pointer("/status/shards/lost").and_then(Value::as_u64).unwrap_or(0);
-    ensure!(lost == 0 || told.contains_key("ShardLost"), "{lost} shards are lost, and no event says so: {told:?}");
+    ensure!(lost == 0 || told.contains_key("ShardLost"), "{lost} shards are lost, but no event reports it: {told:?}");
     let end = match phase(object) {
         "Failed" => reason(object, "Failed").unwrap_or_default().to_owned(),
         other => other.to_owned(),
     };
-    ensure!(told.contains_key(&end), "no event says {end}: {told:?}");
+    ensure!(told.contains_key(&end), "no event reports {end}: {told:?}");
     let others = ["Succeeded", "Aborted", "Failed"].into_iter().filter(|other| **other != end);
     let contradicting: Vec<&str> = others.filter(|other| told.contains_key(*other)).collect();
-    ensure!(contradicting.is_empty(), "it ended as {end}, and events say {contradicting:?}");
+    ensure!(contradicting.is_empty(), "it finished as {end}, but events report {contradicting:?}");
     Ok(())
 }
 

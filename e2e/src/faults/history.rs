@@ -77,7 +77,7 @@ fn check(states: &[State], again: bool) -> Result<()> {
         let [before, after] = pair else { continue };
         ensure!(before.epoch <= after.epoch, "the epoch went back: {states:?}");
         let (was, is) = (rank(&before.phase), rank(&after.phase));
-        ensure!(was < END || before.phase == after.phase, "an end was taken back: {states:?}");
+        ensure!(was < END || before.phase == after.phase, "a terminal phase was left: {states:?}");
         ensure!(was <= is || again, "{} came after {}: {states:?}", after.phase, before.phase);
         ensure!(before.attempt <= after.attempt || after.attempt == 0, "the attempt went back: {states:?}");
     }

@@ -67,7 +67,7 @@ impl Drop for Lag {
         let _ = self.forwarder.wait();
         if let Err(error) = command("nsenter", &[&enter(&self.namespace), "nft", "delete", "table", "inet", TABLE], "")
         {
-            eprintln!("a lag may not be over: {error:#}");
+            eprintln!("failed to remove a lag: {error:#}");
         }
     }
 }

@@ -22,10 +22,10 @@ pub async fn take_away(process: &Process) -> Result<()> {
     let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", process.pid))?;
     let cgroup = Cgroup::among(&cgroups).with_context(|| format!("no memory cgroup in {cgroups}"))?;
     // The kernel's choice of a victim is not under test.
-    fs::write(format!("/proc/{}/oom_score_adj", process.pid), "1000").context("failed to offer up a process")?;
+    fs::write(format!("/proc/{}/oom_score_adj", process.pid), "1000").context("failed to raise oom_score_adj")?;
     cgroup.lower_limit()?;
     let _eater = cgroup.eat()?;
-    wait::answer("killed for want of memory", ENDED_WITHIN, || async { Ok((!process.is_alive()).then_some(())) }).await
+    wait::answer("killed for lack of memory", ENDED_WITHIN, || async { Ok((!process.is_alive()).then_some(())) }).await
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -55,7 +55,7 @@ impl Process {
         let id = container.rsplit('/').next().unwrap_or(container);
         let first = in_cgroup(id)?.into_iter().min_by_key(|process| process.born);
         first.with_context(|| {
-            format!("no process of pod {name} on this machine: faults need the cluster that `make test-faults` starts")
+            format!("no process of pod {name} on this machine: fault tests need the cluster of `make test-faults`")
         })
     }
 

@@ -86,7 +86,7 @@ impl World {
         if writes && status < 300 {
             let foreign = before.as_ref().is_some_and(|object| object["metadata"]["ownerReferences"].is_null());
             self.check(!foreign || path.starts_with(BENCHMARK), || {
-                format!("{operator} does {method} {path} of another")
+                format!("{operator} calls {method} {path}, which it does not own")
             });
             self.judge_write(&mut ledger, operator, method, path, before.as_ref(), &answer);
             drop(ledger);
@@ -107,7 +107,7 @@ impl World {
         let Some(before) = before.filter(|_| *method == Method::PATCH) else { return };
         if path.contains("/configmaps/") {
             let over = lock(&self.cluster).status().is_some_and(crate::is_terminal);
-            self.check(!over, || format!("{operator} overwrites {path} of a run that is over"));
+            self.check(!over, || format!("{operator} overwrites {path} of a finished run"));
         }
         self.check(differ(before, after), || format!("{operator} wrote {path} without a change"));
         if !path.ends_with("/status") {
@@ -143,12 +143,12 @@ impl World {
             let last = run.recorded.keys().last().copied().unwrap_or_default();
             self.check(of >= last, || format!("the attempt goes back from {last:?} to {of:?}"));
             let known = run.recorded.entry(of).or_insert_with(|| start.to_owned());
-            self.check(known == start, || format!("attempt {of:?} starts at {start}, and not at {known} any more"));
+            self.check(known == start, || format!("attempt {of:?} starts at {start}, but was to start at {known}"));
         }
         let lines = |status: &Value| status["trials"].as_array().cloned().unwrap_or_default();
         let (before, after) = (lines(old), lines(new));
         self.check(after.starts_with(&before), || {
-            format!("lines of trials that are over change: {before:?} {after:?}")
+            format!("lines of finished trials change: {before:?} {after:?}")
         });
         run.over = after.last().and_then(|line| line["index"].as_u64()).max(run.over);
     }

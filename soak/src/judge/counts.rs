@@ -23,11 +23,12 @@ impl Judgement<'_> {
         for field in ["scheduled", "redirectHops", "unanswered"].into_iter().chain(OUTCOMES) {
             let sum = |parts: &[Value]| parts.iter().map(|part| number(&part["requests"][field])).sum::<u64>();
             let whole = number(&total[field]);
-            self.check(sum(&shards) == whole, || format!("{field} is {whole}, and the shards' sum {}", sum(&shards)));
+            let by_shard = sum(&shards);
+            self.check(by_shard == whole, || format!("{field} is {whole}, but the shards' sum is {by_shard}"));
             // The last snapshot of a lost shard has no breakdown by operation.
             let by_operation = sum(&operations);
             let agrees = if outcome.lost.is_empty() { by_operation == whole } else { by_operation <= whole };
-            self.check(agrees, || format!("{field} is {whole}, and the operations' sum {by_operation}"));
+            self.check(agrees, || format!("{field} is {whole}, but the operations' sum is {by_operation}"));
         }
         for shard in &shards {
             let lost = shard["state"] == "Lost";
@@ -45,7 +46,7 @@ impl Judgement<'_> {
         let sum: u64 = OUTCOMES.iter().map(|field| number(&requests[*field])).sum();
         self.check(number(&requests["scheduled"]) == sum, || format!("{whose} does not add up: {requests}"));
         let [errors, unanswered] = ["errors", "unanswered"].map(|field| number(&requests[field]));
-        self.check(unanswered <= errors, || format!("{whose} has more without an answer than errors: {requests}"));
+        self.check(unanswered <= errors, || format!("{whose} has more unanswered requests than errors: {requests}"));
     }
 
     /// Histogram, errors and nodes must match the counters.
@@ -58,20 +59,20 @@ impl Judgement<'_> {
                 let decoded = serde_json::from_value::<EncodedHistogram>(Value::from(data)).ok();
                 let merged = decoded.and_then(|data| data.decode(Kind::Request).ok()).map(|histogram| histogram.len());
                 self.check(merged == Some(succeeded), || {
-                    format!("{succeeded} succeeded, and the histogram holds {merged:?}")
+                    format!("{succeeded} succeeded, but the histogram has {merged:?}")
                 });
             }
-            None => self.check(succeeded == 0, || format!("{succeeded} succeeded, and there is no histogram")),
+            None => self.check(succeeded == 0, || format!("{succeeded} succeeded, but there is no histogram")),
         }
         let sum = |list: &str, field: &str| -> u64 {
             result[list].as_array().into_iter().flatten().map(|entry| number(&entry[field])).sum()
         };
         let (kinds, errors) = (sum("errors", "count"), number(&total["errors"]));
-        self.check(kinds == errors, || format!("{errors} errors, and by kind {kinds}"));
+        self.check(kinds == errors, || format!("{errors} errors, but {kinds} by kind"));
         if outcome.lost.is_empty() && outcome.phase == "Succeeded" {
             let sent = number(&total["scheduled"]) - number(&total["unsent"]);
             let nodes = sum("nodes", "requests");
-            self.check(nodes == sent, || format!("{sent} were sent, and the nodes have {nodes}"));
+            self.check(nodes == sent, || format!("{sent} were sent, but the nodes have {nodes}"));
         }
     }
 
@@ -101,7 +102,7 @@ impl Judgement<'_> {
         let answered = count("requests", "succeeded") + count("warmup", "succeeded") + preload + read_back;
         if let Some(at_most) = calls.at_most {
             self.check(answered <= at_most, || {
-                format!("{answered} commands were answered, and the servers executed {at_most}")
+                format!("{answered} commands were answered, but the servers executed {at_most}")
             });
         }
         // Only the full result has the number of requests of a probe.
@@ -126,12 +127,12 @@ impl Judgement<'_> {
             Load::Closed => return,
         };
         self.check(calls.at_least <= sent, || {
-            format!("at most {sent} commands were sent, and the servers executed {}", calls.at_least)
+            format!("at most {sent} commands were sent, but the servers executed {}", calls.at_least)
         });
         let without_errors = count("requests", "errors") == 0;
         if self.untouched() && without_errors && outcome.phase == "Succeeded" && count("warmup", "errors") == 0 {
             self.check(calls.at_most == Some(answered), || {
-                format!("{answered} commands were answered, and the servers executed {calls:?}")
+                format!("{answered} commands were answered, but the servers executed {calls:?}")
             });
         }
     }

@@ -21,7 +21,7 @@ impl Judgement<'_> {
         let evidence = self.evidence;
         let aborted = self.hit(Fault::aborts);
         match outcome.phase.as_str() {
-            "Aborted" => self.check(aborted, || "Aborted, and nobody asked for it".to_owned()),
+            "Aborted" => self.check(aborted, || "Aborted without a request".to_owned()),
             "Failed" => {
                 let allowed: Vec<_> = evidence.hits().flat_map(|strike| strike.fault.may_fail_with()).collect();
                 let disk = self.plot.small_disk.is_some() && outcome.failed == "ShardLost";
@@ -34,16 +34,16 @@ impl Judgement<'_> {
                 if self.untouched() {
                     let busy = self.only_the_last_are_unsent(outcome);
                     self.check(busy || outcome.verdict != "Invalid", || {
-                        format!("Invalid, and nothing was done to it: {}", outcome.status["verdict"])
+                        format!("Invalid without a fault: {}", outcome.status["verdict"])
                     });
                 }
                 self.late_abort(outcome);
                 self.last_chance(outcome);
             }
-            other => self.check(false, || format!("it ended in phase {other:?}")),
+            other => self.check(false, || format!("it finished in phase {other:?}")),
         }
         self.check(outcome.phase == "Failed" || outcome.failed.is_empty(), || {
-            format!("{}, and condition Failed says {}", outcome.phase, outcome.failed)
+            format!("{}, but condition Failed is {}", outcome.phase, outcome.failed)
         });
     }
 
@@ -55,7 +55,7 @@ impl Judgement<'_> {
         let killed: Vec<_> = while_measuring.filter_map(|strike| strike.fault.ends_shard()).collect();
         let told = killed.is_empty() || killed.iter().any(|shard| outcome.lost.contains(shard));
         self.check(outcome.failed != "ShardLost" || told, || {
-            format!("Failed because of lost shards, of {killed:?}, and lost are {:?}", outcome.lost)
+            format!("Failed because of lost shards; killed {killed:?}, lost {:?}", outcome.lost)
         });
     }
 
@@ -71,13 +71,13 @@ impl Judgement<'_> {
     fn late_abort(&mut self, outcome: &Outcome<'_>) {
         let Some(end) = self.load_end(outcome) else { return };
         let early = self.evidence.hits().find(|strike| strike.fault.aborts() && strike.at < end);
-        self.check(early.is_none(), || "it was aborted while it measured, and Succeeded".to_owned());
+        self.check(early.is_none(), || "it was aborted while it measured, but Succeeded".to_owned());
     }
 
     /// `onLost` determines the effect of a loss. No other process replaces a lost one here.
     fn last_chance(&mut self, outcome: &Outcome<'_>) {
         self.check(outcome.lost.is_empty() || self.plot.on_lost == "Invalidate", || {
-            format!("shards {:?} are lost, onLost is {}, and it Succeeded", outcome.lost, self.plot.on_lost)
+            format!("shards {:?} are lost, onLost is {}, but it Succeeded", outcome.lost, self.plot.on_lost)
         });
     }
 
@@ -91,17 +91,17 @@ impl Judgement<'_> {
     pub(super) fn losses(&mut self, outcome: &Outcome<'_>) {
         let counted = number(&outcome.status["shards"]["lost"]);
         self.check(counted == outcome.lost.len() as u64, || {
-            format!("shards {:?} are lost, and status counts {counted}", outcome.lost)
+            format!("shards {:?} are lost, but the status counts {counted}", outcome.lost)
         });
         for shard in &outcome.lost {
             let may = self.evidence.hits().any(|strike| self.may_lose(strike, *shard, outcome));
-            self.check(may, || format!("shard {shard} is lost, and nothing happened to it that explains it"));
+            self.check(may, || format!("shard {shard} is lost, which no fault explains"));
         }
         let end = self.load_end(outcome);
         let killed = self.evidence.hits().filter(|strike| end.is_some_and(|end| strike.at < end));
         for shard in killed.filter_map(|strike| strike.fault.ends_shard()).collect::<Vec<_>>() {
             self.check(outcome.phase != "Succeeded" || outcome.lost.contains(&shard), || {
-                format!("shard {shard} was killed while it measured, and is not lost")
+                format!("shard {shard} was killed while it measured, but is not lost")
             });
         }
     }
@@ -149,14 +149,14 @@ impl Judgement<'_> {
         let severity =
             |name: &str| reasons.iter().find(|(reason, ..)| *reason == name).map(|(_, severity, _)| *severity);
         let lost = (!outcome.lost.is_empty()).then_some("Invalid");
-        self.check(severity("ShardLost") == lost, || format!("shards {:?} are lost, and {verdict}", outcome.lost));
+        self.check(severity("ShardLost") == lost, || format!("shards {:?} are lost, but {verdict}", outcome.lost));
         for (_, _, message) in reasons.iter().filter(|(reason, ..)| *reason == "ShardLost") {
             let named = message.split_once("their measurements: shard ").and_then(|(_, rest)| rest.split_once(';'));
             let named: Vec<u32> = named
                 .map(|(names, _)| names.split(", ").filter_map(|name| name.parse().ok()).collect())
                 .unwrap_or_default();
             self.check(named == outcome.lost, || {
-                format!("shards {:?} are lost, and named are {named:?}", outcome.lost)
+                format!("shards {:?} are lost, but {named:?} are named", outcome.lost)
             });
         }
         let requests = &outcome.result["requests"];
@@ -171,7 +171,7 @@ impl Judgement<'_> {
         } else {
             None
         };
-        self.check(severity("Errors") == errors, || format!("{failed} of {known} failed, and {verdict}"));
+        self.check(severity("Errors") == errors, || format!("{failed} of {known} failed, but {verdict}"));
         if let Load::Open(rate) = self.plot.load {
             let achieved = number(&outcome.result["throughput"]["achievedPerSecond"]);
             // Between the two criteria, replies in flight at the borders of the window decide.
@@ -179,7 +179,7 @@ impl Judgement<'_> {
             let missed = lacking > 1 && lacking * 100 > scheduled;
             let met = !missed && achieved * 100 >= rate * 99;
             self.check(severity("RateMissed").map_or(!missed, |_| !met), || {
-                format!("{achieved} of {rate} per second, {lacking} of {scheduled} lacking, and {verdict}")
+                format!("{achieved} of {rate} per second, {lacking} of {scheduled} lacking, but {verdict}")
             });
         }
     }

@@ -17,13 +17,13 @@ impl Judgement<'_> {
         let verification = &outcome.result["verification"];
         let verified = self.plot.verify != "None";
         self.check(verification.is_object() == verified, || {
-            format!("verify is {}, and the result has {verification}", self.plot.verify)
+            format!("verify is {}, but the result has {verification}", self.plot.verify)
         });
         let made_up = ["corrupt", "mismatched"].map(|field| number(&verification[field]));
-        self.check(made_up == [0, 0], || format!("values that nobody wrote: {verification}"));
+        self.check(made_up == [0, 0], || format!("corrupt or mismatched values: {verification}"));
         let lost = ["lostWrites", "lostKeys"].map(|field| number(&verification[field]));
         let may_lose = self.hit(Fault::loses_data);
-        self.check(lost == [0, 0] || may_lose, || format!("data is lost, and no fault explains it: {verification}"));
+        self.check(lost == [0, 0] || may_lose, || format!("data is lost, which no fault explains: {verification}"));
     }
 
     /// A target that has recovered before the end of the load must have no outage then.
@@ -42,7 +42,7 @@ impl Judgement<'_> {
         let outages = outcome.status["topology"]["unavailability"].as_array().into_iter().flatten();
         let lasting: Vec<&Value> = outages.filter(|outage| outage["lasting"] == true).collect();
         self.check(lasting.is_empty() || explained || self.plot.small_disk.is_some(), || {
-            format!("the target was well before the load ended, and these outages last: {lasting:?}")
+            format!("the target had recovered before the load ended, but these outages remain: {lasting:?}")
         });
     }
 }
