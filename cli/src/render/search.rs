@@ -87,11 +87,11 @@ fn bracket(found: &SearchResult, paint: Paint) -> String {
             None => "so far",
             Some(_) => "not confirmed",
         };
-        grid.row([Cell::styled("holds", Style::Good), Cell::styled(exact_rate(good), Style::Bold), Cell::from(how)]);
+        grid.row([Cell::styled("passed", Style::Good), Cell::styled(exact_rate(good), Style::Bold), Cell::from(how)]);
     }
     if let Some(bad) = found.first_bad_per_second {
         let why = found.why.clone().unwrap_or_default();
-        grid.row([Cell::styled("fails", Style::Bad), Cell::styled(exact_rate(bad), Style::Bold), Cell::from(why)]);
+        grid.row([Cell::styled("failed", Style::Bad), Cell::styled(exact_rate(bad), Style::Bold), Cell::from(why)]);
         if let Some(limit) = found.limited_by {
             grid.row([Cell::from(""), Cell::from(""), Cell::from(limited(limit, found.component.as_deref()))]);
         }
@@ -121,10 +121,10 @@ fn limited(limit: LimitedBy, component: Option<&str>) -> String {
 
 fn outcome(step: &SearchStep) -> Cell {
     match (step.outcome, step.confirmation) {
-        (StepOutcome::Passed, None) => Cell::styled("holds", Style::Good),
-        (StepOutcome::Passed, Some(nth)) => Cell::styled(format!("holds, {nth} of 3"), Style::Good),
+        (StepOutcome::Passed, None) => Cell::styled("passed", Style::Good),
+        (StepOutcome::Passed, Some(nth)) => Cell::styled(format!("passed, {nth} of 3"), Style::Good),
         (StepOutcome::Failed, _) => {
-            Cell::styled(format!("fails: {}", step.why.as_deref().unwrap_or_default()), Style::Bad)
+            Cell::styled(format!("failed: {}", step.why.as_deref().unwrap_or_default()), Style::Bad)
         }
         (StepOutcome::Unusable, _) => {
             Cell::styled(format!("inconclusive: {}", step.why.as_deref().unwrap_or_default()), Style::Doubtful)

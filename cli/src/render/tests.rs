@@ -264,7 +264,7 @@ fn search() -> RedisBenchmark {
             "p99Nanoseconds": p99})
     };
     let passed = |nth: Option<u32>| json!({"outcome": "Passed", "confirmation": nth});
-    let failed = json!({"outcome": "Failed", "why": "p99 was 9.60 ms, 2.00 ms is the most", "limitedBy": "Target"});
+    let failed = json!({"outcome": "Failed", "why": "p99 was 9.60 ms, the maximum is 2.00 ms", "limitedBy": "Target"});
     benchmark.spec.search = Some(
         serde_json::from_value(json!({
             "objective": {"quantile": "0.99", "max": "2ms"},
@@ -289,7 +289,7 @@ fn search() -> RedisBenchmark {
     status.search = Some(
         serde_json::from_value(json!({
             "ending": "Found", "message": "", "lastGoodPerSecond": 11_314, "firstBadPerSecond": 11_880,
-            "why": "p99 was 9.60 ms, 2.00 ms is the most", "limitedBy": "Target", "component": "abc/MainThread",
+            "why": "p99 was 9.60 ms, the maximum is 2.00 ms", "limitedBy": "Target", "component": "abc/MainThread",
         }))
         .unwrap(),
     );
