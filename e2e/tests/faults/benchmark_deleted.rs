@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{held_collecting, held_preparing, start_recorded};
 
-const NOTHING_LEFT: &str = "the load stops, and everything that it owned goes with it";
+const NOTHING_LEFT: &str = "the load stops, and all owned objects are deleted";
 
 async fn deleted(space: &Space, benchmark: &Benchmark, when: &str) -> Result<()> {
     let mut account = Account::open(space, benchmark, &format!("deleted {when}"), NOTHING_LEFT).await?;
@@ -101,8 +101,8 @@ fn created_again_while_the_old_one_runs() {
         old.delete().await?;
         gone.fault_ended();
         let new = Benchmark::create(&space, "run", &json!({"load": {"duration": "3s"}})).await?;
-        let promised = "the new one waits for nothing of the old one, and measures its own load alone";
-        let mut account = Account::open(&space, &new, "created again while the old Job ends", promised).await?;
+        let promised = "the new one does not wait for the old one, and measures only its own load";
+        let mut account = Account::open(&space, &new, "created again while the old Job terminates", promised).await?;
         account.recovers("measuring", SOON, |o| phase(o) == "Running" || is_finished(o)).await?;
         gone.close_deleted().await?;
         // The server has counted the load of both.
@@ -123,8 +123,8 @@ fn created_again_when_finished() {
         old.delete().await?;
         gone.fault_ended();
         let new = Benchmark::create(&space, "run", &short).await?;
-        let promised = "the new result takes the place of the old one, which had the same names";
-        let account = Account::open(&space, &new, "created again while the old result goes", promised).await?;
+        let promised = "the new result replaces the old one, which had the same names";
+        let account = Account::open(&space, &new, "created again while the old result is deleted", promised).await?;
         gone.close_deleted().await?;
         let object = account.close(&Expected { server: Server::CountedMore, ..Expected::default() }).await?;
         let full = new.full_result().await?;
@@ -158,7 +158,7 @@ async fn without_its_namespace(space: &Space, when: &str) -> Result<()> {
     kubectl(&["delete", "namespace", &space.name, "--wait=true", "--timeout=60s"]).await?;
     let row = Ledger {
         fault: format!("its namespace deleted {when}"),
-        promised: "the namespace goes".to_owned(),
+        promised: "the namespace is deleted".to_owned(),
         recovered: format!("{:.1} s (all gone)", began.elapsed().as_secs_f64()),
         test: space.test.clone(),
         ..Ledger::default()

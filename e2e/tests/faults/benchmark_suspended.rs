@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{held_preparing, start_recorded};
 
-const NEW_SHARDS: &str = "its shards are deleted; when it is resumed new ones prepare, and all of it is measured";
+const NEW_SHARDS: &str = "its shards are deleted; once resumed, new ones prepare, and the whole load is measured";
 
 async fn suspend(benchmark: &Benchmark, suspend: bool) -> Result<()> {
     benchmark.patch(&json!({"suspend": suspend})).await
@@ -32,7 +32,7 @@ fn before_it_began() {
         redis::standalone(&space, "redis").await?;
         let benchmark = Benchmark::create(&space, "run", &json!({"suspend": true})).await?;
         suspended(&benchmark).await?;
-        let promised = "nothing is made until it is resumed; then all of it is measured";
+        let promised = "nothing is created until it is resumed; then the whole load is measured";
         let mut account = Account::open(&space, &benchmark, "created suspended, then resumed", promised).await?;
         suspend(&benchmark, false).await?;
         account.fault_ended();
@@ -93,10 +93,10 @@ fn while_running() {
 }
 
 async fn goes_on(space: &Space, benchmark: &Benchmark, fault: &str) -> Result<()> {
-    let promised = "what has started runs to its end";
+    let promised = "a started run continues to its end";
     let account = Account::open(space, benchmark, fault, promised).await?;
     suspend(benchmark, true).await?;
     let object = account.close(&Expected::default()).await?;
-    ensure!(object["spec"]["suspend"] == true, "it was resumed by somebody: {}", object["spec"]);
+    ensure!(object["spec"]["suspend"] == true, "spec.suspend was changed: {}", object["spec"]);
     Ok(())
 }

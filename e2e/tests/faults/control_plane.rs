@@ -38,7 +38,7 @@ impl Running {
     /// Checks that the same shards are still running.
     async fn check_shards(&self) -> Result<()> {
         let now: Vec<_> = self.benchmark.pods().await?.into_iter().map(|pod| pod.metadata.uid).collect();
-        ensure!(now == self.shards, "shards were started again: {:?} before, {now:?} after", self.shards);
+        ensure!(now == self.shards, "shards were restarted: {:?} before, {now:?} after", self.shards);
         Ok(())
     }
 
@@ -60,8 +60,8 @@ fn etcd_stopped() {
     run_alone(|space| async move {
         let running = Running::begin(&space, 60).await?;
         let fault = "etcd stopped for 30 s in mid-run (SIGSTOP)";
-        let promised = "the operator cannot renew its Lease and ends; the shards go on; the operator that is started \
-                        in its place takes over, and nothing is lost";
+        let promised = "the operator cannot renew its Lease and exits; the shards continue; its replacement takes \
+                        over, and nothing is lost";
         let mut account = Account::open(&space, &running.benchmark, fault, promised).await?;
         let stopped = Part::Etcd.stop()?;
         lasts(OUTAGE).await;
@@ -79,8 +79,8 @@ fn etcd_stopped() {
 fn api_server_restarted() {
     run_alone(|space| async move {
         let running = Running::begin(&space, 30).await?;
-        let fault = "API server killed in mid-run (SIGKILL) and started again";
-        let promised = "conducting goes on with what is known, the status catches up; nothing is lost";
+        let fault = "API server killed in mid-run (SIGKILL) and restarted";
+        let promised = "the operator continues with its last state, the status catches up; nothing is lost";
         let mut account = Account::open(&space, &running.benchmark, fault, promised).await?;
         account.fault_ended();
         Part::ApiServer.kill()?.mend(&space.client).await?;

@@ -28,7 +28,7 @@ fn cut_in_mid_run() {
         let benchmark = Benchmark::create(&space, "cut", &json!({"load": {"duration": "50s"}})).await?;
         benchmark.measuring().await?;
         let fault = "link operator-shard cut for 30 s in mid-run";
-        let promised = "the shard goes on; unreachable is only a metric; nothing is lost";
+        let promised = "the shard continues; it is only reported as unreachable; nothing is lost";
         let mut account = Account::open(&space, &benchmark, fault, promised).await?;
         let cut = Cut::make(&last_shard(&benchmark).await?, Link::Port(CONTROL))?;
         let (noticed, ()) = tokio::join!(

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::stage::held_preparing;
 
 const LEFT_ALONE: &str =
-    "what is not ours stays as it is, and the benchmark says whose name it needs until that is mended";
+    "foreign objects stay unchanged, and the benchmark reports the name that it needs until it is free";
 
 fn is_stalled(object: &Value) -> bool {
     condition(object, "Stalled") == Some("True") && reason(object, "Stalled") == Some("NameTaken")
@@ -29,7 +29,7 @@ fn of_the_job() {
         benchmark.patch(&json!({"suspend": true})).await?;
         wait::object(jobs.clone(), &name, "deleted", SOON, |job| job.is_none()).await?;
         space.apply(&[foreign_job(&name)]).await?;
-        let fault = "suspended; then the name of its Job taken by another Job, and given back";
+        let fault = "suspended; then the name of its Job taken by another Job, and released";
         let mut account = Account::open(&space, &benchmark, fault, LEFT_ALONE).await?;
         benchmark.patch(&json!({"suspend": false})).await?;
         let object = benchmark.wait("stalled", SOON, |o| is_stalled(o) || is_finished(o)).await?;
@@ -57,7 +57,7 @@ fn of_the_result() {
         redis::standalone(&space, "redis").await?;
         take_result_name(&space).await?;
         let benchmark = Benchmark::create(&space, "run", &json!({"load": {"duration": "2s"}})).await?;
-        let fault = "name of the result's ConfigMap taken by another, and given back";
+        let fault = "name of the result's ConfigMap taken by another, and released";
         let mut account = Account::open(&space, &benchmark, fault, LEFT_ALONE).await?;
         let object = benchmark.wait("stalled", SOON, |o| is_stalled(o) || is_finished(o)).await?;
         says(&object, "run-result-0")?;
@@ -78,13 +78,13 @@ fn of_the_result_for_good() {
         redis::standalone(&space, "redis").await?;
         take_result_name(&space).await?;
         let benchmark = Benchmark::create(&space, "run", &json!({"load": {"duration": "2s"}})).await?;
-        let fault = "name of the result's ConfigMap taken by another for good";
+        let fault = "name of the result's ConfigMap taken by another permanently";
         let promised =
-            "what is not ours stays as it is; after a minute the status alone holds the result, and an event says so";
+            "foreign objects stay unchanged; after a minute only the status has the result, and an event reports it";
         let account = Account::open(&space, &benchmark, fault, promised).await?;
         account.close(&Expected::default()).await?;
         let told = space.kubectl(&["get", "events", "-o", "jsonpath={.items[*].reason}"]).await?;
-        ensure!(told.contains("ArtifactsNotWritten"), "no event says that there is no full result: {told}");
+        ensure!(told.contains("ArtifactsNotWritten"), "no event reports that there is no full result: {told}");
         let theirs = space.kubectl_json(&["get", "configmap", "run-result-0"]).await?;
         ensure!(theirs["data"] == json!({"whose": "not yours"}), "the foreign ConfigMap was changed: {theirs}");
         Ok(())
@@ -100,7 +100,7 @@ async fn take_result_name(space: &Space) -> Result<()> {
 fn says(object: &Value, name: &str) -> Result<()> {
     ensure!(is_stalled(object), "not stalled for the name: {}", object["status"]);
     let message = message(object, "Stalled");
-    ensure!(message.contains(name) && message.contains("is not owned by this"), "it does not say how: {message}");
+    ensure!(message.contains(name) && message.contains("belongs to someone else"), "it has no cause: {message}");
     Ok(())
 }
 

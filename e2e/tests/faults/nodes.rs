@@ -13,7 +13,7 @@ use redisbench_e2e::{Benchmark, Space, redis, run_alone};
 use serde_json::{Value, json};
 
 const PROMISED: &str =
-    "the rest goes on; of the node's shard counts what it had told, the rest is unknown; Invalid, naming it";
+    "the others continue; the node's shard counts up to its last report, the rest is unknown; Invalid, naming it";
 
 /// Long enough to be noticed by all components, and too short for Kubernetes to evict the node's pods.
 const DEAD: Duration = Duration::from_secs(15);
@@ -74,7 +74,7 @@ fn killed_and_back_in_mid_run() {
         let dead = Part::Node(victim).kill()?;
         // The shard may still be running until its end is reported.
         let (silent, ()) = tokio::join!(benchmark.wait("with an unreachable shard", SOON, unreachable), lasts(DEAD));
-        ensure!(!lost(&silent?), "lost, and nobody had said so");
+        ensure!(!lost(&silent?), "lost without a report");
         account.fault_ended();
         dead.mend(&space.client).await?;
         account.recovers("counted as lost", SOON, lost).await?;
@@ -109,8 +109,8 @@ fn killed_with_the_operator_on_it() {
         operator::fresh(&space.client).await?;
         let Places { benchmark, victim } = place(&space, true, json!({"load": {"duration": "60s"}})).await?;
         let fault = "node of a shard and of the operator killed, back after 15 s, in mid-run";
-        let promised = "the operator that is started again takes over, the rest goes on; of the node's shard nobody \
-                        knows anything any more: all of it is unknown; Invalid, naming it";
+        let promised = "the restarted operator takes over, the others continue; no report of the node's shard is left: \
+                        all of it is unknown; Invalid, naming it";
         let mut account = Account::open(&space, &benchmark, fault, promised).await?;
         let dead = Part::Node(victim).kill()?;
         lasts(DEAD).await;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::stage::{held_collecting, held_preparing, shards, start_recorded};
 
 /// The expected behaviour whenever the operator dies after the start.
-const CARRIED_ON: &str = "the shards go on by themselves; the next operator takes over, and nothing is lost";
+const CARRIED_ON: &str = "the shards continue on their own; the next operator takes over, and nothing is lost";
 
 #[test]
 fn in_mid_run() {
@@ -75,11 +75,11 @@ fn during_the_preload() {
             Ok((size.trim() != "0").then_some(()))
         })
         .await?;
-        let promised = "the shards preload by themselves; the next operator waits for them, and starts them";
+        let promised = "the shards preload on their own; the next operator waits for them, and starts them";
         let mut account = Account::open(&space, &benchmark, "operator killed during the preload", promised).await?;
         operator::kill(&space.client, Successor::SamePod).await?;
         let object = benchmark.get().await?;
-        ensure!(phase(&object) == "Preparing", "the preload was over before the kill: {}", object["status"]);
+        ensure!(phase(&object) == "Preparing", "the preload had finished before the kill: {}", object["status"]);
         account.fault_ended();
         account.taken_over().await?;
         account.close(&Expected::default()).await?;
@@ -95,7 +95,7 @@ fn in_mid_run_while_no_shard_can_be_reached() {
         let benchmark = Benchmark::create(&space, "run", &json!({"load": {"duration": "30s"}})).await?;
         benchmark.measuring().await?;
         let pods = shards(&benchmark, 2).await?;
-        let fault = "operator killed in mid-run, and the links to all shards cut until the next one has asked for 10 s";
+        let fault = "operator killed in mid-run, and the links to all shards cut until the next has retried for 10 s";
         let mut account = Account::open(&space, &benchmark, fault, CARRIED_ON).await?;
         let cuts = pods.iter().map(|pod| Cut::make(pod, Link::Port(CONTROL))).collect::<Result<Vec<_>>>()?;
         operator::kill(&space.client, Successor::SamePod).await?;
@@ -140,9 +140,10 @@ fn after_the_last_start_call() {
 async fn between_start_calls(space: Space, reached: usize) -> Result<()> {
     let (benchmark, lags) = nearly_started(&space, reached).await?;
     let promised = if reached == SHARDS {
-        "all carry on with the attempt that they accepted"
+        "all continue with the attempt that they accepted"
     } else {
-        "the attempt is given up, all are armed again, and the next attempt starts all of them; the earlier load is in no result"
+        "the attempt is abandoned, all are armed again, and the next attempt starts all of them; no result has the \
+         earlier load"
     };
     let fault = format!("operator killed when {reached} of {SHARDS} shards had accepted the start");
     let mut account = Account::open(&space, &benchmark, &fault, promised).await?;
@@ -168,7 +169,8 @@ async fn between_start_calls(space: Space, reached: usize) -> Result<()> {
 fn after_the_first_start_call_and_the_others_stay_cut_off() {
     run_alone(|space| async move {
         let (benchmark, lags) = nearly_started(&space, 1).await?;
-        let promised = "who cannot be asked may be running, so the attempt goes on; when they say that they never started, the next attempt starts all";
+        let promised = "unreachable shards may be running, so the attempt continues; once they report that they never \
+                        started, the next attempt starts all";
         let fault = "operator killed when 1 of 3 shards had accepted the start, the others cut off until the end";
         let mut account = Account::open(&space, &benchmark, fault, promised).await?;
         kill_when_recorded(&space, &benchmark, &lags, 1).await?;

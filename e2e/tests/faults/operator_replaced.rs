@@ -34,8 +34,8 @@ async fn stopped_leader(space: &Space) -> Result<()> {
     let restarts = operator::restarts(&leader);
     let benchmark = Benchmark::create(space, "run", &json!({"load": {"duration": "45s"}})).await?;
     benchmark.measuring().await?;
-    let promised = "another takes the Lease and the run; the old leader ends when it goes on, and writes nothing";
-    let fault = "leader of two operators stopped over its Lease, then continued";
+    let promised = "the other takes the Lease and the run; the old leader exits when continued, and writes nothing";
+    let fault = "leader of two operators stopped until its Lease expired, then continued";
     let mut account = Account::open(space, &benchmark, fault, promised).await?;
     let stopped = process.stop().await?;
     account.fault_ended();
@@ -46,14 +46,14 @@ async fn stopped_leader(space: &Space) -> Result<()> {
     stopped.go_on();
     wait::answer("an old leader that ended", HALF_A_MINUTE, || async { Ok((!process.is_alive()).then_some(())) })
         .await?;
-    ensure!(phase(&benchmark.get().await?) == "Running", "over before the old leader ended");
+    ensure!(phase(&benchmark.get().await?) == "Running", "finished before the old leader exited");
     account.close(&Expected::default()).await?;
     let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(space.client.clone(), SYSTEM);
     let pod = pods.get(&leader.name_any()).await?;
     let status = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref()?.first());
     let ended = status.and_then(|status| status.last_state.as_ref()?.terminated.as_ref()).context("it never ended")?;
     ensure!(operator::restarts(&pod) == restarts + 1, "{} restarts", operator::restarts(&pod));
-    ensure!(ended.exit_code == 1, "it did not end by itself: {ended:?}");
+    ensure!(ended.exit_code == 1, "it did not exit on its own: {ended:?}");
     ensure!(operator::holder(&space.client).await? == Some(other.name_any()), "the Lease has changed hands again");
     Ok(())
 }
@@ -73,7 +73,7 @@ async fn upgraded(space: &Space) -> Result<()> {
     let process = Process::of(&leader)?;
     let benchmark = Benchmark::create(space, "run", &json!({"load": {"duration": "20s"}})).await?;
     benchmark.measuring().await?;
-    let promised = "the old operator gives its Lease back, the new one takes over at once, and nothing is lost";
+    let promised = "the old operator releases its Lease, the new one takes over immediately, and nothing is lost";
     let mut account = Account::open(space, &benchmark, "operator upgraded by Helm in mid-run", promised).await?;
     let upgrade = tokio::spawn(Cluster::get().upgrade(&["podAnnotations.upgraded=yes", "log.format=text"]));
     wait::answer("an old operator that ended", SOON, || async { Ok((!process.is_alive()).then_some(())) }).await?;
@@ -98,7 +98,7 @@ fn a_helm_uninstall_in_mid_run() {
 #[test]
 fn a_helm_uninstall_until_the_load_is_over() {
     run_alone(|space| async move {
-        let fault = "operator uninstalled in mid-run and installed again when the load was over";
+        let fault = "operator uninstalled in mid-run and installed again after the load";
         let outcome = uninstalled(&space, fault, "8s", true).await;
         Cluster::get().upgrade(&[]).await?;
         outcome
@@ -111,7 +111,7 @@ async fn uninstalled(space: &Space, fault: &str, duration: &str, until_over: boo
     let benchmark = Benchmark::create(space, "run", &json!({"load": {"duration": duration}})).await?;
     let before = benchmark.measuring().await?;
     let promised =
-        "definition and benchmarks stay, shards go on; the operator installed next takes over, and nothing is lost";
+        "definition and benchmarks stay, shards continue; the next installed operator takes over, and nothing is lost";
     let mut account = Account::open(space, &benchmark, fault, promised).await?;
     helm(&["uninstall", RELEASE, "-n", SYSTEM, "--wait", "--timeout", "60s"]).await?;
     ensure!(operator::pods(&space.client).await?.is_empty(), "the operator is still there");

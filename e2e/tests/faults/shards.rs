@@ -13,9 +13,9 @@ use redisbench_e2e::{Benchmark, Space, redis, run, wait};
 use serde_json::{Value, json};
 
 const INVALIDATE: &str =
-    "the rest goes on; of the lost shard counts what it had told, the rest is unknown; Invalid, naming it";
-const ABORT: &str = "the rest is stopped, what was measured is kept; Failed, naming the lost shard";
-const RESTART: &str = "the replacement is armed, and attempt 2 runs to its end";
+    "the others continue; the lost shard counts up to its last report, the rest is unknown; Invalid, naming it";
+const ABORT: &str = "the others are stopped, the partial result is kept; Failed, naming the lost shard";
+const RESTART: &str = "the replacement is armed, and attempt 2 completes";
 
 /// The requests of [`manifest`](redisbench_e2e::benchmark::manifest) in a run of twelve seconds.
 const SCHEDULED: u64 = 400 * 12;
@@ -77,7 +77,7 @@ fn invalidated(loss: Loss, fault: &'static str) {
         let reasons = list(&object, "/status/verdict/reasons");
         let named = reasons.iter().find(|reason| reason["reason"] == "ShardLost").context("no ShardLost")?;
         let said = text(named, "/message")?;
-        ensure!(said.contains("shard 1") && said.contains(loss.words()), "the verdict says {said:?}");
+        ensure!(said.contains("shard 1") && said.contains(loss.words()), "the verdict is {said:?}");
         let requests = &object["status"]["result"]["requests"];
         ensure!(count(requests, "/scheduled")? == SCHEDULED, "not the whole plan is accounted for: {requests}");
         ensure!(count(requests, "/unknown")? > 0, "a lost shard without an unknown rest: {requests}");
@@ -126,7 +126,7 @@ fn killed_and_aborted() {
         };
         let object = account.close(&expected).await?;
         let said = message(&object, "Failed");
-        ensure!(said.contains("shard 1") && said.contains("exit code 137"), "Failed says {said:?}");
+        ensure!(said.contains("shard 1") && said.contains("exit code 137"), "Failed has {said:?}");
         ensure!(count(&object, "/status/result/requests/succeeded")? > 0, "nothing was kept: {}", object["status"]);
         Ok(())
     });
@@ -198,7 +198,7 @@ async fn held_in_collecting(space: &Space) -> Result<(Benchmark, Cut)> {
 fn killed_while_collecting() {
     run(|space| async move {
         let (benchmark, cut) = held_in_collecting(&space).await?;
-        let fault = "shard killed while collecting, its result not fetched yet";
+        let fault = "shard killed while collecting, before its result was fetched";
         let mut account = Account::open(&space, &benchmark, fault, INVALIDATE).await?;
         account.fault_ended();
         Loss::Killed.befall(&space, &shard(&benchmark, 1).await?).await?;
@@ -215,7 +215,7 @@ fn killed_while_collecting() {
 fn killed_after_its_result_was_fetched() {
     run(|space| async move {
         let (benchmark, cut) = held_in_collecting(&space).await?;
-        let fault = "shard killed while collecting, its result fetched, another one out of reach";
+        let fault = "shard killed while collecting, after its result was fetched, another one unreachable";
         let promised = "its result is safe, its replacement is never armed; nothing is lost";
         let mut account = Account::open(&space, &benchmark, fault, promised).await?;
         let victim = shard(&benchmark, 0).await?;

@@ -42,7 +42,7 @@ pub async fn held_collecting(benchmark: &Benchmark) -> Result<Cut> {
     let cut = Cut::make(&shards(benchmark, 2).await?[1], Link::Port(CONTROL))?;
     let collecting = |o: &Value| phase(o) == "Collecting" || is_finished(o);
     let object = benchmark.wait("collecting", SOON, collecting).await?;
-    ensure!(!is_finished(&object), "over without its last snapshot: {}", object["status"]);
+    ensure!(!is_finished(&object), "finished without its last snapshot: {}", object["status"]);
     Ok(cut)
 }
 

@@ -18,8 +18,8 @@ fn killed() {
         redis::standalone(&space, "redis").await?;
         let benchmark = Benchmark::create(&space, "target", &json!({"load": {"duration": "20s"}})).await?;
         benchmark.measuring().await?;
-        let fault = "Redis under test hung, killed in mid-run (SIGKILL), and started again by Kubernetes";
-        let promised = "requests that it fails are counted by kind, the run goes to its end, the verdict says why";
+        let fault = "Redis under test hung, killed in mid-run (SIGKILL), and restarted by Kubernetes";
+        let promised = "failed requests are counted by kind, the run completes, the verdict has the reason";
         let mut account = Account::open(&space, &benchmark, fault, promised).await?;
         let pods = space.api::<Pod>().list(&ListParams::default().labels("app=redis")).await?;
         let victim = pods.items.first().context("no pod of Redis")?;

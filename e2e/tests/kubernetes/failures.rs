@@ -43,7 +43,7 @@ async fn fails(space: &Space, name: &str, targets: &Value, says: &[&str]) -> Res
     ensure!(condition(&object, "Failed") == Some("True"), "{name}: no condition Failed");
     let message = message(&object, "Failed");
     for word in says {
-        ensure!(message.contains(word), "{name}: the message does not say {word:?}: {message}");
+        ensure!(message.contains(word), "{name}: the message does not contain {word:?}: {message}");
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ fn interrupting_the_plugin_aborts_the_benchmark() {
         ensure!(ended.code == 1, "exit {} after an abort: {}", ended.code, ended.errors);
         let object = benchmark.finished(SOON).await?;
         ensure!(phase(&object) == "Aborted", "not aborted: {}", object["status"]);
-        ensure!(ended.output.contains("scheduled"), "nothing of what was measured is shown:\n{}", ended.output);
+        ensure!(ended.output.contains("scheduled"), "the partial result is not printed:\n{}", ended.output);
         Ok(())
     });
 }

@@ -39,7 +39,7 @@ async fn check_columns(space: &Space, kind: &str) -> Result<()> {
         ensure!(header.contains(&column), "no column {column} in\n{table}");
     }
     let row = lines.next().unwrap_or_default();
-    ensure!(row.contains("Succeeded") && row.contains("/s") && row.contains("s  "), "a row that says little:\n{table}");
+    ensure!(row.contains("Succeeded") && row.contains("/s") && row.contains("s  "), "an incomplete row:\n{table}");
     ensure!(!row.contains("<none>"), "an empty column:\n{table}");
     Ok(())
 }
@@ -82,12 +82,12 @@ async fn check_metrics(space: &Space, name: &str, object: &Value) -> Result<()> 
     let requests = scrape.sum("redisbench_requests_total", &[labels[0], labels[1], ("outcome", "succeeded")])?;
     let buckets = scrape.sum("redisbench_response_time_seconds_count", &labels)?;
     let succeeded = count(object, "/status/result/requests/succeeded")? as f64;
-    ensure!((requests - succeeded).abs() < 0.5, "Prometheus says {requests} requests, the status {succeeded}");
-    ensure!((buckets - succeeded).abs() < 0.5, "Prometheus's histogram holds {buckets}, the status {succeeded}");
+    ensure!((requests - succeeded).abs() < 0.5, "Prometheus has {requests} requests, the status {succeeded}");
+    ensure!((buckets - succeeded).abs() < 0.5, "Prometheus's histogram has {buckets}, the status {succeeded}");
     let quantile = [labels[0], labels[1], ("quantile", "0.99")];
     let p99 = scrape.sum("redisbench_response_time_quantile_seconds", &quantile)?;
     let expected = count(object, "/status/result/responseTime/p99Nanoseconds")? as f64 / 1e9;
-    ensure!((p99 - expected).abs() < 1e-9, "Prometheus says a p99 of {p99} s, the status {expected} s");
+    ensure!((p99 - expected).abs() < 1e-9, "Prometheus has a p99 of {p99} s, the status {expected} s");
     ensure!(scrape.sum("redisbench_reconcile_total", &[])? > 0.0, "no reconcile counted");
     Ok(())
 }

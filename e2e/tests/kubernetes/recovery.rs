@@ -66,10 +66,10 @@ fn a_killed_shard_is_named_by_the_verdict() {
         let lost = list(verdict, "/reasons").iter().find(|reason| reason["reason"] == "ShardLost");
         let lost = lost.with_context(|| format!("no ShardLost: {verdict}"))?;
         ensure!(text(lost, "/message")?.contains("shard 1"), "the reason names no shard: {lost}");
-        ensure!(condition(&object, "Complete") == Some("True"), "the other shard did measure to the end");
+        ensure!(condition(&object, "Complete") == Some("True"), "the other shard measured to the end");
         ensure!(condition(&object, "Valid") == Some("False"), "Valid is not False");
         ensure!(count(&object, "/status/shards/lost")? == 1, "not one lost shard: {}", object["status"]["shards"]);
-        ensure!(count(&object, "/status/result/requests/succeeded")? > 0, "what the other shard measured is lost");
+        ensure!(count(&object, "/status/result/requests/succeeded")? > 0, "the other shard's measurement is lost");
         check_numbers(&object)?;
         Ok(())
     });
@@ -104,7 +104,7 @@ fn a_lost_shard_stops_the_others_if_asked_to() {
         let benchmark = Benchmark::create(&space, "stopped", &spec).await?;
         benchmark.measuring().await?;
         let fault = "shard's pod deleted in mid-run, onLost Abort";
-        let promised = "the rest is stopped, what was measured is kept; Failed, naming the lost shard";
+        let promised = "the others are stopped, the partial result is kept; Failed, naming the lost shard";
         let account = Account::open(&space, &benchmark, fault, promised).await?;
         let victim = benchmark.pods().await?.pop().context("no pods")?;
         space.api::<Pod>().delete(&victim.name_any(), &DeleteParams::default()).await?;
@@ -139,7 +139,7 @@ fn an_abort_keeps_what_was_measured() {
         ensure!(count(&object, "/status/result/requests/succeeded")? > 0, "nothing was kept: {}", object["status"]);
         check_numbers(&object)?;
         let refused = benchmark.patch(&json!({"abort": false})).await;
-        ensure!(refused.is_err(), "abort could be taken back");
+        ensure!(refused.is_err(), "abort could be unset");
         pods_gone(&space, &benchmark).await
     });
 }

@@ -106,7 +106,7 @@ fn bad_specs_are_refused_at_apply() {
         for (patch, field, hint) in cases.into_iter().chain(searches).chain(comparisons) {
             let refusal = refused(&space, &manifest("bad", &patch)).await.with_context(|| format!("with {patch}"))?;
             ensure!(refusal.contains(field), "with {patch}: the message does not name {field}: {refusal}");
-            ensure!(refusal.contains(hint), "with {patch}: the message does not say {hint:?}: {refusal}");
+            ensure!(refusal.contains(hint), "with {patch}: the message does not contain {hint:?}: {refusal}");
         }
         Ok(())
     });

@@ -103,7 +103,7 @@ async fn found(space: &Space, name: &str) -> Result<Value> {
     ensure!(good < bad && bad as f64 <= good as f64 * 1.1, "{good} and {bad} are too far apart: {found}");
     ensure!(text(found, "/why")?.contains("p90 was"), "no reason: {found}");
     let column = text(&object, "/status/summary/rate")?;
-    ensure!(column == format!("{good}/s"), "the column says {column}: {found}");
+    ensure!(column == format!("{good}/s"), "the column is {column}: {found}");
     ensure!(condition(&object, "Valid") == Some("True"), "{}", object["status"]["conditions"]);
     let sentence = format!("p90 of at most 200 ms holds up to {good}/s; not at {bad}/s");
     ensure!(message(&object, "Finished").starts_with(&sentence), "no {sentence:?}: {}", object["status"]["conditions"]);

@@ -56,8 +56,8 @@ fn values_are_verified() {
         let verification = &object["status"]["result"]["verification"];
         ensure!(verification["mode"] == "Values", "no values were verified: {object}");
         let succeeded = count(&object, "/status/result/requests/succeeded")?;
-        ensure!(count(verification, "/checked")? > succeeded, "not each reply was looked at: {verification}");
-        ensure!(count(verification, "/readKeys")? == 1000, "not each key was read at the end: {verification}");
+        ensure!(count(verification, "/checked")? > succeeded, "not every reply was checked: {verification}");
+        ensure!(count(verification, "/readKeys")? == 1000, "not every key was read at the end: {verification}");
         check_verified(&object)
     });
 }
