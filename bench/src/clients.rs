@@ -8,28 +8,28 @@ use anyhow::Context as _;
 use crate::process::{self, Ended};
 use crate::servers::{Kind, Servers};
 
-/// Longer than any run takes on a slow machine.
+/// Longer than any run on a slow machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Keys, of `key:` and twelve digits in both clients.
 const KEYS: u32 = 100_000;
 
-/// What all measurements go by.
+/// Settings of all measurements.
 #[derive(Debug)]
 pub struct Bench {
-    /// Where our programs are.
+    /// Directory of our programs.
     pub programs: PathBuf,
-    /// How many pairs.
+    /// Number of pairs.
     pub pairs: u32,
     /// 1 is the length of a real measurement.
     pub length: f64,
-    /// Where clients run.
+    /// The clients' processor.
     pub client_cpu: usize,
-    /// Where servers run.
+    /// The servers' processor.
     pub server_cpu: usize,
 }
 
-/// What a load asks for.
+/// The operation of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// GET of a key that exists.
@@ -39,7 +39,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Its name, as both clients take it.
+    /// The name that both clients accept.
     pub fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -53,35 +53,35 @@ impl Operation {
 pub struct Load {
     /// The only operation.
     pub operation: Operation,
-    /// Connections in all.
+    /// Total number of connections.
     pub connections: u32,
     /// Requests in flight per connection.
     pub pipeline: u32,
-    /// Requests in all.
+    /// Total number of requests.
     pub requests: u64,
     /// Requests per second and the pacing grid in microseconds; none is a closed loop.
     pub rate: Option<(u64, u64)>,
-    /// Threads of ours.
+    /// Our worker threads.
     pub workers: usize,
 }
 
-/// What a client cost.
+/// The cost of a client.
 #[derive(Clone, Debug)]
 pub struct Cost {
-    /// Processor time of the client per request, in microseconds.
+    /// CPU time of the client per request, in microseconds.
     pub client: f64,
-    /// That of the servers.
+    /// The same of the servers.
     pub server: f64,
-    /// How many requests that was.
+    /// Number of requests.
     pub requests: u64,
     /// Requests per second, from the process's start to its end.
     pub rate: f64,
-    /// What the client printed.
+    /// The client's output.
     pub output: String,
 }
 
 impl Bench {
-    /// `base` requests, or as many as the length of this measurement makes of them.
+    /// `base` requests, scaled by the length of this measurement.
     pub fn requests(&self, base: u64) -> u64 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be above 0")]
         let scaled = (base as f64 * self.length) as u64;
@@ -91,24 +91,24 @@ impl Bench {
     /// One of our programs.
     ///
     /// # Errors
-    /// When it is not built.
+    /// If it is not built.
     pub fn program(&self, name: &str) -> anyhow::Result<String> {
         let path = self.programs.join(name);
         anyhow::ensure!(path.is_file(), "{} is not built: run `make bench`, which builds it", path.display());
         Ok(path.to_string_lossy().into_owned())
     }
 
-    /// The processor of the clients, as taskset takes it.
+    /// The clients' processor, in taskset's format.
     pub fn client(&self) -> String {
         self.client_cpu.to_string()
     }
 
-    /// The processor of the servers.
+    /// The servers' processor.
     pub fn server(&self) -> String {
         self.server_cpu.to_string()
     }
 
-    /// The command line of ours.
+    /// The command line of our client.
     pub fn drive(&self, servers: &Servers, load: &Load) -> anyhow::Result<Vec<String>> {
         let mut words = vec![self.program("redisbench-drive")?];
         words.extend(servers.addresses());
@@ -129,10 +129,10 @@ impl Bench {
         Ok(words)
     }
 
-    /// Runs ours.
+    /// Runs our client.
     ///
     /// # Errors
-    /// When it fails, or a request does.
+    /// If it fails, or a request fails.
     pub fn ours(&self, servers: &Servers, load: &Load, cpus: &str) -> anyhow::Result<Cost> {
         let words = self.drive(servers, load)?;
         let cost = cost(servers, load, || process::run(&borrowed(&words), cpus, LIMIT))?;
@@ -143,7 +143,7 @@ impl Bench {
     /// Runs redis-benchmark with the same load.
     ///
     /// # Errors
-    /// When it fails.
+    /// If it fails.
     pub fn theirs(&self, servers: &Servers, load: &Load) -> anyhow::Result<Cost> {
         let numbers = [load.connections, load.pipeline, KEYS].map(|number| number.to_string());
         let [connections, pipeline, keys] = numbers.each_ref().map(String::as_str);
@@ -181,16 +181,16 @@ impl Bench {
     /// Runs the bare system calls of the same load.
     ///
     /// # Errors
-    /// When they fail.
+    /// If they fail.
     pub fn floor(&self, servers: &Servers, load: &Load) -> anyhow::Result<Cost> {
         let words = self.floor_words(servers, load)?;
         cost(servers, load, || process::run(&borrowed(&words), &self.client(), LIMIT))
     }
 
-    /// Has all keys be there.
+    /// Writes all keys.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// If they cannot be written.
     pub fn preload(&self, servers: &Servers) -> anyhow::Result<()> {
         let load = Load { requests: 1000, ..Load::closed(Operation::Get, 16, 0) };
         let mut words = self.drive(servers, &load)?;
@@ -207,20 +207,20 @@ impl Load {
     }
 }
 
-/// For who takes words.
+/// Borrows words for functions that take `&str`.
 pub fn borrowed(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-/// The cost of what `run` does, by the servers' count of requests.
+/// The cost of `run`, by the servers' count of requests.
 fn cost(servers: &Servers, load: &Load, run: impl FnOnce() -> anyhow::Result<Ended>) -> anyhow::Result<Cost> {
     let before = servers.counted()?;
     let ended = run()?;
     let after = servers.counted()?;
     let counted = after.commands - before.commands;
-    // The questions that a client asks before are a handful; a pipeline may be filled to its end.
+    // A client sends a few commands before the load, and may fill its last pipeline.
     let most = load.requests + u64::from(load.connections * load.pipeline) + 100;
-    // The null server also counts the pings of connections at rest, such as those that wait for ten thousand others.
+    // The null server also counts pings of idle connections, such as those that wait for ten thousand others.
     let requests = if matches!(servers.kind(), Kind::Null(_)) { counted.min(most) } else { counted };
     anyhow::ensure!(
         (load.requests..=most).contains(&requests),

@@ -1,4 +1,4 @@
-//! What was measured where, and with what.
+//! The machine and programs of a measurement.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use crate::process::run;
 /// The machine and the programs.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// When.
+    /// The date.
     pub date: String,
     facts: Vec<(&'static str, String)>,
 }
 
-/// A program, and how it is asked for its version.
+/// A program, and its arguments to print its version.
 pub type Tool = (&'static str, &'static [&'static str]);
 
-/// What was measured.
+/// The measured commit.
 pub const COMMIT: Tool = ("commit", &["git", "describe", "--always", "--abbrev=12", "--dirty"]);
-/// What it was built with.
+/// The compiler.
 pub const COMPILER: Tool = ("compiler", &["rustc", "--version"]);
 /// The server.
 pub const REDIS_SERVER: Tool = ("redis-server", &["redis-server", "--version"]);
@@ -35,10 +35,10 @@ pub const STRACE: Tool = ("strace", &["strace", "--version"]);
 pub const PERF: Tool = ("perf", &["perf", "--version"]);
 
 impl Machine {
-    /// Looks at this machine, and at `tools`.
+    /// Describes this machine and `tools`.
     ///
     /// # Errors
-    /// When a program that the table needs is missing, or the processors that it is to be measured on.
+    /// If a required program or processor is missing.
     pub fn look(bench: &Bench, tools: &[Tool]) -> anyhow::Result<Self> {
         let processors = std::thread::available_parallelism().context("failed to count the processors")?.get();
         anyhow::ensure!(
@@ -80,7 +80,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// The first line of what a program says of itself.
+/// The first line of a program's version output.
 fn version(words: &[&str]) -> anyhow::Result<String> {
     let ended = run(words, "0", Duration::from_secs(10))?;
     Ok(ended.output.lines().next().unwrap_or_default().trim().to_owned())

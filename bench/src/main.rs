@@ -1,8 +1,8 @@
-//! `redisbench-bench`: what the load generator costs per request, beside what redis-benchmark costs, against the gates
-//! that it is built to, and beside what the bare system calls cost. Everything is loopback and bounded in time.
+//! `redisbench-bench`: the load generator's cost per request, compared with redis-benchmark, its gates and the bare
+//! system calls. All runs use loopback and are bounded in time.
 //!
-//! Ratios are measured in pairs, ours and theirs in turn, because a machine's speed drifts: the median of the pairs'
-//! ratios is the figure.
+//! Ratios come from pairs, ours and theirs in alternation, because a machine's speed drifts. The figure is the median
+//! of the pairs' ratios.
 
 mod clients;
 mod machine;
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every gate that was measured is met.
+/// Returns true if all measured gates are met.
 fn bench(arguments: &Arguments) -> anyhow::Result<bool> {
     anyhow::ensure!(
         arguments.length.is_finite() && arguments.length > 0.0,
@@ -145,7 +145,7 @@ fn table(arguments: &Arguments, bench: &Bench) -> anyhow::Result<bool> {
         println!("written to {}", path.display());
     }
     if arguments.exact {
-        // As the runners of tests say it, for who adds them up.
+        // The format of test runners, which `make test` sums.
         let failed = rows.iter().filter(|row| !row.is_met() || row.trouble().is_some()).count();
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
         println!("test result: {verdict}. {} passed; {failed} failed", rows.len() - failed);

@@ -1,4 +1,4 @@
-//! Child processes: what they print, and the processor time that they use.
+//! Child processes, with their output and CPU time.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-/// Between two looks whether a child has ended.
+/// Interval of checks whether a child has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A child that has ended well.
+/// A child that has exited successfully.
 #[derive(Debug)]
 pub struct Ended {
     /// User and system time of the whole process, its threads included.
     pub cpu: Duration,
-    /// From its start to its end.
+    /// From start to exit.
     pub wall: Duration,
-    /// What it printed, errors too.
+    /// Its standard output and standard error.
     pub output: String,
 }
 
-/// Runs `words` on the processors `cpus` (as taskset takes them) to its end.
+/// Runs `words` on the processors `cpus` (in taskset's format) until it exits.
 ///
 /// # Errors
-/// When it cannot be started, fails, or is not over within `limit`; with what it said.
+/// If it cannot be started, fails, or does not exit within `limit`; with its output.
 pub fn run(words: &[&str], cpus: &str, limit: Duration) -> anyhow::Result<Ended> {
     let said = || words.join(" ");
     let mut file = tempfile::tempfile().context("failed to create a file for a program's output")?;
@@ -51,12 +51,12 @@ pub fn run(words: &[&str], cpus: &str, limit: Duration) -> anyhow::Result<Ended>
 
 fn text(file: &mut File) -> String {
     let mut bytes = Vec::new();
-    // What cannot be read is not shown.
+    // Unreadable output is omitted.
     let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// `words` on the processors `cpus`, printing into `file`.
+/// A command for `words` on the processors `cpus`, with its output in `file`.
 pub fn pinned(words: &[&str], cpus: &str, file: &File) -> anyhow::Result<Command> {
     let mut command = Command::new("taskset");
     let copy = || file.try_clone().map(Stdio::from).context("failed to pass a file to a program");
@@ -64,12 +64,12 @@ pub fn pinned(words: &[&str], cpus: &str, file: &File) -> anyhow::Result<Command
     Ok(command)
 }
 
-/// The status and the processor time of a child that has ended; none while it runs.
+/// The status and CPU time of a child that has exited. None while it runs.
 fn reap(id: libc::pid_t) -> io::Result<Option<(libc::c_int, Duration)>> {
     let mut status = 0;
-    // SAFETY: all fields are numbers, for which zero is a value.
+    // SAFETY: all fields are numbers, for which zero is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are valid for writing. The id is that of a child that nobody else waits for.
+    // SAFETY: both pointers are valid for writing. The id is that of a child that is not waited for elsewhere.
     match unsafe { libc::wait4(id, &raw mut status, libc::WNOHANG, &raw mut usage) } {
         0 => Ok(None),
         result if result < 0 => Err(io::Error::last_os_error()),
@@ -81,7 +81,7 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
 }
 
-/// Time that all threads of process `id` have been on a processor.
+/// CPU time of all threads of process `id`.
 pub fn cpu_of(id: u32) -> anyhow::Result<Duration> {
     let tasks = Path::new("/proc").join(id.to_string()).join("task");
     let mut nanoseconds = 0;
@@ -93,19 +93,19 @@ pub fn cpu_of(id: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// A child that is ended with this value.
+/// A child that is killed on drop.
 #[derive(Debug)]
 pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Raises the limit of open files as far as it goes, for this process and its children.
+/// Raises the limit of open files to the maximum, for this process and its children.
 pub fn raise_open_files() -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writing.

@@ -1,8 +1,8 @@
-//! Where the processor time goes: `perf` samples by function group and system call, ours beside the floor.
+//! CPU profiles: `perf` samples by function group and system call, of ours and of the floor.
 //!
-//! By the processor's clock (`cpu-clock`), because virtual machines often have no counters. The kernel's part of a call
-//! graph is sound without frame pointers; of our own part only the innermost address is used, and the inlined functions
-//! there from the line tables.
+//! Samples by CPU clock (`cpu-clock`), because virtual machines often have no counters. The kernel's part of a call
+//! graph is reliable without frame pointers. Of our own part, only the innermost address is used, with its inlined
+//! functions from the line tables.
 
 mod report;
 mod samples;
@@ -23,18 +23,18 @@ use crate::table::median;
 use samples::Frame;
 
 const LIMIT: Duration = Duration::from_secs(120);
-/// Samples per second; no divisor of the kernel's own timers.
+/// Samples per second; not a divisor of the kernel's own timers.
 const FREQUENCY: &str = "4999";
 
 /// One client under one load.
 #[derive(Debug)]
 struct Profile {
-    /// Microseconds of the client's processor per request, without perf.
+    /// CPU time of the client per request in microseconds, without perf.
     cost: f64,
-    /// How many samples are in each group: the user's, and the kernel's.
+    /// Number of samples per group, in user code and in the kernel.
     user: BTreeMap<&'static str, u64>,
     kernel: BTreeMap<&'static str, u64>,
-    /// How often each stack was found, outermost frame first, as flame graphs are made of.
+    /// Number of samples per stack, outermost frame first, the input of flame graphs.
     stacks: BTreeMap<String, u64>,
 }
 
@@ -46,14 +46,14 @@ struct Pair {
     floor: Profile,
 }
 
-/// Profiles, prints, and writes what it found.
+/// Profiles, and prints and writes the result.
 ///
 /// # Errors
-/// When something cannot be measured or written.
+/// If something cannot be measured or written.
 pub fn profile(bench: &Bench, write: Option<&Path>, stacks: Option<&Path>) -> anyhow::Result<()> {
     let machine = Machine::look(bench, &[machine::COMMIT, machine::COMPILER, machine::PERF])?;
     println!("{machine}");
-    // About three seconds of ours.
+    // About three seconds for our client.
     let loads = [
         (1, Operation::Get, 400_000),
         (16, Operation::Get, 6_000_000),
@@ -118,7 +118,7 @@ fn grouped(samples: &[Vec<Frame>], program: &str, places: &HashMap<u64, samples:
         } else if first.file == program {
             let nothing = Vec::new();
             let places = places.get(&first.at).unwrap_or(&nothing);
-            // What is around the engine says nothing.
+            // Frames outside the engine are not informative.
             let inner = places.iter().take_while(|(_, source)| !source.ends_with("/engine/handle.rs"));
             let names = inner.map(|(name, _)| name.clone());
             (&mut profile.user, "user", samples::user_group(places), names.collect())

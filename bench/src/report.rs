@@ -8,7 +8,7 @@ use crate::clients::Bench;
 use crate::machine::Machine;
 use crate::table::{Row, median};
 
-/// A row as it comes in.
+/// A row, printed once measured.
 pub fn line(row: &Row) -> String {
     let measured = match &row.outcome {
         Ok(measured) => measured.detail.clone(),
@@ -33,7 +33,7 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-/// What the floor says, for a terminal.
+/// The comparison with the floor, for a terminal.
 pub fn floor(rows: &[Row]) -> String {
     let over = |row: &Row| Some(format!("{}: {} of the floor\n", row.name, number(median(&row.floor()?.ratios)?)));
     let missed = rows.iter().filter_map(floor::missed).map(|text| format!("\n{text}\n"));

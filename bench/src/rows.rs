@@ -1,4 +1,4 @@
-//! The table: what is measured, and what it is to be at most.
+//! The table: the figures and their gates.
 
 mod against;
 mod connections;
@@ -13,7 +13,7 @@ use crate::clients::Operation;
 use crate::servers::Kind;
 use crate::table::{Measure, Plan};
 
-/// Everything there is to measure, in the order of the table.
+/// All measurements, in the order of the table.
 pub fn all() -> Vec<Plan> {
     let mut plans = Vec::new();
     let null = [(1, 0.52, 0.46), (16, 0.45, 0.40), (64, 0.36, 0.31)];

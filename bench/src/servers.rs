@@ -1,4 +1,4 @@
-//! What the clients are driven against: the null server, a redis-server, a cluster of three.
+//! The servers under load: the null server, a redis-server, a cluster of three.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(20);
 const SLOTS: usize = 16_384;
 
-/// Running servers, all of one kind; they end with this value.
+/// Running servers of one kind. Killed on drop.
 #[derive(Debug)]
 pub struct Servers {
     kind: Kind,
     nodes: Vec<(Running, u16)>,
-    /// The port that speaks TLS, if one does.
+    /// The TLS port, if there is one.
     tls_port: u16,
     // Dropped after the servers that write into it.
     directory: TempDir,
 }
 
-/// What kind.
+/// The kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `redisbench-loadgen null-server`, with so many threads.
+    /// `redisbench-loadgen null-server`, with this number of threads.
     Null(usize),
     /// One redis-server.
     Redis,
@@ -44,12 +44,12 @@ impl Kind {
     }
 }
 
-/// What servers have counted, up to a point in time.
+/// The servers' counts at a point in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     /// Commands executed.
     pub commands: u64,
-    /// Processor time.
+    /// CPU time.
     pub cpu: Duration,
 }
 
@@ -57,7 +57,7 @@ impl Servers {
     /// Starts servers on the processors `cpus`, and waits until they serve.
     ///
     /// # Errors
-    /// When one does not.
+    /// If one does not.
     pub fn start(bench: &Bench, kind: Kind, cpus: &str) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir().context("failed to create a directory for servers")?;
         let count = if kind == Kind::Cluster { 3 } else { 1 };
@@ -79,7 +79,7 @@ impl Servers {
     }
 
     fn start_node(&self, bench: &Bench, cpus: &str) -> anyhow::Result<(Running, u16)> {
-        // Another process may take the port before the server does; then the run fails, and says so.
+        // Another process may take the port before the server does. Then the run fails with an error.
         let port = free_port()?;
         let place = self.directory.path().join(port.to_string());
         std::fs::create_dir(&place).context("failed to create a directory for a server")?;
@@ -108,7 +108,7 @@ impl Servers {
         Ok((Running(child), port))
     }
 
-    /// One that says of itself that it is localhost.
+    /// A self-signed certificate for localhost.
     fn make_certificate(&self) -> anyhow::Result<()> {
         let (certificate, key) = (self.certificate(), self.file("key.pem"));
         let words = [
@@ -130,7 +130,7 @@ impl Servers {
         self.directory.path().join(name).to_string_lossy().into_owned()
     }
 
-    /// What kind.
+    /// The kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -141,7 +141,7 @@ impl Servers {
         for (index, (_, port)) in self.nodes.iter().enumerate() {
             let (first, last) = (SLOTS * index / count, SLOTS * (index + 1) / count - 1);
             ask(*port, &["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()])?;
-            // Without epochs of their own two nodes might quarrel over the first.
+            // Without distinct epochs, two nodes might conflict over the first.
             ask(*port, &["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()])?;
             if index > 0 {
                 ask(*port, &["CLUSTER", "MEET", "127.0.0.1", &first_port])?;
@@ -164,10 +164,10 @@ impl Servers {
         self.nodes.iter().map(|(_, port)| format!("127.0.0.1:{port}")).collect()
     }
 
-    /// For each a key that it owns, and that the load has written.
+    /// For each server, a key that it owns and that the load has written.
     ///
     /// # Errors
-    /// When one does not tell a key's slot.
+    /// If one does not report a key's slot.
     pub fn keys(&self) -> anyhow::Result<Vec<String>> {
         let count = self.nodes.len();
         let key = |number: u32| format!("key:{number:012}");
@@ -194,16 +194,16 @@ impl Servers {
     /// Sends the first a signal.
     ///
     /// # Errors
-    /// When it is gone.
+    /// If it has exited.
     pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         let id = i32::try_from(self.nodes[0].0.0.id()).ok().and_then(Pid::from_raw).context("a server has no id")?;
         kill_process(id, signal).context("failed to send a server a signal")
     }
 
-    /// What they have counted so far. The asking itself is no command of it.
+    /// The current counts, without the commands that read them.
     ///
     /// # Errors
-    /// When one does not tell.
+    /// If one does not reply.
     pub fn counted(&self) -> anyhow::Result<Counted> {
         let mut counted = Counted { commands: 0, cpu: Duration::ZERO };
         for (running, port) in &self.nodes {
@@ -225,7 +225,7 @@ impl Servers {
     }
 }
 
-/// Asks with redis-cli, and gives the answer's text.
+/// Runs a command with redis-cli, and returns the reply's text.
 fn ask(port: u16, words: &[&str]) -> anyhow::Result<String> {
     let port = port.to_string();
     let words = [&["redis-cli", "-h", "127.0.0.1", "-p", &port], words].concat();
@@ -248,7 +248,7 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> anyhow::Result<bool>) -
     }
 }
 
-/// A port that nobody listens on. A cluster's bus listens 10000 above, which has to be a port too.
+/// A free port. A cluster's bus listens 10000 above, which must be a valid port too.
 fn free_port() -> anyhow::Result<u16> {
     loop {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("failed to find a free port")?;

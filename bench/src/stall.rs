@@ -1,5 +1,5 @@
-//! What generators report when redis-server stops for half a second: the same stop for each of them, and what callers
-//! would have felt, from the counts of the same run.
+//! Load generators on a redis-server that stalls for half a second: the same stall for each of them, and the exact
+//! latencies of callers, from the server's counts in the same run.
 
 mod drain;
 mod generators;
@@ -20,7 +20,7 @@ use crate::servers::{Kind, Servers};
 use drain::Drain;
 use generators::{Generator, Reported};
 
-/// Requests per second, seconds, and when in them the server stops.
+/// Requests per second, length in seconds, and the time at which the server stops.
 const RATE: u64 = 20_000;
 const LENGTH: u64 = 10;
 const STOP_AT: Duration = Duration::from_secs(4);
@@ -28,10 +28,10 @@ const STOP: Duration = Duration::from_millis(500);
 
 const LIMIT: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(1);
-/// A generator that has not caught up by then does not catch up.
+/// After this, a generator does not catch up any more.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// A generator's run with a stop in it.
+/// A generator's run with a stall.
 #[derive(Debug)]
 struct Told {
     name: &'static str,
@@ -39,16 +39,16 @@ struct Told {
     command: String,
     note: &'static str,
     reported: Reported,
-    /// What the server counted.
+    /// The server's count.
     requests: u64,
-    /// None if it keeps no rate.
+    /// None if it has no rate.
     drain: Option<Drain>,
 }
 
-/// Stops a server under each generator, prints, and writes what they reported.
+/// Stops a server under each generator, and prints and writes the generators' reports.
 ///
 /// # Errors
-/// When a run fails.
+/// If a run fails.
 pub fn stall(bench: &Bench, write: Option<&Path>, resp_benchmark: Option<&Path>) -> anyhow::Result<()> {
     let machine = Machine::look(bench, &[machine::COMMIT, machine::COMPILER, machine::REDIS_SERVER])?;
     println!("{machine}");
@@ -76,7 +76,7 @@ fn told(bench: &Bench, generator: &Generator) -> anyhow::Result<Told> {
         let running = scope.spawn(|| run(&borrowed(&words), &bench.client(), LIMIT));
         let drain = stopped(&servers, &mut watch, before, generator.keeps_rate);
         let ended = running.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the run panicked")));
-        // A generator that failed says more than a stop that was not reached.
+        // A generator's failure is a better error than a stop that was not reached.
         Ok::<_, anyhow::Error>((ended?, drain?))
     })
     .with_context(|| generator.name)?;
@@ -95,7 +95,7 @@ fn told(bench: &Bench, generator: &Generator) -> anyhow::Result<Told> {
     })
 }
 
-/// Stops the server once, and looks how fast the generator catches up.
+/// Stops the server once, and measures how fast the generator catches up.
 fn stopped(servers: &Servers, watch: &mut Watch, before: u64, keeps_rate: bool) -> anyhow::Result<Option<Drain>> {
     let waiting = Instant::now();
     let begin = loop {
@@ -122,7 +122,7 @@ fn stopped(servers: &Servers, watch: &mut Watch, before: u64, keeps_rate: bool) 
         let now = watch.answered()?;
         let since = resumed.elapsed().as_secs_f64();
         drain.samples.push((since, now));
-        // All that was due but a hundredth of what had queued.
+        // All due requests except a hundredth of the backlog.
         if (now - answered) as f64 + 100.0 > (drain.stopped + since) * drain.rate {
             break;
         }
@@ -137,7 +137,7 @@ fn until(time: Instant) {
     }
 }
 
-/// Asks the server for its own count.
+/// Reads the server's own count.
 struct Watch(TcpStream);
 
 impl Watch {
@@ -148,7 +148,7 @@ impl Watch {
         Ok(Self(stream))
     }
 
-    /// How many GETs the server has answered.
+    /// Number of GETs that the server has executed.
     fn answered(&mut self) -> anyhow::Result<u64> {
         self.0.write_all(b"INFO commandstats\r\n").context("failed to send to redis-server")?;
         let mut text = Vec::new();
@@ -164,7 +164,7 @@ impl Watch {
     }
 }
 
-/// Whether this is a whole bulk string.
+/// True if this is a complete bulk string.
 fn is_complete(reply: &[u8]) -> bool {
     let text = String::from_utf8_lossy(reply);
     let Some((length, rest)) = text.split_once("\r\n") else { return false };
@@ -172,7 +172,7 @@ fn is_complete(reply: &[u8]) -> bool {
     length.is_some_and(|length| rest.len() >= length + 2)
 }
 
-/// A command line as one would type it: without directories, with a port that says nothing of this run.
+/// A command line as a user would type it: without directories, with the default port.
 fn shown(words: &[String]) -> String {
     let word = |(index, word): (usize, &String)| {
         let name = if index == 0 { word.rsplit('/').next().unwrap_or(word) } else { word };

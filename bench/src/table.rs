@@ -1,47 +1,47 @@
-//! What a row of the table is.
+//! A row of the table.
 
 use crate::clients::Bench;
 
-/// A figure that is to be measured.
+/// A figure to be measured.
 pub struct Plan {
-    /// What it is a figure of.
+    /// Its name.
     pub name: String,
-    /// What it is counted in; empty for a ratio.
+    /// Its unit; empty for a ratio.
     pub unit: &'static str,
-    /// It must not be above this.
+    /// Its upper limit, which fails the row.
     pub gate: Option<f64>,
-    /// It should not be above this.
+    /// Its desired upper limit.
     pub aim: Option<f64>,
-    /// It is counted, not timed: the same on every machine.
+    /// True if it is counted, not timed, and so the same on every machine.
     pub is_exact: bool,
     /// Measures it.
     pub measure: Measure,
 }
 
-/// How a figure is measured.
+/// The measurement of a figure.
 pub type Measure = Box<dyn Fn(&Bench) -> anyhow::Result<Measured>>;
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// One figure per run or pair, in their order.
+    /// One figure per run or pair, in order.
     pub samples: Vec<f64>,
-    /// What the figures are made of.
+    /// Details of the figures.
     pub detail: String,
-    /// The bare system calls in the same place; none where they make no sense.
+    /// The bare system calls in the same place. None if they do not apply.
     pub floor: Option<Floor>,
 }
 
-/// What the bare system calls (`redisbench-floor`) cost, measured in the same rounds.
+/// The cost of the bare system calls (`redisbench-floor`), measured in the same rounds.
 #[derive(Clone, Debug, Default)]
 pub struct Floor {
     /// Ours over the floor.
     pub ratios: Vec<f64>,
-    /// What the row's figure would be, were the floor in our place.
+    /// The row's figure with the floor in our place.
     pub instead: Vec<f64>,
 }
 
-/// A figure that was measured, or why it was not.
+/// A measured figure, or the reason why it was not measured.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// See [`Plan`].
@@ -52,7 +52,7 @@ pub struct Row {
     pub gate: Option<f64>,
     /// See [`Plan`].
     pub aim: Option<f64>,
-    /// Without samples if there is nothing yet that could be measured.
+    /// Without samples if nothing could be measured yet.
     pub outcome: Result<Measured, String>,
 }
 
@@ -70,7 +70,7 @@ impl Row {
         self.outcome.as_ref().ok().and_then(|measured| median(&measured.samples))
     }
 
-    /// Whether there is no gate, or it is met. Also of what could not be measured: see [`Self::trouble`].
+    /// True if there is no gate, or it is met, or the figure could not be measured: see [`Self::trouble`].
     pub fn is_met(&self) -> bool {
         match (self.value(), self.gate) {
             (Some(value), Some(gate)) => value <= gate,
@@ -78,7 +78,7 @@ impl Row {
         }
     }
 
-    /// In a word.
+    /// The verdict in a word.
     pub fn verdict(&self) -> &'static str {
         match (self.value(), self.gate, self.aim) {
             (None, ..) => "not measured",
@@ -89,12 +89,12 @@ impl Row {
         }
     }
 
-    /// What the bare system calls cost in the same place.
+    /// The cost of the bare system calls in the same place.
     pub fn floor(&self) -> Option<&Floor> {
         self.outcome.as_ref().ok()?.floor.as_ref()
     }
 
-    /// Why it could not be measured, though it should have been.
+    /// Why the measurement failed.
     pub fn trouble(&self) -> Option<String> {
         self.outcome.as_ref().err().map(|error| format!("{}: {error}", self.name))
     }

@@ -1,10 +1,10 @@
-//! Hostile input for tests. A crate that decodes names its [`Target`]s: plain functions of bytes that must neither
-//! panic nor hold more memory than they say. [`drive`] feeds them with mutated valid documents:
+//! Hostile input for tests. A crate with decoders lists its [`Target`]s: plain functions of bytes that must neither
+//! panic nor exceed their memory limit. [`drive`] feeds them with mutated valid documents:
 //!
 //! - in `cargo test`, every input of the crate's `corpus/` folder, then a fixed number of cases from a fixed seed;
-//! - with `FUZZ_SECONDS` set (`make fuzz`), as long as that, from `FUZZ_SEED` or the time of day.
+//! - with `FUZZ_SECONDS` set (`make fuzz`), for that time, from `FUZZ_SEED` or the time of day.
 //!
-//! An input that fails is printed as hex and saved in `corpus/`, so that from then on every test run replays it.
+//! An input that fails is printed as hex and saved in `corpus/`, so that every later test run replays it.
 
 mod memory;
 mod mutate;
@@ -16,24 +16,24 @@ use std::time::{Duration, Instant, SystemTime};
 pub use memory::{Meter, peak};
 pub use mutate::{Random, mutate, mutate_somewhere};
 
-/// Something that decodes.
+/// A decoder under test.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Names the folder of its corpus.
+    /// Also the name of its corpus folder.
     pub name: &'static str,
-    /// Decodes, and does with the result what the product does. Panics if that breaks a promise.
+    /// Decodes, and uses the result like the product does. Panics on a violated invariant.
     pub run: fn(&[u8]),
     /// Valid input.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Texts that the decoder gives a meaning to.
+    /// Texts with a meaning for the decoder.
     pub words: fn() -> Vec<String>,
-    /// The most memory that it may hold: so many bytes, and so many more per byte of its input.
+    /// The memory limit: a number of bytes, plus a number per byte of input.
     pub memory: (usize, usize),
-    /// How many cases `cargo test` runs.
+    /// Number of cases in `cargo test`.
     pub cases: u64,
 }
 
-/// What a drive came to.
+/// The result of a drive.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     cases: u64,
@@ -44,7 +44,7 @@ struct Tally {
 /// Drives every target of the crate whose manifest is in `crate_folder`.
 ///
 /// # Panics
-/// On the first input that a target fails with.
+/// On the first input for which a target fails.
 pub fn drive(crate_folder: &str, targets: &[Target]) {
     let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse::<u64>().ok());
     let seed = std::env::var("FUZZ_SEED").ok().and_then(|text| text.parse::<u64>().ok());
@@ -86,7 +86,7 @@ impl Driver<'_> {
             }
         }
         let (seeds, words) = ((self.target.seeds)(), (self.target.words)());
-        // A seed that is refused would leave all that comes after the decoder untried; targets assert that they are not.
+        // Targets assert that seeds are accepted: a refused seed would leave the code after the decoder untested.
         for seed in &seeds {
             self.case(seed, true);
         }

@@ -1,13 +1,13 @@
-//! Valid documents made hostile. The same seed makes the same input.
+//! Mutates valid documents into hostile ones. The same seed gives the same input.
 
 use serde_json::{Map, Number, Value, json};
 
-/// A generator of numbers that is the same everywhere and for ever: `SplitMix64`.
+/// A random number generator with a fixed sequence on all platforms and versions: `SplitMix64`.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Begins at `seed`.
+    /// Starts at `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-/// Numbers at the edges of what types hold.
+/// Numbers at the bounds of types.
 const NUMBERS: [u64; 14] = [
     0,
     1,
@@ -54,7 +54,7 @@ const NUMBERS: [u64; 14] = [
     u64::MAX,
 ];
 
-/// What stands where a number is awaited and is none, or too large for any type.
+/// Replacements for numbers that are not numbers, or too large for any type.
 const NUMBER_TEXTS: [&str; 9] = [
     "-1",
     "NaN",
@@ -67,8 +67,8 @@ const NUMBER_TEXTS: [&str; 9] = [
     "1e-400",
 ];
 
-/// Makes `seed` hostile. Valid JSON is changed in its structure, and some of that, like anything else, in its bytes.
-/// `words` are texts that the reader gives a meaning to.
+/// Makes `seed` hostile. Changes the structure of valid JSON; changes bytes in some of that, and in all other input.
+/// `words` are texts with a meaning for the reader.
 pub fn mutate(seed: &[u8], words: &[String], random: &mut Random) -> Vec<u8> {
     let mut bytes = match serde_json::from_slice::<Value>(seed) {
         Ok(mut document) if !random.once_in(8) => {
@@ -168,7 +168,7 @@ fn mutate_number(number: &Number, random: &mut Random) -> Number {
 fn mutate_string(text: &mut String, words: &[String], random: &mut Random) {
     match random.below(8) {
         0 => text.clear(),
-        // Long enough to be beyond every bound, and not longer each time it is chosen.
+        // Long enough to exceed every bound, without growing each time it is chosen.
         1 => *text = text.repeat(random.below(100_000 / text.len().max(50))),
         2 => *text = "\u{0}\u{1f}\"\\é\u{1f600}".repeat(1 + random.below(500)),
         3 => *text = random.number().to_string(),
@@ -191,7 +191,7 @@ fn mutate_array(entries: &mut Vec<Value>, words: &[String], random: &mut Random)
         3 => entries.insert(at, stranger(words, random)),
         4 => {
             let entry = random.pick(entries).unwrap_or_default();
-            // Long lists of what is short, short lists of what is long: a case must not take for ever.
+            // Long lists of short items, short lists of long ones, to bound the time of a case.
             let most = 100_000 / entry.to_string().len().max(1);
             entries.extend(std::iter::repeat_n(entry, random.below(most)));
         }
@@ -206,7 +206,7 @@ fn mutate_object(fields: &mut Map<String, Value>, words: &[String], random: &mut
         0 => drop(fields.remove(&one)),
         1 => drop(fields.insert(one, Value::Null)),
         2 => {
-            // What belongs to one field stands in another.
+            // Copies the value of one field to another.
             let value = fields.get(&other).cloned().unwrap_or_default();
             fields.insert(one, value);
         }
@@ -219,7 +219,7 @@ fn mutate_object(fields: &mut Map<String, Value>, words: &[String], random: &mut
     }
 }
 
-/// What no writer of JSON makes: fields that come twice, numbers that no type holds, brackets without end.
+/// JSON that no writer produces: duplicate fields, numbers beyond all types, unbalanced brackets.
 fn mutate_text(bytes: &mut Vec<u8>, random: &mut Random) {
     let text = String::from_utf8_lossy(bytes).into_owned();
     match random.below(5) {

@@ -1,9 +1,9 @@
-//! `redisbench-floor`: a client that does nothing but the system calls that no client can do without. Per batch it
-//! receives once and sends once, of bytes that were made before, and it waits once for as many batches as are ready.
-//! It draws no keys, decodes no replies but the first, and measures no latency.
+//! `redisbench-floor`: a client that makes only the system calls that every client needs. Per batch, it receives and
+//! sends prepared bytes once, and it waits once for all batches that are ready. It draws no keys, decodes only the
+//! first reply, and measures no latency.
 //!
-//! What it costs per request is what the kernel costs on this machine, so it tells how much of a load generator's cost
-//! is the load generator's own.
+//! Its cost per request is the kernel's cost on this machine. The rest of a load generator's cost is the load
+//! generator's own.
 
 #![forbid(unsafe_code)]
 
@@ -17,9 +17,9 @@ use clap::{Parser, ValueEnum};
 use rustix::event::epoll;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-/// As long as the values of the keys.
+/// A value with the same length as those of the keys.
 const VALUE: [u8; 100] = [b'x'; 100];
-/// More than the replies to a full pipeline, so that one receive takes them all.
+/// Larger than the replies to a full pipeline, so that one receive reads them all.
 const BUFFER: usize = 64 << 10;
 const EVENTS: usize = 1024;
 const TIMER: u64 = u64::MAX;
@@ -72,14 +72,14 @@ fn main() -> anyhow::Result<()> {
 /// A full pipeline of one server's requests.
 struct Batch {
     bytes: Vec<u8>,
-    /// Of one request.
+    /// Bytes of one request.
     length: usize,
 }
 
 struct Connection {
     stream: TcpStream,
     server: usize,
-    /// Bytes of a reply that has not arrived whole.
+    /// Bytes of an incomplete reply.
     partial: usize,
     in_flight: usize,
 }
@@ -139,7 +139,7 @@ impl Floor {
         })
     }
 
-    /// As many requests in flight as may be, until all are answered.
+    /// Keeps the maximum of requests in flight until all are answered.
     fn closed_loop(&mut self) -> anyhow::Result<()> {
         for index in 0..self.connections.len() {
             self.send(index, self.pipeline)?;
@@ -154,7 +154,7 @@ impl Floor {
         Ok(())
     }
 
-    /// At each instant of the grid, what has become due, on connections that wait for nothing.
+    /// At each instant of the grid, sends the due requests, on idle connections.
     fn open_loop(&mut self, rate: u64, grid_microseconds: u64) -> anyhow::Result<()> {
         let timer = timer(Duration::from_micros(grid_microseconds)).context("failed to create a timer")?;
         let what = epoll::EventFlags::IN | epoll::EventFlags::ET;
@@ -171,7 +171,7 @@ impl Floor {
                     }
                     continue;
                 }
-                // Reading it sets it again.
+                // Reading resets it.
                 let mut expirations = [0; 8];
                 if rustix::io::read(&timer, &mut expirations) == Err(rustix::io::Errno::AGAIN) {
                     continue;
@@ -188,7 +188,7 @@ impl Floor {
         Ok(())
     }
 
-    /// Which connections have something, or the timer, whose index is beyond them.
+    /// The connections that are ready, or the timer, whose index is beyond theirs.
     #[inline]
     fn wait<'a>(&self, events: &'a mut Vec<epoll::Event>) -> anyhow::Result<impl Iterator<Item = usize> + use<'a>> {
         events.clear();
@@ -199,7 +199,7 @@ impl Floor {
         Ok(events.iter().map(|event| usize::try_from(event.data.u64()).unwrap_or(usize::MAX)))
     }
 
-    /// Sends `count` requests, or as many as there still are.
+    /// Sends up to `count` of the remaining requests.
     #[inline]
     fn send(&mut self, index: usize, count: usize) -> anyhow::Result<()> {
         let count = usize::try_from(self.requests - self.sent).unwrap_or(usize::MAX).min(count);
@@ -216,7 +216,7 @@ impl Floor {
         Ok(())
     }
 
-    /// Receives once; returns how many replies are complete with that.
+    /// Receives once. Returns the number of completed replies.
     #[inline]
     fn receive(&mut self, index: usize, buffer: &mut [u8]) -> anyhow::Result<usize> {
         let connection = &mut self.connections[index];
@@ -242,7 +242,7 @@ fn open(address: SocketAddr) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Later only bytes are counted, so the first reply has to be the one that is expected.
+/// Checks the first reply, because later only bytes are counted.
 fn check(address: SocketAddr, request: &[u8], expected: &[u8]) -> anyhow::Result<()> {
     let mut stream = open(address)?;
     stream.set_read_timeout(Some(PATIENCE)).context("failed to set a time limit")?;
@@ -250,7 +250,7 @@ fn check(address: SocketAddr, request: &[u8], expected: &[u8]) -> anyhow::Result
     let mut reply = vec![0; expected.len()];
     stream.read_exact(&mut reply).context("failed to receive")?;
     let (found, wanted) = (String::from_utf8_lossy(&reply), String::from_utf8_lossy(expected));
-    // The bytes of a value are whatever its writer wrote.
+    // The bytes of a value depend on its writer.
     let head = |text: &str| text.split('\r').next().unwrap_or_default().to_owned();
     anyhow::ensure!(head(&found) == head(&wanted), "{address} replied {found:?} instead of {wanted:?}");
     Ok(())
@@ -275,7 +275,7 @@ fn value() -> Vec<u8> {
     [b"$100\r\n".as_slice(), &VALUE, b"\r\n"].concat()
 }
 
-/// A timer that goes off once per `interval`.
+/// A timer that fires once per `interval`.
 fn timer(interval: Duration) -> rustix::io::Result<rustix::fd::OwnedFd> {
     let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)?;
     let nanoseconds = i64::try_from(interval.as_nanos()).unwrap_or(i64::MAX);
@@ -285,7 +285,7 @@ fn timer(interval: Duration) -> rustix::io::Result<rustix::fd::OwnedFd> {
     Ok(timer)
 }
 
-/// How many requests are due by the last instant of the grid.
+/// Number of requests due by the last instant of the grid.
 fn due(elapsed: Duration, rate: u64, grid_microseconds: u64) -> u64 {
     let grid = u128::from(grid_microseconds);
     let due = elapsed.as_micros() / grid * grid * u128::from(rate) / 1_000_000;
@@ -300,7 +300,7 @@ mod tests {
     fn requests_are_due_on_the_grid_and_in_time() {
         let due = |microseconds| due(Duration::from_micros(microseconds), 20_000, 250);
         assert_eq!([due(0), due(249), due(250), due(499), due(500), due(1_000_000)], [0, 0, 5, 5, 10, 20_000]);
-        // A rate that the grid does not divide loses nothing in the long run.
+        // A rate that is not a multiple of the grid loses no requests in the long run.
         assert_eq!(super::due(Duration::from_secs(10), 777, 1000), 7770);
     }
 

@@ -52,7 +52,7 @@ pub fn section(pair: &Pair) -> String {
     )
 }
 
-/// What ours costs more, and where.
+/// The additional cost of ours, and where.
 fn summary(pair: &Pair) -> String {
     let (ours, floor) = (&pair.ours, &pair.floor);
     let part = |profile: &Profile, groups: &BTreeMap<&'static str, u64>| {
@@ -70,7 +70,7 @@ fn summary(pair: &Pair) -> String {
     )
 }
 
-/// The groups of either, the dearest of ours first.
+/// The groups of both, the most expensive of ours first.
 fn rows(ours: &BTreeMap<&'static str, u64>, floor: &BTreeMap<&'static str, u64>, pair: &Pair) -> String {
     let count = |groups: &BTreeMap<&'static str, u64>, group: &str| groups.get(group).copied().unwrap_or(0);
     let mut groups: Vec<&str> = ours.keys().chain(floor.keys()).copied().collect::<BTreeSet<_>>().into_iter().collect();

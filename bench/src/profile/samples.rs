@@ -1,12 +1,12 @@
-//! Where a sample was taken, from the text of `perf script -F ip,sym,dso`: for each sample its frames, innermost first,
-//! and an empty line.
+//! Parses samples from the output of `perf script -F ip,sym,dso`: for each sample its frames, innermost first, and an
+//! empty line.
 
 /// One frame of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// In the kernel an address, elsewhere an offset in the file.
+    /// An address in the kernel, otherwise an offset in the file.
     pub at: u64,
-    /// The function, as far as it is known.
+    /// The function, if known.
     pub symbol: String,
     /// The file; `[kernel.kallsyms]` for the kernel.
     pub file: String,
@@ -16,7 +16,7 @@ pub struct Frame {
 const KERNEL: u64 = 1 << 63;
 
 impl Frame {
-    /// Whether this is the kernel.
+    /// True for frames of the kernel.
     pub fn is_kernel(&self) -> bool {
         self.at >= KERNEL
     }
@@ -43,10 +43,11 @@ pub fn parse(text: &str) -> Vec<Vec<Frame>> {
     samples
 }
 
-/// What the kernel did, from its frames, innermost first: for the table, and the outermost frames of the flame graph.
+/// The group of a kernel sample, from its frames, innermost first. Used in the table, and for the outermost frames of the flame
+/// graph.
 pub fn kernel_group(frames: &[Frame]) -> &'static str {
     let symbols = || frames.iter().filter(|frame| frame.is_kernel()).map(|frame| frame.symbol.as_str());
-    // A soft interrupt runs within a system call on loopback: what was sent is received by the other side at once.
+    // On loopback, a soft interrupt delivers data to the receiver within the sender's system call.
     let is_soft = symbols().any(|symbol| matches!(symbol, "__do_softirq" | "handle_softirqs" | "do_softirq"));
     let call = symbols().find_map(|symbol| symbol.strip_prefix("__x64_sys_").or(symbol.strip_prefix("__arm64_sys_")));
     let is_interrupt = symbols().any(|symbol| symbol.contains("sysvec_") || symbol.contains("common_interrupt"));
@@ -63,14 +64,14 @@ pub fn kernel_group(frames: &[Frame]) -> &'static str {
     }
 }
 
-/// What is done once: programs are loaded, connections made.
+/// One-time work: loading programs, connecting.
 pub const STARTING: &str = "starting and connecting";
 const ENTERING: &str = "entering and leaving the kernel";
 
 /// Inlined functions at one place in a program, innermost first: their names and source files.
 pub type Places = Vec<(String, String)>;
 
-/// What our own code did, by the innermost frame that tells.
+/// The group of a sample in our own code, by the innermost conclusive frame.
 pub fn user_group(places: &Places) -> &'static str {
     places.iter().find_map(|(function, source)| group_of_source(function, source)).unwrap_or(STARTING)
 }
@@ -94,7 +95,7 @@ fn group_of_source(function: &str, source: &str) -> Option<&'static str> {
     })
 }
 
-/// What code did that is not ours.
+/// The group of a sample in other code.
 pub fn library_group(frame: &Frame) -> &'static str {
     match () {
         () if frame.file == "[vdso]" => "clock",

@@ -1,4 +1,4 @@
-//! The functions at an offset of a program, the inlined ones too, from `addr2line` and `readelf` (binutils).
+//! The functions at an offset of a program, including inlined ones, from `addr2line` and `readelf` (binutils).
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use super::samples::Places;
 use crate::process::run;
 
-/// A part of a file and where it is in memory.
+/// A segment of a file and its place in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment {
     offset: u64,
@@ -18,10 +18,10 @@ struct Segment {
     length: u64,
 }
 
-/// What is at each of these offsets in the file.
+/// The functions at each of these offsets in the file.
 ///
 /// # Errors
-/// When the programs that tell are missing or fail.
+/// If the programs are missing or fail.
 pub fn places(program: &str, offsets: &BTreeSet<u64>) -> anyhow::Result<HashMap<u64, Places>> {
     let headers = run(&["readelf", "-lW", program], "0", Duration::from_secs(60))?.output;
     let segments = segments(&headers);
@@ -35,7 +35,7 @@ pub fn places(program: &str, offsets: &BTreeSet<u64>) -> anyhow::Result<HashMap<
         .spawn()
         .context("failed to start addr2line")?;
     let mut stdin = child.stdin.take().context("failed to open addr2line's standard input")?;
-    // From a thread of its own, because addr2line answers while it is still asked.
+    // In a separate thread, because addr2line prints while it still reads.
     let asking = std::thread::spawn(move || stdin.write_all(question.as_bytes()));
     let output = child.wait_with_output().context("failed to read addr2line's output")?;
     anyhow::ensure!(output.status.success() && matches!(asking.join(), Ok(Ok(()))), "addr2line failed");
@@ -58,7 +58,7 @@ fn address(segments: &[Segment], offset: u64) -> Option<u64> {
     segments.iter().find(holds).map(|segment| offset - segment.offset + segment.address)
 }
 
-/// An address, and then two lines for each function: its name, and its place in the source.
+/// Parses an address followed by two lines per function: its name, and its place in the source.
 fn parse(text: &str) -> HashMap<u64, Places> {
     let mut found: HashMap<u64, Places> = HashMap::new();
     let mut current = None;

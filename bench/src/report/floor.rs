@@ -1,13 +1,13 @@
-//! Ours beside the bare system calls, and what that says of gates that were missed.
+//! Compares ours with the bare system calls, and explains missed gates.
 
 use super::{number, spread, value, with_unit};
 use crate::table::{Row, median};
 
-/// The most that ours may cost over the floor, and what it should.
+/// The upper limit of our cost over the floor, and the desired one.
 const LIMIT: f64 = 1.15;
 const AIM: f64 = 1.05;
 
-/// From so many runs on, what the floor never did is called out of reach.
+/// The number of runs required to call a gate below all floors out of reach.
 const ENOUGH: usize = 5;
 
 const HEADS: [&str; 7] = [
@@ -20,7 +20,7 @@ const HEADS: [&str; 7] = [
     "gate",
 ];
 
-/// In Markdown; nothing if no row has a floor.
+/// The section in Markdown. Empty if no row has a floor.
 pub fn section(rows: &[Row]) -> String {
     let cells: Vec<String> = rows.iter().filter_map(cells).map(|cells| line(&cells)).collect();
     if cells.is_empty() {
@@ -70,7 +70,7 @@ fn cells(row: &Row) -> Option<[String; 7]> {
     ])
 }
 
-/// What is to be said of a gate that was missed.
+/// The explanation of a missed gate.
 pub fn missed(row: &Row) -> Option<String> {
     let (gate, measured) = (row.gate?, row.value()?);
     if row.is_met() {

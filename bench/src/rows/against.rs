@@ -1,13 +1,13 @@
-//! Ratios: the same load by several clients, or against two targets, in turn.
+//! Ratios: the same load by several clients, or against two targets, in alternation.
 
 use super::rounds::{Rounds, Turn};
 use crate::clients::{Bench, Load, Operation};
 use crate::servers::{Kind, Servers};
 use crate::table::Measured;
 
-/// Ours against redis-benchmark, and the floor beside both.
+/// Ours against redis-benchmark, with the floor.
 pub fn redis_benchmark(bench: &Bench, kind: Kind, operation: Operation, pipeline: u32) -> anyhow::Result<Measured> {
-    // About three seconds of ours, and four of theirs.
+    // About three seconds for ours, and four for theirs.
     let base = match (kind, pipeline) {
         (Kind::Null(_), 1) => 400_000,
         (Kind::Null(_), 16) => 5_000_000,
@@ -42,13 +42,13 @@ pub fn turns<'a>(bench: &'a Bench, servers: &'a Servers, load: &'a Load) -> Vec<
     turns
 }
 
-/// Of the rounds of [`turns`].
+/// The figures of the rounds of [`turns`].
 pub fn compared(rounds: &Rounds) -> Measured {
     let floor = (rounds.len() > 2).then(|| rounds.floor(0, 2, Some(1)));
     Measured { samples: rounds.ratios(0, 1), detail: rounds.detail(), floor }
 }
 
-/// A cluster against one server, with as many connections and requests in flight in all.
+/// A cluster against one server, with the same total connections and requests in flight.
 pub fn standalone(bench: &Bench) -> anyhow::Result<Measured> {
     let load = Load::closed(Operation::Get, 16, bench.requests(2_000_000));
     let one = Servers::start(bench, Kind::Redis, &bench.server())?;

@@ -12,11 +12,11 @@ use crate::table::Measured;
 
 const MANY: u32 = 10_000;
 
-/// Processor time against redis-benchmark. What a run costs in which each connection makes one request is taken off all
-/// clients: it is the making of the connections.
+/// CPU time against redis-benchmark. Subtracts the cost of connecting from all clients: that of a run with one request
+/// per connection.
 pub fn many(bench: &Bench) -> anyhow::Result<Measured> {
     let load = Load { connections: MANY, ..Load::closed(Operation::Get, 1, bench.requests(500_000)) };
-    // However short the measurement, connecting is to be the smaller part by far: a difference is what is left.
+    // Even in a short measurement, connecting must be by far the smaller part, because it is subtracted.
     let load = Load { requests: load.requests.max(u64::from(20 * MANY)), ..load };
     let short = Load { requests: MANY.into(), ..load };
     let servers = Servers::start(bench, Kind::Redis, &bench.server())?;
@@ -31,10 +31,10 @@ pub fn many(bench: &Bench) -> anyhow::Result<Measured> {
     Ok(measured)
 }
 
-/// The most resident memory of a process with ten thousand connections, less that of one with a single connection, for
-/// each of the others.
+/// Peak resident memory per connection: of a process with ten thousand connections minus that of one with a single
+/// connection.
 pub fn memory(bench: &Bench, pipeline: u32) -> anyhow::Result<Measured> {
-    // Every connection is to have been full several times.
+    // Every connection should have been full several times.
     let requests = bench.requests(200_000).max(u64::from(4 * MANY * pipeline));
     let servers = Servers::start(bench, Kind::Null(1), &bench.server())?;
     let peak = |connections| {

@@ -1,8 +1,8 @@
-//! What can be counted: system calls and instructions. Each is the difference between two numbers of requests, so that
-//! what a process does once is not in it.
+//! Counts: system calls and instructions. Each is the difference between runs with two numbers of requests, which
+//! excludes one-time work.
 //!
-//! The lowest of three counts holds: it is asked what a saturated worker does, and a server that has to wait for its
-//! processor only adds to that.
+//! Uses the lowest of three counts: the figure is that of a saturated worker, and a server that waits for its
+//! processor only adds to it.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::table::{Floor, Measured};
 
 const LIMIT: Duration = Duration::from_secs(300);
 const PIPELINE: u32 = 16;
-/// Few enough that nothing is too late to be sent, however slow callgrind is.
+/// Few enough that no request is too late to be sent, even with a slow callgrind.
 const REQUESTS: [u64; 2] = [30_000, 90_000];
 const TIMES: usize = 3;
 
-/// System calls per 16 requests, and those of the floor.
+/// System calls per 16 requests, of ours and of the floor.
 pub fn system_calls(bench: &Bench) -> anyhow::Result<Measured> {
     let closed = Load::closed(Operation::Get, PIPELINE, 0);
     let calls = |words: &dyn Fn(&Servers, &Load) -> anyhow::Result<Vec<String>>| {
@@ -72,7 +72,7 @@ fn lowest(counts: Vec<f64>) -> Measured {
     Measured { samples: counts.into_iter().reduce(f64::min).into_iter().collect(), detail, floor: None }
 }
 
-/// What `count` counts for each request more, several times.
+/// Several samples of the increase of `count` per additional request.
 fn marginals(
     bench: &Bench,
     load: Load,

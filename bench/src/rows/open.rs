@@ -7,7 +7,7 @@ use crate::table::Measured;
 
 const RATE: u64 = 20_000;
 
-/// Processor time per request at a fixed rate, in microseconds.
+/// CPU time per request at a fixed rate, in microseconds.
 pub fn at_a_rate(bench: &Bench, grid_microseconds: u64, pipeline: u32) -> anyhow::Result<Measured> {
     let closed = Load::closed(Operation::Get, pipeline, bench.requests(5 * RATE));
     let load = Load { rate: Some((RATE, grid_microseconds)), ..closed };

@@ -1,12 +1,12 @@
-//! Several clients or targets in turn, because a machine's speed drifts: what is compared was measured within seconds.
+//! Several clients or targets in alternation, because a machine's speed drifts: compared runs are seconds apart.
 
 use crate::clients::{Bench, Cost};
 use crate::table::{Floor, median};
 
-/// One of those that take turns.
+/// One of the alternating runs.
 pub type Turn<'a> = (&'static str, Box<dyn FnMut() -> anyhow::Result<Cost> + 'a>);
 
-/// What each cost in each round.
+/// The cost of each in each round.
 #[derive(Debug)]
 pub struct Rounds {
     names: Vec<&'static str>,
@@ -17,7 +17,7 @@ impl Rounds {
     /// A B C A B C ...
     ///
     /// # Errors
-    /// When one fails.
+    /// If one fails.
     pub fn run(bench: &Bench, mut turns: Vec<Turn<'_>>) -> anyhow::Result<Self> {
         let mut costs: Vec<Vec<Cost>> = turns.iter().map(|_| Vec::new()).collect();
         for _ in 0..bench.pairs {
@@ -28,13 +28,13 @@ impl Rounds {
         Ok(Self { names: turns.iter().map(|(name, _)| *name).collect(), costs })
     }
 
-    /// How many took turns.
+    /// Number of alternating runs per round.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Takes off what each cost in a run that is so short that it is hardly more than starting and connecting, which only
-    /// has to be found out once. Returns that part of all, for each.
+    /// Subtracts the cost of starting and connecting, which is measured once, in a very short run of each. Returns its
+    /// share of the total, for each.
     pub fn without(&mut self, short: &[Cost]) -> Vec<f64> {
         let part = |(costs, short): (&mut Vec<Cost>, &Cost)| {
             let mut parts = Vec::new();
@@ -48,7 +48,7 @@ impl Rounds {
         self.costs.iter_mut().zip(short).map(part).collect()
     }
 
-    /// Microseconds of the client's processor per request.
+    /// CPU time of the client per request in microseconds.
     pub fn client(&self, index: usize) -> Vec<f64> {
         self.costs[index].iter().map(|cost| cost.client).collect()
     }
@@ -58,7 +58,7 @@ impl Rounds {
         self.client(of).iter().zip(self.client(to)).map(|(of, to)| of / to).collect()
     }
 
-    /// What `floor` cost in the place of `ours`, when the row's figure is the ratio to `base`, or to nothing.
+    /// The figure with `floor` in the place of `ours`: its ratio to `base`, or its cost without one.
     pub fn floor(&self, ours: usize, floor: usize, base: Option<usize>) -> Floor {
         let instead = base.map_or_else(|| self.client(floor), |base| self.ratios(floor, base));
         Floor { ratios: self.ratios(ours, floor), instead }
@@ -99,7 +99,7 @@ mod tests {
     fn what_is_done_once_is_taken_off() {
         let cost = |client, requests| Cost { client, server: 1.0, requests, rate: 1e6, output: String::new() };
         let mut rounds = Rounds { names: vec!["ours"], costs: vec![vec![cost(5.0, 1100)]] };
-        // 5500 us in all, of which 100 requests took 500.
+        // 5500 us in total; 100 requests took 500 of them.
         assert_eq!(rounds.without(&[cost(5.0, 100)]), [500.0 / 5500.0]);
         assert_eq!(rounds.client(0), [5.0]);
         let mut rounds = Rounds { names: vec!["ours"], costs: vec![vec![cost(5.0, 1100)]] };

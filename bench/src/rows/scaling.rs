@@ -1,11 +1,11 @@
-//! Two workers share nothing, so that a request costs two of them what it costs one.
+//! Workers share nothing, so a request should cost the same with two workers as with one.
 
 use super::rounds::Rounds;
 use crate::clients::{Bench, Load, Operation};
 use crate::servers::{Kind, Servers};
 use crate::table::Measured;
 
-/// Processor time per request of two workers against that of one. With four processors or more the rates tell too: two
+/// CPU time per request of two workers against one. With four processors or more, the rates are conclusive too: two
 /// workers and two threads of the null server then have one each.
 pub fn two(bench: &Bench) -> anyhow::Result<Measured> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);

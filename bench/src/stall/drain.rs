@@ -1,25 +1,25 @@
-//! What callers felt of a stop, from the server's counts.
+//! The latency of callers during a stall, from the server's counts.
 //!
-//! Requests are due at a steady rate. The server stops for S, and requests queue. Then they are answered, oldest first,
-//! at a rate of which the schedule is the share rho. Who was due t after the stop began waited S - t*(1-rho). So of T
-//! seconds the quantile q is S - (1-q)*T*(1-rho).
+//! Requests are due at a steady rate. The server stops for S, and requests queue. Then they are answered, oldest first.
+//! rho is the scheduled rate divided by the rate of the answers. A request that was due t after the stop waited
+//! S - t*(1-rho). So over T seconds, the quantile q is S - (1-q)*T*(1-rho).
 
-/// A stop and what followed.
+/// A stall and its backlog.
 #[derive(Clone, Debug)]
 pub struct Drain {
     /// Requests due per second.
     pub rate: f64,
     /// S, in seconds.
     pub stopped: f64,
-    /// What the server had answered when it stopped.
+    /// Requests answered when the server stopped.
     pub answered: u64,
-    /// Seconds since it went on, and what it had answered by then.
+    /// Seconds since it continued, and the requests answered by then.
     pub samples: Vec<(f64, u64)>,
 }
 
 impl Drain {
-    /// The share of the schedule in the rate at which the oldest `count` of the backlog were answered. None if nobody saw
-    /// that.
+    /// The scheduled rate divided by the rate at which the oldest `count` of the backlog were answered. None if that was
+    /// not observed.
     pub fn rho(&self, count: f64) -> Option<f64> {
         let wanted = self.answered as f64 + count;
         let (mut time, mut answered) = (0.0, self.answered as f64);

@@ -1,4 +1,4 @@
-//! The generators at hand: how they are called, and what of their output is read.
+//! The available generators: their command lines and the parsing of their output.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub struct Reported {
 /// The command line of a run.
 pub type Words = Box<dyn Fn(&Bench, &Servers) -> anyhow::Result<Vec<String>>>;
 
-/// The command line that asks for a version.
+/// The command line that prints the version.
 pub type Version = Box<dyn Fn(&Bench) -> anyhow::Result<Vec<String>>>;
 
 /// A generator.
@@ -28,7 +28,7 @@ pub struct Generator {
     pub words: Words,
     pub version: Version,
     pub read: fn(&str) -> Option<Reported>,
-    /// It was asked for a rate.
+    /// True if it has a rate.
     pub keeps_rate: bool,
     pub note: &'static str,
 }
@@ -62,7 +62,7 @@ pub fn all(resp_benchmark: Option<&Path>) -> Vec<Generator> {
         name: "redis-benchmark",
         words: Box::new(|_, servers| {
             let port = servers.port();
-            // So many take about ten seconds.
+            // These take about ten seconds.
             let words = words(&["redis-benchmark", "-p", &port, "-c", "50", "-n", "1000000"]);
             Ok([words, self::words(&["-r", "100000", "-d", "100", "-t", "get"])].concat())
         }),
@@ -126,7 +126,7 @@ fn redis_benchmark(output: &str) -> Option<Reported> {
     let mut lines = output.lines().skip_while(|line| !line.contains("latency summary (msec)")).skip(2);
     let numbers: Vec<f64> = lines.next()?.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [mean, _, p50, _, p99, max] = numbers[..] else { return None };
-    // Its list of percentiles does not name this one: the first at or above it.
+    // Its list of percentiles lacks this one: use the first at or above it.
     let percentile = |line: &str| {
         let (percent, rest) = line.split_once("% <= ")?;
         Some((percent.trim().parse::<f64>().ok()?, rest.split(' ').next()?.parse::<f64>().ok()?))

@@ -1,9 +1,9 @@
-//! What each generator reported, beside what callers would have felt.
+//! The report of each generator, next to the exact latency of callers.
 
 use super::{LENGTH, RATE, Told};
 use crate::machine::Machine;
 
-/// A generator as it comes in.
+/// A generator, printed once measured.
 pub fn line(told: &Told) -> String {
     format!("{}: {}", told.name, cells(told).join(" | "))
 }
