@@ -18,8 +18,8 @@ pub struct Arguments {
 pub enum Command {
     /// Run a manifest locally, without a cluster, with child processes as shards
     ///
-    /// Exit codes: 0: completed and the verdict is not Invalid. 1: Invalid, Failed or Aborted. 2: invalid manifest or usage. 3: `verify` found
-    /// lost data or wrong replies. 4: a threshold failed, or a search missed its objective. 5: a threshold could not be judged.
+    /// Exit codes: 0: completed and the verdict is not Invalid. 1: Invalid, Failed or Aborted. 2: invalid manifest or usage. 3: `verify`
+    /// found lost data or wrong replies. 4: a threshold failed, or a search missed its objective. 5: a threshold could not be judged.
     ///
     /// Ctrl-C aborts the benchmark and prints the partial result. A second Ctrl-C exits immediately.
     Local(LocalArguments),

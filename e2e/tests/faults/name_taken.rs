@@ -100,7 +100,7 @@ async fn take_result_name(space: &Space) -> Result<()> {
 fn says(object: &Value, name: &str) -> Result<()> {
     ensure!(is_stalled(object), "not stalled for the name: {}", object["status"]);
     let message = message(object, "Stalled");
-    ensure!(message.contains(name) && message.contains("belongs to someone else"), "it has no cause: {message}");
+    ensure!(message.contains(name) && message.contains("belongs to someone else"), "it does not say how: {message}");
     Ok(())
 }
 
