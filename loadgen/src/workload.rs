@@ -8,31 +8,31 @@
 )]
 
 pub(crate) mod elementary;
-mod exchange;
 mod keys;
 mod mix;
 mod numbering;
 mod pattern;
 pub(crate) mod rng;
 mod template;
+mod transaction;
 mod values;
 
 use std::ops::Range;
 
 use redisbench_wire::plan::{KeyPattern, Keys, Load, Operation, Part, Preload, ShardPlan, WorkloadOptions};
 
-use exchange::Around;
 use keys::KeySpace;
 use mix::Mix;
 use numbering::{Numbering, Turns};
 use pattern::Pattern;
 use rng::Stream;
 use template::Template;
+use transaction::Around;
 use values::Values;
 
-pub use exchange::Exchange;
 pub use keys::part_of;
 pub use numbering::begin_apart;
+pub use transaction::Exchange;
 
 /// The maximum number of digits of a key's number, including padding.
 const DIGITS: usize = 32;

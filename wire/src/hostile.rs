@@ -1,11 +1,11 @@
-//! Fuzzes everything that the two sides read from each other with hostile input. See `redisbench-fuzz`.
+//! Fuzzes everything that the two sides read from each other with hostile input. See `redisbench_testkit::hostile`.
 
 use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Serializer as _, V2Serializer};
-use redisbench_fuzz::{Meter, Target, drive};
+use redisbench_testkit::hostile::{Meter, Target, drive};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

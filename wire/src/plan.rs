@@ -1,6 +1,7 @@
 //! The plan of one shard for one trial. A pure function of the benchmark's spec, its seed and the plan version. `benchmark` makes and
 //! checks it; the shard runs it without further checks.
 
+mod basic;
 mod load;
 mod options;
 mod reads;
@@ -176,35 +177,8 @@ pub(crate) mod tests {
 
     pub(crate) fn plan() -> ShardPlan {
         ShardPlan {
-            run: "r".into(),
-            trial: 0,
             shard: 1,
             shards: 2,
-            target: Target {
-                name: "redis".into(),
-                topology: Topology::Standalone,
-                endpoints: vec!["redis:6379".into()],
-                database: 0,
-                address_map: Vec::new(),
-                master_name: None,
-                sentinels: None,
-                read_from: ReadFrom::Primary,
-                authenticate: false,
-                protocol: Protocol::Resp2,
-                tls: None,
-            },
-            workload: Workload {
-                operations: vec![Operation {
-                    name: "get".into(),
-                    weight: 1,
-                    arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
-                    keys: None,
-                }],
-                keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
-                values: Values::fixed(100),
-                seed: 1,
-                options: WorkloadOptions::default(),
-            },
             preload: Preload::Always,
             verify: Verify::Replies,
             load: Load::OpenLoop {
@@ -214,20 +188,10 @@ pub(crate) mod tests {
                 pacing_grid_nanoseconds: 0,
                 unsent_after_nanoseconds: 1,
             },
-            connections: 1,
-            pipeline: 1,
-            connect_rate: None,
-            preload_pace: PreloadPace::default(),
-            pipeline_mode: PipelineMode::Window,
-            concurrency: None,
-            warmup_nanoseconds: 0,
-            settle: false,
             bound: Bound::Requests { count: 5, max_nanoseconds: 7 },
-            timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
             breakdown: Breakdown { operation: true, node: false },
-            node_seconds: false,
             measurement: Measurement { server_stats: true, link_bytes_per_second: Some(5), probe_nanoseconds: 7 },
-            limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
+            ..ShardPlan::basic("redis:6379")
         }
     }
 

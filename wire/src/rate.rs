@@ -193,5 +193,4 @@ fn clamp(number: u128) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "rate_tests.rs"]
 mod tests;

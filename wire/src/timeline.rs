@@ -451,5 +451,4 @@ impl History {
 }
 
 #[cfg(test)]
-#[path = "timeline_tests.rs"]
 mod tests;

@@ -13,10 +13,7 @@ use clap::Parser;
 use redisbench_loadgen::cluster::{NodeAddress, SLOTS, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
 use redisbench_wire::histogram::Kind;
-use redisbench_wire::plan::{
-    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace,
-    ShardPlan, Target, Timeouts, Values, Verify, Workload, WorkloadOptions,
-};
+use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Keys, Load, Operation, Preload, ShardPlan};
 use redisbench_wire::{Detail, plan as wire_plan};
 
 use rustls::pki_types::pem::PemObject as _;
@@ -163,15 +160,9 @@ fn peak_resident_kib() -> Option<u64> {
 }
 
 fn plan(options: &Options) -> ShardPlan {
-    let operation = |name: &str, weight, arguments: Vec<Part>| Operation {
-        name: name.into(),
-        weight,
-        arguments: arguments.into_iter().map(|part| vec![part]).collect(),
-        keys: None,
-    };
     let operations = [
-        operation("get", options.get, vec![Part::Literal("GET".into()), Part::Key]),
-        operation("set", 100 - options.get.min(100), vec![Part::Literal("SET".into()), Part::Key, Part::Data]),
+        Operation::of("get", options.get, "GET __key__"),
+        Operation::of("set", 100 - options.get.min(100), "SET __key__ __data__"),
     ];
     let load = match options.rate {
         0 => Load::ClosedLoop,
@@ -183,50 +174,20 @@ fn plan(options: &Options) -> ShardPlan {
             unsent_after_nanoseconds: 10 * SECOND,
         },
     };
-    ShardPlan {
-        run: "drive".into(),
-        trial: 0,
-        shard: 0,
-        shards: 1,
-        target: Target {
-            name: "server".into(),
-            topology: match options.addresses.len() {
-                1 => wire_plan::Topology::Standalone,
-                _ => wire_plan::Topology::Cluster,
-            },
-            endpoints: options.addresses.iter().map(ToString::to_string).collect(),
-            database: 0,
-            address_map: Vec::new(),
-            master_name: None,
-            sentinels: None,
-            read_from: redisbench_wire::plan::ReadFrom::Primary,
-            authenticate: false,
-            protocol: redisbench_wire::plan::Protocol::Resp2,
-            tls: None,
-        },
-        workload: Workload {
-            operations: operations.into_iter().filter(|operation| operation.weight > 0).collect(),
-            keys: Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform },
-            values: Values::fixed(100),
-            seed: 1,
-            options: WorkloadOptions::default(),
-        },
+    let mut plan = ShardPlan {
         preload: if options.preload { Preload::Always } else { Preload::None },
-        verify: Verify::None,
         load,
         connections: options.connections,
         pipeline: options.pipeline,
-        connect_rate: None,
-        preload_pace: PreloadPace::default(),
-        pipeline_mode: PipelineMode::Window,
-        concurrency: None,
-        warmup_nanoseconds: 0,
-        settle: false,
         bound: Bound::Requests { count: options.requests, max_nanoseconds: 600 * SECOND },
-        timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
-        breakdown: Breakdown { operation: true, node: true },
-        node_seconds: false,
-        measurement: redisbench_wire::plan::Measurement::default(),
-        limits: Limits { trial_nanoseconds: 600 * SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
+        ..ShardPlan::basic("")
+    };
+    plan.target.endpoints = options.addresses.iter().map(ToString::to_string).collect();
+    if options.addresses.len() > 1 {
+        plan.target.topology = wire_plan::Topology::Cluster;
     }
+    plan.workload.operations = operations.into_iter().filter(|operation| operation.weight > 0).collect();
+    plan.workload.keys =
+        Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform };
+    plan
 }

@@ -1,22 +1,13 @@
 use proptest::prelude::*;
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
-use redisbench_wire::plan::{
-    Arrival, Bound, Breakdown, KeyPattern, Keys, Limits, Operation, Part, PipelineMode, Preload, PreloadPace, Target,
-    Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
-};
+use redisbench_wire::plan::{Arrival, Operation, Topology};
 use redisbench_wire::snapshot::{Snapshot, Stage, Window, delay_step};
 use redisbench_wire::timeline::{NodePart, Span};
 
 use super::*;
 
 fn plan(open_loop: bool) -> ShardPlan {
-    let operation = |name: &str| Operation {
-        name: name.into(),
-        weight: 1,
-        arguments: vec![vec![Part::Literal("PING".into())]],
-        keys: None,
-    };
     let open = Load::OpenLoop {
         rate_per_second: 1,
         stages: Vec::new(),
@@ -24,49 +15,16 @@ fn plan(open_loop: bool) -> ShardPlan {
         pacing_grid_nanoseconds: 0,
         unsent_after_nanoseconds: 1,
     };
-    ShardPlan {
-        run: String::new(),
-        trial: 0,
+    let mut plan = ShardPlan {
         shard: 3,
         shards: 4,
-        target: Target {
-            name: String::new(),
-            topology: Topology::Cluster,
-            endpoints: Vec::new(),
-            database: 0,
-            address_map: Vec::new(),
-            master_name: None,
-            sentinels: None,
-            read_from: redisbench_wire::plan::ReadFrom::Primary,
-            authenticate: false,
-            protocol: redisbench_wire::plan::Protocol::Resp2,
-            tls: None,
-        },
-        workload: Workload {
-            operations: vec![operation("a"), operation("b")],
-            keys: Keys { prefix: String::new(), start: 0, count: 1, width: 0, pattern: KeyPattern::Uniform },
-            values: Values::fixed(1),
-            seed: 1,
-            options: WorkloadOptions::default(),
-        },
-        preload: Preload::None,
-        verify: Verify::None,
         load: if open_loop { open } else { Load::ClosedLoop },
-        connections: 1,
-        pipeline: 1,
-        connect_rate: None,
-        preload_pace: PreloadPace::default(),
-        pipeline_mode: PipelineMode::Window,
-        concurrency: None,
-        warmup_nanoseconds: 0,
-        settle: false,
-        bound: Bound::Duration { nanoseconds: 1_000_000_000 },
-        timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
-        breakdown: Breakdown { operation: true, node: true },
         node_seconds: true,
-        measurement: redisbench_wire::plan::Measurement::default(),
-        limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
-    }
+        ..ShardPlan::basic("redis:6379")
+    };
+    plan.target.topology = Topology::Cluster;
+    plan.workload.operations = ["a", "b"].map(|name| Operation::of(name, 1, "PING")).into();
+    plan
 }
 
 fn recording(open_loop: bool, nodes: &[&str]) -> Recording {

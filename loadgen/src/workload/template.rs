@@ -7,8 +7,8 @@ mod steps;
 use redisbench_wire::plan::Part;
 
 use super::WorkloadError;
-use super::exchange::{Around, Exchange};
 use super::keys::KeySpace;
+use super::transaction::{Around, Exchange};
 use super::values::Values;
 use field::{Field, Item};
 use slot::SlotRule;

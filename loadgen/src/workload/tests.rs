@@ -1,10 +1,7 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use redisbench_wire::plan::{
-    self, Bound, Breakdown, KeyPattern, Limits, Load, PipelineMode, PreloadPace, Target, Timeouts, Topology, Verify,
-    Workload as PlanWorkload,
-};
+use redisbench_wire::plan::{self, KeyPattern, Load, Topology, Workload as PlanWorkload};
 
 use super::*;
 use crate::cluster::slot_of;
@@ -12,49 +9,11 @@ use crate::resp::append_command;
 use crate::schedule::Seat;
 
 fn plan(operations: Vec<Operation>, keys: Keys) -> ShardPlan {
-    ShardPlan {
-        run: String::new(),
-        trial: 0,
-        shard: 0,
-        shards: 1,
-        target: Target {
-            name: String::new(),
-            topology: Topology::Cluster,
-            endpoints: Vec::new(),
-            database: 0,
-            address_map: Vec::new(),
-            master_name: None,
-            sentinels: None,
-            read_from: plan::ReadFrom::Primary,
-            authenticate: false,
-            protocol: plan::Protocol::Resp2,
-            tls: None,
-        },
-        workload: PlanWorkload {
-            operations,
-            keys,
-            values: plan::Values::fixed(5),
-            seed: 42,
-            options: WorkloadOptions::default(),
-        },
-        preload: Preload::FillMissing,
-        verify: Verify::None,
-        load: Load::ClosedLoop,
-        connections: 1,
-        pipeline: 1,
-        connect_rate: None,
-        preload_pace: PreloadPace::default(),
-        pipeline_mode: PipelineMode::Window,
-        concurrency: None,
-        warmup_nanoseconds: 0,
-        settle: false,
-        bound: Bound::Duration { nanoseconds: 1 },
-        timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1 },
-        breakdown: Breakdown { operation: true, node: true },
-        node_seconds: false,
-        measurement: plan::Measurement::default(),
-        limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 1, finished_nanoseconds: 1 },
-    }
+    let mut plan = ShardPlan { preload: Preload::FillMissing, ..ShardPlan::basic("redis:6379") };
+    plan.target.topology = Topology::Cluster;
+    let values = plan::Values::fixed(5);
+    plan.workload = PlanWorkload { operations, keys, values, seed: 42, options: WorkloadOptions::default() };
+    plan
 }
 
 fn keys(prefix: &str, start: u64, count: u64, pattern: KeyPattern) -> Keys {

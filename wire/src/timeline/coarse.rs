@@ -142,7 +142,8 @@ impl Buckets {
         while !rest.is_empty() {
             let (gap, count) = pull(&mut rest).zip(pull(&mut rest)).ok_or("truncated number")?;
             let bucket = next.checked_add(gap).filter(|bucket| *bucket < BUCKETS as u64).ok_or("too many buckets")?;
-            sum = sum.checked_add(count).filter(|sum| count > 0 && *sum <= LARGEST_COUNT).ok_or("count out of range")?;
+            sum =
+                sum.checked_add(count).filter(|sum| count > 0 && *sum <= LARGEST_COUNT).ok_or("count out of range")?;
             next = bucket + 1;
         }
         Ok(Self(bytes))

@@ -17,21 +17,19 @@ mod trials;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
-    Target, Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
-};
+use redisbench_wire::plan::{Bound, Breakdown, Limits, ShardPlan, Timeouts};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use self::fake::FakeShards;
 use super::{
-    ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Failure, Journal, JournalError, OnLost, Outcome,
-    Progress, ShardPresence, StartRecord, WallClock, conduct, reason,
+    ConductStage, ConductorConfig, ConductorLimits, Control, Ending, Failure, Journal, JournalError, Outcome, Progress,
+    ShardPresence, StartRecord, WallClock, conduct, reason,
 };
 
 pub use self::fake::bare_snapshot as snapshot;
+pub use crate::api::spec::OnLost;
 
 pub const WARMUP: Duration = Duration::from_secs(5);
 pub const MEASURED: Duration = Duration::from_secs(60);
@@ -39,52 +37,14 @@ pub const MEASURED: Duration = Duration::from_secs(60);
 pub fn plan(shard: u32, shards: u32) -> ShardPlan {
     let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap();
     ShardPlan {
-        run: "run".into(),
-        trial: 0,
         shard,
         shards,
-        target: Target {
-            name: "redis".into(),
-            topology: Topology::Standalone,
-            endpoints: vec!["redis:6379".into()],
-            database: 0,
-            address_map: Vec::new(),
-            master_name: None,
-            sentinels: None,
-            read_from: redisbench_wire::plan::ReadFrom::Primary,
-            authenticate: false,
-            protocol: redisbench_wire::plan::Protocol::Resp2,
-            tls: None,
-        },
-        workload: Workload {
-            operations: vec![Operation {
-                name: "get".into(),
-                weight: 1,
-                arguments: vec![vec![Part::Literal("GET".into())], vec![Part::Key]],
-                keys: None,
-            }],
-            keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
-            values: Values::fixed(100),
-            seed: 1,
-            options: WorkloadOptions::default(),
-        },
-        preload: Preload::None,
-        verify: Verify::None,
-        load: Load::ClosedLoop,
-        connections: 1,
-        pipeline: 1,
-        connect_rate: None,
-        preload_pace: PreloadPace::default(),
-        pipeline_mode: PipelineMode::Window,
-        concurrency: None,
         warmup_nanoseconds: nanoseconds(WARMUP),
-        settle: false,
         bound: Bound::Duration { nanoseconds: nanoseconds(MEASURED) },
         timeouts: Timeouts { connect_nanoseconds: 1, request_nanoseconds: 1_000_000_000 },
         breakdown: Breakdown::default(),
-        node_seconds: false,
-        measurement: redisbench_wire::plan::Measurement::default(),
         limits: Limits { trial_nanoseconds: 1, armed_nanoseconds: 600_000_000_000, finished_nanoseconds: 1 },
+        ..ShardPlan::basic("redis:6379")
     }
 }
 

@@ -1,0 +1,73 @@
+//! A small plan, from which tests and measuring tools start.
+
+use super::{
+    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Measurement, Operation, Part, PipelineMode, Preload, PreloadPace,
+    Protocol, ReadFrom, ShardPlan, Target, Timeouts, Topology, Values, Verify, Workload, WorkloadOptions,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+impl ShardPlan {
+    /// One second of `GET` of ten keys in a closed loop, over one connection of the only shard of a run, with every breakdown.
+    pub fn basic(endpoint: &str) -> Self {
+        Self {
+            run: "run".into(),
+            trial: 0,
+            shard: 0,
+            shards: 1,
+            target: Target {
+                name: "redis".into(),
+                topology: Topology::Standalone,
+                endpoints: vec![endpoint.into()],
+                database: 0,
+                address_map: Vec::new(),
+                master_name: None,
+                sentinels: None,
+                read_from: ReadFrom::Primary,
+                authenticate: false,
+                protocol: Protocol::Resp2,
+                tls: None,
+            },
+            workload: Workload {
+                operations: vec![Operation::of("get", 1, "GET __key__")],
+                keys: Keys { prefix: "rb:".into(), start: 0, count: 10, width: 0, pattern: KeyPattern::Uniform },
+                values: Values::fixed(100),
+                seed: 1,
+                options: WorkloadOptions::default(),
+            },
+            preload: Preload::None,
+            verify: Verify::None,
+            load: Load::ClosedLoop,
+            connections: 1,
+            pipeline: 1,
+            connect_rate: None,
+            preload_pace: PreloadPace::default(),
+            pipeline_mode: PipelineMode::Window,
+            concurrency: None,
+            warmup_nanoseconds: 0,
+            settle: false,
+            bound: Bound::Duration { nanoseconds: SECOND },
+            timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
+            breakdown: Breakdown { operation: true, node: true },
+            node_seconds: false,
+            measurement: Measurement::default(),
+            limits: Limits {
+                trial_nanoseconds: 600 * SECOND,
+                armed_nanoseconds: 600 * SECOND,
+                finished_nanoseconds: 600 * SECOND,
+            },
+        }
+    }
+}
+
+impl Operation {
+    /// An operation of literal words, `__key__` and `__data__`.
+    pub fn of(name: &str, weight: u32, command: &str) -> Self {
+        let argument = |word: &str| match word {
+            "__key__" => vec![Part::Key],
+            "__data__" => vec![Part::Data],
+            literal => vec![Part::Literal(literal.into())],
+        };
+        Self { name: name.into(), weight, arguments: command.split(' ').map(argument).collect(), keys: None }
+    }
+}
