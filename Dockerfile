@@ -13,10 +13,8 @@ COPY operator operator
 COPY loadgen loadgen
 COPY cli cli
 COPY e2e e2e
-COPY simulate simulate
-COPY soak soak
-COPY bench bench
-COPY fuzz fuzz
+COPY testkit testkit
+COPY tools tools
 RUN cargo build --locked --release -p redisbench-operator -p redisbench-loadgen
 
 FROM gcr.io/distroless/cc-debian12:nonroot AS operator

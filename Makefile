@@ -20,8 +20,8 @@ RESP_BENCHMARK := 0.2.5
 
 # Cargo resolves the features of dependencies for the selected packages. Every command of a profile therefore selects the
 # same ones, and names its programs by --bin; benchmark/tests/edges.rs checks it.
-RELEASE := -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench -p redisbench-bench
-MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin redisbench-bench --bin redisbench-floor
+RELEASE := -p redisbench-operator -p redisbench-loadgen -p kubectl-redisbench -p redisbench-perf
+MEASURED := $(RELEASE) --bin redisbench-loadgen --bin redisbench-drive --bin redisbench-perf --bin redisbench-floor
 
 include e2e/cluster/cluster.mk
 
@@ -58,7 +58,7 @@ fuzz: packages ## fuzz all decoders for MINUTES (10); FUZZ_SEED=n sets the first
 bench: packages ## check the load generator's cost against its limits, in PAIRS (5) of runs; writes docs/evidence/benchmarks.md
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux openssl:openssl
 	cargo build --release $(MEASURED)
-	$(TARGET)/release/redisbench-bench --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --only "$(ONLY)" \
+	$(TARGET)/release/redisbench-perf --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --only "$(ONLY)" \
 	  $(addprefix --write ,$(WRITE))
 
 # The flame graph shows our load generator at P=16, GET. inferno is not a dependency of the workspace.
@@ -66,7 +66,7 @@ profile: packages ## profile the load generator's CPU time and compare it with b
 	@$(E2E)/install.sh perf:linux-perf addr2line:binutils taskset:util-linux
 	[ -x $(TOOLS)/bin/inferno-flamegraph ] || cargo install --quiet --locked --root $(TOOLS) --no-default-features --features cli,nameattr inferno@$(INFERNO)
 	cargo build --profile profiling $(MEASURED)
-	$(TARGET)/profiling/redisbench-bench profile --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --stacks $(TOOLS)/stacks.txt --write docs/evidence/profile.md
+	$(TARGET)/profiling/redisbench-perf profile --pairs $(or $(PAIRS),5) --length $(or $(LENGTH),1) --stacks $(TOOLS)/stacks.txt --write docs/evidence/profile.md
 	$(TOOLS)/bin/inferno-flamegraph --deterministic --colors rust --minwidth 0.5 --title 'One worker, 50 connections, P=16, GET, null server' \
 	  --countname samples $(TOOLS)/stacks.txt >docs/evidence/flame.svg
 
@@ -76,7 +76,7 @@ bench-stall: packages ## compare load generators on a server that stalls for hal
 	[ -x $(TOOLS)/venv/bin/resp-benchmark ] || \
 	  { python3 -m venv $(TOOLS)/venv && $(TOOLS)/venv/bin/pip install --quiet resp-benchmark==$(RESP_BENCHMARK); }
 	cargo build --release $(MEASURED)
-	$(TARGET)/release/redisbench-bench stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/evidence/stall.md
+	$(TARGET)/release/redisbench-perf stall --resp-benchmark $(TOOLS)/venv/bin/resp-benchmark --write docs/evidence/stall.md
 
 # The last line sums the results of all steps. A step that failed before its tests counts as one failure.
 test: ## run all tests, the last ones on a Kubernetes cluster of three nodes that it builds and starts
@@ -138,7 +138,7 @@ verdict: servers ## run every situation RUNS (10) times and check its verdict; w
 test-cost: packages ## check the system calls and instructions per request against their limits
 	@$(E2E)/install.sh strace:strace valgrind:valgrind taskset:util-linux
 	cargo build --release $(MEASURED)
-	$(TARGET)/release/redisbench-bench --exact
+	$(TARGET)/release/redisbench-perf --exact
 
 # Servers other than Debian's redis-server, from Debian unstable: built once, some minutes each.
 servers: packages ## build the newest Redis and Valkey from Debian's sources into target/servers

@@ -186,7 +186,8 @@ fn the_dockerfile_builds_what_there_is() {
     let members: Vec<&str> = members.split('"').skip(1).step_by(2).collect();
     assert!(members.len() > 5, "{members:?}");
     for needed in members.iter().chain(&["Cargo.toml", "Cargo.lock"]) {
-        assert!(copied.contains(needed), "the Dockerfile does not copy {needed}");
+        let folder = needed.split('/').next().unwrap();
+        assert!(copied.contains(&folder), "the Dockerfile does not copy {folder}");
     }
 
     let toolchain = read("rust-toolchain.toml");

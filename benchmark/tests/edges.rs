@@ -13,26 +13,29 @@ const WIRE: &str = "redisbench-wire";
 /// Pure functions of numbers.
 const STATISTICS: &str = "redisbench-statistics";
 const BENCHMARK: &str = "redisbench-benchmark";
-/// Only for tests, like any external crate that only tests use.
-const FUZZ: &str = "redisbench-fuzz";
+/// Only for tests and tools, like any external crate that only these use.
+const TESTKIT: &str = "redisbench-testkit";
 
 /// The crates of the workspace that each crate may use.
 fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     BTreeMap::from([
-        (FUZZ, BTreeSet::new()),
-        (WIRE, BTreeSet::from([FUZZ])),
+        (TESTKIT, BTreeSet::new()),
+        (WIRE, BTreeSet::from([TESTKIT])),
         (STATISTICS, BTreeSet::new()),
-        ("redisbench-loadgen", BTreeSet::from([WIRE, FUZZ])),
-        (BENCHMARK, BTreeSet::from([WIRE, STATISTICS, FUZZ])),
-        ("redisbench-operator", BTreeSet::from([BENCHMARK, WIRE, FUZZ])),
-        ("kubectl-redisbench", BTreeSet::from([BENCHMARK, WIRE, FUZZ])),
+        ("redisbench-loadgen", BTreeSet::from([WIRE, TESTKIT])),
+        (BENCHMARK, BTreeSet::from([WIRE, STATISTICS, TESTKIT])),
+        ("redisbench-operator", BTreeSet::from([BENCHMARK, WIRE, TESTKIT])),
+        ("kubectl-redisbench", BTreeSet::from([BENCHMARK, WIRE, TESTKIT])),
         ("redisbench-e2e", BTreeSet::new()),
         // Starts the programs, and reads histograms in their wire format.
-        ("redisbench-soak", BTreeSet::from([WIRE])),
+        ("redisbench-soak", BTreeSet::from([WIRE, TESTKIT])),
         // Starts the programs, and reads their output.
-        ("redisbench-bench", BTreeSet::new()),
+        ("redisbench-perf", BTreeSet::from([TESTKIT])),
         // Everything except the command line, around a simulated world.
-        ("redisbench-simulate", BTreeSet::from(["redisbench-operator", "redisbench-loadgen", BENCHMARK, WIRE])),
+        (
+            "redisbench-simulate",
+            BTreeSet::from(["redisbench-operator", "redisbench-loadgen", BENCHMARK, WIRE, TESTKIT]),
+        ),
     ])
 }
 
@@ -48,11 +51,11 @@ const RESERVED: [(&str, &[&str]); 5] = [
             "redisbench-loadgen",
             "redisbench-simulate",
             "redisbench-soak",
-            "redisbench-bench",
+            "redisbench-perf",
         ],
     ),
     ("prometheus-client", &["redisbench-operator"]),
-    ("redis", &["redisbench-loadgen", "kubectl-redisbench", "redisbench-soak"]),
+    ("redis", &["redisbench-loadgen", "kubectl-redisbench", TESTKIT, "redisbench-soak", "redisbench-perf"]),
 ];
 
 /// The layers of `benchmark`, each a module of its library. A layer imports only from those before it.

@@ -14,9 +14,8 @@ use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, monotonic_nanoseconds};
 use redisbench_wire::Detail;
 use redisbench_wire::plan::{
-    Arrival, Bound, Breakdown, HotKeys, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload,
-    PreloadPace, ShardPlan, Target, Timeouts, ValueContent, ValueSize, Values, Verify, WeightedSize, Workload,
-    WorkloadOptions,
+    Arrival, Bound, HotKeys, KeyPattern, Keys, Load, Operation, Part, ShardPlan, ValueContent, ValueSize, Values,
+    WeightedSize, Workload,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -90,58 +89,18 @@ impl Drop for NullServer {
 
 /// Three quarters GET and one quarter SET over 10 connections with pipeline 16, with every breakdown.
 fn plan(load: Load, requests: u64) -> ShardPlan {
-    let operation = |name: &str, weight, arguments: Vec<Part>| Operation {
-        name: name.into(),
-        weight,
-        arguments: arguments.into_iter().map(|part| vec![part]).collect(),
-        keys: None,
-    };
-    ShardPlan {
-        run: "allocations".into(),
-        trial: 0,
-        shard: 0,
-        shards: 1,
-        target: Target {
-            name: "server".into(),
-            topology: redisbench_wire::plan::Topology::Standalone,
-            endpoints: vec!["127.0.0.1:6379".into()],
-            database: 0,
-            address_map: Vec::new(),
-            master_name: None,
-            sentinels: None,
-            read_from: redisbench_wire::plan::ReadFrom::Primary,
-            authenticate: false,
-            protocol: redisbench_wire::plan::Protocol::Resp2,
-            tls: None,
-        },
-        workload: Workload {
-            operations: vec![
-                operation("get", 3, vec![Part::Literal("GET".into()), Part::Key]),
-                operation("set", 1, vec![Part::Literal("SET".into()), Part::Key, Part::Data]),
-            ],
-            keys: Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform },
-            values: Values::fixed(100),
-            seed: 1,
-            options: WorkloadOptions::default(),
-        },
-        preload: Preload::None,
-        verify: Verify::None,
+    let mut plan = ShardPlan {
         load,
         connections: 10,
         pipeline: 16,
-        connect_rate: None,
-        preload_pace: PreloadPace::default(),
-        pipeline_mode: PipelineMode::Window,
-        concurrency: None,
-        warmup_nanoseconds: 0,
-        settle: false,
         bound: Bound::Requests { count: requests, max_nanoseconds: 600 * SECOND },
-        timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
-        breakdown: Breakdown { operation: true, node: true },
-        node_seconds: false,
-        measurement: redisbench_wire::plan::Measurement::default(),
-        limits: Limits { trial_nanoseconds: 600 * SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
-    }
+        ..ShardPlan::basic("127.0.0.1:6379")
+    };
+    plan.workload.operations =
+        vec![Operation::of("get", 3, "GET __key__"), Operation::of("set", 1, "SET __key__ __data__")];
+    plan.workload.keys =
+        Keys { prefix: "key:".into(), start: 0, count: 100_000, width: 12, pattern: KeyPattern::Uniform };
+    plan
 }
 
 /// Adds all random patterns that take more than a multiplication, and commands of varying length.

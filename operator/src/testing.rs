@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use kube::runtime::events::{Recorder, Reporter};
 use prometheus_client::registry::Registry;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
+use redisbench_testkit::api_server::{Permitted, Reply, failure, merge, permit};
 use serde_json::{Value, json};
 
 use crate::client::FIELD_MANAGER;
-use crate::conduct::Conducts;
 use crate::controller::{Settings, Shared};
 use crate::metrics::OperatorMetrics;
+use crate::tasks::TaskRegistry;
 
 /// A handle on the server. Clones share it.
 #[derive(Clone, Default)]
@@ -149,9 +150,9 @@ impl FakeServer {
             && !parts.uri.path().contains("/events")
             && !parts.uri.query().unwrap_or_default().contains(&format!("fieldManager={FIELD_MANAGER}"));
         if anonymous {
-            let answer = failure(StatusCode::BAD_REQUEST, "the request has no fieldManager").1;
+            let (status, answer) = failure(400, "the request has no fieldManager");
             let answer = Body::from(serde_json::to_vec(&answer).unwrap());
-            return Ok(Response::builder().status(StatusCode::BAD_REQUEST).body(answer).unwrap());
+            return Ok(Response::builder().status(status).body(answer).unwrap());
         }
         let how = self.0.lock().unwrap().fault(&parts.method, parts.uri.path(), &body);
         let (status, answer) = match how {
@@ -160,7 +161,7 @@ impl FakeServer {
                 self.0.lock().unwrap().serve(&parts.method, parts.uri.path(), body);
                 std::future::pending().await
             }
-            Some(How::Refusal(code, message)) => failure(StatusCode::from_u16(code).unwrap(), message),
+            Some(How::Refusal(code, message)) => failure(code, message),
             None => self.0.lock().unwrap().serve(&parts.method, parts.uri.path(), body),
         };
         let answer = Body::from(serde_json::to_vec(&answer).unwrap());
@@ -183,52 +184,25 @@ impl Contents {
         Some(how)
     }
 
-    fn serve(&mut self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
+    fn serve(&mut self, method: &Method, path: &str, body: Value) -> Reply {
         self.calls.push((method.clone(), path.to_owned()));
         match self.trouble {
-            Some(Trouble::Fails) => return failure(StatusCode::INTERNAL_SERVER_ERROR, "Broken"),
-            Some(Trouble::Throttles) => return failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
+            Some(Trouble::Fails) => return failure(500, "Broken"),
+            Some(Trouble::Throttles) => return failure(429, "TooManyRequests"),
             Some(Trouble::Conflicts) if matches!(method.as_str(), "PUT" | "PATCH") => {
-                return failure(StatusCode::CONFLICT, "Conflict");
+                return failure(409, "Conflict");
             }
             _ => {}
         }
-        let (path, subresource) = match path.strip_suffix("/status") {
-            Some(path) => (path, Some("status")),
-            None => (path, None),
-        };
-        let current = self.objects.get(path).cloned();
-        let sent_version = body["metadata"]["resourceVersion"].as_str();
-        match (method.as_str(), current) {
-            ("POST", _) => {
-                let name = body["metadata"]["name"].as_str().unwrap_or_default();
-                let path = format!("{path}/{name}");
-                if self.objects.contains_key(&path) {
-                    return failure(StatusCode::CONFLICT, "AlreadyExists");
-                }
-                (StatusCode::CREATED, self.store(&path, body))
+        match permit(method.as_str(), path, body, |path| self.objects.get(path)) {
+            Err(refusal) => refusal,
+            Ok(Permitted::Read(object)) => (200, object),
+            Ok(Permitted::Create(path, object)) => (201, self.store(&path, object)),
+            Ok(Permitted::Update(path, object)) => (200, self.store(&path, object)),
+            Ok(Permitted::Delete(path, object)) => {
+                self.objects.remove(&path);
+                (200, object)
             }
-            (_, None) => failure(StatusCode::NOT_FOUND, "NotFound"),
-            ("GET", Some(object)) => (StatusCode::OK, object),
-            ("PUT" | "PATCH", Some(object))
-                if sent_version.is_some_and(|sent| object["metadata"]["resourceVersion"] != sent) =>
-            {
-                failure(StatusCode::CONFLICT, "Conflict")
-            }
-            ("PUT", Some(_)) => (StatusCode::OK, self.store(path, body)),
-            ("PATCH", Some(mut object)) => {
-                let change = match subresource {
-                    Some(name) => json!({ name: body[name] }),
-                    None => body,
-                };
-                merge(&mut object, change);
-                (StatusCode::OK, self.store(path, object))
-            }
-            ("DELETE", Some(object)) => {
-                self.objects.remove(path);
-                (StatusCode::OK, object)
-            }
-            _ => failure(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
         }
     }
 
@@ -237,32 +211,6 @@ impl Contents {
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.objects.insert(path.to_owned(), object.clone());
         object
-    }
-}
-
-fn failure(status: StatusCode, reason: &str) -> (StatusCode, Value) {
-    let body = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": reason, "reason": reason, "code": status.as_u16(),
-    });
-    (status, body)
-}
-
-/// A JSON merge patch (RFC 7386).
-fn merge(object: &mut Value, patch: Value) {
-    let Value::Object(patch) = patch else {
-        *object = patch;
-        return;
-    };
-    if !object.is_object() {
-        *object = json!({});
-    }
-    for (key, value) in patch {
-        if value.is_null() {
-            object.as_object_mut().unwrap().remove(&key);
-        } else {
-            merge(&mut object[key.as_str()], value);
-        }
     }
 }
 
@@ -275,7 +223,7 @@ impl Shared {
             Settings { image: "loadgen:1".into(), pull_policy: "Never".into(), master_key: Arc::new([1; 32]) },
             Recorder::new(client, reporter),
             OperatorMetrics::register(&mut Registry::default()),
-            Conducts::default(),
+            TaskRegistry::default(),
         )
     }
 }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use redisbench_testkit::servers::RedisServer;
+
 use crate::proxy::{Proxy, Slow};
-use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, in_the_midst, pass, run};
 use crate::support::Run;
 
@@ -79,9 +80,9 @@ pub fn a_server_that_stops() -> Given {
     let manifest = Manifest { load: load.into(), ..Manifest::far(&server) };
     run(&manifest, |_| {
         in_the_midst(&server);
-        server.signal("-STOP");
+        server.pause();
         pass(Duration::from_millis(600));
-        server.signal("-CONT");
+        server.resume();
     })
 }
 

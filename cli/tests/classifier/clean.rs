@@ -3,8 +3,9 @@
 use std::fs;
 use std::net::SocketAddr;
 
+use redisbench_testkit::servers::{RedisCluster, RedisServer, free_port};
+
 use crate::cluster::far_cluster;
-use crate::servers::{RedisCluster, RedisServer, free_port};
 use crate::situation::{Given, Manifest, far, run};
 
 pub fn an_easy_rate() -> Given {

@@ -1,8 +1,9 @@
 //! Clusters whose nodes differ, or disappear.
 
+use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
+
 use crate::group::Group;
 use crate::limits::{HEAVY, SCRIPT};
-use crate::servers::{RedisCluster, RedisServer, wait_until};
 use crate::situation::{Given, Manifest, far, go_first, in_the_midst, run, run_full};
 
 /// Makes the nodes announce addresses with a long delay.

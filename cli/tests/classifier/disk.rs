@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use redisbench_testkit::servers::RedisServer;
 use tempfile::TempDir;
 
 use crate::group::{Group, Writes};
-use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, run};
 
 /// A file system. Unmounted on drop.

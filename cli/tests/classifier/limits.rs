@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use redisbench_testkit::servers::RedisServer;
+
 use crate::group::Group;
 use crate::proxy::{Proxy, Slow};
-use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, go_first, run, run_full};
 
 /// A command that takes a server a millisecond, and the load generator hardly anything. By a clock, because the speed of a virtual machine's

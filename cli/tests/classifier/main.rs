@@ -27,8 +27,6 @@ mod processors;
 mod proxy;
 mod recording;
 mod search;
-#[path = "../../../loadgen/tests/support/mod.rs"]
-mod servers;
 mod situation;
 mod start;
 #[path = "../suite/support.rs"]
@@ -42,9 +40,10 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
+use redisbench_testkit::network::{Link, inside};
+
 use self::matrix::{Matrix, Run};
 use self::recording::{Recording, Recordings};
-use self::servers::network::{Link, inside};
 use self::situation::{EVIDENCE, Situation, go_first};
 use self::table::SITUATIONS;
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use redisbench_testkit::servers::RedisServer;
+
 use crate::group::Group;
-use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, in_the_midst, run};
 use crate::support::load_generator;
 

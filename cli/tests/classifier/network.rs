@@ -1,7 +1,8 @@
 //! Links of 20 Mbit/s. Each situation has a network of its own.
 
+use redisbench_testkit::network::SERVER;
+
 use crate::processors::{Hog, pin};
-use crate::servers::network::SERVER;
 use crate::situation::{Given, Manifest, run};
 
 const GET: &str = "[{name: get, command: GET __key__}]";

@@ -1,6 +1,7 @@
 //! Servers that write their keys to disk, or load them.
 
-use crate::servers::RedisServer;
+use redisbench_testkit::servers::RedisServer;
+
 use crate::situation::{Given, Manifest, in_the_midst, run};
 
 /// A server with `keys` keys of one kilobyte, so that a fork takes some milliseconds.

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use redisbench_testkit::servers::RedisServer;
+
 use crate::group::Group;
-use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, go_first, pass, run};
 use crate::support::Run;
 

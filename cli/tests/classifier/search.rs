@@ -1,7 +1,8 @@
 //! Conclusions of a search about a target.
 
+use redisbench_testkit::servers::RedisServer;
+
 use crate::group::Group;
-use crate::servers::RedisServer;
 use crate::situation::{Given, Manifest, go_first, run_search};
 use crate::support::number;
 

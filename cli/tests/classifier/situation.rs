@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use redisbench_testkit::network::Shaped;
+use redisbench_testkit::servers::{RedisServer, wait_until};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::proxy::{Proxy, Slow};
-use crate::servers::network::Shaped;
-use crate::servers::{RedisServer, wait_until};
 use crate::support::{Finished, Run};
 use crate::watch::Watch;
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::servers::{RedisServer, wait_until};
+use redisbench_testkit::servers::{RedisServer, wait_until};
+
 use crate::situation::{Given, Manifest, run};
 use crate::support::{Run, load_generator};
 

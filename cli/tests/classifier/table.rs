@@ -1,6 +1,7 @@
 //! All situations and their expected verdicts.
 
-use crate::servers::network::Shaped;
+use redisbench_testkit::network::Shaped;
+
 use crate::situation::{Expected, Given, Situation};
 use crate::{bad, clean, cluster, disk, limits, memory, network, persistence, processors, search, start};
 

@@ -1,13 +1,16 @@
 //! Several trials of one spec, with a real Redis whose own counts are compared.
 
+use redisbench_testkit::log::is_timed;
+use redisbench_testkit::servers::RedisServer;
 use serde_json::Value;
 
-use crate::servers::log::is_timed;
-use crate::support::{Redis, Run, number};
+use crate::support::{Run, benchmark, number};
 
-fn manifest(redis: &Redis, load: &str, more: &str) -> String {
-    redis.benchmark(&format!(
-        "
+fn manifest(redis: &RedisServer, load: &str, more: &str) -> String {
+    benchmark(
+        redis,
+        &format!(
+            "
   workload:
     operations: [{{name: get, command: GET __key__}}]
     keys: {{count: 100}}
@@ -15,7 +18,8 @@ fn manifest(redis: &Redis, load: &str, more: &str) -> String {
   load: {{warmup: 0s, {load}}}
 {more}
 "
-    ))
+        ),
+    )
 }
 
 fn succeeded(manifest: &str) -> (Value, String) {
@@ -36,7 +40,7 @@ fn started(line: &Value) -> jiff::Timestamp {
 
 #[test]
 fn repeats_say_how_far_runs_are_apart_and_what_they_come_to_together() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let load = "type: ClosedLoop, connections: 4, requests: 1000";
     let (status, stderr) = succeeded(&manifest(&redis, load, "  repeats: {count: 3, interval: 300ms}"));
     let lines = list(&status["trials"]);
@@ -70,7 +74,7 @@ fn repeats_say_how_far_runs_are_apart_and_what_they_come_to_together() {
 
 #[test]
 fn a_sweep_runs_every_combination_on_the_same_shards() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let load = "type: ClosedLoop, connections: 4, requests: 400";
     let sweep = "  sweep: [{field: shards.count, values: [1, 3]}, {field: load.pipeline, values: [1, 4]}]\n  \
                  sweepOrder: Listed";
@@ -93,7 +97,7 @@ fn a_sweep_runs_every_combination_on_the_same_shards() {
 
 #[test]
 fn presets_sweeps_and_repeats_go_together() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let text = manifest(
         &redis,
         "type: ClosedLoop, connections: 2, requests: 200",
@@ -117,7 +121,7 @@ fn presets_sweeps_and_repeats_go_together() {
 
 #[test]
 fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let refused = |more: &str, said: &str| {
         let load = "type: ClosedLoop, connections: 4, requests: 400";
         let finished = Run::local(&manifest(&redis, load, more), &[]).finish();
@@ -141,8 +145,8 @@ fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
 }
 
 /// Like `manifest`, with a second target.
-fn two_targets(one: &Redis, other: &Redis, load: &str, more: &str) -> String {
-    let second = format!("}}, {{name: other, type: Standalone, endpoints: ['{}']}}]\n", other.address());
+fn two_targets(one: &RedisServer, other: &RedisServer, load: &str, more: &str) -> String {
+    let second = format!("}}, {{name: other, type: Standalone, endpoints: ['{}']}}]\n", other.endpoint());
     let text = manifest(one, load, more);
     let both = text.replacen("}]\n", &second, 1);
     assert!(both.contains("{name: redis, ") && both != text, "{text}");
@@ -151,7 +155,7 @@ fn two_targets(one: &Redis, other: &Redis, load: &str, more: &str) -> String {
 
 #[test]
 fn each_setting_of_a_sweep_is_compared() {
-    let (one, other) = (Redis::start(None), Redis::start(None));
+    let (one, other) = (RedisServer::start(&[]), RedisServer::start(&[]));
     let more =
         "  repeats: {count: 5}\n  comparison: {baseline: redis}\n  sweep: [{field: load.pipeline, values: [1, 8]}]";
     let text = two_targets(&one, &other, "type: ClosedLoop, connections: 2, requests: 400", more);
@@ -170,7 +174,7 @@ fn each_setting_of_a_sweep_is_compared() {
 
 #[test]
 fn targets_are_compared_in_turns() {
-    let (one, other) = (Redis::start(None), Redis::start(None));
+    let (one, other) = (RedisServer::start(&[]), RedisServer::start(&[]));
     let load = "type: OpenLoop, openLoop: {rate: 400}, connections: 2, duration: 1s";
     let more = "  repeats: {count: 5}\n  comparison: {baseline: redis, minimumEffectBasisPoints: 1000}";
     let (status, stderr) = succeeded(&two_targets(&one, &other, load, more));

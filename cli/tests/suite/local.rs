@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use redisbench_testkit::servers::RedisServer;
 use serde_json::json;
 
-use crate::support::{Redis, Run, number, rest};
+use crate::support::{Run, number, rest};
 
 fn manifest(target: &str, load: &str) -> String {
     format!(
@@ -34,13 +35,13 @@ const NOT_PROBED: &str = "  measurement: {probe: false}\n";
 
 const CLOSED: &str = "type: ClosedLoop, duration: 1s, warmup: 200ms";
 
-fn standalone(redis: &Redis) -> String {
-    format!("type: Standalone, endpoints: ['{}']", redis.address())
+fn standalone(redis: &RedisServer) -> String {
+    format!("type: Standalone, endpoints: ['{}']", redis.endpoint())
 }
 
 #[test]
 fn closed_loop_counts_what_the_server_counts() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let manifest = manifest(&standalone(&redis), CLOSED) + NOT_PROBED;
     let finished = Run::local(&manifest, &[]).finish();
     finished.assert_balanced();
@@ -64,7 +65,7 @@ fn closed_loop_counts_what_the_server_counts() {
 fn a_unix_socket_is_as_good_as_a_port() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("redis.sock");
-    let redis = Redis::start_with(None, &["--unixsocket", socket.to_str().unwrap()]);
+    let redis = RedisServer::start(&["--unixsocket", socket.to_str().unwrap()]);
     let target = format!("type: Standalone, endpoints: ['unix:{}']", socket.display());
     for load in [CLOSED, "type: OpenLoop, openLoop: {rate: 1000}, duration: 1s, warmup: 200ms, pipeline: 4"] {
         redis.ask::<()>(&["CONFIG", "RESETSTAT"]);
@@ -82,7 +83,7 @@ fn a_unix_socket_is_as_good_as_a_port() {
 
 #[test]
 fn keys_are_deleted_and_no_others() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let kept = ["rb:500", "rb:0", "rb:0001", "other:001"];
     for key in kept {
         redis.ask::<()>(&["SET", key, "kept"]);
@@ -233,7 +234,7 @@ fn password_is_in_no_argument_environment_or_output() {
 
 #[test]
 fn wrong_password_fails_and_says_what_to_do() {
-    let redis = Redis::start(Some("right"));
+    let redis = RedisServer::start(&["--requirepass", "right"]);
     let finished = Run::local(&with_secret(&standalone(&redis), CLOSED, "surely-wrong"), &[]).finish();
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     assert_eq!(finished.object["status"]["phase"], "Failed");

@@ -9,15 +9,11 @@
 mod cluster;
 mod examples;
 mod experiments;
-#[path = "../../../loadgen/tests/support/haproxy.rs"]
-mod haproxy;
 mod local;
 mod output;
 mod presets;
 mod search;
 mod seeds;
-#[path = "../../../loadgen/tests/support/mod.rs"]
-mod servers;
 mod stall;
 mod support;
 mod thresholds;

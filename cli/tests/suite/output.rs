@@ -3,14 +3,17 @@
 use std::fs;
 use std::path::Path;
 
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::timeline::Buckets;
 use serde_json::Value;
 
-use crate::support::{Redis, Run, number};
+use crate::support::{Run, benchmark, number};
 
-fn manifest(redis: &Redis, more: &str) -> String {
-    redis.benchmark(&format!(
-        "
+fn manifest(redis: &RedisServer, more: &str) -> String {
+    benchmark(
+        redis,
+        &format!(
+            "
   workload:
     operations: [{{name: get, command: GET __key__}}, {{name: set, command: SET __key__ __data__}}]
     keys: {{count: 100}}
@@ -19,7 +22,8 @@ fn manifest(redis: &Redis, more: &str) -> String {
   shards: {{count: 2}}
 {more}
 "
-    ))
+        ),
+    )
 }
 
 fn files(directory: &Path) -> Vec<String> {
@@ -48,7 +52,7 @@ fn requests(requests: &Value) -> ([u64; 4], u64) {
 
 #[test]
 fn the_full_result_is_saved_and_its_seconds_are_its_total() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("results/today");
     let output = ["--output-dir", directory.to_str().unwrap()];
@@ -76,7 +80,7 @@ fn the_full_result_is_saved_and_its_seconds_are_its_total() {
 
 #[test]
 fn several_trials_have_a_file_each_and_one_for_all() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let directory = tempfile::tempdir().unwrap();
     let output = ["--output-dir", directory.path().to_str().unwrap()];
     let finished = Run::local(&manifest(&redis, "  repeats: {count: 2}"), &output).finish();
@@ -96,7 +100,7 @@ fn several_trials_have_a_file_each_and_one_for_all() {
 
 #[test]
 fn a_directory_that_cannot_be_written_to_is_refused_before_any_load() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();

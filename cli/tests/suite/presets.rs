@@ -1,13 +1,16 @@
 //! `workload.preset`: one trial each, with a real Redis whose own counts are compared.
 
 use redisbench_benchmark::api::preset::PRESETS;
+use redisbench_testkit::servers::{RedisServer, wait_until};
 use serde_json::Value;
 
-use crate::support::{Redis, Run, number, rest};
+use crate::support::{Run, benchmark, number, rest};
 
-fn manifest(redis: &Redis, preset: &str, load: &str) -> String {
-    redis.benchmark(&format!(
-        "
+fn manifest(redis: &RedisServer, preset: &str, load: &str) -> String {
+    benchmark(
+        redis,
+        &format!(
+            "
   workload:
     preset: [{preset}]
     keys: {{count: 100}}
@@ -16,7 +19,8 @@ fn manifest(redis: &Redis, preset: &str, load: &str) -> String {
   load: {{connections: 4, {load}}}
   shards: {{count: 2}}
 "
-    ))
+        ),
+    )
 }
 
 fn lines(object: &Value) -> &Vec<Value> {
@@ -25,7 +29,7 @@ fn lines(object: &Value) -> &Vec<Value> {
 
 #[test]
 fn all_presets_run_one_after_the_other_on_keys_of_their_own() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let presets = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
     let load = "type: ClosedLoop, requests: 300, warmup: 0s";
     let finished = Run::local(&manifest(&redis, &presets, load), &[]).finish();
@@ -77,7 +81,7 @@ const ROB: &str = "
 
 #[test]
 fn what_takes_elements_reports_the_share_of_empty_replies() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let names: Vec<_> = PRESETS.iter().filter(|preset| preset.takes()).map(|preset| preset.name).collect();
     assert_eq!(names, ["lpop", "rpop", "spop", "zpopmin"]);
     let load = "type: OpenLoop, openLoop: {rate: 200}, duration: 3s, warmup: 0s";
@@ -85,7 +89,7 @@ fn what_takes_elements_reports_the_share_of_empty_replies() {
     let robbed: Vec<u64> = names
         .iter()
         .map(|name| {
-            redis.wait_for_calls(name, 100);
+            wait_until("the load is under way", || redis.calls(name) >= 100);
             redis.ask(&["EVAL", ROB, "0"])
         })
         .collect();
@@ -100,7 +104,7 @@ fn what_takes_elements_reports_the_share_of_empty_replies() {
 
 #[test]
 fn an_interrupt_ends_the_trial_that_runs_and_no_other_begins() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let load = "type: OpenLoop, openLoop: {rate: 500}, duration: 60s, warmup: 0s";
     let mut run = Run::local(&manifest(&redis, "set, incr", load), &[]);
     let stderr = run.wait_for_line("Running   trial 1 of 2");
@@ -116,7 +120,7 @@ fn an_interrupt_ends_the_trial_that_runs_and_no_other_begins() {
 
 #[test]
 fn a_preset_that_is_none_is_refused_with_what_there_is() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let load = "type: ClosedLoop, requests: 300, warmup: 0s";
     let finished = Run::local(&manifest(&redis, "set, geet", load), &[]).finish();
     assert_eq!(finished.code, Some(2));

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{Redis, Run, number};
+use redisbench_testkit::servers::RedisServer;
+
+use crate::support::{Run, number};
 
 fn manifest(endpoint: &str, search: &str, load: &str) -> String {
     format!(
@@ -27,16 +29,16 @@ spec:
 }
 
 /// A search with a single rate, and `max` as limit of the 0.9 quantile.
-fn one_rate(redis: &Redis, max: &str) -> String {
+fn one_rate(redis: &RedisServer, max: &str) -> String {
     let search = format!("objective: {{quantile: '0.9', max: {max}}}, rate: {{min: 200, max: 200}}");
-    manifest(&redis.address(), &search, "4")
+    manifest(&redis.endpoint(), &search, "4")
 }
 
 /// No Redis replies within a microsecond: the lowest rate fails twice.
 #[test]
 #[ignore = "depends on how busy the machine is: make test-timing"]
 fn a_rate_that_is_out_of_reach_is_said_to_be() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let finished = Run::local(&one_rate(&redis, "1us"), &[]).finish();
     let status = &finished.object["status"];
     assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);
@@ -59,8 +61,8 @@ const CAPACITY: u32 = 400;
 
 /// A proxy before `server` that forwards [`CAPACITY`] requests per second, one after the other. Each has a due time, so a busy machine
 /// makes some late but does not lower the capacity. Runs until the test ends.
-fn paced(server: &Redis) -> SocketAddr {
-    let (server, listener) = (server.address(), TcpListener::bind("127.0.0.1:0").unwrap());
+fn paced(server: &RedisServer) -> SocketAddr {
+    let (server, listener) = (server.endpoint(), TcpListener::bind("127.0.0.1:0").unwrap());
     let address = listener.local_addr().unwrap();
     let next = Arc::new(Mutex::new(Instant::now()));
     thread::spawn(move || {
@@ -100,7 +102,7 @@ fn paced(server: &Redis) -> SocketAddr {
 #[ignore = "depends on how busy the machine is: make test-timing"]
 fn a_known_capacity_is_found_within_the_tolerance() {
     const TOLERANCE: f64 = 0.1;
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let search = "objective: {quantile: '0.9', max: 100ms}, rate: {min: 345, max: 455, toleranceBasisPoints: 1000}";
     let manifest = manifest(&paced(&redis).to_string(), search, "8, pipeline: 16");
     let finished = Run::local(&manifest, &[]).finish();
@@ -133,7 +135,7 @@ fn a_known_capacity_is_found_within_the_tolerance() {
 /// The only rate passes, and then three more times.
 #[test]
 fn the_answer_is_confirmed_by_three_fresh_trials() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let finished = Run::local(&one_rate(&redis, "10m"), &[]).finish();
     let status = &finished.object["status"];
     assert_eq!(status["phase"], "Succeeded", "{}\n{status:#}", finished.stderr);

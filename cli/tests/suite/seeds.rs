@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::haproxy::HaProxy;
-use crate::support::{Finished, Redis, Run, number};
+use redisbench_testkit::haproxy::HaProxy;
+use redisbench_testkit::servers::RedisServer;
+
+use crate::support::{Finished, Run, number};
 use crate::tls::secure;
 
 /// Runs a tool's example, with the target at `address`.
@@ -34,8 +36,8 @@ fn assert_made(finished: &Finished, requests: u64) -> u64 {
 
 #[test]
 fn redis_client() {
-    let redis = Redis::start(None);
-    let finished = run("redis-client.yaml", "redis:6379", &redis.address());
+    let redis = RedisServer::start(&[]);
+    let finished = run("redis-client.yaml", "redis:6379", &redis.endpoint());
     let sent = assert_made(&finished, 200_000);
     assert_eq!(redis.calls("get") + redis.calls("set"), sent);
     let key: String = redis.ask(&["RANDOMKEY"]);
@@ -57,12 +59,12 @@ fn memtier() {
 
 #[test]
 fn redis_benchmark_go() {
-    let primary = Redis::start(None);
-    let replica = Redis::start_with(None, &["--replicaof", &primary.address().replace(':', " ")]);
+    let primary = RedisServer::start(&[]);
+    let replica = RedisServer::start(&["--replicaof", &primary.endpoint().replace(':', " ")]);
     while !replica.ask::<String>(&["INFO", "replication"]).contains("link_status:up") {
         std::thread::yield_now();
     }
-    let finished = run("redis-benchmark-go.yaml", "redis:6379", &primary.address());
+    let finished = run("redis-benchmark-go.yaml", "redis:6379", &primary.endpoint());
     let sent = assert_made(&finished, 10_000);
     assert_eq!((primary.calls("set"), primary.calls("wait")), (sent, sent));
     assert_eq!(number(&finished.result()["requests"]["underReplicated"]), 0);
@@ -78,8 +80,8 @@ fn fred() {
 
 #[test]
 fn redishappy() {
-    let redis = Redis::start(None);
-    let proxy = HaProxy::start(&[&[redis.address()]]);
+    let redis = RedisServer::start(&[]);
+    let proxy = HaProxy::start(&[&[redis.endpoint()]]);
     let finished = run("redishappy.yaml", "haproxy:6379", &proxy.endpoints()[0]);
     let trials = finished.object["status"]["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 7, "{trials:#?}");

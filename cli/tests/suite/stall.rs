@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{Redis, Run, number};
+use redisbench_testkit::servers::RedisServer;
+
+use crate::support::{Run, number};
 
 /// 5,000 requests per second for 10 s. The windows have room for 800 requests, which are lost when the server stops: 1.6 %.
 const MANIFEST: &str = "
@@ -30,17 +32,17 @@ const STOP: Duration = Duration::from_secs(2);
 
 #[test]
 fn a_stop_beyond_the_request_timeout_is_beyond_what_is_known() {
-    let redis = Redis::start(None);
-    let run = Run::local(&MANIFEST.replace("ADDRESS", &redis.address()), &[]);
+    let redis = RedisServer::start(&[]);
+    let run = Run::local(&MANIFEST.replace("ADDRESS", &redis.endpoint()), &[]);
     while redis.calls("get") < 15_000 {
         std::thread::park_timeout(Duration::from_millis(50));
     }
     let stopped = Instant::now();
-    redis.signal("STOP");
+    redis.pause();
     while stopped.elapsed() < STOP {
         std::thread::park_timeout(STOP.saturating_sub(stopped.elapsed()));
     }
-    redis.signal("CONT");
+    redis.resume();
     let finished = run.finish();
     finished.assert_balanced();
     let (status, result) = (&finished.object["status"], finished.result());

@@ -1,12 +1,12 @@
-//! Starts the program and a redis-server for it.
+//! Starts the program.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -144,46 +144,10 @@ fn processes_in(directory: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// A redis-server for the test.
-pub struct Redis {
-    child: Child,
-    port: u16,
-    password: Option<String>,
-    _directory: TempDir,
-}
-
-impl Redis {
-    pub fn start(password: Option<&str>) -> Self {
-        Self::start_with(password, &[])
-    }
-
-    /// The same with additional `arguments`.
-    pub fn start_with(password: Option<&str>, arguments: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new("redis-server");
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]).args(arguments);
-        if let Some(password) = password {
-            command.args(["--requirepass", password]);
-        }
-        let child = command.current_dir(directory.path()).stdout(Stdio::null()).spawn().unwrap();
-        let redis = Self { child, port, password: password.map(str::to_owned), _directory: directory };
-        let deadline = Instant::now() + PATIENCE;
-        while redis.connect().is_none() {
-            assert!(Instant::now() < deadline, "redis-server does not answer");
-            std::thread::yield_now();
-        }
-        redis
-    }
-
-    pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-
-    /// A manifest of a benchmark against it; `spec` is the part after the targets.
-    pub fn benchmark(&self, spec: &str) -> String {
-        format!(
-            "
+/// A manifest of a benchmark against a server; `spec` is the part after the targets.
+pub fn benchmark(server: &RedisServer, spec: &str) -> String {
+    format!(
+        "
 apiVersion: redisbench.dev/v1alpha1
 kind: RedisBenchmark
 metadata: {{name: tiny}}
@@ -191,52 +155,8 @@ spec:
   targets: [{{name: redis, type: Standalone, endpoints: ['{}']}}]
 {spec}
 ",
-            self.address()
-        )
-    }
-
-    fn connect(&self) -> Option<redis::Connection> {
-        let login = self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
-        let client = redis::Client::open(format!("redis://{login}{}/", self.address())).unwrap();
-        client.get_connection_with_timeout(Duration::from_secs(5)).ok()
-    }
-
-    /// Sends a command and returns its reply.
-    pub fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
-        redis::cmd(words[0]).arg(&words[1..]).query(&mut self.connect().unwrap()).unwrap()
-    }
-
-    /// Sends its process a signal, such as `STOP`.
-    pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
-        assert!(status.success());
-    }
-
-    /// Waits until the server has executed `command` at least `calls` times.
-    pub fn wait_for_calls(&self, command: &str, calls: u64) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.calls(command) < calls {
-            assert!(Instant::now() < deadline, "{command} was not asked for {calls} times");
-            std::thread::yield_now();
-        }
-    }
-
-    /// How often the server has executed `command`, by its own count.
-    pub fn calls(&self, command: &str) -> u64 {
-        let mut connection = self.connect().unwrap();
-        let info: String = redis::cmd("INFO").arg("commandstats").query(&mut connection).unwrap();
-        let start = format!("cmdstat_{command}:calls=");
-        let line = info.lines().find_map(|line| line.strip_prefix(&start));
-        line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+        server.endpoint()
+    )
 }
 
 /// The running program.

@@ -1,12 +1,15 @@
 //! `spec.thresholds` with a real Redis.
 
+use redisbench_testkit::servers::RedisServer;
 use serde_json::Value;
 
-use crate::support::{Redis, Run, number};
+use crate::support::{Run, benchmark, number};
 
-fn manifest(redis: &Redis, thresholds: &str, duration: &str) -> String {
-    redis.benchmark(&format!(
-        "
+fn manifest(redis: &RedisServer, thresholds: &str, duration: &str) -> String {
+    benchmark(
+        redis,
+        &format!(
+            "
   workload:
     operations:
     - {{name: right, weight: 9, command: GET __key__}}
@@ -16,7 +19,8 @@ fn manifest(redis: &Redis, thresholds: &str, duration: &str) -> String {
   shards: {{count: 2}}
   thresholds: [{thresholds}]
 "
-    ))
+        ),
+    )
 }
 
 fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
@@ -25,7 +29,7 @@ fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
 
 #[test]
 fn thresholds_are_judged_by_operation_and_by_window() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     redis.ask::<String>(&["SET", "string", "x"]);
     let thresholds = "
     {name: slow, metric: ResponseTime, quantile: '0.5', max: 5s},
@@ -42,7 +46,7 @@ fn thresholds_are_judged_by_operation_and_by_window() {
     // Requests that were not sent in time count as errors too.
     let failed = number(&wrong["errors"]) + number(&wrong["unsent"]);
     assert_eq!((number(&of(2)["failedRequests"]), &of(2)["ofRequests"]), (failed, &wrong["scheduled"]));
-    assert_eq!(of(3)["node"], redis.address());
+    assert_eq!(of(3)["node"], redis.endpoint());
     let met = condition(status, "ThresholdsMet");
     assert_eq!((met["status"].as_str(), met["reason"].as_str()), (Some("False"), Some("ThresholdFailed")));
     // A tenth of all requests fail, so the result is Invalid.
@@ -51,7 +55,7 @@ fn thresholds_are_judged_by_operation_and_by_window() {
 
 #[test]
 fn a_threshold_that_does_not_hold_stops_the_load() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     redis.ask::<String>(&["SET", "string", "x"]);
     let thresholds = "{name: errors, metric: ErrorRate, maxBasisPoints: 100, abortOnFail: true}";
     let finished = Run::local(&manifest(&redis, thresholds, "10m"), &[]).finish();

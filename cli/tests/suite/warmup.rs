@@ -1,22 +1,27 @@
 //! Warm-ups that end once the throughput has settled, with a real Redis.
 
-use crate::support::{Redis, Run, number};
+use redisbench_testkit::servers::RedisServer;
 
-fn manifest(redis: &Redis, load: &str) -> String {
-    redis.benchmark(&format!(
-        "
+use crate::support::{Run, benchmark, number};
+
+fn manifest(redis: &RedisServer, load: &str) -> String {
+    benchmark(
+        redis,
+        &format!(
+            "
   workload:
     operations: [{{name: get, command: GET __key__}}]
     keys: {{count: 100}}
   load: {{{load}}}
   shards: {{count: 2}}
 "
-    ))
+        ),
+    )
 }
 
 #[test]
 fn a_warm_up_ends_as_soon_as_the_throughput_has_settled() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let load =
         "type: OpenLoop, openLoop: {rate: 300}, connections: 4, warmup: 90s, warmupEnds: WhenSettled, duration: 2s";
     let finished = Run::local(&manifest(&redis, load), &[]).finish();
@@ -38,7 +43,7 @@ fn a_warm_up_ends_as_soon_as_the_throughput_has_settled() {
 
 #[test]
 fn one_that_may_end_sooner_takes_a_duration_and_time_to_see() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let refused = |load: &str| {
         let finished = Run::local(&manifest(&redis, load), &[]).finish();
         assert_eq!(finished.code, Some(2));
@@ -52,7 +57,7 @@ fn one_that_may_end_sooner_takes_a_duration_and_time_to_see() {
 
 #[test]
 fn a_baseline_has_no_warm_up_to_wait_for() {
-    let redis = Redis::start(None);
+    let redis = RedisServer::start(&[]);
     let load = "type: ClosedLoop, connections: 4, warmup: 90s, warmupEnds: WhenSettled, duration: 1s";
     let finished = Run::local(&manifest(&redis, load), &["--baseline", "--shards", "1"]).finish();
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);

@@ -1,9 +1,9 @@
 //! Outages of slots as agreed between several shards, compared with the servers' logs.
 
+use redisbench_testkit::log::{assert_begins, assert_ends, now};
+use redisbench_testkit::servers::{RedisCluster, wait_until};
 use serde_json::Value;
 
-use crate::servers::log::{assert_begins, assert_ends, now};
-use crate::servers::{RedisCluster, wait_until};
 use crate::support::{Run, number};
 
 fn manifest(cluster: &RedisCluster) -> String {

@@ -1,11 +1,11 @@
 use redisbench_loadgen::cluster::{NodeAddress, Topology as Servers, UNCOVERED, slot_of};
 use redisbench_loadgen::engine::EngineEvent;
+use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, Load, Preload, ShardPlan, Topology};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, topology};
 use crate::peer::Peer;
-use crate::support::{RedisCluster, RedisServer, wait_until};
 
 fn cluster_plan() -> ShardPlan {
     let mut plan = plan();
@@ -203,11 +203,11 @@ async fn a_stalled_node_does_not_hold_up_the_others() {
     bench.connect().await;
     bench.start(1);
     wait_until("some requests", || cluster.calls("get") > 20);
-    cluster.nodes[0].signal("-STOP");
+    cluster.nodes[0].pause();
     let others = || cluster.nodes[1].calls("get") + cluster.nodes[2].calls("get");
     let before = others();
     wait_until("requests at the others", || others() > before + 100);
-    cluster.nodes[0].signal("-CONT");
+    cluster.nodes[0].resume();
     let snapshot = bench.finished(1).await;
     assert_complete(&snapshot);
     assert_eq!(snapshot.total.scheduled, 1800);
@@ -249,7 +249,7 @@ async fn a_killed_node_costs_its_own_requests_only() {
     bench.connect().await;
     bench.start(1);
     wait_until("some requests", || cluster.calls("get") > 50);
-    cluster.nodes[2].signal("-STOP");
+    cluster.nodes[2].pause();
     bench.snapshot().await;
     cluster.nodes[2].kill();
     let snapshot = bench.finished(1).await;

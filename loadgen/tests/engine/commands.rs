@@ -1,9 +1,9 @@
 //! Commands with every kind of part: the server accepts them, and its keys hold the expected data.
 
+use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::plan::{Bound, HotKeys, KeyPattern, Keys, Operation, Part, ShardPlan, ValueSize, Values};
 
 use crate::harness::{SECOND, plan, run, standalone, topology};
-use crate::support::{RedisCluster, RedisServer};
 
 fn text(text: &str) -> Vec<Part> {
     vec![Part::Literal(text.into())]

@@ -1,11 +1,11 @@
 //! Servers that temporarily refuse a request get it again after a pause.
 
 use redisbench_loadgen::cluster::slot_of;
+use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, Load, ShardPlan};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, standalone, topology};
-use crate::support::{RedisCluster, RedisServer, wait_until};
 
 const REQUESTS: u64 = 400;
 

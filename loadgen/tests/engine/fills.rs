@@ -1,9 +1,9 @@
 //! Writes keys after read misses, in addition to the requests.
 
+use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::plan::{Bound, Fill, Load, Part, ShardPlan, Topology};
 
 use crate::harness::{SECOND, open_loop, operation, plan, run, standalone, topology};
-use crate::support::{RedisCluster, RedisServer};
 
 /// 2000 reads of 500 keys; a miss writes the key.
 fn filling() -> ShardPlan {

@@ -5,82 +5,35 @@ use std::time::Duration;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{Engine, EngineConfig, EngineEvent, Handshake, Tls, monotonic_nanoseconds};
+use redisbench_testkit::servers::{PATIENCE, RedisCluster, RedisServer};
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
-use redisbench_wire::plan::{
-    Bound, Breakdown, KeyPattern, Keys, Limits, Load, Operation, Part, PipelineMode, Preload, PreloadPace, ShardPlan,
-    Target, Timeouts, Values, Verify, Workload, WorkloadOptions,
-};
+use redisbench_wire::plan::{Bound, Operation, ShardPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::timeline::Outcomes;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-pub use crate::support::load::open_loop;
-use crate::support::{PATIENCE, RedisCluster, RedisServer};
+pub use crate::open_loop::open_loop;
 
 pub const MILLISECOND: u64 = 1_000_000;
 pub const SECOND: u64 = 1000 * MILLISECOND;
 
 /// `GET` and `SET` in equal parts, closed loop, two connections, 200 ms without warm-up.
 pub fn plan() -> ShardPlan {
-    ShardPlan {
-        run: "test".into(),
-        trial: 0,
-        shard: 0,
-        shards: 1,
-        target: Target {
-            name: "redis".into(),
-            topology: redisbench_wire::plan::Topology::Standalone,
-            endpoints: vec!["127.0.0.1:6379".into()],
-            database: 0,
-            address_map: Vec::new(),
-            master_name: None,
-            sentinels: None,
-            read_from: redisbench_wire::plan::ReadFrom::Primary,
-            authenticate: false,
-            protocol: redisbench_wire::plan::Protocol::Resp2,
-            tls: None,
-        },
-        workload: Workload {
-            operations: vec![operation("get", 1, "GET __key__"), operation("set", 1, "SET __key__ __data__")],
-            keys: Keys { prefix: "key:".into(), start: 0, count: 1000, width: 0, pattern: KeyPattern::Uniform },
-            values: Values::fixed(100),
-            seed: 7,
-            options: WorkloadOptions::default(),
-        },
-        preload: Preload::None,
-        verify: Verify::None,
-        load: Load::ClosedLoop,
+    let mut plan = ShardPlan {
         connections: 2,
-        pipeline: 1,
-        connect_rate: None,
-        preload_pace: PreloadPace::default(),
-        pipeline_mode: PipelineMode::Window,
-        concurrency: None,
-        warmup_nanoseconds: 0,
-        settle: false,
         bound: Bound::Duration { nanoseconds: 200 * MILLISECOND },
-        timeouts: Timeouts { connect_nanoseconds: 5 * SECOND, request_nanoseconds: 5 * SECOND },
-        breakdown: Breakdown { operation: true, node: true },
-        node_seconds: false,
-        measurement: redisbench_wire::plan::Measurement::default(),
-        limits: Limits { trial_nanoseconds: 60 * SECOND, armed_nanoseconds: SECOND, finished_nanoseconds: SECOND },
-    }
+        ..ShardPlan::basic("127.0.0.1:6379")
+    };
+    plan.workload.operations = vec![operation("get", 1, "GET __key__"), operation("set", 1, "SET __key__ __data__")];
+    plan.workload.keys.prefix = "key:".into();
+    (plan.workload.keys.count, plan.workload.seed) = (1000, 7);
+    plan
 }
 
 pub fn operation(name: &str, weight: u32, command: &str) -> Operation {
-    let part = |word: &str| match word {
-        "__key__" => Part::Key,
-        "__data__" => Part::Data,
-        literal => Part::Literal(literal.into()),
-    };
-    Operation {
-        name: name.into(),
-        weight,
-        arguments: command.split(' ').map(|word| vec![part(word)]).collect(),
-        keys: None,
-    }
+    Operation::of(name, weight, command)
 }
 
 pub fn standalone(server: &RedisServer) -> Topology {

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use redisbench_loadgen::cluster::{SLOTS, Topology};
 use redisbench_loadgen::engine::EngineEvent;
 use redisbench_loadgen::workload::Workload;
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, plan, standalone};
+use crate::open_loop::OpenLoop;
 use crate::peer::{Peer, Received};
-use crate::support::RedisServer;
-use crate::support::load::OpenLoop;
 
 fn numbered(rate: u64, count: u64, pipeline: u32) -> ShardPlan {
     let mut plan = plan();

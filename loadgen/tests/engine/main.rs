@@ -8,13 +8,9 @@
     reason = "tests end at the first surprise, and their numbers are small"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod cluster;
 mod commands;
 mod deferred;
-mod exchange;
 mod fills;
 mod harness;
 mod hostile;
@@ -22,6 +18,8 @@ mod identity;
 mod in_flight;
 mod isolation;
 mod null_server;
+#[path = "../open_loop.rs"]
+mod open_loop;
 mod outages;
 mod peer;
 mod rate;
@@ -33,5 +31,6 @@ mod rooms;
 mod stalled;
 mod standalone;
 mod tls;
+mod transaction;
 mod verify;
 mod window;

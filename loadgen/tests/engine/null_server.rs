@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
+use redisbench_testkit::servers::{PATIENCE, wait_until};
 
 use crate::harness::{SECOND, plan, run};
-use crate::support::{PATIENCE, wait_until};
 
 fn start(change: impl FnOnce(&mut NullServerConfig)) -> NullServer {
     let listen = "127.0.0.1:0".parse().unwrap();

@@ -2,11 +2,11 @@
 
 use redisbench_loadgen::cluster::slot_of;
 use redisbench_loadgen::engine::EngineEvent;
+use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, KeyPattern, Load, Preload, ShardPlan, Verify};
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, standalone, topology};
 use crate::peer::{Peer, Received, VALUE};
-use crate::support::{RedisCluster, RedisServer, wait_until};
 
 /// Reads over one connection, one at a time, in the order of their keys.
 fn one_at_a_time() -> ShardPlan {

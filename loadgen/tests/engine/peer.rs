@@ -6,8 +6,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
-
-use crate::support::PATIENCE;
+use redisbench_testkit::servers::PATIENCE;
 
 /// A received command. Pings are answered and counted, but not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,13 +3,13 @@
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::null_server::{NullServer, NullServerConfig};
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::Snapshot;
 use tokio::task::JoinHandle;
 
 use crate::harness::{MILLISECOND, SECOND, plan, run, standalone};
-use crate::support::RedisServer;
-use crate::support::load::OpenLoop;
+use crate::open_loop::OpenLoop;
 
 const LENGTH: u64 = 10;
 

@@ -1,9 +1,9 @@
 //! A mix in turns: exact numbers by weight, and separate sequential keys for each operation.
 
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, KeyPattern, Load, ShardPlan};
 
 use crate::harness::{SECOND, open_loop, operation, plan, run, standalone};
-use crate::support::RedisServer;
 
 /// One SET, then ten GETs, as with memtier's `--ratio 1:10 --key-pattern S:S`.
 fn in_turns() -> ShardPlan {

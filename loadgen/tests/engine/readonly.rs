@@ -1,10 +1,10 @@
 //! A primary that becomes a replica closes no connection; only READONLY errors reveal it.
 
 use redisbench_loadgen::engine::EngineEvent;
+use redisbench_testkit::servers::{RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, Topology};
 
 use crate::harness::{Bench, MILLISECOND, assert_complete, open_loop, operation, plan, standalone};
-use crate::support::{RedisServer, wait_until};
 
 #[tokio::test]
 async fn with_sentinels_a_refused_write_is_a_reason_to_look_who_the_primary_is() {

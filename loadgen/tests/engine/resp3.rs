@@ -2,10 +2,10 @@
 
 use redisbench_loadgen::engine::Handshake;
 use redisbench_loadgen::resp::append_command;
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, Load};
 
 use crate::harness::{Bench, SECOND, open_loop, plan, standalone};
-use crate::support::RedisServer;
 
 #[tokio::test]
 async fn invalidations_are_no_replies() {

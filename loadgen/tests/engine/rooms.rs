@@ -38,9 +38,9 @@ const MEETING_PLACES: [&str; 9] = [
     "engine/run.rs",
     "engine/worker.rs",
     "engine/worker/commands.rs",
-    "engine/worker/links.rs",
+    "engine/worker/connect.rs",
     "engine/worker/outage.rs",
-    "engine/worker/traffic.rs",
+    "engine/worker/receive.rs",
 ];
 
 fn sources(of: &Path) -> Vec<PathBuf> {

@@ -2,14 +2,14 @@ use std::time::Duration;
 
 use redisbench_loadgen::engine::{ConnectFailure, EngineEvent, Handshake};
 use redisbench_loadgen::resp::append_command;
+use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Arrival, Bound, KeyPattern, Load, Preload, PreloadPace, RateStage, Topology, Values};
 use redisbench_wire::snapshot::{Snapshot, Stage};
 
 use crate::harness::{
     Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
 };
-use crate::support::load::OpenLoop;
-use crate::support::{RedisCluster, RedisServer, wait_until};
+use crate::open_loop::OpenLoop;
 
 /// The server's count equals the snapshot's.
 fn assert_reconciled(server: &RedisServer, snapshot: &Snapshot) {
@@ -229,7 +229,7 @@ async fn a_killed_server_gives_errors_and_every_request_an_outcome() {
         bench.start(1);
         wait_until("some requests", || server.calls("get") > 50);
         // Stop the server first, so that requests are in flight when it is killed.
-        server.signal("-STOP");
+        server.pause();
         bench.snapshot().await;
         server.kill();
         bench.until(|event| matches!(event, EngineEvent::ConnectionLost { .. })).await;
@@ -271,9 +271,9 @@ async fn a_silent_server_gives_timeouts() {
     bench.connect().await;
     bench.start(1);
     wait_until("some requests", || server.calls("get") > 20);
-    server.signal("-STOP");
+    server.pause();
     let snapshot = bench.finished(1).await;
-    server.signal("-CONT");
+    server.resume();
     assert_complete(&snapshot);
     assert!(snapshot.errors.iter().any(|error| error.kind == "Timeout"), "{:?}", snapshot.errors);
     assert_eq!(snapshot.total.errors, snapshot.total.unanswered);
@@ -289,9 +289,9 @@ async fn a_full_open_loop_gives_up_in_time() {
     bench.connect().await;
     bench.start(1);
     wait_until("some requests", || server.calls("get") > 20);
-    server.signal("-STOP");
+    server.pause();
     bench.until(|event| matches!(event, EngineEvent::Finished { .. })).await;
-    server.signal("-CONT");
+    server.resume();
     let snapshot = bench.snapshot().await;
     assert_complete(&snapshot);
     assert_eq!(snapshot.total.scheduled, 900);
@@ -309,11 +309,11 @@ async fn abort_stops_at_once_and_keeps_what_was_measured() {
         bench.connect().await;
         bench.start(3);
         wait_until("some requests", || server.calls("get") > 50);
-        server.signal("-STOP");
+        server.pause();
         bench.snapshot().await;
         bench.engine.abort().unwrap();
         let snapshot = bench.finished(3).await;
-        server.signal("-CONT");
+        server.resume();
         assert!(snapshot.aborted && snapshot.stage == Stage::Done);
         for tally in snapshot.operations.iter().map(|operation| operation.tally).chain([snapshot.total]) {
             assert!(tally.balances(), "{tally:?}");

@@ -3,13 +3,13 @@ use std::sync::Arc;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
 use redisbench_loadgen::engine::{ConnectFailure, EngineEvent, Handshake, Tls};
+use redisbench_testkit::servers::{RedisServer, free_port};
 use redisbench_wire::plan::{Bound, Values};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::harness::{Bench, SECOND, plan, standalone};
-use crate::support::{RedisServer, free_port};
 
 /// A redis-server with a TLS port and a plain port.
 struct Secure {

@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, KeyPattern, Preload, ShardPlan, Verify};
 use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
 
@@ -12,7 +13,6 @@ use crate::harness::{
     Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, run, standalone, topology,
 };
 use crate::peer::command;
-use crate::support::{RedisCluster, RedisServer, wait_until};
 
 const KEYS: u64 = 500;
 
@@ -207,9 +207,9 @@ async fn writes_that_are_executed_late_are_not_taken_for_losses() {
         redis.reset_statistics();
         bench.start(1);
         wait_until("the load runs", || redis.calls(name) > 200);
-        redis.signal("-STOP");
+        redis.pause();
         bench.until(|event| matches!(event, redisbench_loadgen::engine::EngineEvent::ConnectionLost { .. })).await;
-        redis.signal("-CONT");
+        redis.resume();
         let snapshot = bench.finished(1).await;
         assert_complete(&snapshot);
         let found = verification(&snapshot);

@@ -1,11 +1,11 @@
 //! A closed loop that does not keep its connections busy.
 
+use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::plan::Values;
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{operation, plan, run, topology};
 use crate::machine::{alone, easy, lasting, ready, until_silent};
-use crate::support::{RedisCluster, RedisServer};
 
 fn idle(snapshot: &Snapshot) -> u32 {
     snapshot.generator.idle_millionths.unwrap()
@@ -37,13 +37,13 @@ async fn a_node_that_does_not_answer_shows_as_idle_connections_to_the_others() {
     plan.pipeline = 2;
     let nodes = topology(&cluster);
     let quiet = run(plan.clone(), nodes.clone(), 1).await;
-    cluster.nodes[0].signal("-STOP");
+    cluster.nodes[0].pause();
     plan.timeouts.request_nanoseconds = 600_000_000;
     let mut bench = crate::harness::Bench::new(plan, nodes, 1);
     bench.connect().await;
     bench.start(1);
     let stopped = bench.finished(1).await;
-    cluster.nodes[0].signal("-CONT");
+    cluster.nodes[0].resume();
     // Soon all requests wait for the stopped node, which has room for a third of them.
     assert!(idle(&stopped) > 500_000, "{:?}", stopped.generator);
     assert!(idle(&quiet) < idle(&stopped), "{:?}", quiet.generator);

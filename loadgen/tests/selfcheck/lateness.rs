@@ -2,12 +2,12 @@
 
 use std::process::{Child, Command};
 
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{MILLISECOND, open_loop, plan};
 use crate::machine::{alone, easy, lasting, measuring, ready, until_silent};
-use crate::support::RedisServer;
 
 pub const STALL: u64 = 300 * MILLISECOND;
 

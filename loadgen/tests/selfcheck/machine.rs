@@ -4,12 +4,12 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use redisbench_testkit::servers::{PATIENCE, RedisServer};
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::Snapshot;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::harness::{Bench, MILLISECOND, open_loop, plan, standalone};
-use crate::support::{PATIENCE, RedisServer};
 
 static MACHINE: Mutex<()> = Mutex::const_new(());
 

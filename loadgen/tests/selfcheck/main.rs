@@ -15,8 +15,8 @@
 #[path = "../engine/harness.rs"]
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod harness;
-#[path = "../support/mod.rs"]
-mod support;
+#[path = "../open_loop.rs"]
+mod open_loop;
 
 mod idle;
 mod lateness;

@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 
+use redisbench_testkit::network::{self, Link, SERVER, Shaped};
 use redisbench_wire::snapshot::Interface;
-
-use crate::support::network::{self, Link, SERVER, Shaped};
 
 /// The link's capacity: 40 Mbit/s.
 pub const BYTES_PER_SECOND: u64 = 5_000_000;

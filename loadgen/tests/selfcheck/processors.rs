@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::snapshot::Generator;
 
 use crate::machine::{Spinner, alone, easy, lasting, pin_workers, processor, ready, saturating, until_silent};
-use crate::support::RedisServer;
 
 /// The verdict's threshold.
 const WAITING: u32 = 200_000;

@@ -1,11 +1,11 @@
 //! Replies that had arrived but were not read.
 
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::snapshot::{ReceiveDelay, Snapshot};
 
 use crate::harness::plan;
 use crate::lateness::{STALL, stall};
 use crate::machine::{alone, easy, lasting, measuring, ready, until_silent};
-use crate::support::RedisServer;
 
 fn delay(snapshot: &Snapshot) -> &ReceiveDelay {
     snapshot.generator.receive_delay.as_ref().unwrap()

@@ -3,14 +3,14 @@
 use std::net::{SocketAddr, TcpListener};
 
 use redisbench_loadgen::cluster::{NodeAddress, Topology};
+use redisbench_testkit::network::Shaped;
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::Values;
 use redisbench_wire::snapshot::{Sending, Snapshot};
 
 use crate::harness::{Bench, MILLISECOND, operation, plan};
 use crate::machine::{alone, easy, lasting, ready, until_silent};
 use crate::network::{self, BYTES_PER_SECOND};
-use crate::support::RedisServer;
-use crate::support::network::Shaped;
 
 fn sending(snapshot: &Snapshot) -> Sending {
     snapshot.generator.sending.unwrap()

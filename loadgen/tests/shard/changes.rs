@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use redisbench_testkit::log::{assert_begins, assert_ends, is_timed, now};
+use redisbench_testkit::servers::{RedisCluster, wait_until};
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::topology::{Change, ChangeKind};
@@ -10,8 +12,6 @@ use redisbench_wire::{Detail, ShardPhase};
 use crate::client::{Shard, eventually};
 use crate::load::assert_balanced;
 use crate::plans::{SECOND, clustered, open_loop};
-use crate::support::log::{assert_begins, assert_ends, is_timed, now};
-use crate::support::{RedisCluster, wait_until};
 use crate::windows::{window, windows};
 
 const RATE: u64 = 2000;

@@ -1,11 +1,11 @@
 //! Deletes all keys of the shard and no others.
 
+use redisbench_testkit::servers::{ClosedPort, RedisCluster, RedisServer};
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::{AbortThen, RefusalCode, ShardPhase};
 
 use crate::client::Shard;
 use crate::plans::{SECOND, authenticated, clustered, plan};
-use crate::support::{ClosedPort, RedisCluster, RedisServer};
 
 /// Keys that a wrong prefix, a wrong padding, another shard's part or a number out of range would delete.
 const FOREIGN: [&str; 5] = ["r", "rb:1", "rb:0250", "rb:0999", "other:0001"];

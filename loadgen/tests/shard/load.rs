@@ -1,5 +1,6 @@
 //! Whole trials: the counts against the server's own, starts, aborts, limits, and the places where the password must not appear.
 
+use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{Bound, Preload, ShardPlan};
 use redisbench_wire::snapshot::{Snapshot, Stage};
@@ -7,7 +8,6 @@ use redisbench_wire::{AbortThen, Detail, RefusalCode, ShardPhase};
 
 use crate::client::{Shard, eventually};
 use crate::plans::{SECOND, authenticated, clustered, operation, plan};
-use crate::support::{RedisCluster, RedisServer};
 
 /// A load that only a stop ends.
 fn endless(plan: ShardPlan) -> ShardPlan {

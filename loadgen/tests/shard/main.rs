@@ -2,17 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-#[path = "../support/haproxy.rs"]
-mod haproxy;
-#[path = "../support/mod.rs"]
-mod support;
-
 mod changes;
 mod cleanup;
 mod client;
 mod load;
 mod mapping;
 mod names;
+#[path = "../open_loop.rs"]
+mod open_loop;
 mod plans;
 mod protocol;
 mod protocol3;

@@ -1,12 +1,12 @@
 //! A cluster whose announced addresses are unreachable from the shard. Each node is reached through its own proxy.
 
+use redisbench_testkit::haproxy::HaProxy;
+use redisbench_testkit::servers::RedisCluster;
 use redisbench_wire::ShardPhase;
 use redisbench_wire::plan::AddressMapping;
 
 use crate::client::Shard;
-use crate::haproxy::HaProxy;
 use crate::plans::clustered;
-use crate::support::RedisCluster;
 
 #[tokio::test]
 async fn announced_addresses_are_mapped_in_maps_and_redirects() {

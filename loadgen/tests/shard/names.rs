@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::{Detail, ShardPhase};
 use tokio::process::Command;
 
 use crate::client::{Shard, command, eventually};
 use crate::plans::{SECOND, open_loop, plan};
-use crate::support::RedisServer;
 
 const RATE: u64 = 2000;
 const SECONDS: u64 = 6;

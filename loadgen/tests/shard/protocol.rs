@@ -2,13 +2,13 @@
 
 use hyper::body::Bytes;
 use hyper::{Method, StatusCode};
+use redisbench_testkit::servers::ClosedPort;
 use redisbench_wire::{Detail, RefusalCode, ShardPhase, WIRE_VERSION, limits, path};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 use crate::client::{INCARNATION, RUN, Shard, command};
 use crate::plans::plan;
-use crate::support::ClosedPort;
 
 #[tokio::test]
 async fn answers_say_who_answers() {

@@ -1,11 +1,11 @@
 //! RESP3 to the target, against real servers.
 
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::Protocol;
 use redisbench_wire::{FailureReason, ShardPhase};
 
 use crate::client::Shard;
 use crate::plans::{authenticated, operation, plan};
-use crate::support::RedisServer;
 
 /// The entries of the load's connections in the server's client list.
 fn connections(redis: &RedisServer) -> Vec<String> {

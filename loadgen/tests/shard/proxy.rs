@@ -1,13 +1,13 @@
 //! Targets behind a real `HAProxy`: for the load generator the proxy is the server.
 
+use redisbench_testkit::haproxy::HaProxy;
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, ShardPlan};
 use redisbench_wire::{Detail, ShardPhase};
 
 use crate::client::{Shard, eventually};
-use crate::haproxy::HaProxy;
 use crate::load::assert_balanced;
 use crate::plans::{SECOND, open_loop, plan};
-use crate::support::RedisServer;
 
 const RATE: u64 = 2000;
 const SECONDS: u64 = 6;

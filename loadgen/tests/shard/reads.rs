@@ -1,6 +1,7 @@
 //! Reads from replicas of a real cluster, and their discovery.
 
 use redisbench_loadgen::cluster::slot_of;
+use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, Preload, READS, ReadFrom, ShardPlan};
 use redisbench_wire::snapshot::{NodeTally, Snapshot};
 use redisbench_wire::topology::ChangeKind;
@@ -9,7 +10,6 @@ use redisbench_wire::{Detail, FailureReason, ShardPhase};
 use crate::client::{Shard, eventually};
 use crate::load::assert_balanced;
 use crate::plans::{SECOND, clustered, open_loop, operation};
-use crate::support::{RedisCluster, RedisServer, wait_until};
 
 fn reading(cluster: &RedisCluster, from: ReadFrom) -> ShardPlan {
     let mut plan = clustered(&cluster.nodes[0].endpoint());

@@ -1,11 +1,11 @@
 //! Errors of a target and their report: the reason, the fix, and exit code 64.
 
+use redisbench_testkit::servers::{ClosedPort, RedisCluster, RedisServer};
 use redisbench_wire::plan::{ShardPlan, Values};
 use redisbench_wire::{FailureReason, ShardFailure, ShardPhase};
 
 use crate::client::Shard;
 use crate::plans::{authenticated, clustered, operation, plan};
-use crate::support::{ClosedPort, RedisCluster, RedisServer};
 
 const PASSWORD: &str = "correct-horse";
 

@@ -1,9 +1,10 @@
 //! A user with only the permissions in docs/security.md must be sufficient.
 
+use redisbench_testkit::servers::{RedisCluster, RedisServer};
+
 use crate::client::Shard;
 use crate::load::assert_balanced;
 use crate::plans::{authenticated, clustered};
-use crate::support::{RedisCluster, RedisServer};
 
 /// The key prefix of the plans here.
 const USER: [&str; 6] = ["ACL", "SETUSER", "bench", "on", ">secret", "~rb:*"];

@@ -1,12 +1,12 @@
 //! Scripts and functions are loaded into every primary before the load, and again after a loss.
 
 use redisbench_loadgen::cluster::slot_of;
+use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, Script, ShardPlan};
 use redisbench_wire::{Detail, FailureReason, ShardPhase};
 
 use crate::client::Shard;
 use crate::plans::{SECOND, clustered, open_loop, operation, plan};
-use crate::support::{RedisCluster, RedisServer, wait_until};
 
 const SOURCE: &str = "return redis.call('INCR', KEYS[1])";
 const LIBRARY: &str =

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::process::{Child, Command, Stdio};
 
+use redisbench_testkit::log::{Log, TOLERANCE, assert_begins, assert_ends, is_timed, now};
+use redisbench_testkit::servers::{RedisServer, free_port, wait_until};
 use redisbench_wire::plan::{Bound, ShardPlan, Topology};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::topology::ChangeKind;
@@ -11,8 +13,6 @@ use tempfile::TempDir;
 
 use crate::client::{Shard, eventually};
 use crate::plans::{SECOND, open_loop, plan};
-use crate::support::log::{Log, TOLERANCE, assert_begins, assert_ends, is_timed, now};
-use crate::support::{RedisServer, free_port, wait_until};
 use crate::windows::{window, windows};
 
 const RATE: u64 = 2000;

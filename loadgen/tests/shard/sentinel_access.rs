@@ -1,5 +1,6 @@
 //! Access to real sentinels: their own password, TLS, or neither while the servers use them.
 
+use redisbench_testkit::servers::{free_port, wait_until};
 use redisbench_wire::plan::{Bound, Sentinels, ShardPlan, Topology, Transport, Trust};
 use redisbench_wire::{Detail, FailureReason, ShardPhase};
 use tempfile::TempDir;
@@ -7,7 +8,6 @@ use tempfile::TempDir;
 use crate::client::{Shard, eventually};
 use crate::plans::{SECOND, open_loop, plan};
 use crate::sentinel::{Sentinel, pair};
-use crate::support::{free_port, wait_until};
 use crate::tls::{Authority, Pair, Secure, trusting};
 
 const PASSWORD: &str = "watch";

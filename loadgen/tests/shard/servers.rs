@@ -1,14 +1,14 @@
 //! The servers' own statistics, and the probe after a closed loop: whole trials of a shard against real servers.
 
+use redisbench_testkit::log::is_timed;
+use redisbench_testkit::servers::{RedisCluster, RedisServer};
 use redisbench_wire::plan::{Bound, Preload, ShardPlan, Transaction};
 use redisbench_wire::snapshot::{ServerCommands, Snapshot};
 use redisbench_wire::{AbortThen, Detail, Probe, ShardPhase};
 
 use crate::client::{Shard, eventually};
+use crate::open_loop::open_loop;
 use crate::plans::{SECOND, authenticated, clustered, operation, plan};
-use crate::support::load::open_loop;
-use crate::support::log::is_timed;
-use crate::support::{RedisCluster, RedisServer};
 
 fn asking(mut plan: ShardPlan) -> ShardPlan {
     plan.measurement.server_stats = true;

@@ -5,13 +5,13 @@ use std::net::Ipv4Addr;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
 };
+use redisbench_testkit::servers::{RedisServer, free_port, wait_until};
 use redisbench_wire::plan::{ShardPlan, Tls, TlsVersion, Topology, Trust};
 use redisbench_wire::{FailureReason, ShardFailure, ShardPhase};
 use tempfile::TempDir;
 
 use crate::client::{Shard, eventually};
 use crate::plans::plan;
-use crate::support::{RedisServer, free_port, wait_until};
 
 /// A certificate and its key in PEM.
 pub type Pair = (String, String);

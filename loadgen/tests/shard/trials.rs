@@ -1,11 +1,11 @@
 //! Several trials in one process.
 
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::plan::{Bound, Part, Preload, ShardPlan};
 use redisbench_wire::{Detail, RefusalCode, ShardPhase};
 
 use crate::client::Shard;
 use crate::plans::{SECOND, plan};
-use crate::support::RedisServer;
 
 /// The server's connections, without the test's own.
 fn connections(redis: &RedisServer) -> usize {

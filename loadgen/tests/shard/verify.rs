@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use redisbench_testkit::servers::{RedisCluster, RedisServer, wait_until};
 use redisbench_wire::plan::{Bound, KeyPattern, ShardPlan, Values, Verify};
 use redisbench_wire::snapshot::{FindingKind, Snapshot, Verification};
 use redisbench_wire::{Detail, ShardPhase};
@@ -10,7 +11,6 @@ use crate::changes::{id, manage};
 use crate::client::{Shard, eventually};
 use crate::load::assert_balanced;
 use crate::plans::{SECOND, clustered, open_loop, operation, plan};
-use crate::support::{RedisCluster, RedisServer, wait_until};
 
 fn verification(snapshot: &Snapshot) -> &Verification {
     snapshot.verification.as_ref().unwrap()
@@ -97,12 +97,12 @@ async fn a_primary_that_dies_before_its_replica_heard_loses_what_its_own_log_has
         },
         |cluster| {
             // Writes already sent to the replica still arrive; later ones are not sent.
-            cluster.nodes[3].signal("-STOP");
+            cluster.nodes[3].pause();
             cluster.nodes[0].ask::<()>(&["CLIENT", "KILL", "TYPE", "replica"]);
             let before = cluster.nodes[0].calls("set");
             wait_until("the primary has acknowledged more", || cluster.nodes[0].calls("set") > before + 300);
             cluster.nodes[0].kill();
-            cluster.nodes[3].signal("-CONT");
+            cluster.nodes[3].resume();
         },
     )
     .await;

@@ -1,10 +1,9 @@
 //! Outages in wall-clock time, as in servers' logs.
 
 use redisbench_loadgen::engine::monotonic_nanoseconds;
+use redisbench_testkit::log::now;
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::topology::SlotRange;
-
-use crate::support::log::now;
 
 /// An outage, in milliseconds since the Unix epoch.
 #[derive(Clone, Debug)]

@@ -5,13 +5,13 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use redisbench_loadgen::engine::monotonic_nanoseconds;
 use redisbench_loadgen::workload::Workload;
+use redisbench_testkit::servers::RedisCluster;
 use redisbench_wire::histogram::Kind;
 use redisbench_wire::plan::{Bound, Topology};
 use redisbench_wire::snapshot::Snapshot;
 
 use crate::harness::{Bench, MILLISECOND, SECOND, assert_complete, open_loop, operation, plan, topology};
 use crate::quiet::alone;
-use crate::support::RedisCluster;
 
 const RATE: u64 = 20_000;
 const REQUESTS: u64 = 10 * RATE;
@@ -51,10 +51,10 @@ async fn the_other_nodes_of_a_cluster_do_not_feel_that_one_stops() {
     bench.engine.start(start, 1).unwrap();
     until(start + 4 * SECOND).await;
     let before = bench.snapshot().await;
-    cluster.nodes[0].signal("-STOP");
+    cluster.nodes[0].pause();
     until(start + 4500 * MILLISECOND).await;
     let stopped = bench.snapshot().await;
-    cluster.nodes[0].signal("-CONT");
+    cluster.nodes[0].resume();
     while bench.live().await.total.in_flight >= 100 {}
     let caught_up = bench.snapshot().await;
     let snapshot = bench.finished(1).await;

@@ -15,8 +15,8 @@
 
 #[path = "../engine/harness.rs"]
 mod harness;
-#[path = "../support/mod.rs"]
-mod support;
+#[path = "../open_loop.rs"]
+mod open_loop;
 
 mod cluster;
 mod drain;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redisbench_loadgen::engine::monotonic_nanoseconds;
+use redisbench_testkit::servers::RedisServer;
 use redisbench_wire::Detail;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::plan::Bound;
@@ -11,7 +12,6 @@ use redisbench_wire::snapshot::Snapshot;
 use crate::drain::{Drain, Sample};
 use crate::harness::{Bench, MILLISECOND, SECOND, open_loop, operation, plan, standalone};
 use crate::quiet::alone;
-use crate::support::RedisServer;
 
 const RATE: u64 = 20_000;
 const REQUESTS: u64 = 10 * RATE;
@@ -110,10 +110,10 @@ async fn stop(server: &RedisServer, means: Means) -> (u64, u64) {
     match means {
         Means::Signal => {
             let from = monotonic_nanoseconds();
-            server.signal("-STOP");
+            server.pause();
             until(from + STOP).await;
             let to = monotonic_nanoseconds();
-            server.signal("-CONT");
+            server.resume();
             (from, to)
         }
         Means::DebugSleep => {

@@ -1,0 +1,89 @@
+//! A server's log and its times.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// A server's log from its standard output. Times are UTC.
+#[derive(Clone, Debug, Default)]
+pub struct Log(Arc<Mutex<String>>);
+
+impl Log {
+    /// Reads until the output ends, so that the server never blocks on a full pipe. Returns true once a line contains `text`, or false if
+    /// none does.
+    pub fn follow_until(&self, output: impl Read + Send + 'static, text: &str) -> bool {
+        let mut lines = BufReader::new(output);
+        let mut line = String::new();
+        while lines.read_line(&mut line).unwrap_or(0) > 0 {
+            self.0.lock().unwrap().push_str(&line);
+            if line.contains(text) {
+                let log = self.0.clone();
+                thread::spawn(move || {
+                    let mut line = String::new();
+                    while lines.read_line(&mut line).unwrap_or(0) > 0 {
+                        log.lock().unwrap().push_str(&line);
+                        line.clear();
+                    }
+                });
+                return true;
+            }
+            line.clear();
+        }
+        false
+    }
+
+    /// When lines with `text` were written, in milliseconds since the Unix epoch.
+    pub fn times_of(&self, text: &str) -> Vec<u64> {
+        self.0.lock().unwrap().lines().filter(|line| line.contains(text)).map(time).collect()
+    }
+
+    pub fn text(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// The time of a line such as `123:M 22 Nov 2026 03:00:00.123 * Ready`.
+fn time(line: &str) -> u64 {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    let (day, year) = (number(words[1]), number(words[3]));
+    let month = MONTHS.iter().position(|month| *month == words[2]).unwrap() as u64 + 1;
+    let clock: Vec<u64> = words[4].split([':', '.']).map(number).collect();
+    // Days since 1 March of year 0 in the proleptic Gregorian calendar.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    (((days * 24 + clock[0]) * 60 + clock[1]) * 60 + clock[2]) * 1000 + clock[3]
+}
+
+/// Allowed difference between the load generator's times and the servers' logs, in milliseconds, on a machine that is not busy.
+pub const TOLERANCE: u64 = 100;
+
+/// Two clocks truncated to milliseconds may differ by this much.
+const ROUNDING: u64 = 2;
+
+/// Whether to check assertions that fail on a busy machine; `make test-timing` sets it.
+pub fn is_timed() -> bool {
+    std::env::var_os("REDISBENCH_TIMING").is_some()
+}
+
+/// An outage began about when the log says.
+#[track_caller]
+pub fn assert_begins(what: &str, told: u64, logged: u64) {
+    println!("{what}: {} ms off", told.cast_signed() - logged.cast_signed());
+    assert!(!is_timed() || told.abs_diff(logged) <= TOLERANCE, "{what}: told {told}, logged {logged}");
+}
+
+/// An outage ended about when the log says, and never before, because no server could reply until then.
+#[track_caller]
+pub fn assert_ends(what: &str, told: u64, logged: u64) {
+    assert_begins(what, told, logged);
+    assert!(told + ROUNDING >= logged, "{what}: told {told}, before {logged}, which was logged");
+}
+
+/// Now, in milliseconds since the Unix epoch.
+pub fn now() -> u64 {
+    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+}

@@ -1,0 +1,283 @@
+//! Behind the API server: Jobs create pods, pods create processes, and objects without an owner are deleted.
+
+use std::sync::Arc;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{Cluster, Kind, address_of};
+use crate::world::{World, lock};
+
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+const RETRIES: u32 = 3;
+/// The exit code that is not retried.
+const FATAL: i64 = 64;
+
+impl World {
+    /// The reactions to a served write.
+    pub(super) fn react(self: &Arc<Self>, method: &Method, path: &str, before: Option<Value>) {
+        let soon = self.between(5, 400);
+        if *method == Method::POST {
+            // The owner may have been deleted already.
+            self.after(soon * 3, World::collect_garbage);
+        }
+        match (method.as_str(), before) {
+            ("POST", _) if path.ends_with("/jobs") => self.after(soon, World::sync_jobs),
+            ("DELETE", Some(pod)) if Kind::of(path) == Some(Kind::Pods) => self.end_pod(&pod),
+            ("DELETE", Some(_)) => self.after(soon, World::collect_garbage),
+            _ => {}
+        }
+    }
+
+    /// The user deletes the benchmark, or someone deletes its Job by mistake.
+    pub fn delete(self: &Arc<Self>, kind: Kind) {
+        let mut cluster = lock(&self.cluster);
+        let paths: Vec<String> = cluster.all(kind).map(|(path, _)| path.clone()).collect();
+        for path in &paths {
+            cluster.remove(path);
+        }
+        drop(cluster);
+        let soon = self.between(5, self.scenario.garbage);
+        self.after(soon, World::collect_garbage);
+    }
+
+    /// Deletes objects without an owner.
+    fn collect_garbage(self: &Arc<Self>) {
+        let mut cluster = lock(&self.cluster);
+        let uids: Vec<String> =
+            cluster.objects.values().filter_map(|o| Some(o["metadata"]["uid"].as_str()?.into())).collect();
+        let orphaned = |object: &Value| {
+            let owners = object["metadata"]["ownerReferences"].as_array();
+            owners.is_some_and(|owners| owners.iter().all(|owner| !uids.iter().any(|uid| owner["uid"] == uid.as_str())))
+        };
+        let orphans: Vec<(String, Value)> =
+            cluster.objects.iter().filter(|(_, o)| orphaned(o)).map(|(path, o)| (path.clone(), o.clone())).collect();
+        let (pods, others): (Vec<_>, Vec<_>) =
+            orphans.into_iter().partition(|(path, _)| Kind::of(path) == Some(Kind::Pods));
+        for (path, _) in &others {
+            cluster.remove(path);
+        }
+        let pods: Vec<Value> =
+            pods.into_iter().map(|(_, pod)| pod).filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).collect();
+        for pod in &pods {
+            cluster.mark_deleted(pod, self.now().as_secs());
+        }
+        drop(cluster);
+        for pod in &pods {
+            self.end_pod(pod);
+        }
+        if !others.is_empty() {
+            let soon = self.between(5, 400);
+            self.after(soon, World::collect_garbage);
+        }
+    }
+
+    /// The kubelet ends a pod with a deletion timestamp, and its object is removed.
+    fn end_pod(self: &Arc<Self>, pod: &Value) {
+        let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let soon = self.between(5, 300);
+        self.after(soon, move |world| {
+            let address = address_of(&uid);
+            if !world.is_cut(address) {
+                world.terminate(address);
+            } else if let Some(process) = lock(&world.processes).get_mut(&address) {
+                process.forsaken = true;
+            }
+            let gone = world.between(300, 1_500);
+            world.after(gone, move |world| {
+                let mut cluster = lock(&world.cluster);
+                if let Some(path) = cluster.pod_path(&uid) {
+                    cluster.remove(&path);
+                }
+                drop(cluster);
+                world.sync_jobs();
+            });
+        });
+    }
+
+    /// The container of pod `uid` has ended.
+    pub fn container_ended(self: &Arc<Self>, uid: &str, code: i32) {
+        let mut cluster = lock(&self.cluster);
+        let Some(path) = cluster.pod_path(uid) else { return };
+        let Some(mut pod) = cluster.objects.get(&path).cloned() else { return };
+        if matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
+            return;
+        }
+        pod["status"]["phase"] = json!(if code == 0 { "Succeeded" } else { "Failed" });
+        pod["status"]["containerStatuses"] = json!([{
+            "name": "loadgen", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"terminated": {"exitCode": code, "reason": if code == 137 { "OOMKilled" } else { "Error" }}},
+        }]);
+        cluster.store(&path, pod);
+        drop(cluster);
+        let soon = self.between(5, 400);
+        self.after(soon, World::sync_jobs);
+    }
+
+    /// The Job controller reconciles its Jobs.
+    fn sync_jobs(self: &Arc<Self>) {
+        let jobs = lock(&self.cluster).list(Kind::Jobs);
+        for job in jobs {
+            self.sync_job(&job);
+        }
+    }
+
+    fn sync_job(self: &Arc<Self>, job: &Value) {
+        let uid = job["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let completions = job["spec"]["completions"].as_u64().unwrap_or(0);
+        let mut over = 0;
+        for index in 0..u32::try_from(completions).unwrap_or(0) {
+            let mut cluster = lock(&self.cluster);
+            let pods: Vec<Value> = cluster.pods_of(&uid, index);
+            let phase = |pod: &Value| pod["status"]["phase"].as_str().unwrap_or_default().to_owned();
+            if pods.iter().any(|pod| phase(pod) == "Succeeded") || cluster.given_up.contains(&(uid.clone(), index)) {
+                over += 1;
+                continue;
+            }
+            if pods.iter().any(|pod| phase(pod) != "Failed") {
+                continue;
+            }
+            // Counts every failed pod once, by a mark that only the controller sees.
+            let mut tried_again = pods.is_empty();
+            for mut pod in pods {
+                if !pod["metadata"]["annotations"]["counted"].is_null() {
+                    continue;
+                }
+                tried_again = true;
+                let path = cluster.pod_path(pod["metadata"]["uid"].as_str().unwrap_or_default()).unwrap_or_default();
+                let code = pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_i64();
+                let disrupted = pod["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty())
+                    || !pod["metadata"]["deletionTimestamp"].is_null();
+                pod["metadata"]["annotations"]["counted"] = json!("yes");
+                cluster.store(&path, pod);
+                if disrupted {
+                    continue;
+                }
+                let failures = cluster.failures.entry((uid.clone(), index)).or_default();
+                *failures += 1;
+                if code == Some(FATAL) || *failures > RETRIES {
+                    cluster.given_up.insert((uid.clone(), index));
+                    tried_again = false;
+                    over += 1;
+                }
+            }
+            drop(cluster);
+            if tried_again {
+                let (job, wait) = (job.clone(), self.between(10, 3_000));
+                self.after(wait, move |world| world.create_pod(&job, index));
+            }
+        }
+        if completions > 0 && over == completions {
+            let mut cluster = lock(&self.cluster);
+            let path = format!("{}{}", Kind::Jobs.path(), job["metadata"]["name"].as_str().unwrap_or_default());
+            let failed = (0..u32::try_from(completions).unwrap_or(0))
+                .any(|index| cluster.given_up.contains(&(uid.clone(), index)));
+            if let Some(mut job) = cluster.objects.get(&path).filter(|job| job["status"].is_null()).cloned() {
+                job["status"] = json!({"conditions": [
+                    {"type": if failed { "Failed" } else { "Complete" }, "status": "True"}
+                ]});
+                cluster.store(&path, job);
+            }
+        }
+    }
+
+    fn create_pod(self: &Arc<Self>, job: &Value, index: u32) {
+        let uid = job["metadata"]["uid"].as_str().unwrap_or_default();
+        let mut cluster = lock(&self.cluster);
+        let there = cluster.all(Kind::Jobs).any(|(_, job)| job["metadata"]["uid"] == uid);
+        let active = cluster.pods_of(uid, index).iter().any(|pod| pod["status"]["phase"] != "Failed");
+        if !there || active {
+            return;
+        }
+        let failures = cluster.failures.get(&(uid.to_owned(), index)).copied().unwrap_or(0);
+        let name = format!("{}-{index}-{}", job["metadata"]["name"].as_str().unwrap_or_default(), cluster.uids);
+        let mut labels = job["spec"]["template"]["metadata"]["labels"].clone();
+        labels[INDEX] = json!(index.to_string());
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": name, "namespace": job["metadata"]["namespace"], "labels": labels,
+                "annotations": {FAILURES: failures.to_string()},
+                "ownerReferences": [{
+                    "apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": uid,
+                    "controller": true,
+                }],
+            },
+            "spec": {"containers": [{"name": "loadgen"}], "nodeName": format!("node-{index}")},
+            "status": {"phase": "Pending"},
+        });
+        let pod = cluster.create(&format!("{}{name}", Kind::Pods.path()), pod, self.now().as_secs());
+        drop(cluster);
+        let wait = if self.chance(0.05) { self.between(5_000, 20_000) } else { self.between(50, 2_000) };
+        let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        self.after(wait, move |world| world.run_pod(&uid, index));
+    }
+
+    fn run_pod(self: &Arc<Self>, uid: &str, index: u32) {
+        let mut cluster = lock(&self.cluster);
+        let Some(path) = cluster.pod_path(uid) else { return };
+        let Some(mut pod) = cluster.objects.get(&path).cloned() else { return };
+        if !pod["metadata"]["deletionTimestamp"].is_null() || pod["status"]["phase"] != "Pending" {
+            return;
+        }
+        let address = address_of(uid);
+        pod["status"] = json!({"phase": "Running", "podIP": address.to_string()});
+        let run = pod["metadata"]["labels"]["redisbench.dev/run"].as_str().unwrap_or_default().to_owned();
+        cluster.store(&path, pod);
+        drop(cluster);
+        self.begin_process(address, index, uid, &run);
+    }
+
+    /// The pods that run shard `index`, with their UIDs.
+    pub fn running_pods(&self, index: u32) -> Vec<Value> {
+        let cluster = lock(&self.cluster);
+        let index = index.to_string();
+        let runs =
+            |pod: &Value| pod["metadata"]["labels"][INDEX] == index.as_str() && pod["status"]["phase"] == "Running";
+        cluster.all(Kind::Pods).map(|(_, pod)| pod).filter(|pod| runs(pod)).cloned().collect()
+    }
+
+    /// Deletes a pod. Evicted pods also get the condition for it.
+    pub fn delete_pod(self: &Arc<Self>, pod: &Value, evicted: bool) {
+        let mut cluster = lock(&self.cluster);
+        if evicted {
+            cluster.mark_disrupted(pod);
+        }
+        cluster.mark_deleted(pod, self.now().as_secs());
+        drop(cluster);
+        self.end_pod(pod);
+    }
+}
+
+impl Cluster {
+    pub(super) fn pod_path(&self, uid: &str) -> Option<String> {
+        self.all(Kind::Pods).find(|(_, pod)| pod["metadata"]["uid"] == uid).map(|(path, _)| path.clone())
+    }
+
+    fn pods_of(&self, job: &str, index: u32) -> Vec<Value> {
+        let index = index.to_string();
+        let of = |pod: &Value| {
+            pod["metadata"]["ownerReferences"][0]["uid"] == job && pod["metadata"]["labels"][INDEX] == index.as_str()
+        };
+        self.all(Kind::Pods).map(|(_, pod)| pod).filter(|pod| of(pod)).cloned().collect()
+    }
+
+    fn change_pod(&mut self, pod: &Value, change: impl FnOnce(&mut Value)) {
+        let path = self.pod_path(pod["metadata"]["uid"].as_str().unwrap_or_default());
+        if let Some((path, mut pod)) = path.and_then(|path| Some((path.clone(), self.objects.get(&path)?.clone()))) {
+            change(&mut pod);
+            self.store(&path, pod);
+        }
+    }
+
+    fn mark_deleted(&mut self, pod: &Value, now: u64) {
+        self.change_pod(pod, |pod| pod["metadata"]["deletionTimestamp"] = json!(super::timestamp(now)));
+    }
+
+    fn mark_disrupted(&mut self, pod: &Value) {
+        self.change_pod(pod, |pod| {
+            pod["status"]["conditions"] = json!([{"type": "DisruptionTarget", "status": "True"}]);
+        });
+    }
+}

@@ -1,0 +1,132 @@
+//! Applies faults.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+
+use crate::cluster::{Kind, address_of};
+use crate::operators::Operators;
+use crate::scenario::{Fault, Halt, WATCHFUL};
+use crate::world::{World, lock};
+
+pub async fn inject(world: &Arc<World>, operators: &Arc<Operators>, fault: Fault) {
+    world.tell(format_args!("fault: {fault:?}"));
+    lock(&world.ground_truth).count(fault.name());
+    match fault {
+        Fault::KillOperator { successor_after } => {
+            operators.kill_leader(world);
+            sleep(successor_after).await;
+            operators.begin(world);
+        }
+        Fault::Upgrade => {
+            operators.kill_leader(world);
+            operators.begin(world);
+        }
+        Fault::PauseOperator { time, successor_after, both } => {
+            if let Some(name) = operators.freeze_leader(world) {
+                halted(world, operators, &name, Halt::Paused { time, successor_after, both }).await;
+            }
+        }
+        Fault::Stall { time } => {
+            if let Some(name) = operators.freeze_leader(world) {
+                halted(world, operators, &name, Halt::Stalled { time }).await;
+            }
+        }
+        Fault::HaltAtStart { calls, halt } => {
+            if let Ok(Ok(name)) = timeout(WATCHFUL, world.lay_halt(calls)).await {
+                lock(&world.ground_truth).count("- halted while it ordered the start");
+                halted(world, operators, &name, halt).await;
+            }
+        }
+        Fault::MissStart { shard, way, suspend } => {
+            let lost = timeout(WATCHFUL, world.lay_loss(shard, way)).await;
+            if let (Ok(Ok(())), Some((after, time))) = (lost, suspend) {
+                sleep(after).await;
+                suspend_for(world, time).await;
+            }
+        }
+        Fault::KillShard { shard } => {
+            for pod in world.running_pods(shard) {
+                world.kill_process(address_of(pod["metadata"]["uid"].as_str().unwrap_or_default()), 137);
+            }
+        }
+        Fault::EvictShard { shard } => {
+            world.running_pods(shard).iter().for_each(|pod| world.delete_pod(pod, true));
+        }
+        Fault::DeletePod { shard } => world.running_pods(shard).iter().for_each(|pod| world.delete_pod(pod, false)),
+        Fault::CutShard { shard, time } => {
+            for pod in world.running_pods(shard) {
+                let address = address_of(pod["metadata"]["uid"].as_str().unwrap_or_default());
+                world.cut(address);
+                world.after(time, move |world| world.mend(address));
+            }
+        }
+        Fault::LoseNode { shard } => {
+            for pod in world.running_pods(shard) {
+                let address = address_of(pod["metadata"]["uid"].as_str().unwrap_or_default());
+                world.cut(address);
+                let given_up = world.between(2_000, 20_000);
+                world.after(given_up, move |world| world.delete_pod(&pod, true));
+            }
+        }
+        Fault::ApiAway { time } => {
+            world.set_api_away(true);
+            sleep(time).await;
+            world.set_api_away(false);
+        }
+        Fault::Abort => lock(&world.cluster).edit(json!({"abort": true})),
+        Fault::Suspend { time } => suspend_for(world, time).await,
+        Fault::DeleteBenchmark => world.delete(Kind::Benchmarks),
+        Fault::Recreate { after } => {
+            world.delete(Kind::Benchmarks);
+            sleep(after).await;
+            world.apply_benchmark();
+        }
+        Fault::TakeName { time } => {
+            if lock(&world.cluster).squat() {
+                sleep(time).await;
+                lock(&world.cluster).leave();
+            }
+        }
+        Fault::BreakWatches { time } => world.break_watches(time),
+        Fault::DeleteJob => world.delete(Kind::Jobs),
+    }
+}
+
+/// Handles the operator `name` after it was halted.
+async fn halted(world: &Arc<World>, operators: &Operators, name: &str, halt: Halt) {
+    match halt {
+        Halt::Killed { successor_after } => {
+            operators.kill(world, name);
+            sleep(successor_after).await;
+            operators.begin(world);
+        }
+        Halt::Paused { time, successor_after, both } => {
+            sleep(successor_after).await;
+            operators.begin(world);
+            sleep(time).await;
+            operators.thaw(world, name);
+            sleep(both).await;
+            operators.end(world, name);
+        }
+        Halt::Stalled { time } => {
+            sleep(time).await;
+            operators.thaw(world, name);
+        }
+    }
+}
+
+async fn suspend_for(world: &World, time: Duration) {
+    let between = lock(&world.cluster).status().is_some_and(|status| {
+        let is_running = status["phase"] == "Running";
+        status["trial"]["startAt"].is_string() && !is_running && !crate::is_terminal(status)
+    });
+    if between {
+        lock(&world.ground_truth).count("- suspended between a missed start and the next");
+    }
+    lock(&world.cluster).edit(json!({"suspend": true}));
+    sleep(time).await;
+    lock(&world.cluster).edit(json!({"suspend": false}));
+}

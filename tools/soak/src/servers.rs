@@ -1,0 +1,234 @@
+//! The soak's own redis-servers: one, or a cluster of three primaries.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use redis::Value;
+use redisbench_testkit::servers::{RedisCluster, RedisServer, connect};
+
+use crate::scenario::PASSWORD;
+
+/// Timeout of a reply: stopped servers do not reply.
+const ANSWER: Duration = Duration::from_millis(700);
+/// The number of slots per move.
+const MOVED: usize = 8;
+
+/// A redis-server, and its counts of executed commands.
+pub struct Server {
+    redis: RedisServer,
+    running: bool,
+    pub port: u16,
+    password: bool,
+    /// The file for its log.
+    log: PathBuf,
+    /// Kept open, to control the server even when it accepts no new clients.
+    connection: Option<redis::Connection>,
+    /// Last known counts of earlier processes.
+    before: BTreeMap<String, u64>,
+    seen: BTreeMap<String, u64>,
+    /// Whether a process ended, so that its last commands are unknown.
+    pub died: bool,
+}
+
+impl Server {
+    fn new(redis: RedisServer, password: bool, log: PathBuf) -> Self {
+        let (port, before, seen) = (redis.address().port(), BTreeMap::new(), BTreeMap::new());
+        Self { redis, running: true, port, password, log, connection: None, before, seen, died: false }
+    }
+
+    /// Starts it on its port without keys. In a cluster it is the same node as before.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn restart(&mut self) -> anyhow::Result<()> {
+        self.running = self.redis.try_restart();
+        anyhow::ensure!(
+            self.running,
+            "redis-server did not start again on port {}; see its log, {}",
+            self.port,
+            self.log.display()
+        );
+        Ok(())
+    }
+
+    /// Kills it. Returns whether it was running.
+    pub fn kill(&mut self) -> bool {
+        if !std::mem::take(&mut self.running) {
+            return false;
+        }
+        self.redis.kill();
+        self.connection = None;
+        for (command, count) in std::mem::take(&mut self.seen) {
+            *self.before.entry(command).or_default() += count;
+        }
+        self.died = true;
+        true
+    }
+
+    /// Stops its process. Returns whether it was running.
+    pub fn pause(&self) -> bool {
+        if self.running {
+            self.redis.pause();
+        }
+        self.running
+    }
+
+    /// Continues its process.
+    pub fn resume(&self) {
+        if self.running {
+            self.redis.resume();
+        }
+    }
+
+    /// Sends a command and returns its reply.
+    ///
+    /// # Errors
+    /// If it does not reply, or replies with an error.
+    pub fn ask(&mut self, words: &[&str]) -> anyhow::Result<Value> {
+        let mut connection = self.take_connection()?;
+        let value = redis::cmd(words[0]).arg(&words[1..]).query(&mut connection)?;
+        self.connection = Some(connection);
+        Ok(value)
+    }
+
+    /// Like [`Self::ask`], with the reply as text.
+    ///
+    /// # Errors
+    /// As above, or if the reply is not text.
+    pub fn text(&mut self, words: &[&str]) -> anyhow::Result<String> {
+        Ok(redis::from_redis_value(self.ask(words)?)?)
+    }
+
+    /// Sends several commands in a pipeline.
+    ///
+    /// # Errors
+    /// If it does not reply, or replies with an error.
+    fn all<T: redis::FromRedisValue>(&mut self, commands: impl Iterator<Item = redis::Cmd>) -> anyhow::Result<Vec<T>> {
+        let mut connection = self.take_connection()?;
+        let mut pipe = redis::pipe();
+        for command in commands {
+            pipe.add_command(command);
+        }
+        let values = pipe.query(&mut connection)?;
+        self.connection = Some(connection);
+        Ok(values)
+    }
+
+    /// Sends a command without waiting for the reply, which may be delayed.
+    ///
+    /// # Errors
+    /// If it cannot be sent.
+    pub fn tell(&mut self, words: &[&str]) -> anyhow::Result<()> {
+        let mut connection = self.take_connection()?;
+        // The reply stays unread, so the connection cannot be reused.
+        connection.send_packed_command(&redis::cmd(words[0]).arg(&words[1..]).get_packed_command())?;
+        Ok(())
+    }
+
+    fn take_connection(&mut self) -> anyhow::Result<redis::Connection> {
+        if let Some(connection) = self.connection.take() {
+            return Ok(connection);
+        }
+        Ok(self.redis.try_connect(ANSWER)?)
+    }
+
+    /// Records the counts of executed commands. Returns whether the server replied.
+    pub fn sample(&mut self) -> bool {
+        let Ok(text) = self.text(&["INFO", "commandstats"]) else { return false };
+        let lines = text.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
+        self.seen = lines
+            .filter_map(|(command, rest)| Some((command.to_owned(), rest.split(',').next()?.parse().ok()?)))
+            .collect();
+        true
+    }
+
+    /// The known number of executions of `command`, over all its processes.
+    pub fn calls(&self, command: &str) -> u64 {
+        [&self.before, &self.seen].iter().filter_map(|counts| counts.get(command)).sum()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::write(&self.log, self.redis.log().text()) {
+            eprintln!("warning: failed to write {}: {error}", self.log.display());
+        }
+    }
+}
+
+/// Sends one command to a server that is not the soak's own.
+///
+/// # Errors
+/// If it does not reply, or replies with an error.
+pub fn tell_once(port: u16, password: bool, words: &[&str]) -> anyhow::Result<()> {
+    let password = password.then_some(PASSWORD);
+    Ok(redis::cmd(words[0]).arg(&words[1..]).query(&mut connect(port, password, ANSWER)?)?)
+}
+
+/// Starts one server, or three that form a cluster. Their logs are written into `directory` when they end.
+pub fn start(directory: &Path, cluster: bool, password: bool) -> Vec<Server> {
+    let mut arguments = vec!["--enable-debug-command", "yes"];
+    if cluster {
+        // Long, so that a node that is stopped for some seconds is not marked as failed.
+        arguments.extend(["--cluster-enabled", "yes", "--cluster-node-timeout", "15000"]);
+    }
+    if password {
+        arguments.extend(["--requirepass", PASSWORD, "--masterauth", PASSWORD]);
+    }
+    let count = if cluster { 3 } else { 1 };
+    let nodes = (0..count).map(|_| RedisServer::start(&arguments)).collect();
+    let nodes = if cluster { RedisCluster::form(nodes).nodes } else { nodes };
+    let log = |index| directory.join(format!("server-{index}.log"));
+    nodes.into_iter().enumerate().map(|(index, node)| Server::new(node, password, log(index))).collect()
+}
+
+/// Moves some slots with all their keys between nodes, like `redis-cli --cluster reshard`. Returns whether there were any.
+///
+/// # Errors
+/// If a node refuses.
+pub fn move_slots(servers: &mut [Server], from: usize, to: usize) -> anyhow::Result<bool> {
+    let [source, target] = [from, to].map(|index| index.min(servers.len() - 1));
+    let source_id = servers[source].text(&["CLUSTER", "MYID"])?;
+    let target_id = servers[target].text(&["CLUSTER", "MYID"])?;
+    let port = servers[target].port.to_string();
+    let Value::Array(ranges) = servers[source].ask(&["CLUSTER", "SLOTS"])? else { return Ok(false) };
+    let own = ranges.iter().find_map(|range| match range {
+        Value::Array(fields) => match fields.as_slice() {
+            [Value::Int(first), Value::Int(last), Value::Array(node), ..]
+                if node.get(1) == Some(&Value::Int(servers[source].port.into())) =>
+            {
+                Some((*first, *last))
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    let Some((first, last)) = own else { return Ok(false) };
+    let counted: Vec<i64> = servers[source].all((first..=last).map(|slot| {
+        let mut command = redis::cmd("CLUSTER");
+        command.arg("COUNTKEYSINSLOT").arg(slot);
+        command
+    }))?;
+    let with_keys = (first..=last).zip(counted).filter(|(_, keys)| *keys > 0).map(|(slot, _)| slot.to_string());
+    let mut moved = false;
+    for slot in with_keys.take(MOVED) {
+        let keys = servers[source].ask(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"])?;
+        let keys: Vec<String> = redis::from_redis_value(keys)?;
+        servers[target].ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id])?;
+        servers[source].ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id])?;
+        let mut migrate = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "500", "REPLACE"];
+        if servers[source].password {
+            migrate.extend(["AUTH", PASSWORD]);
+        }
+        migrate.push("KEYS");
+        migrate.extend(keys.iter().map(String::as_str));
+        servers[source].ask(&migrate)?;
+        for index in [target, source].into_iter().chain((0..servers.len()).filter(|i| *i != target && *i != source)) {
+            // Errors are ignored, because the third node learns it from the others too.
+            let _ = servers[index].ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
+        }
+        moved = true;
+    }
+    Ok(moved)
+}
