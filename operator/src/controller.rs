@@ -1,15 +1,15 @@
 //! The reconcile driver: validate, observe, decide, apply, publish events.
 
+mod aggregate;
 pub mod apply;
 pub mod build;
+mod cache;
 pub mod decide;
+mod environment;
 pub(crate) mod events;
-mod gather;
-mod memory;
+mod execute;
 pub mod observe;
-mod perform;
 pub mod status;
-mod surroundings;
 mod unreadable;
 pub mod watch;
 
@@ -29,20 +29,20 @@ use kube::{Client, Resource as _, ResourceExt as _};
 use prometheus_client::registry::Registry;
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::credential::CredentialError;
-use redisbench_benchmark::report::apart;
 use redisbench_benchmark::report::conditions::reason;
 use tokio::sync::mpsc;
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use self::apply::ApplyError;
 use self::build::Run;
+use self::cache::Cache;
 use self::decide::{Notice, Subject, decide};
-use self::memory::Memory;
+pub use self::environment::{Compute, Environment};
+use self::execute::Executor;
 use self::observe::{NotFilled, Reads};
-use self::perform::Performer;
-pub use self::surroundings::Surroundings;
-use crate::conduct::Conducts;
 use crate::metrics::OperatorMetrics;
+use crate::tasks::TaskRegistry;
 
 /// A benchmark, or the reason why it could not be parsed.
 pub type Guarded = DeserializeGuard<RedisBenchmark>;
@@ -71,9 +71,9 @@ pub struct Shared {
     /// Shared by all, so that equal events are aggregated into one with a count.
     pub recorder: Recorder,
     pub metrics: OperatorMetrics,
-    pub conducts: Conducts,
-    memory: Arc<Memory>,
-    surroundings: Surroundings,
+    pub tasks: TaskRegistry,
+    cache: Arc<Cache>,
+    environment: Environment,
 }
 
 impl Shared {
@@ -83,21 +83,21 @@ impl Shared {
         settings: Settings,
         recorder: Recorder,
         metrics: OperatorMetrics,
-        conducts: Conducts,
+        tasks: TaskRegistry,
     ) -> Self {
-        let (memory, surroundings) = (Arc::default(), Surroundings::default());
-        Self { client, settings, recorder, metrics, conducts, memory, surroundings }
+        let (cache, environment) = (Arc::default(), Environment::default());
+        Self { client, settings, recorder, metrics, tasks, cache, environment }
     }
 
-    /// The UIDs of benchmarks in `namespace`, or in all namespaces, that have a conducting task or an entry in the memory.
+    /// The UIDs of benchmarks in `namespace`, or in all namespaces, that have a conducting task or an entry in the cache.
     fn remembered(&self, namespace: Option<&str>) -> HashSet<String> {
-        self.conducts.of_namespace(namespace).into_iter().chain(self.memory.of_namespace(namespace)).collect()
+        self.tasks.of_namespace(namespace).into_iter().chain(self.cache.of_namespace(namespace)).collect()
     }
 
     /// Stops conducting a deleted benchmark, and drops its state.
     fn forget(&self, uid: &str) {
-        self.conducts.forget(uid);
-        self.memory.forget(uid);
+        self.tasks.forget(uid);
+        self.cache.forget(uid);
     }
 }
 
@@ -113,16 +113,16 @@ impl Context {
     pub fn simulated(
         client: Client,
         settings: Settings,
-        surroundings: Surroundings,
-        conducts: Conducts,
+        environment: Environment,
+        tasks: TaskRegistry,
         (jobs, pods): (Store<Job>, Store<Pod>),
         wake: mpsc::Sender<ObjectRef<Guarded>>,
     ) -> Self {
         let reporter = Reporter { controller: "redisbench-operator".into(), instance: Some("simulated".into()) };
         let recorder = Recorder::new(client.clone(), reporter);
         let metrics = OperatorMetrics::register(&mut Registry::default());
-        let shared = Shared::new(client.clone(), settings, recorder, metrics, conducts);
-        Self { shared: Shared { surroundings, ..shared }, reads: Reads { client, jobs, pods }, wake }
+        let shared = Shared::new(client.clone(), settings, recorder, metrics, tasks);
+        Self { shared: Shared { environment, ..shared }, reads: Reads { client, jobs, pods }, wake }
     }
 }
 
@@ -142,7 +142,7 @@ pub enum ReconcileError {
     Timeout,
     /// A bug in the operator.
     #[error("reconciliation panicked; see the operator's log")]
-    Panicked,
+    Panicked(#[from] JoinError),
 }
 
 impl ReconcileError {
@@ -150,7 +150,7 @@ impl ReconcileError {
     fn class(&self) -> &'static str {
         match self {
             Self::NotFilled(_) => "cache",
-            Self::Panicked => "panic",
+            Self::Panicked(_) => "panic",
             Self::Credential(_) => "credential",
             Self::Timeout | Self::Apply(ApplyError::Timeout { .. }) => "timeout",
             Self::Apply(ApplyError::NameTaken { .. }) => "name_taken",
@@ -169,7 +169,7 @@ impl ReconcileError {
     }
 
     /// Reason and message for the condition Stalled, if only a person can resolve the failure.
-    fn for_people(&self) -> Option<(&'static str, String)> {
+    fn for_user(&self) -> Option<(&'static str, String)> {
         let why = match self.class() {
             "name_taken" => reason::NAME_TAKEN,
             "forbidden" => "Forbidden",
@@ -187,14 +187,11 @@ impl ReconcileError {
     }
 
     /// Reason and message for the condition Stalled, if the failure is temporary but persists.
-    fn if_lasting(&self) -> Option<(&'static str, String)> {
+    fn lasting_failure(&self) -> Option<(&'static str, String)> {
         matches!(self.class(), "throttled" | "server" | "connection" | "timeout")
             .then(|| (reason::API_SERVER_FAILING, events::chain(self)))
     }
 }
-
-/// How often a waiting run looks for the other benchmark of its comparison.
-const BASELINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Advances one benchmark by one step. Errors only serve the metrics and [`retry`].
 ///
@@ -214,8 +211,8 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Re
     context.shared.metrics.reconciled(began.elapsed(), result.as_ref().err().map(ReconcileError::class));
     // Publish the event of a failure once, not on every retry.
     if let Err(error) = &result
-        && let (Some(failure), Ok(benchmark)) = (error.for_people(), &object.0)
-        && context.shared.memory.failure(&benchmark.uid().unwrap_or_default()).as_ref() != Some(&failure)
+        && let (Some(failure), Ok(benchmark)) = (error.for_user(), &object.0)
+        && context.shared.cache.failure(&benchmark.uid().unwrap_or_default()).as_ref() != Some(&failure)
     {
         let (why, message) = failure;
         let notice = Notice { warning: true, reason: why.to_owned(), message };
@@ -231,7 +228,7 @@ pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>
     let shared = &context.shared;
     if error.class() == "conflict" {
         // Another client wrote first; the watch delivers its version.
-        return Requeue::requeue(shared.memory.conflicted(&uid, shared.surroundings.chance()));
+        return Requeue::requeue(shared.cache.conflicted(&uid, shared.environment.chance()));
     }
     tracing::warn!(
         namespace = object.meta().namespace,
@@ -240,7 +237,7 @@ pub fn retry(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>
         error = events::chain(error),
         "reconciliation failed"
     );
-    let pause = shared.memory.failed(&uid, error.for_people(), error.if_lasting(), shared.surroundings.chance());
+    let pause = shared.cache.failed(&uid, error.for_user(), error.lasting_failure(), shared.environment.chance());
     Requeue::requeue(pause.max(error.retry_after().unwrap_or_default().min(LONGEST_ASKED_PAUSE)))
 }
 
@@ -248,59 +245,35 @@ async fn step(benchmark: &RedisBenchmark, context: &Context) -> Result<Requeue, 
     let shared = &context.shared;
     let uid = benchmark.uid().unwrap_or_default();
     if benchmark.metadata.deletion_timestamp.is_some() {
-        shared.conducts.stop(&uid);
+        shared.tasks.stop(&uid);
         return Ok(Requeue::await_change());
     }
-    let now = shared.surroundings.now();
+    let now = shared.environment.now();
     let status = benchmark.status.clone().unwrap_or_default();
-    let fresh_run_id = shared.surroundings.fresh_run_id();
     let run = Run {
         namespace: benchmark.namespace().unwrap_or_default(),
         benchmark: benchmark.name_any(),
         uid: uid.clone(),
-        id: status.run_id.clone().unwrap_or_else(|| fresh_run_id.clone()),
+        id: status.run_id.clone().unwrap_or_else(|| shared.environment.fresh_run_id()),
     };
 
     // validate: the plan of trials (no client)
-    let compiled = shared.memory.plan(&run, &benchmark.spec);
-    let compiled = compiled.as_ref();
-    let unfit = if status.run_id.is_none() { unfit_baseline(benchmark, &run, context).await? } else { None };
-    let (plan, problems) = (compiled.as_ref().ok(), compiled.as_ref().err().or(unfit.as_ref()).map(String::as_str));
+    let compiled = shared.cache.plan(&run, &benchmark.spec, shared.environment.compute).await?;
+    let (plan, problems) = (compiled.as_ref().as_ref().ok(), compiled.as_ref().as_ref().err().map(String::as_str));
     let generation = benchmark.metadata.generation;
     let subject = Subject { spec: &benchmark.spec, status: &status, generation, problems, plan };
 
     // observe (the only reads)
-    let conduct = shared.conducts.get(&uid);
-    let mut observed = context.reads.observe(benchmark, &run, subject.pods(), conduct.as_deref(), now).await;
-    observed.since_write = shared.memory.since_write(&uid);
-    observed.cleared = shared.memory.cleared(&uid);
-    observed.failure = shared.memory.failure(&uid);
-    observed.fresh_run_id = fresh_run_id;
-    drop(conduct);
+    let observed = context.observe(benchmark, &run, subject.pods(), now).await?;
 
     // decide (pure)
     let decision = decide(&subject, &observed, now);
 
     // apply (the only writes)
-    let performer = Performer { context, benchmark, run: &run, plan, observed: &observed };
-    let put_off = performer.perform(&decision).await?;
-    shared.memory.succeeded(&uid);
-    // No watch reports when the other benchmark becomes comparable.
-    let unfit = unfit.map(|_| BASELINE_INTERVAL);
-    Ok(put_off.or(decision.requeue).or(unfit).map_or_else(Requeue::await_change, Requeue::requeue))
-}
-
-/// Why a run that has not begun cannot be compared with the benchmark that its spec names.
-async fn unfit_baseline(
-    benchmark: &RedisBenchmark,
-    run: &Run,
-    context: &Context,
-) -> Result<Option<String>, ReconcileError> {
-    let Some(name) = benchmark.spec.comparison.as_ref().and_then(|comparison| comparison.benchmark.as_deref()) else {
-        return Ok(None);
-    };
-    let other = context.reads.benchmark(&run.namespace, name).await?;
-    Ok(apart::check(&benchmark.spec, name, other.as_ref()).err().map(|problem| problem.to_string()))
+    let executor = Executor { context, benchmark, run: &run, plan, observed: &observed };
+    let put_off = executor.execute(&decision).await?;
+    shared.cache.succeeded(&uid);
+    Ok(put_off.or(decision.requeue).map_or_else(Requeue::await_change, Requeue::requeue))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! RedisBenchmark on Kubernetes: the controller, the conducting tasks, metrics and leader election.
 
 mod client;
-pub mod conduct;
 pub mod controller;
 mod http;
 mod leader;
 mod metrics;
 pub mod options;
 mod run;
+pub mod tasks;
 mod telemetry;
 #[cfg(test)]
 mod testing;

@@ -15,7 +15,7 @@ use prometheus_client::registry::Registry;
 use benchmark::BenchmarkMetrics;
 pub use sample::Source;
 
-use crate::conduct::Conducts;
+use crate::tasks::TaskRegistry;
 
 /// Metrics of the operator itself.
 #[derive(Clone, Debug)]
@@ -70,9 +70,9 @@ impl OperatorMetrics {
 }
 
 /// Registers the metrics of all current and future benchmarks of `source`.
-pub fn register_benchmarks(registry: &mut Registry, source: Source, conducts: Conducts) {
+pub fn register_benchmarks(registry: &mut Registry, source: Source, tasks: TaskRegistry) {
     registry.register_collector(Box::new(BenchmarkMetrics::new(
         Box::new(move || source.samples()),
-        Box::new(move || conducts.merges()),
+        Box::new(move || tasks.merges()),
     )));
 }

@@ -19,7 +19,7 @@ pub struct Options {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Watch RedisBenchmarks and run them.
+    /// Watch RedisBenchmark objects and run them.
     Run(Box<RunOptions>),
     /// Print the custom resource definition as YAML.
     Crd,

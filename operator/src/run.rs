@@ -14,13 +14,13 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::client::client;
-use crate::conduct::Conducts;
 use crate::controller::watch::Scope;
 use crate::controller::{Settings, Shared};
 use crate::http::{Exposed, serve};
 use crate::leader::Candidate;
 use crate::metrics::{OperatorMetrics, Source, register_benchmarks};
 use crate::options::RunOptions;
+use crate::tasks::TaskRegistry;
 use crate::telemetry;
 
 /// Port of /metrics, /healthz and /readyz. The chart's Service and probes use it.
@@ -73,11 +73,11 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
     let client = client(config).map_err(|error| RunError::Client(Box::new(error)))?;
 
     let scopes: Vec<Scope> = options.scopes().into_iter().map(Scope::new).collect();
-    let conducts = Conducts::default();
+    let tasks = TaskRegistry::default();
     let mut registry = Registry::default();
     let metrics = OperatorMetrics::register(&mut registry);
-    let source = Source::new(scopes.iter().map(Scope::store).collect(), conducts.clone());
-    register_benchmarks(&mut registry, source, conducts.clone());
+    let source = Source::new(scopes.iter().map(Scope::store).collect(), tasks.clone());
+    register_benchmarks(&mut registry, source, tasks.clone());
     let exposed = Exposed::new(registry);
 
     let listener = listen(options.metrics_address, METRICS_PORT).await?;
@@ -93,7 +93,7 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
         Settings { image: options.loadgen_image, pull_policy: options.loadgen_image_pull_policy, master_key },
         Recorder::new(client, reporter),
         metrics,
-        conducts.clone(),
+        tasks.clone(),
     );
     let result = tokio::select! {
         () = told_to_end => Ok(()),
@@ -101,7 +101,7 @@ pub async fn run(options: RunOptions) -> Result<(), RunError> {
         result = lead(&mut candidate, &exposed, scopes, shared) => result,
     };
     // Reconciling may stop at any step. Conducting must stop too, before another operator can hold the Lease.
-    conducts.stop_all();
+    tasks.stop_all();
     if result.is_ok() {
         candidate.release().await;
     }

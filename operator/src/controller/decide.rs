@@ -17,7 +17,10 @@ use redisbench_benchmark::report::conditions::{Conditions, condition, cut, find,
 
 use super::observe::JobView;
 use super::status::is_urgent;
-use crate::conduct::{Ended, Finished, Gathered};
+use crate::tasks::{Aggregate, Ended, Finished};
+
+/// How often a waiting run looks for the other benchmark of its comparison.
+const BASELINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The minimum interval between writes of the status for new numbers only.
 pub const STATUS_INTERVAL: Duration = Duration::from_secs(5);
@@ -77,7 +80,7 @@ pub struct Observed {
     /// The presence of every shard.
     pub presence: Vec<ShardPresence>,
     /// The conducting task in this process.
-    pub conduct: Option<ConductView>,
+    pub conduct: Option<TaskView>,
     /// The index of the trial that it conducts.
     pub conducted: u32,
     /// Time since this process last wrote the status.
@@ -87,14 +90,16 @@ pub struct Observed {
     /// True once this process has deleted the run's children.
     pub cleared: bool,
     /// The aggregate of the repeats, once computed.
-    pub gathered: Option<Arc<Gathered>>,
+    pub aggregate: Option<Arc<Aggregate>>,
+    /// Why a run that has not begun cannot be compared with the benchmark that its spec names.
+    pub unfit_baseline: Option<String>,
     /// The runId of a run that begins now.
     pub fresh_run_id: String,
 }
 
 /// The view of a conducting task for decisions.
 #[derive(Clone, Debug)]
-pub enum ConductView {
+pub enum TaskView {
     Running(Box<Progress>),
     /// The task has ended.
     Ended {
@@ -129,7 +134,7 @@ pub enum Action {
     /// Write the full result to ConfigMaps.
     WriteArtifacts(Arc<Finished>),
     /// Read the trials' results, aggregate the repeats of each cell, and write that to ConfigMaps.
-    Gather {
+    Aggregate {
         /// All finished trials.
         trials: Vec<TrialLine>,
         /// Where their full results are.
@@ -148,7 +153,7 @@ pub enum Action {
         attempts: u32,
     },
     /// Stop conducting and drop the task.
-    StopConducting,
+    StopTask,
     /// Stop the load, and keep the measurement.
     Abort,
     /// Release the shards: the result is stored.
@@ -227,6 +232,11 @@ fn waiting(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Decisi
     if let Some(problems) = subject.problems {
         return rejected(subject, decision, problems, now);
     }
+    if let Some(problem) = &observed.unfit_baseline {
+        // No watch reports when the other benchmark becomes comparable.
+        decision.requeue = Some(BASELINE_INTERVAL);
+        return rejected(subject, decision, problem, now);
+    }
     let was_accepted = find(subject.status, condition::ACCEPTED).is_some_and(|accepted| accepted.status == "True");
     if !was_accepted {
         decision.notices.push(Notice::normal(reason::ACCEPTED, "the spec is valid"));
@@ -302,16 +312,16 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
     // A task of the previous trial is done.
     let conduct = observed.conduct.as_ref().filter(|_| observed.conducted == index);
     let started = has_started(subject.status.trial.as_ref(), conduct);
-    let ended = matches!(conduct, Some(ConductView::Ended { .. }));
+    let ended = matches!(conduct, Some(TaskView::Ended { .. }));
     if let (None, Some(why)) = (conduct, plan_changed(subject, index)) {
         ending::without_measurement(subject, &mut decision, Phase::Failed, reason::PLAN_CHANGED, &why, now);
-        decision.after = vec![Action::StopConducting, Action::DeleteChildren];
+        decision.after = vec![Action::StopTask, Action::DeleteChildren];
         return decision;
     }
     // Without a valid spec, a started run cannot be taken over either.
     if let (Some(problems), true) = (subject.problems, !started || conduct.is_none()) {
         ending::without_measurement(subject, &mut decision, Phase::Failed, reason::INVALID_SPEC, problems, now);
-        decision.after = vec![Action::StopConducting, Action::DeleteChildren];
+        decision.after = vec![Action::StopTask, Action::DeleteChildren];
         return decision;
     }
     if subject.status.phase == Phase::Suspended && subject.spec.abort {
@@ -323,7 +333,7 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
             "aborted while suspended",
             now,
         );
-        decision.after = vec![Action::StopConducting, Action::DeleteChildren];
+        decision.after = vec![Action::StopTask, Action::DeleteChildren];
         return decision;
     }
     // Once it measures, a suspended benchmark runs to its end. Aborting takes precedence over suspending.
@@ -334,7 +344,7 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
                 .push(Notice::normal(reason::SUSPENDED, "suspended before the start; its shards are deleted"));
         }
         suspended(subject, &mut decision.status, now);
-        decision.after.push(Action::StopConducting);
+        decision.after.push(Action::StopTask);
         if observed.job.as_ref().is_some_and(|job| !job.deleting) {
             decision.after.push(Action::DeleteChildren);
         }
@@ -342,7 +352,7 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
     }
     match conduct {
         None => take_over(subject, observed, started, &mut decision, now),
-        Some(ConductView::Running(progress)) => {
+        Some(TaskView::Running(progress)) => {
             // A new conductor first asks the shards for their state. Until then, keep the previous report.
             if progress.attempt > 0 || resume(subject.status.trial.as_ref()).is_none() {
                 subject.report(now).running(&mut decision.status, progress, &observed.presence);
@@ -360,7 +370,7 @@ fn under_way(subject: &Subject<'_>, observed: &Observed, now: Timestamp) -> Deci
                 decision.after.push(Action::CreateChildren);
             }
         }
-        Some(ConductView::Ended { ended, since, artifacts_failure, .. }) => {
+        Some(TaskView::Ended { ended, since, artifacts_failure, .. }) => {
             ending::over(subject, observed, ended, *since, artifacts_failure.as_deref(), &mut decision, now);
         }
     }
@@ -408,9 +418,9 @@ fn take_over(subject: &Subject<'_>, observed: &Observed, started: bool, decision
 }
 
 /// Whether the shards may hold a measurement. A recorded start does not count if it was missed.
-pub fn has_started(trial: Option<&TrialStatus>, conduct: Option<&ConductView>) -> bool {
+pub fn has_started(trial: Option<&TrialStatus>, conduct: Option<&TaskView>) -> bool {
     let (known, missed) = match conduct {
-        Some(ConductView::Running(progress)) => (progress.start_at_unix_nanoseconds.is_some(), progress.missed),
+        Some(TaskView::Running(progress)) => (progress.start_at_unix_nanoseconds.is_some(), progress.missed),
         _ => (false, 0),
     };
     known || trial.is_some_and(|trial| trial.start_at.is_some() && trial.attempt > missed)

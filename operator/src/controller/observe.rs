@@ -14,11 +14,13 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Client, ResourceExt as _};
 use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::conductor::ShardPresence;
+use redisbench_benchmark::report::historical;
 
+use super::Context;
 use super::apply::{ApplyError, call};
 use super::build::{RUN_LABEL, Run};
 use super::decide::{Observed, has_started};
-use crate::conduct::Conduct;
+use crate::tasks::ConductTask;
 
 pub use pods::JobView;
 
@@ -45,6 +47,34 @@ pub struct Reads {
 #[error("failed to list Jobs and Pods within {} s; check that its role allows list and watch", FILL.as_secs())]
 pub struct NotFilled;
 
+impl Context {
+    /// All reads of a reconciliation: the children of `run`, which has at most `shards`, its conducting task, the benchmark to compare with,
+    /// and what earlier reconciliations left in the cache.
+    ///
+    /// # Errors
+    /// If the API server fails to return the other benchmark.
+    pub(super) async fn observe(
+        &self,
+        benchmark: &RedisBenchmark,
+        run: &Run,
+        shards: u32,
+        now: Timestamp,
+    ) -> Result<Observed, ApplyError> {
+        let unfit_baseline = self.reads.unfit_baseline(benchmark, run).await?;
+        let conduct = self.shared.tasks.get(&run.uid);
+        let children = self.reads.children(benchmark, run, shards, conduct.as_deref(), now).await;
+        let cache = &self.shared.cache;
+        Ok(Observed {
+            since_write: cache.since_write(&run.uid),
+            cleared: cache.cleared(&run.uid),
+            failure: cache.failure(&run.uid),
+            fresh_run_id: run.id.clone(),
+            unfit_baseline,
+            ..children
+        })
+    }
+}
+
 impl Reads {
     /// Waits until the caches are filled.
     ///
@@ -58,13 +88,13 @@ impl Reads {
         }
     }
 
-    /// Observes `run`, which has at most `shards`, and updates the presence in `conduct`.
-    pub async fn observe(
+    /// Observes the children of `run`, which has at most `shards`, and updates the presence in `conduct`.
+    async fn children(
         &self,
         benchmark: &RedisBenchmark,
         run: &Run,
         shards: u32,
-        conduct: Option<&Conduct>,
+        conduct: Option<&ConductTask>,
         now: Timestamp,
     ) -> Observed {
         let key = ObjectRef::new(&run.child_name()).within(&run.namespace);
@@ -82,8 +112,8 @@ impl Reads {
         if let Some(conduct) = conduct.filter(|conduct| epoch.is_some_and(|epoch| epoch > conduct.epoch())) {
             conduct.supersede();
         }
-        let conduct_view = conduct.map(Conduct::view);
-        let conducted = conduct.map_or(0, Conduct::trial);
+        let conduct_view = conduct.map(ConductTask::view);
+        let conducted = conduct.map_or(0, ConductTask::trial);
         // Of status and task, only the one of the later trial counts.
         let started = match conducted.cmp(&trial.map_or(0, |trial| trial.index)) {
             Ordering::Less => has_started(trial, None),
@@ -105,8 +135,8 @@ impl Reads {
         if let Some(conduct) = conduct {
             conduct.set_presence(presence.clone());
         }
-        let gathered = conduct.and_then(Conduct::gathered);
-        Observed { job: view, presence, conduct: conduct_view, conducted, gathered, ..Observed::default() }
+        let aggregate = conduct.and_then(ConductTask::aggregate);
+        Observed { job: view, presence, conduct: conduct_view, conducted, aggregate, ..Observed::default() }
     }
 
     /// The name of the pod with this UID.
@@ -123,7 +153,16 @@ impl Reads {
         call(&format!("read RedisBenchmark {name}"), api.get_opt(name)).await
     }
 
-    async fn obstacle(&self, conduct: &Conduct, namespace: &str, kind: &str, name: &str) -> Option<String> {
+    /// Why a run that has not begun cannot be compared with the benchmark that its spec names.
+    async fn unfit_baseline(&self, benchmark: &RedisBenchmark, run: &Run) -> Result<Option<String>, ApplyError> {
+        let begun = benchmark.status.as_ref().is_some_and(|status| status.run_id.is_some());
+        let name = benchmark.spec.comparison.as_ref().and_then(|comparison| comparison.benchmark.as_deref());
+        let Some(name) = name.filter(|_| !begun) else { return Ok(None) };
+        let other = self.benchmark(&run.namespace, name).await?;
+        Ok(historical::check(&benchmark.spec, name, other.as_ref()).err().map(|problem| problem.to_string()))
+    }
+
+    async fn obstacle(&self, conduct: &ConductTask, namespace: &str, kind: &str, name: &str) -> Option<String> {
         if let Some(known) = conduct.recent_obstacle(OBSTACLE_INTERVAL) {
             return known;
         }

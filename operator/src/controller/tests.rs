@@ -79,7 +79,7 @@ async fn a_new_benchmark_gets_its_run_then_its_children() {
     let name = format!("cart-{}", &run[run.len() - 8..]);
     assert!(world.server.get(&format!("{JOB}/{name}")).is_some());
     assert!(world.server.get(&format!("{SECRET}/{name}")).is_some());
-    assert!(world.context.shared.conducts.get("u-1").is_some());
+    assert!(world.context.shared.tasks.get("u-1").is_some());
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn a_decision_on_stale_facts_changes_nothing() {
     assert_eq!(error.class(), "conflict");
     assert!(world.server.get(CART).unwrap()["status"].is_null());
     assert_eq!(world.server.paths(), [CART]);
-    assert!(world.context.shared.conducts.get("u-1").is_none());
+    assert!(world.context.shared.tasks.get("u-1").is_none());
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn a_deleted_benchmark_is_conducted_no_more() {
     world.server.put(CART, object);
     world.server.take_writes();
     world.reconcile().await.unwrap();
-    assert!(world.context.shared.conducts.get("u-1").is_none());
+    assert!(world.context.shared.tasks.get("u-1").is_none());
     assert_eq!(world.server.take_writes(), Vec::<String>::new());
 }
 

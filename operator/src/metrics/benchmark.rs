@@ -185,7 +185,8 @@ impl Collector for BenchmarkMetrics {
             &sample.service_quantiles
         })?;
         let whole = |value: Option<u64>| value.map(|value| value as f64);
-        families.gauge("redisbench_target_rate", "Requested rate, in requests per second.", |s| whole(s.target_rate))?;
+        families
+            .gauge("redisbench_target_rate", "Requested rate, in requests per second.", |s| whole(s.target_rate))?;
         families.gauge("redisbench_achieved_rate", "Successful requests per second.", |s| whole(s.achieved_rate))?;
         families.gauge("redisbench_start_skew_seconds", "Time between the first and the last shard's start.", |s| {
             s.start_skew

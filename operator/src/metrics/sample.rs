@@ -15,20 +15,20 @@ use redisbench_benchmark::quantile::Quantile;
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 
 use super::benchmark::{Buckets, Sample};
-use crate::conduct::{Conduct, Conducts};
+use crate::tasks::{ConductTask, TaskRegistry};
 
 /// Access to the state of all benchmarks.
 pub struct Source {
     stores: Vec<Store<DeserializeGuard<RedisBenchmark>>>,
-    conducts: Conducts,
+    tasks: TaskRegistry,
     /// Decoded histograms of finished benchmarks, by UID.
     decoded: Mutex<HashMap<String, Option<Arc<Buckets>>>>,
 }
 
 impl Source {
     /// For the benchmarks in `stores`: one store for each watched namespace, or one for all.
-    pub fn new(stores: Vec<Store<DeserializeGuard<RedisBenchmark>>>, conducts: Conducts) -> Self {
-        Self { stores, conducts, decoded: Mutex::default() }
+    pub fn new(stores: Vec<Store<DeserializeGuard<RedisBenchmark>>>, tasks: TaskRegistry) -> Self {
+        Self { stores, tasks, decoded: Mutex::default() }
     }
 
     /// The current state of every benchmark.
@@ -55,7 +55,7 @@ impl Source {
     fn sample(&self, uid: &str, benchmark: &RedisBenchmark) -> Sample {
         let empty = RedisBenchmarkStatus::default();
         let status = benchmark.status.as_ref().unwrap_or(&empty);
-        let conduct = self.conducts.get(uid);
+        let conduct = self.tasks.get(uid);
         let mut sample = Sample {
             namespace: benchmark.namespace().unwrap_or_default(),
             benchmark: benchmark.name_any(),
@@ -65,7 +65,7 @@ impl Source {
             start_skew: status.synchronization.map(|known| known.start_skew_microseconds as f64 / 1e6),
             clock_uncertainty: status.synchronization.map(|known| known.clock_uncertainty_microseconds as f64 / 1e6),
             verdict: status.verdict.as_ref().map(|verdict| verdict.value),
-            bytes: self.conducts.final_bytes(uid),
+            bytes: self.tasks.final_bytes(uid),
             ..Sample::default()
         };
         match (&status.result, conduct) {
@@ -81,7 +81,11 @@ impl Source {
 
 /// The rate of the running trial, or of the trial in the result. The spec's rate applies only to a single trial, because sweeps and
 /// searches have one per trial.
-fn target_rate(benchmark: &RedisBenchmark, status: &RedisBenchmarkStatus, conduct: Option<&Conduct>) -> Option<u64> {
+fn target_rate(
+    benchmark: &RedisBenchmark,
+    status: &RedisBenchmarkStatus,
+    conduct: Option<&ConductTask>,
+) -> Option<u64> {
     let spec = &benchmark.spec;
     let single = spec.search.is_none() && spec.sweep.is_empty();
     match (&status.result, conduct) {
@@ -174,7 +178,7 @@ mod tests {
     #[test]
     fn a_finished_benchmark_is_sampled_from_its_status_until_it_is_gone() {
         let (reader, mut writer) = store();
-        let source = Source::new(vec![reader], Conducts::default());
+        let source = Source::new(vec![reader], TaskRegistry::default());
         let mut histogram = Kind::Request.empty();
         histogram.record_n(1_000_000, 9).unwrap();
         let data = EncodedHistogram::encode(&histogram).unwrap();

@@ -11,8 +11,8 @@ use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::report::conditions::{condition, find, reason};
 use redisbench_benchmark::report::{comparison, repeats, without_artifacts, worst};
 
-use super::{Action, ConductView, Decision, Notice, Observed, RELEASE_LIMIT, Subject, live};
-use crate::conduct::Ended;
+use super::{Action, Decision, Notice, Observed, RELEASE_LIMIT, Subject, TaskView, live};
+use crate::tasks::Ended;
 
 /// The pause before taking a run back after another conductor took over, because it rarely is still ours.
 const SUPERSEDED_PAUSE: Duration = Duration::from_secs(15);
@@ -57,7 +57,7 @@ pub(super) fn over(
         Ended::Superseded => {
             match rest(SUPERSEDED_PAUSE, since) {
                 Some(wait) => decision.requeue = Some(wait),
-                None => decision.after.push(Action::StopConducting),
+                None => decision.after.push(Action::StopTask),
             }
             return;
         }
@@ -101,12 +101,12 @@ pub(super) fn over(
         }
         None => {}
     }
-    if next.is_none() && has_repeats(&decision.status) && !gathered(observed, decision) {
+    if next.is_none() && has_repeats(&decision.status) && !aggregate(observed, decision) {
         // The aggregate is computed from the stored results of all trials, so this one must be stored first.
         let (trials, artifacts) = (decision.status.trials.clone(), decision.status.artifacts.clone());
         decision.status = subject.status.clone();
         decision.notices.clear();
-        decision.after.push(Action::Gather { trials, artifacts });
+        decision.after.push(Action::Aggregate { trials, artifacts });
         decision.requeue = Some(AGAIN);
         return;
     }
@@ -145,18 +145,18 @@ fn has_repeats(status: &RedisBenchmarkStatus) -> bool {
 }
 
 /// Adds the aggregate of the repeats to the decision. Returns false if it is not computed yet.
-fn gathered(observed: &Observed, decision: &mut Decision) -> bool {
-    let Some(gathered) = &observed.gathered else { return false };
-    if !gathered.against.is_empty() {
-        comparison::list(&mut decision.status, gathered.against.clone());
-        if let Some(found) = comparison::sentence(&gathered.against) {
+fn aggregate(observed: &Observed, decision: &mut Decision) -> bool {
+    let Some(aggregate) = &observed.aggregate else { return false };
+    if !aggregate.against.is_empty() {
+        comparison::list(&mut decision.status, aggregate.against.clone());
+        if let Some(found) = comparison::sentence(&aggregate.against) {
             add_to_complete(decision, &found);
         }
     }
-    gathered.experiment.tell(&mut decision.status);
+    aggregate.experiment.tell(&mut decision.status);
     decision.status.artifacts.retain(|known| !known.name.starts_with(repeats::DOCUMENT));
-    decision.status.artifacts.extend(gathered.artifacts.iter().cloned());
-    if let Some(failure) = &gathered.failure {
+    decision.status.artifacts.extend(aggregate.artifacts.iter().cloned());
+    if let Some(failure) = &aggregate.failure {
         let message = format!("failed to merge the trials: {}", human::shorten(failure, 512));
         add_to_complete(decision, &message);
         decision.notices.push(Notice::warning(reason::ARTIFACTS_NOT_WRITTEN, message));
@@ -188,14 +188,14 @@ pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestam
     let age = Duration::try_from(now.duration_since(finished_at)).unwrap_or_default();
     if let Some(ttl) = subject.spec.ttl_seconds_after_finished {
         let Some(wait) = rest(Duration::from_secs(u64::from(ttl)), age) else {
-            decision.after = vec![Action::StopConducting, Action::DeleteBenchmark];
+            decision.after = vec![Action::StopTask, Action::DeleteBenchmark];
             return decision;
         };
         decision.requeue = Some(wait);
     }
     let releasing = match &observed.conduct {
-        Some(ConductView::Ended { released, .. }) => !released,
-        Some(ConductView::Running(_)) | None => false,
+        Some(TaskView::Ended { released, .. }) => !released,
+        Some(TaskView::Running(_)) | None => false,
     };
     let Some(_) = observed.job.as_ref().filter(|job| !job.deleting) else {
         // The Secret may remain if someone else deleted the Job, or if it was never created. The operator may not read Secrets to find out.
@@ -203,7 +203,7 @@ pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestam
         if observed.conduct.is_some() || leftovers {
             decision.after.push(Action::DeleteChildren);
         }
-        decision.after.push(Action::StopConducting);
+        decision.after.push(Action::StopTask);
         return decision;
     };
     if let Some(wait) = rest(RELEASE_LIMIT, age).filter(|_| releasing) {
@@ -211,7 +211,7 @@ pub(super) fn finished(subject: &Subject<'_>, observed: &Observed, now: Timestam
         decision.requeue = Some(decision.requeue.map_or(wait, |other| other.min(wait)));
         return decision;
     }
-    decision.after.push(Action::StopConducting);
+    decision.after.push(Action::StopTask);
     decision.after.push(Action::DeleteChildren);
     decision
 }

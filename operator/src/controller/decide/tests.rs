@@ -54,7 +54,7 @@ fn conducting(stage: ConductStage) -> Observed {
         shards: conductor::ShardCounts { desired: 2, armed: 1, ..conductor::ShardCounts::default() },
         ..Progress::default()
     };
-    Observed { job: Some(job()), conduct: Some(ConductView::Running(Box::new(progress))), ..idle() }
+    Observed { job: Some(job()), conduct: Some(TaskView::Running(Box::new(progress))), ..idle() }
 }
 
 fn finished(ending: Ending) -> Arc<Finished> {
@@ -92,7 +92,7 @@ fn finished(ending: Ending) -> Arc<Finished> {
 }
 
 fn over(ended: Ended, since: Duration, failure: Option<&str>) -> Observed {
-    let view = ConductView::Ended { ended, since, artifacts_failure: failure.map(str::to_owned), released: false };
+    let view = TaskView::Ended { ended, since, artifacts_failure: failure.map(str::to_owned), released: false };
     Observed { job: Some(job()), conduct: Some(view), ..idle() }
 }
 
@@ -239,7 +239,7 @@ fn a_take_over_is_neither_a_setback_nor_another_start() {
     for phase in ["Running", "Collecting"] {
         let before = status(json!({"phase": phase, "trial": trial}));
         let mut observed = conducting(ConductStage::Preparing);
-        observed.conduct = Some(ConductView::Running(Box::default()));
+        observed.conduct = Some(TaskView::Running(Box::default()));
         let asking = decide_on(&benchmark(json!({})), &before, &observed);
         assert_eq!((asking.status.phase, reasons(&asking)), (before.phase, vec![]));
         let running = decide_on(&benchmark(json!({})), &asking.status, &conducting(ConductStage::Running));
@@ -251,7 +251,7 @@ fn a_take_over_is_neither_a_setback_nor_another_start() {
 fn a_restart_is_told_with_who_was_lost() {
     let trial = json!({"index": 0, "of": 1, "attempt": 1, "startAt": "2026-01-01T01:00:00.123456Z"});
     let mut observed = conducting(ConductStage::Preparing);
-    if let Some(ConductView::Running(progress)) = &mut observed.conduct {
+    if let Some(TaskView::Running(progress)) = &mut observed.conduct {
         progress.attempt = 1;
     }
     observed.presence = vec![ShardPresence::Done, ShardPresence::Gone { why: "exit code 137".into(), replaced: true }];
@@ -266,9 +266,9 @@ fn suspending_before_the_start_takes_the_pods_away_and_later_waits_for_the_end()
     let decision = decide_on(&suspended, &status(json!({})), &conducting(ConductStage::Preparing));
     assert_eq!(decision.status.phase, Phase::Suspended);
     assert_eq!(decision.status.run_id.as_deref(), Some("0123456789abcdef"));
-    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    assert_eq!(decision.after, [Action::StopTask, Action::DeleteChildren]);
     let gone = decide_on(&suspended, &decision.status, &idle());
-    assert_eq!((gone.after, gone.notices.len()), (vec![Action::StopConducting], 0));
+    assert_eq!((gone.after, gone.notices.len()), (vec![Action::StopTask], 0));
 
     let running = decide_on(&suspended, &status(json!({})), &conducting(ConductStage::Running));
     assert_eq!(running.status.phase, Phase::Running);
@@ -295,7 +295,7 @@ fn an_abort_goes_through_the_conductor() {
     }
     let decision = decide_on(&aborted, &status(json!({"phase": "Suspended"})), &idle());
     assert_eq!(decision.status.phase, Phase::Aborted);
-    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    assert_eq!(decision.after, [Action::StopTask, Action::DeleteChildren]);
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn a_result_that_cannot_be_kept_does_not_hold_up_the_end_for_ever() {
 /// Preparing again after `missed` of the recorded attempts.
 fn missed(missed: u32) -> Observed {
     let mut observed = conducting(ConductStage::Preparing);
-    if let Some(ConductView::Running(progress)) = &mut observed.conduct {
+    if let Some(TaskView::Running(progress)) = &mut observed.conduct {
         (progress.attempt, progress.missed) = (missed, missed);
     }
     observed
@@ -380,7 +380,7 @@ fn a_start_that_was_missed_does_not_keep_a_benchmark_from_being_suspended() {
     let recorded = status(json!({"trial": trial}));
     let decision = decide_on(&suspend, &recorded, &missed(2));
     assert_eq!(decision.status.phase, Phase::Suspended);
-    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    assert_eq!(decision.after, [Action::StopTask, Action::DeleteChildren]);
     // The next start is being recorded, so it may have begun.
     assert_ne!(decide_on(&suspend, &recorded, &missed(1)).status.phase, Phase::Suspended);
 
@@ -405,7 +405,7 @@ fn a_superseded_conductor_writes_nothing() {
     let early = decide_on(&benchmark(json!({})), &before, &over(Ended::Superseded, Duration::ZERO, None));
     assert_eq!((early.status, early.after), (before.clone(), vec![]));
     let late = decide_on(&benchmark(json!({})), &before, &over(Ended::Superseded, Duration::from_secs(60), None));
-    assert_eq!((late.status, late.after), (before, vec![Action::StopConducting]));
+    assert_eq!((late.status, late.after), (before, vec![Action::StopTask]));
 }
 
 #[test]
@@ -413,21 +413,21 @@ fn the_pause_of_a_superseded_conductor_ends_without_a_spin() {
     let pause = Duration::from_secs(15);
     let decision =
         decide_on(&benchmark(json!({})), &status(json!({"phase": "Running"})), &over(Ended::Superseded, pause, None));
-    assert_eq!((decision.requeue.unwrap(), decision.after), (LOOK_AGAIN, vec![Action::StopConducting]));
+    assert_eq!((decision.requeue.unwrap(), decision.after), (LOOK_AGAIN, vec![Action::StopTask]));
 }
 
 #[test]
 fn the_secret_of_a_job_that_someone_deleted_goes_too() {
     let observed = Observed { job: None, ..over(Ended::Over(finished(Ending::Completed)), Duration::ZERO, None) };
     let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &observed);
-    assert_eq!(decision.after, [Action::DeleteChildren, Action::StopConducting]);
+    assert_eq!(decision.after, [Action::DeleteChildren, Action::StopTask]);
     // Also if another process conducted it, and only once.
     let later = Observed { conduct: None, ..observed };
     let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &later);
-    assert_eq!(decision.after, [Action::DeleteChildren, Action::StopConducting]);
+    assert_eq!(decision.after, [Action::DeleteChildren, Action::StopTask]);
     let cleared = Observed { cleared: true, ..later };
     let decision = decide_on(&benchmark(json!({})), &ended("Failed", 1), &cleared);
-    assert_eq!(decision.after, [Action::StopConducting]);
+    assert_eq!(decision.after, [Action::StopTask]);
 }
 
 /// A status that finished `age` seconds before `NOW`.
@@ -443,7 +443,7 @@ fn ended(phase: &str, age: i64) -> RedisBenchmarkStatus {
 #[test]
 fn finished_runs_are_cleared_away_once_released() {
     let done = |released: bool, phase: &str, age: i64| {
-        let view = ConductView::Ended {
+        let view = TaskView::Ended {
             ended: Ended::Over(finished(Ending::Completed)),
             since: Duration::from_secs(1),
             artifacts_failure: None,
@@ -457,7 +457,7 @@ fn finished_runs_are_cleared_away_once_released() {
     };
     let waiting = done(false, "Succeeded", 10);
     assert_eq!((waiting.after, waiting.requeue), (vec![Action::Release], Some(Duration::from_secs(20))));
-    let clear = vec![Action::StopConducting, Action::DeleteChildren];
+    let clear = vec![Action::StopTask, Action::DeleteChildren];
     assert_eq!(done(false, "Succeeded", 30).after, clear);
     assert_eq!(done(true, "Succeeded", 1).after, clear);
     assert_eq!(done(true, "Aborted", 1).after, clear);
@@ -470,14 +470,14 @@ fn a_finished_run_without_children_is_left_alone() {
         let before = ended("Failed", 3_600);
         let decision = decide_on(&benchmark(json!({})), &before, &Observed { job, ..idle() });
         assert_eq!((decision.status, decision.requeue), (before, None));
-        assert_eq!(decision.after, [Action::StopConducting]);
+        assert_eq!(decision.after, [Action::StopTask]);
     }
 }
 
 #[test]
 fn a_finished_run_of_another_process_is_cleared_away_at_once() {
     let decision = decide_on(&benchmark(json!({})), &ended("Succeeded", 1), &Observed { job: Some(job()), ..idle() });
-    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    assert_eq!(decision.after, [Action::StopTask, Action::DeleteChildren]);
 }
 
 #[test]
@@ -486,7 +486,7 @@ fn a_benchmark_goes_when_its_time_is_over() {
     let early = decide_on(&fleeting, &ended("Succeeded", 20), &idle());
     assert_eq!(early.requeue, Some(Duration::from_secs(40)));
     let late = decide_on(&fleeting, &ended("Succeeded", 60), &idle());
-    assert_eq!(late.after, [Action::StopConducting, Action::DeleteBenchmark]);
+    assert_eq!(late.after, [Action::StopTask, Action::DeleteBenchmark]);
     let at_once = benchmark(json!({"spec": {"ttlSecondsAfterFinished": 0}}));
     assert_eq!(decide_on(&at_once, &ended("Failed", 0), &idle()).after.last(), Some(&Action::DeleteBenchmark));
 }
@@ -496,7 +496,7 @@ fn newer_numbers_wait_for_their_turn() {
     let preparing = conducting(ConductStage::Preparing);
     let written = decide_on(&benchmark(json!({})), &status(json!({})), &preparing).status;
     let mut more = preparing;
-    if let Some(ConductView::Running(progress)) = &mut more.conduct {
+    if let Some(TaskView::Running(progress)) = &mut more.conduct {
         progress.shards.armed = 2;
     }
     more.since_write = Some(Duration::from_secs(2));
@@ -513,7 +513,7 @@ fn newer_numbers_wait_for_their_turn() {
 fn a_lost_shard_is_told_at_once() {
     let mut observed = conducting(ConductStage::Running);
     let written = decide_on(&benchmark(json!({})), &status(json!({})), &observed).status;
-    if let Some(ConductView::Running(progress)) = &mut observed.conduct {
+    if let Some(TaskView::Running(progress)) = &mut observed.conduct {
         progress.shards.lost = 1;
     }
     observed.presence =
@@ -553,7 +553,7 @@ fn a_spec_that_a_newer_operator_refuses_fails_before_the_start_only() {
     let spec = benchmark(json!({}));
     let decision = decide_with(&spec, &status(json!({})), &conducting(ConductStage::Preparing), Some("no"));
     assert_eq!((decision.status.phase, truth(&decision, "Failed").1), (Phase::Failed, "InvalidSpec"));
-    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    assert_eq!(decision.after, [Action::StopTask, Action::DeleteChildren]);
     let running = decide_with(&spec, &status(json!({})), &conducting(ConductStage::Running), Some("no"));
     assert_eq!(running.status.phase, Phase::Running);
 }
@@ -564,7 +564,7 @@ fn a_running_spec_that_cannot_be_conducted_any_more_fails() {
     let running = status(json!({"phase": "Running", "trial": trial}));
     let decision = decide_with(&benchmark(json!({})), &running, &Observed { job: Some(job()), ..idle() }, Some("no"));
     assert_eq!((decision.status.phase, truth(&decision, "Failed").1), (Phase::Failed, "InvalidSpec"));
-    assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+    assert_eq!(decision.after, [Action::StopTask, Action::DeleteChildren]);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn over(index: u32, ending: Ending, verdict: VerdictValue) -> Observed {
         bytes: [("sent", 1), ("received", 2)],
     };
     let ended = Ended::Over(Arc::new(finished));
-    let view = ConductView::Ended { ended, since: Duration::ZERO, artifacts_failure: None, released: false };
+    let view = TaskView::Ended { ended, since: Duration::ZERO, artifacts_failure: None, released: false };
     Observed { conduct: Some(view), conducted: index, ..idle() }
 }
 
@@ -197,7 +197,7 @@ fn suspending_holds_between_trials() {
     assert_eq!((decision.status.trials.len(), decision.after.len()), (1, 0));
     let held = decide_on(&suspend, &decision.status, &over(0, Ending::Completed, VerdictValue::Valid));
     assert_eq!((held.status.phase, held.status.trials.len()), (Phase::Suspended, 1));
-    assert_eq!(held.after, [Action::StopConducting, Action::DeleteChildren]);
+    assert_eq!(held.after, [Action::StopTask, Action::DeleteChildren]);
     let gone = Observed { job: None, ..idle() };
     let resumed = decide_on(&of_presets(&json!({})), &held.status, &gone);
     let conduct = Action::Conduct { epoch: 2, trial: 1, resume: None, attempts: 0 };
@@ -218,12 +218,12 @@ fn an_operator_that_makes_other_trials_of_the_spec_fails_the_run() {
         let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &change), &idle());
         assert_eq!((decision.status.phase, failed(&decision)), (Phase::Failed, "PlanChanged"));
         assert_eq!(decision.status.trials.len(), 1);
-        assert_eq!(decision.after, [Action::StopConducting, Action::DeleteChildren]);
+        assert_eq!(decision.after, [Action::StopTask, Action::DeleteChildren]);
     }
     // The process that conducts it continues.
     let mut running = over(1, Ending::Completed, VerdictValue::Valid);
     let progress = Progress { stage: ConductStage::Running, trial: 1, of: 3, attempt: 1, ..Progress::default() };
-    running.conduct = Some(ConductView::Running(Box::new(progress)));
+    running.conduct = Some(TaskView::Running(Box::new(progress)));
     let decision = decide_on(&of_presets(&json!({})), &in_trial(1, &json!({"planHash": "0".repeat(64)})), &running);
     assert!(!decision.status.phase.is_terminal());
 }
@@ -233,7 +233,7 @@ fn the_status_says_which_trial_it_is_in() {
     let setting = |decision: Decision| decision.status.trial.and_then(|trial| trial.setting);
     let mut running = idle();
     let progress = Progress { stage: ConductStage::Running, trial: 1, of: 3, attempt: 1, ..Progress::default() };
-    running.conduct = Some(ConductView::Running(Box::new(progress)));
+    running.conduct = Some(TaskView::Running(Box::new(progress)));
     let status = in_trial(1, &json!({"phase": "Running"}));
     assert_eq!(setting(decide_on(&of_presets(&json!({})), &status, &running)).as_deref(), Some("get"));
     let over = over(1, Ending::Completed, VerdictValue::Valid);
@@ -265,7 +265,7 @@ fn last_repeat() -> (RedisBenchmarkStatus, Observed) {
         }),
     );
     let mut over = over(2, Ending::Completed, VerdictValue::Valid);
-    if let Some(ConductView::Ended { ended: Ended::Over(finished), .. }) = &mut over.conduct {
+    if let Some(TaskView::Ended { ended: Ended::Over(finished), .. }) = &mut over.conduct {
         let line = Arc::make_mut(finished).report.line.as_mut().unwrap();
         (line.cell, line.repeat, line.preset) = (0, Some(2), None);
     }
@@ -278,13 +278,13 @@ fn what_repeats_come_to_is_looked_up_before_the_run_ends() {
     let decision = decide_on(&of_repeats(), &before, &observed);
     assert!(matches!(decision.before[..], [Action::WriteArtifacts(_)]), "the last result is safe first");
     assert_eq!(decision.status, before);
-    let [Action::Gather { trials, artifacts }] = &decision.after[..] else { panic!("{:?}", decision.after) };
+    let [Action::Aggregate { trials, artifacts }] = &decision.after[..] else { panic!("{:?}", decision.after) };
     assert_eq!((trials.len(), artifacts.len()), (3, 3));
     assert!(decision.notices.is_empty() && decision.requeue.is_some());
 
     let experiment = Artifact { name: "experiment.json".into(), config_map: "cart-result-experiment".into() };
-    let gathered = Gathered { artifacts: vec![experiment.clone()], ..Gathered::default() };
-    observed.gathered = Some(Arc::new(gathered));
+    let aggregate = Aggregate { artifacts: vec![experiment.clone()], ..Aggregate::default() };
+    observed.aggregate = Some(Arc::new(aggregate));
     let decision = decide_on(&of_repeats(), &before, &observed);
     assert_eq!(decision.status.phase, Phase::Succeeded);
     assert_eq!((decision.status.artifacts.len(), decision.status.artifacts.last()), (4, Some(&experiment)));
@@ -295,7 +295,7 @@ fn what_repeats_come_to_is_looked_up_before_the_run_ends() {
 fn repeats_that_could_not_be_merged_are_told_and_hold_nothing_up() {
     let (before, mut observed) = last_repeat();
     let failure = Some("trial 1: its full result was not stored".to_owned());
-    observed.gathered = Some(Arc::new(Gathered { failure, ..Gathered::default() }));
+    observed.aggregate = Some(Arc::new(Aggregate { failure, ..Aggregate::default() }));
     let decision = decide_on(&of_repeats(), &before, &observed);
     assert_eq!(decision.status.phase, Phase::Succeeded);
     let complete = find(&decision.status, "Complete").unwrap();

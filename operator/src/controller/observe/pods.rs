@@ -234,5 +234,4 @@ pub fn puzzle(job: &Job, pods: &[&Pod], presence: &[ShardPresence], now: Timesta
 }
 
 #[cfg(test)]
-#[path = "pods_tests.rs"]
 mod tests;

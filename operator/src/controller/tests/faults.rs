@@ -8,8 +8,8 @@ use redisbench_benchmark::measurement::Ending;
 use redisbench_benchmark::report;
 
 use super::*;
-use crate::conduct::Finished;
 use crate::controller::decide::ARTIFACTS_LIMIT;
+use crate::tasks::Finished;
 use crate::testing::{Fault, How};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/perf/configmaps";
@@ -86,7 +86,7 @@ async fn a_run_comes_into_being_whatever_passes() {
             assert_eq!(world.server.get(CART).unwrap()["status"]["phase"], "Preparing", "{case}");
             let children = |kind: &str| world.server.paths().iter().filter(|path| path.contains(kind)).count();
             assert_eq!((children("/jobs/"), children("/secrets/")), (1, 1), "{case}");
-            assert!(world.context.shared.conducts.get("u-1").is_some(), "{case}");
+            assert!(world.context.shared.tasks.get("u-1").is_some(), "{case}");
             // After the refusals end, nothing is stalled.
             assert_eq!(world.condition("Stalled")["status"], "False", "{case}");
             // An event may be lost with its own call, or with the answer to the status, but is never published twice.
@@ -194,7 +194,7 @@ fn measured(pieces: usize) -> World {
     let start = json!({"phase": "Collecting", "trial": {
         "index": 0, "of": 1, "attempt": 1, "startAt": "2026-01-01T01:00:00.123456Z"}});
     world.put(benchmark(json!({})), Some(start));
-    world.context.shared.conducts.put_ended(run(), 1, finished(pieces));
+    world.context.shared.tasks.put_ended(run(), 1, finished(pieces));
     world
 }
 
@@ -326,7 +326,7 @@ async fn a_run_is_written_about_once_in_five_seconds() {
     use redisbench_wire::histogram::Kind;
     use redisbench_wire::snapshot::Tally;
 
-    use crate::controller::decide::{ConductView, Observed};
+    use crate::controller::decide::{Observed, TaskView};
 
     let spec = benchmark(json!({})).spec;
     for seconds in [10_u64, 60, 600] {
@@ -354,7 +354,7 @@ async fn a_run_is_written_about_once_in_five_seconds() {
                 ..Progress::default()
             };
             let observed = Observed {
-                conduct: Some(ConductView::Running(Box::new(progress))),
+                conduct: Some(TaskView::Running(Box::new(progress))),
                 since_write: written.map(|at| Duration::from_millis(250) * u32::try_from(tick - at).unwrap()),
                 ..Observed::default()
             };

@@ -1,7 +1,7 @@
 //! Reconciling must not panic on any content of the API server: benchmarks, Jobs and pods with anything in any field, as other versions or
-//! clients may write them. See `redisbench-fuzz`.
+//! clients may write them. See `redisbench_testkit::hostile`.
 
-use redisbench_fuzz::{Meter, Target, drive};
+use redisbench_testkit::hostile::{Meter, Target, drive};
 
 use super::*;
 

@@ -7,8 +7,8 @@ use redisbench_benchmark::report;
 use tokio::time::advance;
 
 use super::*;
-use crate::conduct::{Conduct, Finished};
 use crate::controller::decide::ARTIFACTS_LIMIT;
+use crate::tasks::{ConductTask, Finished};
 use crate::testing::Trouble;
 
 const CONFIG_MAP: &str = "/api/v1/namespaces/perf/configmaps/cart-result-0";
@@ -52,7 +52,10 @@ fn finished() -> Arc<Finished> {
 
 impl World {
     /// A world in which this process conducts the run of benchmark `cart`.
-    fn conducting(stage: ConductStage, change: Value) -> (Self, Arc<Conduct>, tokio::sync::watch::Sender<Progress>) {
+    fn conducting(
+        stage: ConductStage,
+        change: Value,
+    ) -> (Self, Arc<ConductTask>, tokio::sync::watch::Sender<Progress>) {
         let mut world = Self::new();
         world.jobs.apply_watcher_event(&Event::Apply(serde_json::from_value(job()).unwrap()));
         world.server.put(&format!("{JOB}/cart-89abcdef"), job());
@@ -64,9 +67,9 @@ impl World {
             uid: "u-1".into(),
             id: "0123456789abcdef".into(),
         };
-        let conducts = &world.context.shared.conducts;
-        let publish = conducts.stage(run, 1, progress(stage));
-        let conduct = conducts.get("u-1").unwrap();
+        let tasks = &world.context.shared.tasks;
+        let publish = tasks.put_running(run, 1, progress(stage));
+        let conduct = tasks.get("u-1").unwrap();
         (world, conduct, publish)
     }
 
@@ -94,8 +97,8 @@ impl World {
         self.server.get(CART).unwrap()["status"]["phase"].clone()
     }
 
-    fn is_conducted_by(&self, conduct: &Arc<Conduct>) -> bool {
-        self.context.shared.conducts.get("u-1").is_some_and(|present| Arc::ptr_eq(&present, conduct))
+    fn is_conducted_by(&self, conduct: &Arc<ConductTask>) -> bool {
+        self.context.shared.tasks.get("u-1").is_some_and(|present| Arc::ptr_eq(&present, conduct))
     }
 }
 
@@ -115,7 +118,7 @@ async fn a_run_begins_when_its_identity_can_be_written() {
         world.put(benchmark(json!({})), None);
         world.server.set_trouble(Some(trouble));
         assert!(!world.reconcile_for(OUTAGE).await.is_empty(), "{trouble:?}");
-        assert!(world.context.shared.conducts.get("u-1").is_none(), "{trouble:?}: nobody commands what is not written");
+        assert!(world.context.shared.tasks.get("u-1").is_none(), "{trouble:?}: nobody commands what is not written");
         assert_eq!(world.objects(), [CART]);
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();
@@ -129,7 +132,7 @@ async fn children_are_made_when_they_can_be() {
         let world = World::new();
         world.put(benchmark(json!({})), None);
         world.reconcile().await.unwrap();
-        let conduct = world.context.shared.conducts.get("u-1").unwrap();
+        let conduct = world.context.shared.tasks.get("u-1").unwrap();
         // As if the server failed right after the status was written.
         let children: Vec<String> = world.objects().into_iter().filter(|path| path != CART).collect();
         for path in &children {
@@ -173,10 +176,10 @@ async fn a_successor_takes_over_when_its_epoch_can_be_written() {
         world.put(benchmark(json!({})), Some(json!({"phase": "Running", "trial": trial})));
         world.server.set_trouble(Some(trouble));
         assert!(!world.reconcile_for(OUTAGE).await.is_empty(), "{trouble:?}");
-        assert!(world.context.shared.conducts.get("u-1").is_none(), "{trouble:?}");
+        assert!(world.context.shared.tasks.get("u-1").is_none(), "{trouble:?}");
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();
-        let conduct = world.context.shared.conducts.get("u-1").unwrap();
+        let conduct = world.context.shared.tasks.get("u-1").unwrap();
         let status = || world.server.get(CART).unwrap()["status"].clone();
         assert_eq!((&status()["conductorEpoch"], conduct.epoch()), (&json!(2), 2), "{trouble:?}");
         // Reports the recorded start before any shard has been asked.
@@ -206,7 +209,7 @@ async fn suspending_waits_until_it_is_written_down() {
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();
         assert_eq!(world.phase(), "Suspended");
-        assert!(world.context.shared.conducts.get("u-1").is_none());
+        assert!(world.context.shared.tasks.get("u-1").is_none());
     }
 }
 

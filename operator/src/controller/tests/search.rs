@@ -7,8 +7,8 @@ use redisbench_benchmark::plan::{Plan, compile};
 use redisbench_benchmark::report;
 
 use super::*;
-use crate::conduct::Finished;
 use crate::metrics::Source;
+use crate::tasks::Finished;
 
 /// The capacity of the target, in requests per second.
 const CAPACITY: u64 = 10_000;
@@ -84,7 +84,7 @@ async fn a_new_operator_goes_on_with_the_step_that_runs() {
         let world = World::new();
         world.put(search(), Some(in_step(&lines[..step])));
         world.reconcile().await.unwrap();
-        let conduct = world.context.shared.conducts.get("u-1").unwrap();
+        let conduct = world.context.shared.tasks.get("u-1").unwrap();
         assert_eq!((conduct.trial() as usize, conduct.epoch()), (step, 2));
         let status = world.search_status();
         assert_eq!(status["trials"].as_array().map_or(0, Vec::len), step, "{status:#}");
@@ -105,13 +105,13 @@ async fn each_step_is_made_of_those_before_it_until_the_answer() {
             id: "0123456789abcdef".into(),
         };
         let progress = Progress { stage: ConductStage::Collecting, trial: line.index, of: 100, ..Progress::default() };
-        let _publish = world.context.shared.conducts.stage(run, 1, progress);
-        world.context.shared.conducts.get("u-1").unwrap().end(over(line));
+        let _publish = world.context.shared.tasks.put_running(run, 1, progress);
+        world.context.shared.tasks.get("u-1").unwrap().end(over(line));
         world.reconcile().await.unwrap();
         let status = world.search_status();
         assert_eq!(status["trials"], serde_json::to_value(&lines[..=step]).unwrap());
         if step + 1 < lines.len() {
-            let conduct = world.context.shared.conducts.get("u-1").unwrap();
+            let conduct = world.context.shared.tasks.get("u-1").unwrap();
             assert_eq!((conduct.trial() as usize, conduct.epoch()), (step + 1, 2));
             assert_eq!((&status["phase"], &status["search"]["ending"]), (&json!("Preparing"), &Value::Null));
             assert!(status["search"]["message"].as_str().unwrap().starts_with("so far"), "{status:#}");
@@ -129,7 +129,7 @@ fn target_rate(world: &World) -> Option<u64> {
     let (reader, mut writer) = store();
     let object: Guarded = serde_json::from_value(world.server.get(CART).unwrap()).unwrap();
     writer.apply_watcher_event(&Event::Apply(object));
-    Source::new(vec![reader], world.context.shared.conducts.clone()).samples()[0].target_rate
+    Source::new(vec![reader], world.context.shared.tasks.clone()).samples()[0].target_rate
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn the_target_rate_is_that_of_the_trial_that_runs() {
         world.put(benchmark, None);
         assert_eq!(target_rate(&world), idle);
         world.reconcile().await.unwrap();
-        assert!(world.context.shared.conducts.get("u-1").is_some(), "{}", world.condition("Accepted"));
+        assert!(world.context.shared.tasks.get("u-1").is_some(), "{}", world.condition("Accepted"));
         assert_eq!(target_rate(&world), running);
     }
 }

@@ -3,11 +3,11 @@
 //! A task ends by itself only when the trial has finished and its shards are released. Dropping its entry stops it at once and leaves the
 //! shards as they are, for the next conductor.
 
-mod finished;
-mod gathered;
-mod journal;
+mod aggregate;
 #[cfg(test)]
-mod staged;
+mod fake;
+mod finished;
+mod journal;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,12 +29,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+pub use aggregate::Aggregate;
 pub use finished::Finished;
-pub use gathered::Gathered;
 pub use journal::StatusJournal;
 
+use crate::controller::Compute;
 use crate::controller::build::Run;
-use crate::controller::decide::{ARTIFACTS_LIMIT, ConductView, RELEASE_LIMIT};
+use crate::controller::decide::{ARTIFACTS_LIMIT, RELEASE_LIMIT, TaskView};
 
 /// Progress wakes the reconciler at most this often.
 const WAKE_INTERVAL: Duration = Duration::from_millis(250);
@@ -50,49 +51,43 @@ pub enum Ended {
 
 /// The conducting tasks of this process, by the benchmarks' UIDs.
 #[derive(Clone, Debug, Default)]
-pub struct Conducts {
-    entries: Arc<Mutex<HashMap<String, Arc<Conduct>>>>,
+pub struct TaskRegistry {
+    entries: Arc<Mutex<HashMap<String, Arc<ConductTask>>>>,
     /// Bytes that finished runs sent and received, because their statuses do not have them.
     bytes: Arc<Mutex<HashMap<String, Bytes>>>,
     /// Number of snapshots merged, for the metrics.
     merges: Arc<AtomicU64>,
-    stage: Stage,
+    /// Changed only under the lock of `entries`.
+    closed: Arc<AtomicBool>,
+    runner: Runner,
 }
 
-type Perform =
-    dyn Fn(Score, Wires, Weak<Conduct>, Conducts) -> Result<BoxFuture<'static, ()>, CredentialError> + Send + Sync;
+type RunTask = dyn Fn(TaskInput, TaskChannels, Weak<ConductTask>, TaskRegistry) -> Result<BoxFuture<'static, ()>, CredentialError>
+    + Send
+    + Sync;
 
-/// Performs scores: calls the shards and merges the results. Replaced in simulations.
+/// Runs conducting tasks. Replaced in simulations.
 #[derive(Clone)]
-struct Stage(Arc<Perform>);
+struct Runner(Arc<RunTask>);
 
-impl Default for Stage {
+impl Default for Runner {
     fn default() -> Self {
-        Self(Arc::new(|score, wires, entry, conducts| {
-            let client = Arc::new(ShardClient::new(&score.run.id, &score.credential, CallTimeouts::default())?);
-            Ok(perform(score, client, wires, entry, conducts, Merging::OnAnotherThread).boxed())
+        Self(Arc::new(|input, channels, entry, tasks| {
+            let client = Arc::new(ShardClient::new(&input.run.id, &input.credential, CallTimeouts::default())?);
+            Ok(run_task(input, client, channels, entry, tasks, Compute::OnAnotherThread).boxed())
         }))
     }
 }
 
-impl fmt::Debug for Stage {
+impl fmt::Debug for Runner {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Stage")
+        formatter.write_str("Runner")
     }
-}
-
-/// Where the results of a trial are merged.
-#[derive(Clone, Copy)]
-enum Merging {
-    /// Merging thousands of histograms takes long, and other tasks need the thread.
-    OnAnotherThread,
-    /// Simulations have only one thread.
-    Here,
 }
 
 /// A conducting task and the channels to it.
 #[derive(Debug)]
-pub struct Conduct {
+pub struct ConductTask {
     run: Run,
     presence: watch::Sender<Vec<ShardPresence>>,
     control: watch::Sender<Control>,
@@ -104,7 +99,7 @@ pub struct Conduct {
     target_rate: Option<u64>,
     superseded: OnceLock<Instant>,
     released: AtomicBool,
-    notes: Mutex<Notes>,
+    state: Mutex<TaskState>,
     task: OnceLock<Task>,
 }
 
@@ -122,18 +117,18 @@ pub(crate) type Bytes = [(&'static str, u64); 2];
 
 /// State of a run between reconciliations.
 #[derive(Debug, Default)]
-struct Notes {
+struct TaskState {
     /// When the API server first refused the full result.
     artifacts_refused: Option<Instant>,
     artifacts_failure: Option<String>,
     obstacle: Option<(Instant, Option<String>)>,
     /// When the aggregate of the repeats first could not be computed or written.
-    gathering_refused: Option<Instant>,
-    gathered: Option<Arc<Gathered>>,
+    aggregate_refused: Option<Instant>,
+    aggregate: Option<Arc<Aggregate>>,
 }
 
 /// The input of a conducting task.
-pub struct Score {
+pub struct TaskInput {
     pub run: Run,
     /// The plans, the epoch and the limits.
     pub config: ConductorConfig,
@@ -149,26 +144,26 @@ pub struct Score {
     pub wake: Arc<dyn Fn() + Send + Sync>,
 }
 
-impl Conducts {
+impl TaskRegistry {
     /// Conducting tasks for a simulation: `dial` provides the calls to shards, `host` wraps every task before it is spawned, and all work
     /// stays on the thread.
     pub fn simulated<C: ShardCalls>(
         dial: impl Fn(&Run) -> Arc<C> + Send + Sync + 'static,
         host: impl Fn(BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) -> Self {
-        let stage = Stage(Arc::new(move |score, wires, entry, conducts| {
-            let calls = dial(&score.run);
-            Ok(host(perform(score, calls, wires, entry, conducts, Merging::Here).boxed()))
+        let runner = Runner(Arc::new(move |input, channels, entry, tasks| {
+            let calls = dial(&input.run);
+            Ok(host(run_task(input, calls, channels, entry, tasks, Compute::Here).boxed()))
         }));
-        Self { stage, ..Self::default() }
+        Self { runner, ..Self::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Conduct>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<ConductTask>>> {
         // The map is consistent between calls, so a panic elsewhere leaves no partial change.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn get(&self, uid: &str) -> Option<Arc<Conduct>> {
+    pub fn get(&self, uid: &str) -> Option<Arc<ConductTask>> {
         self.lock().get(uid).cloned()
     }
 
@@ -177,8 +172,11 @@ impl Conducts {
         self.lock().remove(uid);
     }
 
+    /// Stops all tasks, and starts none any more: a reconciliation may still be at work.
     pub fn stop_all(&self) {
-        self.lock().clear();
+        let mut entries = self.lock();
+        self.closed.store(true, Ordering::Relaxed);
+        entries.clear();
     }
 
     /// Stops the task of a deleted benchmark, and drops its byte counts.
@@ -211,7 +209,7 @@ impl Conducts {
     /// A run whose trial has ended, with no shards to release.
     #[cfg(test)]
     pub(crate) fn put_ended(&self, run: Run, epoch: u64, finished: Finished) {
-        let entry = Conduct {
+        let entry = ConductTask {
             presence: watch::Sender::default(),
             control: watch::Sender::default(),
             release: watch::Sender::default(),
@@ -222,7 +220,7 @@ impl Conducts {
             target_rate: None,
             superseded: OnceLock::new(),
             released: AtomicBool::new(true),
-            notes: Mutex::default(),
+            state: Mutex::default(),
             task: OnceLock::new(),
             run,
         };
@@ -233,31 +231,36 @@ impl Conducts {
     ///
     /// # Errors
     /// If TLS cannot be set up with the credential.
-    pub fn start(&self, score: Score) -> Result<(), CredentialError> {
-        let (presence, presence_seen) = watch::channel(score.presence.clone());
+    pub fn start(&self, input: TaskInput) -> Result<(), CredentialError> {
+        let (presence, presence_seen) = watch::channel(input.presence.clone());
         let (control, control_seen) = watch::channel(Control::default());
-        let (publish, progress) = watch::channel(Progress::at_first(&score.config));
+        let (publish, progress) = watch::channel(Progress::at_first(&input.config));
         let (release, release_seen) = watch::channel(false);
-        let entry = Arc::new(Conduct {
-            run: score.run.clone(),
+        let entry = Arc::new(ConductTask {
+            run: input.run.clone(),
             presence,
             control,
             release,
             progress: progress.clone(),
             ended: OnceLock::new(),
-            epoch: score.config.epoch,
-            trial: score.config.plans.first().map_or(0, |plan| plan.trial),
-            target_rate: score.config.plans.first().and_then(target_rate),
+            epoch: input.config.epoch,
+            trial: input.config.plans.first().map_or(0, |plan| plan.trial),
+            target_rate: input.config.plans.first().and_then(target_rate),
             superseded: OnceLock::new(),
             released: AtomicBool::new(false),
-            notes: Mutex::default(),
+            state: Mutex::default(),
             task: OnceLock::new(),
         });
-        let wires = Wires { presence: presence_seen, control: control_seen, release: release_seen, publish, progress };
+        let channels =
+            TaskChannels { presence: presence_seen, control: control_seen, release: release_seen, publish, progress };
+        let mut entries = self.lock();
+        if self.closed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         // The task has only a weak reference to its entry, because dropping the entry stops the task.
-        let task = (self.stage.0)(score, wires, Arc::downgrade(&entry), self.clone())?;
+        let task = (self.runner.0)(input, channels, Arc::downgrade(&entry), self.clone())?;
         let _ = entry.task.set(Task(tokio::spawn(task)));
-        self.lock().insert(entry.run.uid.clone(), entry);
+        entries.insert(entry.run.uid.clone(), entry);
         Ok(())
     }
 }
@@ -269,7 +272,7 @@ fn target_rate(plan: &ShardPlan) -> Option<u64> {
     CumulativeRate::of(plan).map(|rate| rate.mean_per_second(begin, begin.saturating_add(nanoseconds)))
 }
 
-struct Wires {
+struct TaskChannels {
     presence: watch::Receiver<Vec<ShardPresence>>,
     control: watch::Receiver<Control>,
     release: watch::Receiver<bool>,
@@ -277,33 +280,30 @@ struct Wires {
     progress: watch::Receiver<Progress>,
 }
 
-async fn perform<C: ShardCalls>(
-    score: Score,
+async fn run_task<C: ShardCalls>(
+    input: TaskInput,
     client: Arc<C>,
-    mut wires: Wires,
-    entry: Weak<Conduct>,
-    conducts: Conducts,
-    merging: Merging,
+    mut channels: TaskChannels,
+    entry: Weak<ConductTask>,
+    tasks: TaskRegistry,
+    compute: Compute,
 ) {
-    let Score { run, config, journal, finish, wake, .. } = score;
+    let TaskInput { run, config, journal, finish, wake, .. } = input;
     let epoch = config.epoch;
     tracing::info!(namespace = run.namespace, benchmark = run.benchmark, run = run.id, epoch, "conducting");
-    let conducting = conduct(config, client.clone(), journal, wires.presence.clone(), wires.control, wires.publish);
+    let conducting =
+        conduct(config, client.clone(), journal, channels.presence.clone(), channels.control, channels.publish);
     let outcome = tokio::select! {
         biased;
         outcome = conducting => outcome,
-        () = announce(wires.progress, wake.clone(), conducts.merges.clone()) => return,
+        () = announce(channels.progress, wake.clone(), tasks.merges.clone()) => return,
     };
     let superseded = outcome.ending == Ending::Superseded;
     tracing::info!(namespace = run.namespace, benchmark = run.benchmark, ending = ?outcome.ending, "trial finished");
     let ended = if superseded {
         Ended::Superseded
     } else {
-        let finished = match merging {
-            Merging::OnAnotherThread => tokio::task::spawn_blocking(move || finish(outcome)).await,
-            Merging::Here => Ok(finish(outcome)),
-        };
-        match finished {
+        match compute.run(move || finish(outcome)).await {
             Ok(finished) => Ended::Over(Arc::new(finished)),
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "failed to merge the results");
@@ -311,12 +311,12 @@ async fn perform<C: ShardCalls>(
             }
         }
     };
-    conducts.merges.fetch_add(1, Ordering::Relaxed);
+    tasks.merges.fetch_add(1, Ordering::Relaxed);
     if let Ended::Over(finished) = &ended
         && finished.report.result.is_some()
     {
         // With several trials, only those that this process conducted.
-        let mut all = conducts.bytes();
+        let mut all = tasks.bytes();
         let known = all.entry(run.uid.clone()).or_insert_with(|| finished.bytes.map(|(direction, _)| (direction, 0)));
         for ((_, sum), (_, bytes)) in known.iter_mut().zip(finished.bytes) {
             *sum = sum.saturating_add(bytes);
@@ -329,10 +329,10 @@ async fn perform<C: ShardCalls>(
         None => return,
     }
     wake();
-    if superseded || wires.release.wait_for(|release| *release).await.is_err() {
+    if superseded || channels.release.wait_for(|release| *release).await.is_err() {
         return;
     }
-    let _ = tokio::time::timeout(RELEASE_LIMIT, release(epoch, client, wires.presence)).await;
+    let _ = tokio::time::timeout(RELEASE_LIMIT, release(epoch, client, channels.presence)).await;
     if let Some(entry) = entry.upgrade() {
         entry.released.store(true, Ordering::Relaxed);
     }
@@ -355,7 +355,7 @@ async fn announce(mut progress: watch::Receiver<Progress>, wake: Arc<dyn Fn() + 
     std::future::pending::<()>().await;
 }
 
-impl Conduct {
+impl ConductTask {
     /// Updates where the shards are.
     pub fn set_presence(&self, presence: Vec<ShardPresence>) {
         self.presence.send_if_modified(|known| {
@@ -402,9 +402,9 @@ impl Conduct {
     }
 
     /// The state on which reconcile decides.
-    pub fn view(&self) -> ConductView {
+    pub fn view(&self) -> TaskView {
         if let Some(at) = self.superseded.get() {
-            return ConductView::Ended {
+            return TaskView::Ended {
                 ended: Ended::Superseded,
                 since: at.elapsed(),
                 artifacts_failure: None,
@@ -414,65 +414,65 @@ impl Conduct {
         // Checked first: a task that finishes between the two checks has already set how it ended.
         let is_finished = self.task.get().is_some_and(|task| task.0.is_finished());
         match self.ended.get() {
-            Some((ended, at)) => ConductView::Ended {
+            Some((ended, at)) => TaskView::Ended {
                 ended: ended.clone(),
                 since: at.elapsed(),
-                artifacts_failure: self.notes().artifacts_failure.clone(),
+                artifacts_failure: self.state().artifacts_failure.clone(),
                 released: self.released.load(Ordering::Relaxed),
             },
-            None if is_finished => ConductView::Ended {
+            None if is_finished => TaskView::Ended {
                 ended: Ended::Over(Arc::new(Finished::broken(self.progress.borrow().of, self.presence.borrow().len()))),
                 since: Duration::ZERO,
                 artifacts_failure: None,
                 released: true,
             },
-            None => ConductView::Running(Box::new(self.progress())),
+            None => TaskView::Running(Box::new(self.progress())),
         }
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, TaskState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that the API server refused the full result. After [`ARTIFACTS_LIMIT`] of refusals it is given up.
     pub fn note_artifacts_refused(&self, why: String) {
-        let mut notes = self.notes();
-        let since = notes.artifacts_refused.get_or_insert_with(Instant::now);
+        let mut state = self.state();
+        let since = state.artifacts_refused.get_or_insert_with(Instant::now);
         if since.elapsed() >= ARTIFACTS_LIMIT {
-            notes.artifacts_failure = Some(why);
+            state.artifacts_failure = Some(why);
         }
     }
 
     /// Forgets refusals of the full result, because the API server refuses other writes too.
     pub fn forgive_artifacts(&self) {
-        let mut notes = self.notes();
-        (notes.artifacts_refused, notes.artifacts_failure) = (None, None);
+        let mut state = self.state();
+        (state.artifacts_refused, state.artifacts_failure) = (None, None);
     }
 
     /// The aggregate of the repeats, once computed.
-    pub fn gathered(&self) -> Option<Arc<Gathered>> {
-        self.notes().gathered.clone()
+    pub fn aggregate(&self) -> Option<Arc<Aggregate>> {
+        self.state().aggregate.clone()
     }
 
     /// Stores the aggregate of the repeats.
-    pub fn note_gathered(&self, gathered: Gathered) {
-        self.notes().gathered = Some(Arc::new(gathered));
+    pub fn store_aggregate(&self, aggregate: Aggregate) {
+        self.state().aggregate = Some(Arc::new(aggregate));
     }
 
     /// Records that the aggregate of the repeats could not be computed or written. Returns true if it must be given up.
-    pub fn note_gathering_refused(&self) -> bool {
-        let mut notes = self.notes();
-        let since = notes.gathering_refused.get_or_insert_with(Instant::now);
+    pub fn note_aggregate_refused(&self) -> bool {
+        let mut state = self.state();
+        let since = state.aggregate_refused.get_or_insert_with(Instant::now);
         since.elapsed() >= ARTIFACTS_LIMIT
     }
 
     /// The last looked-up obstacle of the shards, if the look-up is younger than `age`.
     pub fn recent_obstacle(&self, age: Duration) -> Option<Option<String>> {
-        self.notes().obstacle.as_ref().filter(|(at, _)| at.elapsed() < age).map(|(_, what)| what.clone())
+        self.state().obstacle.as_ref().filter(|(at, _)| at.elapsed() < age).map(|(_, what)| what.clone())
     }
 
     /// Stores the obstacle of the shards.
     pub fn note_obstacle(&self, what: Option<String>) {
-        self.notes().obstacle = Some((Instant::now(), what));
+        self.state().obstacle = Some((Instant::now(), what));
     }
 }

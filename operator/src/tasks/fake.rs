@@ -1,13 +1,15 @@
 //! Fake conducting tasks for tests.
 
-use super::{Arc, AtomicBool, Conduct, Conducts, Ended, Finished, Instant, Mutex, OnceLock, Progress, Run, watch};
+use super::{
+    Arc, AtomicBool, ConductTask, Ended, Finished, Instant, Mutex, OnceLock, Progress, Run, TaskRegistry, watch,
+};
 
-impl Conducts {
+impl TaskRegistry {
     /// A task whose progress the test sets through the returned sender.
-    pub(crate) fn stage(&self, run: Run, epoch: u64, progress: Progress) -> watch::Sender<Progress> {
+    pub(crate) fn put_running(&self, run: Run, epoch: u64, progress: Progress) -> watch::Sender<Progress> {
         let trial = progress.trial;
         let (publish, progress) = watch::channel(progress);
-        let entry = Conduct {
+        let entry = ConductTask {
             run,
             presence: watch::Sender::default(),
             control: watch::Sender::default(),
@@ -19,7 +21,7 @@ impl Conducts {
             target_rate: None,
             superseded: OnceLock::new(),
             released: AtomicBool::new(false),
-            notes: Mutex::default(),
+            state: Mutex::default(),
             task: OnceLock::new(),
         };
         self.lock().insert(entry.run.uid.clone(), Arc::new(entry));
@@ -27,7 +29,7 @@ impl Conducts {
     }
 }
 
-impl Conduct {
+impl ConductTask {
     pub(crate) fn end(&self, finished: Arc<Finished>) {
         let _ = self.ended.set((Ended::Over(finished), Instant::now()));
         self.released.store(true, super::Ordering::Relaxed);

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource as _};
 use redisbench_benchmark::api::status::{TrialLine, TrialStatus};
-use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus, spec};
-use redisbench_benchmark::conductor::{ConductorConfig, ConductorLimits, OnLost, StartRecord};
+use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkStatus};
+use redisbench_benchmark::conductor::{ConductorConfig, StartRecord};
 use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::measurement::threshold::Standing;
 use redisbench_benchmark::plan::{Plan, Trial};
@@ -19,11 +19,11 @@ use super::apply::{self, Applier, ApplyError};
 use super::build::{self, JobInput, Run};
 use super::decide::{Action, Decision, Notice, Observed};
 use super::status::{Without, is_urgent, shortened};
-use super::{Context, ReconcileError, events, gather};
-use crate::conduct::{Finished, Score, StatusJournal};
+use super::{Context, ReconcileError, aggregate, events};
+use crate::tasks::{Finished, StatusJournal, TaskInput};
 
 /// The inputs for carrying out a decision.
-pub(super) struct Performer<'a> {
+pub(super) struct Executor<'a> {
     pub(super) context: &'a Context,
     pub(super) benchmark: &'a RedisBenchmark,
     pub(super) run: &'a Run,
@@ -31,14 +31,14 @@ pub(super) struct Performer<'a> {
     pub(super) observed: &'a Observed,
 }
 
-impl Performer<'_> {
+impl Executor<'_> {
     /// Carries out `decision`. Returns a pause if writing the status was postponed.
-    pub(super) async fn perform(&self, decision: &Decision) -> Result<Option<Duration>, ReconcileError> {
+    pub(super) async fn execute(&self, decision: &Decision) -> Result<Option<Duration>, ReconcileError> {
         match self.carry_out(decision).await {
             Err(ReconcileError::Apply(error)) if error.is_namespace_going() => {
                 // Kubernetes deletes the pods of a namespace before its Jobs, and a Job keeps finalizers on pods that it may retry. Without
                 // this, the namespace would remain as long as the run.
-                self.act(&Action::StopConducting, &[]).await?;
+                self.act(&Action::StopTask, &[]).await?;
                 self.act(&Action::DeleteChildren, &[]).await?;
                 Ok(None)
             }
@@ -51,11 +51,11 @@ impl Performer<'_> {
         self.act_all(&decision.before, &decision.status.trials).await?;
         let old = self.benchmark.status.clone().unwrap_or_default();
         let changed = old != decision.status || self.benchmark.status.is_none();
-        let put_off = changed && !is_urgent(&old, &decision.status) && !shared.memory.may_write();
+        let put_off = changed && !is_urgent(&old, &decision.status) && !shared.cache.may_write();
         let mut notices = decision.notices.clone();
         if changed && !put_off {
             // A failed write counts as written, so that changes of numbers do not flood a server in trouble.
-            shared.memory.wrote(&self.run.uid);
+            shared.cache.wrote(&self.run.uid);
             match self.write_status(&decision.status, &mut notices).await {
                 Ok(_) => {}
                 // Deleted meanwhile; the watch reports it.
@@ -63,7 +63,7 @@ impl Performer<'_> {
                 Err(error) => {
                     // Then earlier refusals of the result were due to the server's state too.
                     if error.is_outage() || error.code().is_some_and(|code| code >= 500) {
-                        shared.conducts.get(&self.run.uid).inspect(|conduct| conduct.forgive_artifacts());
+                        shared.tasks.get(&self.run.uid).inspect(|conduct| conduct.forgive_artifacts());
                     }
                     return Err(error.into());
                 }
@@ -110,23 +110,23 @@ impl Performer<'_> {
         let job = self.observed.job.as_ref().map_or("", |job| job.uid.as_str());
         match action {
             Action::WriteArtifacts(finished) => self.write_artifacts(&applier, finished).await?,
-            Action::Gather { trials, artifacts } => gather::gather(self, &applier, trials, artifacts).await?,
+            Action::Aggregate { trials, artifacts } => aggregate::aggregate(self, &applier, trials, artifacts).await?,
             Action::CreateChildren => {
-                shared.memory.set_cleared(uid, false);
+                shared.cache.set_cleared(uid, false);
                 self.create_children(&applier).await?;
             }
             Action::Conduct { epoch, trial, resume, attempts } => {
                 let Some(trial) = self.plan.and_then(|plan| plan.trial(*trial, lines)) else { return Ok(()) };
                 self.conduct(*epoch, trial, *resume, *attempts)?;
             }
-            Action::StopConducting => shared.conducts.stop(uid),
+            Action::StopTask => shared.tasks.stop(uid),
             Action::Abort => {
-                if let Some(conduct) = shared.conducts.get(uid) {
+                if let Some(conduct) = shared.tasks.get(uid) {
                     conduct.abort();
                 }
             }
             Action::Release => {
-                if let Some(conduct) = shared.conducts.get(uid) {
+                if let Some(conduct) = shared.tasks.get(uid) {
                     conduct.release();
                 }
             }
@@ -137,7 +137,7 @@ impl Performer<'_> {
             }
             Action::DeleteChildren => {
                 applier.delete_children(job).await?;
-                shared.memory.set_cleared(uid, true);
+                shared.cache.set_cleared(uid, true);
             }
             Action::DeleteBenchmark => applier.delete_benchmark().await?,
         }
@@ -166,7 +166,7 @@ impl Performer<'_> {
     }
 
     async fn write_artifacts(&self, applier: &Applier<'_>, finished: &Finished) -> Result<(), ReconcileError> {
-        let Some(conduct) = self.context.shared.conducts.get(&self.run.uid) else { return Ok(()) };
+        let Some(conduct) = self.context.shared.tasks.get(&self.run.uid) else { return Ok(()) };
         let (pieces, epoch) = (finished.report.pieces.iter().zip(&finished.artifacts), conduct.epoch());
         let pieces: Vec<ConfigMap> = pieces
             .map(|((name, text), artifact)| build::artifact(self.run, epoch, &artifact.config_map, name, text))
@@ -200,34 +200,18 @@ impl Performer<'_> {
         attempts: u32,
     ) -> Result<(), ReconcileError> {
         let shared = &self.context.shared;
-        let (spec, plans) = (&trial.spec, trial.plans(&self.run.id));
         let config = ConductorConfig {
-            epoch,
-            plans: plans.clone(),
-            of: trial.of,
-            interval: trial.interval,
-            limits: ConductorLimits {
-                prepare: spec.shards.prepare_timeout,
-                collect: spec.shards.collect_timeout,
-                max_start_skew: spec.shards.max_start_skew,
-            },
-            on_lost: match spec.shards.on_lost {
-                spec::OnLost::Invalidate => OnLost::Invalidate,
-                spec::OnLost::Abort => OnLost::Abort,
-                spec::OnLost::Restart => OnLost::Restart,
-            },
-            cleanup: spec.cleanup,
             resume,
             attempts,
-            thresholds: spec.thresholds.clone(),
             standings: self.standings(trial.index, resume),
-            probe: (spec.measurement.probe_nanoseconds > 0).then(|| Arc::new(spec.clone())),
-            wall_clock: shared.surroundings.wall_clock.clone(),
+            wall_clock: shared.environment.wall_clock.clone(),
+            ..ConductorConfig::of(&trial, &self.run.id, epoch)
         };
+        let plans = config.plans.clone();
         let (index, of, run) = (trial.index, trial.of, self.run.clone());
         let wake = self.context.wake.clone();
         let reference = ObjectRef::new(&self.run.benchmark).within(&self.run.namespace);
-        shared.conducts.start(Score {
+        shared.tasks.start(TaskInput {
             config,
             presence: self.observed.presence.clone(),
             credential: self.credential()?,

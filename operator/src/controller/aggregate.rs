@@ -3,20 +3,21 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use redisbench_benchmark::api::Problem;
 use redisbench_benchmark::api::status::{Artifact, CellResult, ComparisonResult, TrialLine};
-use redisbench_benchmark::report::apart;
 use redisbench_benchmark::report::comparison::comparisons;
 use redisbench_benchmark::report::export::trial_prefix;
+use redisbench_benchmark::report::historical;
 use redisbench_benchmark::report::repeats::{self, Experiment, Together, TogetherError};
 use redisbench_wire::histogram::HistogramError;
+use tokio::task::JoinError;
 
 use super::apply::{Applier, ApplyError};
-use super::perform::Performer;
+use super::execute::Executor;
 use super::{ReconcileError, build, events};
-use crate::conduct::{Conduct, Gathered};
+use crate::tasks::{Aggregate, ConductTask};
 
 /// Why the trials of a cell could not be merged.
 #[derive(Debug, thiserror::Error)]
-enum GatherError {
+enum AggregateError {
     #[error(transparent)]
     Apply(#[from] ApplyError),
     #[error("trial {trial}: its full result was not stored")]
@@ -29,20 +30,22 @@ enum GatherError {
     Histogram(#[from] HistogramError),
     #[error("failed to write the document")]
     Document(#[from] serde_json::Error),
+    #[error("merging panicked; the log says where")]
+    Panicked(#[from] JoinError),
 }
 
 /// Merges the repeats of each cell of `trials`, writes the aggregate, and stores it in the conducting task.
-pub(super) async fn gather(
-    performer: &Performer<'_>,
+pub(super) async fn aggregate(
+    executor: &Executor<'_>,
     applier: &Applier<'_>,
     trials: &[TrialLine],
     artifacts: &[Artifact],
 ) -> Result<(), ReconcileError> {
-    let Some(conduct) = performer.context.shared.conducts.get(&performer.run.uid) else { return Ok(()) };
+    let Some(conduct) = executor.context.shared.tasks.get(&executor.run.uid) else { return Ok(()) };
     let mut failure = None;
     let mut experiment = Experiment::default();
     for cell in repeats::cells(trials) {
-        let together = match together(applier, &cell, artifacts).await {
+        let together = match together(executor, applier, &cell, artifacts).await {
             Ok(together) => Some(together),
             Err(error) => {
                 give_up(&conduct, error, &mut failure)?;
@@ -53,21 +56,21 @@ pub(super) async fn gather(
             give_up(&conduct, error.into(), &mut failure)?;
         }
     }
-    let against = match against(performer, trials).await {
+    let against = match against(executor, trials).await {
         Ok(against) => against,
         Err(error) => {
             give_up(&conduct, error, &mut failure)?;
             Vec::new()
         }
     };
-    let artifacts = match write(performer, applier, &conduct, &experiment, trials, &against).await {
+    let artifacts = match write(executor, applier, &conduct, &experiment, trials, &against).await {
         Ok(artifacts) => artifacts,
         Err(error) => {
             give_up(&conduct, error, &mut failure)?;
             Vec::new()
         }
     };
-    conduct.note_gathered(Gathered { experiment, artifacts, against, failure });
+    conduct.store_aggregate(Aggregate { experiment, artifacts, against, failure });
     Ok(())
 }
 
@@ -75,10 +78,10 @@ pub(super) async fn gather(
 ///
 /// # Errors
 /// Returns `error` if it must be retried.
-fn give_up(conduct: &Conduct, error: GatherError, failure: &mut Option<String>) -> Result<(), ReconcileError> {
+fn give_up(conduct: &ConductTask, error: AggregateError, failure: &mut Option<String>) -> Result<(), ReconcileError> {
     match error {
-        GatherError::Apply(error) if error.is_outage() => Err(error.into()),
-        GatherError::Apply(error) if error.code() != Some(404) && !conduct.note_gathering_refused() => {
+        AggregateError::Apply(error) if error.is_outage() => Err(error.into()),
+        AggregateError::Apply(error) if error.code() != Some(404) && !conduct.note_aggregate_refused() => {
             Err(error.into())
         }
         error => {
@@ -89,7 +92,13 @@ fn give_up(conduct: &Conduct, error: GatherError, failure: &mut Option<String>) 
 }
 
 /// Merges the trials of a cell.
-async fn together(applier: &Applier<'_>, cell: &CellResult, artifacts: &[Artifact]) -> Result<Together, GatherError> {
+async fn together(
+    executor: &Executor<'_>,
+    applier: &Applier<'_>,
+    cell: &CellResult,
+    artifacts: &[Artifact],
+) -> Result<Together, AggregateError> {
+    let compute = executor.context.shared.environment.compute;
     let mut together = Together::default();
     for &trial in &cell.trials {
         let prefix = trial_prefix(trial);
@@ -98,35 +107,36 @@ async fn together(applier: &Applier<'_>, cell: &CellResult, artifacts: &[Artifac
             document.push_str(&applier.read_artifact(&artifact.config_map, &artifact.name).await?);
         }
         if document.is_empty() {
-            return Err(GatherError::NotKept { trial });
+            return Err(AggregateError::NotKept { trial });
         }
-        together.add(&document).map_err(|source| GatherError::Unusable { trial, source })?;
+        let add = move || together.add(&document).map(|()| together);
+        together = compute.run(add).await?.map_err(|source| AggregateError::Unusable { trial, source })?;
     }
     Ok(together)
 }
 
 /// Compares `trials` with the previous benchmark that the spec names.
-async fn against(performer: &Performer<'_>, trials: &[TrialLine]) -> Result<Vec<ComparisonResult>, GatherError> {
-    let spec = &performer.benchmark.spec;
+async fn against(executor: &Executor<'_>, trials: &[TrialLine]) -> Result<Vec<ComparisonResult>, AggregateError> {
+    let spec = &executor.benchmark.spec;
     let Some(name) = spec.comparison.as_ref().and_then(|comparison| comparison.benchmark.as_deref()) else {
         return Ok(Vec::new());
     };
-    let other = performer.context.reads.benchmark(&performer.run.namespace, name).await?;
-    apart::check(spec, name, other.as_ref()).map_err(GatherError::Incomparable)?;
+    let other = executor.context.reads.benchmark(&executor.run.namespace, name).await?;
+    historical::check(spec, name, other.as_ref()).map_err(AggregateError::Incomparable)?;
     let status = other.and_then(|other| other.status).unwrap_or_default();
-    Ok(apart::compare(spec, trials, name, &status.trials))
+    Ok(historical::compare(spec, trials, name, &status.trials))
 }
 
 async fn write(
-    performer: &Performer<'_>,
+    executor: &Executor<'_>,
     applier: &Applier<'_>,
-    conduct: &Conduct,
+    conduct: &ConductTask,
     experiment: &Experiment,
     trials: &[TrialLine],
     against: &[ComparisonResult],
-) -> Result<Vec<Artifact>, GatherError> {
-    let run = performer.run;
-    let comparison = [comparisons(&performer.benchmark.spec, trials).as_slice(), against].concat();
+) -> Result<Vec<Artifact>, AggregateError> {
+    let run = executor.run;
+    let comparison = [comparisons(&executor.benchmark.spec, trials).as_slice(), against].concat();
     let pieces = experiment.pieces(&run.benchmark, &run.id, trials, &comparison)?;
     let named = pieces.into_iter().enumerate().map(|(index, (name, text))| (name, run.experiment_name(index), text));
     let named: Vec<_> = named.collect();

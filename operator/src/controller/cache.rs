@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redisbench_benchmark::api::RedisBenchmarkSpec;
+use redisbench_benchmark::api::{Problem, RedisBenchmarkSpec};
 use redisbench_benchmark::plan::{Plan, compile};
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
+use super::Compute;
 use super::build::Run;
 
 /// The most statuses per second that one operator writes for new numbers only.
@@ -21,7 +23,7 @@ const CONFLICT_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Durat
 const LASTING: u32 = 4;
 
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<Contents>);
+pub struct Cache(Mutex<Contents>);
 
 #[derive(Debug, Default)]
 struct Contents {
@@ -44,7 +46,7 @@ struct Entry {
 /// The trials of a spec, or all its errors.
 pub type Compiled = Result<Plan, String>;
 
-impl Memory {
+impl Cache {
     fn lock(&self) -> MutexGuard<'_, Contents> {
         // Entries are independent, so a panic elsewhere leaves no partial change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -72,19 +74,28 @@ impl Memory {
 
     /// The trials of `spec`, of the benchmark of `run`. Cached while the spec is the same, because there may be hundreds of trials and
     /// several reconciliations per second.
-    pub fn plan(&self, run: &Run, spec: &RedisBenchmarkSpec) -> Arc<Compiled> {
+    ///
+    /// # Errors
+    /// If compiling panics.
+    pub async fn plan(
+        &self,
+        run: &Run,
+        spec: &RedisBenchmarkSpec,
+        compute: Compute,
+    ) -> Result<Arc<Compiled>, JoinError> {
         let known = self.lock().benchmarks.get(&run.uid).and_then(|entry| entry.compiled.clone());
         if let Some((_, plan)) = known.filter(|(known, _)| known == spec) {
-            return plan;
+            return Ok(plan);
         }
-        let plan = compile(spec, &run.benchmark)
-            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-        let plan = Arc::new(plan);
+        let (name, of) = (run.benchmark.clone(), spec.clone());
+        let plan = compute.run(move || compile(&of, &name)).await?;
+        let joined = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let plan = Arc::new(plan.map_err(joined));
         let mut contents = self.lock();
         let entry = contents.benchmarks.entry(run.uid.clone()).or_default();
         entry.namespace.clone_from(&run.namespace);
         entry.compiled = Some((spec.clone(), plan.clone()));
-        plan
+        Ok(plan)
     }
 
     /// Whether another status may be written in this second.
@@ -103,19 +114,19 @@ impl Memory {
         self.lock().benchmarks.get(uid)?.failure.clone()
     }
 
-    /// Records a failed reconciliation of `uid`, and returns the pause before the next. Both `failure` and `if_lasting` are reason and
+    /// Records a failed reconciliation of `uid`, and returns the pause before the next. Both `failure` and `lasting_failure` are reason and
     /// message; the second is stored only after several consecutive failures.
     pub fn failed(
         &self,
         uid: &str,
         failure: Option<(&'static str, String)>,
-        if_lasting: Option<(&'static str, String)>,
+        lasting_failure: Option<(&'static str, String)>,
         chance: u64,
     ) -> Duration {
         let mut contents = self.lock();
         let entry = contents.benchmarks.entry(uid.to_owned()).or_default();
         let pause = growing(PAUSES, &mut entry.failures);
-        entry.failure = failure.or(if_lasting.filter(|_| entry.failures >= LASTING));
+        entry.failure = failure.or(lasting_failure.filter(|_| entry.failures >= LASTING));
         jitter(pause, chance)
     }
 
@@ -167,53 +178,53 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound_and_begin_anew() {
-        let memory = Memory::default();
+        let cache = Cache::default();
         for chance in 0..40 {
-            assert!(memory.failed("a", None, None, chance * 27) <= PAUSES.1 * 3 / 2);
+            assert!(cache.failed("a", None, None, chance * 27) <= PAUSES.1 * 3 / 2);
         }
-        assert!(memory.failed("a", None, None, 0) >= PAUSES.1 / 2);
-        memory.succeeded("a");
-        assert!(memory.failed("a", None, None, 1023) <= PAUSES.0 * 3 / 2);
+        assert!(cache.failed("a", None, None, 0) >= PAUSES.1 / 2);
+        cache.succeeded("a");
+        assert!(cache.failed("a", None, None, 1023) <= PAUSES.0 * 3 / 2);
     }
 
     #[test]
     fn a_result_that_is_refused_is_given_up_within_two_minutes() {
-        let memory = Memory::default();
+        let cache = Cache::default();
         let mut waited = Duration::ZERO;
         while waited < ARTIFACTS_LIMIT {
-            waited += memory.failed("a", None, None, 1023);
+            waited += cache.failed("a", None, None, 1023);
         }
         // Given up by this attempt, and reported by the next.
-        assert!(waited + memory.failed("a", None, None, 1023) <= 2 * ARTIFACTS_LIMIT);
+        assert!(waited + cache.failed("a", None, None, 1023) <= 2 * ARTIFACTS_LIMIT);
     }
 
     #[test]
     fn conflicts_do_not_make_a_fast_loop() {
-        let memory = Memory::default();
-        let pauses: Vec<Duration> = (0..20).map(|_| memory.conflicted("a", 512)).collect();
+        let cache = Cache::default();
+        let pauses: Vec<Duration> = (0..20).map(|_| cache.conflicted("a", 512)).collect();
         assert_eq!((pauses[0], pauses[19]), CONFLICT_PAUSES);
         assert!(pauses.is_sorted());
-        memory.succeeded("a");
-        assert_eq!(memory.conflicted("a", 512), CONFLICT_PAUSES.0);
+        cache.succeeded("a");
+        assert_eq!(cache.conflicted("a", 512), CONFLICT_PAUSES.0);
     }
 
     #[test]
     fn what_may_pass_is_told_when_it_does_not() {
-        let memory = Memory::default();
+        let cache = Cache::default();
         let told = |_| {
-            memory.failed("a", None, Some(("Failing", "why".into())), 0);
-            memory.failure("a").is_some()
+            cache.failed("a", None, Some(("Failing", "why".into())), 0);
+            cache.failure("a").is_some()
         };
         assert_eq!((0..5).map(told).collect::<Vec<_>>(), [false, false, false, true, true]);
-        memory.succeeded("a");
-        assert_eq!(memory.failure("a"), None);
+        cache.succeeded("a");
+        assert_eq!(cache.failure("a"), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn writes_are_bounded_per_second() {
-        let memory = Memory::default();
-        assert_eq!((0..100).filter(|_| memory.may_write()).count(), WRITES_PER_SECOND as usize);
+        let cache = Cache::default();
+        assert_eq!((0..100).filter(|_| cache.may_write()).count(), WRITES_PER_SECOND as usize);
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(memory.may_write());
+        assert!(cache.may_write());
     }
 }

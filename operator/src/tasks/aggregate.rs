@@ -3,7 +3,7 @@ use redisbench_benchmark::report::repeats::Experiment;
 
 /// The aggregate of the repeats of all cells, for the end of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Gathered {
+pub struct Aggregate {
     /// For the status.
     pub experiment: Experiment,
     /// The pieces of its document, as listed in the status.
