@@ -1,9 +1,9 @@
 //! Compiles a spec into trials, and each trial into one plan per shard. Pure functions of the spec and the run's identity; every split is
 //! exact.
 
-mod cells;
 mod preset;
 mod search;
+mod sweep;
 mod trials;
 
 use std::time::Duration;

@@ -1,15 +1,15 @@
 //! Builds a status from a conductor's progress and outcome. Pure, and the same wherever the shards run.
 
-pub mod apart;
 pub mod comparison;
 pub mod conditions;
 mod ending;
 pub mod export;
 mod finished;
+pub mod historical;
 mod live;
 pub mod repeats;
-mod room;
 mod search;
+mod size_budget;
 mod spread;
 mod stages;
 pub mod thresholds;

@@ -265,5 +265,4 @@ fn time(duration: Duration) -> String {
 }
 
 #[cfg(test)]
-#[path = "verdict_tests.rs"]
 mod tests;

@@ -184,7 +184,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         child.stop(Duration::from_millis(50)).await;
-        assert!(describe(child.wait().await.unwrap()).starts_with("signal 9, "));
+        assert!(describe(child.wait().await.unwrap()).starts_with("signal 9 "));
     }
 
     #[tokio::test]

@@ -18,7 +18,7 @@ use redisbench_benchmark::api::RedisBenchmark;
 use redisbench_benchmark::api::status::Phase;
 use redisbench_benchmark::conductor::client::{CallTimeouts, ShardClient};
 use redisbench_benchmark::conductor::{
-    ConductorConfig, Control, Journal, JournalError, Progress, ShardPresence, StartRecord, WallClock, conduct, release,
+    ConductorConfig, Control, Journal, JournalError, Progress, ShardPresence, StartRecord, conduct, release,
 };
 use redisbench_benchmark::credential::RunCredential;
 use redisbench_benchmark::evidence::Evidence;
@@ -180,22 +180,8 @@ async fn measure(
     let mut next = order.plan.trial(0, &[]);
     let (outcome, finished, aborted) = loop {
         let trial = next.context("the plan has no trial")?;
-        let plans = trial.plans(&run);
-        let config = ConductorConfig {
-            epoch: EPOCH,
-            limits: order.limits(),
-            on_lost: order.on_lost(),
-            cleanup: trial.spec.cleanup,
-            plans: plans.clone(),
-            of: trial.of,
-            interval: trial.interval,
-            resume: None,
-            attempts: 0,
-            thresholds: trial.spec.thresholds.clone(),
-            standings: Vec::new(),
-            probe: (trial.spec.measurement.probe_nanoseconds > 0).then(|| Arc::new(trial.spec.clone())),
-            wall_clock: WallClock::default(),
-        };
+        let config = ConductorConfig::of(&trial, &run, EPOCH);
+        let plans = config.plans.clone();
         let presence = shards.presence();
         let (outcome, aborted) =
             follow(&mut benchmark, &order.plan, config, Arc::clone(&calls), presence, interrupts, display).await;

@@ -78,9 +78,9 @@ async fn connect(context: Option<&str>) -> anyhow::Result<(Client, String)> {
             let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
             Config::from_kubeconfig(&options).await.context("failed to read the kubeconfig")?
         }
-        None => {
-            Config::infer().await.context("failed to find a cluster; set KUBECONFIG, or use local to run without one")?
-        }
+        None => Config::infer()
+            .await
+            .context("failed to find a cluster; set KUBECONFIG, or use local to run without one")?,
     };
     let namespace = config.default_namespace.clone();
     Ok((Client::try_from(config).context("failed to set up the connection to the cluster")?, namespace))

@@ -214,5 +214,4 @@ fn tidy(value: &mut Value) {
 }
 
 #[cfg(test)]
-#[path = "crd_tests.rs"]
 mod tests;

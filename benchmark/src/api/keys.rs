@@ -291,5 +291,4 @@ pub(super) fn millionths(text: &str) -> Option<u32> {
 }
 
 #[cfg(test)]
-#[path = "keys_tests.rs"]
 mod tests;

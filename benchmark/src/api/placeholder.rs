@@ -148,5 +148,4 @@ fn hashed_part<'a>(parts: &'a [Part], prefix: &str) -> Vec<Token<'a>> {
 }
 
 #[cfg(test)]
-#[path = "placeholder_tests.rs"]
 mod tests;

@@ -240,5 +240,4 @@ impl Check<'_> {
 }
 
 #[cfg(test)]
-#[path = "threshold_tests.rs"]
 mod tests;

@@ -364,9 +364,7 @@ fn drop_nulls(value: &mut Value) {
 }
 
 #[cfg(test)]
-#[path = "validate_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "validate_request_tests.rs"]
 mod request_tests;

@@ -224,5 +224,4 @@ pub(super) fn check_ttl(ttl: &TtlSpec, problems: &mut Vec<Problem>) -> (i64, i64
 }
 
 #[cfg(test)]
-#[path = "values_tests.rs"]
 mod tests;

@@ -116,10 +116,8 @@ fn check_sizes(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
         }
     };
     for (field, bytes) in sizes.into_iter().filter(|(_, bytes)| *bytes < Verify::STAMP_BYTES) {
-        let message = format!(
-            "must be at least {} with verify.mode Values: these bytes identify the write",
-            Verify::STAMP_BYTES
-        );
+        let message =
+            format!("must be at least {} with verify.mode Values: these bytes identify the write", Verify::STAMP_BYTES);
         problems.push(Problem::new(format!("spec.workload.values.size.{field}"), bytes, message));
     }
 }

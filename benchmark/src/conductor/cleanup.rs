@@ -8,8 +8,8 @@ use futures::stream;
 use redisbench_wire::{CleanupState, EpochRequest, RefusalCode};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::drive::{CALLS_IN_FLIGHT, Conductor};
 use super::shards::{Shard, Standing};
+use super::trial::{CALLS_IN_FLIGHT, Conductor};
 use super::{CallError, Cleanup, Endpoint, Journal, ShardCalls};
 
 /// For all shards together, because the status waits for it.

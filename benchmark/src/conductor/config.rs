@@ -10,7 +10,9 @@ use redisbench_wire::plan::ShardPlan;
 use super::Endpoint;
 use crate::api::Threshold;
 use crate::api::Validated;
+use crate::api::spec::OnLost;
 use crate::measurement::threshold::Standing;
+use crate::plan::Trial;
 
 /// Configuration of one conductor, which conducts one trial.
 #[derive(Clone, Debug)]
@@ -37,6 +39,32 @@ pub struct ConductorConfig {
     /// The checked spec, if a probe may follow a result whose limiting factor is unclear.
     pub probe: Option<Arc<Validated>>,
     pub wall_clock: WallClock,
+}
+
+impl ConductorConfig {
+    /// A new attempt at `trial` of the run `run`.
+    pub fn of(trial: &Trial, run: &str, epoch: u64) -> Self {
+        let spec = &trial.spec;
+        Self {
+            epoch,
+            plans: trial.plans(run),
+            of: trial.of,
+            interval: trial.interval,
+            limits: ConductorLimits {
+                prepare: spec.shards.prepare_timeout,
+                collect: spec.shards.collect_timeout,
+                max_start_skew: spec.shards.max_start_skew,
+            },
+            on_lost: spec.shards.on_lost,
+            cleanup: spec.cleanup,
+            resume: None,
+            attempts: 0,
+            thresholds: spec.thresholds.clone(),
+            standings: Vec::new(),
+            probe: (spec.measurement.probe_nanoseconds > 0).then(|| Arc::new(spec.clone())),
+            wall_clock: WallClock::default(),
+        }
+    }
 }
 
 /// Source of the time of day: the system, or the virtual time of a simulation.
@@ -91,18 +119,6 @@ impl Default for ConductorLimits {
             max_start_skew: Duration::from_millis(20),
         }
     }
-}
-
-/// What happens when a shard is lost after the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnLost {
-    /// Continue with the others; the verdict names the lost shard.
-    #[default]
-    Invalidate,
-    /// Stop the others, keep what was measured, and fail.
-    Abort,
-    /// Stop, wait for the replacement, and begin a new attempt; at most twice, then like Abort.
-    Restart,
 }
 
 /// A shard as the platform reports it: its pod or child process.

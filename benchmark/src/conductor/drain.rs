@@ -9,8 +9,8 @@ use futures::stream;
 use redisbench_wire::{AbortRequest, AbortThen, EpochRequest, RefusalCode};
 use tokio::time::Instant;
 
-use super::barrier::polling_interval;
-use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
+use super::intervals::polling_interval;
+use super::trial::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::{CallError, ConductStage, Endpoint, Failure, Journal, ShardCalls, ShardPresence, reason};
 
 /// Pause between two calls to a shard that only waits.
@@ -91,9 +91,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     fn leaving(&self) -> Option<String> {
         let seen = self.presence.borrow();
         let mut leaving = seen.iter().enumerate().filter_map(|(shard, presence)| match presence {
-            ShardPresence::Gone { why, replaced: true } => {
-                Some(format!("shard {shard}: {why}; not replaced yet"))
-            }
+            ShardPresence::Gone { why, replaced: true } => Some(format!("shard {shard}: {why}; not replaced yet")),
             _ => None,
         });
         leaving.next()

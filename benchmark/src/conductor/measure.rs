@@ -10,14 +10,15 @@ use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::{Detail, ShardState};
 use tokio::time::{Instant, sleep_until};
 
-use super::barrier::{polling_interval, snapshot_interval};
 use super::clock::{ClockEstimate, nanoseconds};
-use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
+use super::intervals::{polling_interval, snapshot_interval};
 use super::prepare::exchange;
 use super::settle::Settled;
 use super::shards::{self, Shard, Standing};
 use super::snapshots::{advances, replaces};
-use super::{CallError, ConductStage, Failure, Journal, OnLost, ShardCalls, ShardPresence, Unreachable, reason};
+use super::trial::{CALLS_IN_FLIGHT, Conductor, Stop};
+use super::{CallError, ConductStage, Failure, Journal, ShardCalls, ShardPresence, Unreachable, reason};
+use crate::api::spec::OnLost;
 use crate::plan::last_read;
 
 /// A loop that wakes this late was suspended: its process or its machine was stopped.

@@ -5,16 +5,17 @@
 //! returns an [`Outcome`]. [`release`] lets the shards exit once that outcome is safe.
 
 mod barrier;
+mod broadcast;
 mod calls;
 mod cleanup;
 pub mod client;
 mod clock;
 mod config;
 mod drain;
-mod drive;
-mod idle;
+mod intervals;
+mod keep_alive;
+mod live;
 mod measure;
-mod picture;
 mod prepare;
 mod probe;
 mod progress;
@@ -23,12 +24,11 @@ mod seconds;
 mod settle;
 mod shards;
 mod snapshots;
-mod start;
 mod stop;
 mod take_over;
-mod tell;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ use crate::measurement::{Cleanup, Ending, Failure, Outcome, ShardClock, ShardOut
 
 pub use calls::{CallError, Endpoint, ShardCalls, Unreachable};
 pub use config::{
-    ConductorConfig, ConductorLimits, Control, Journal, JournalError, OnLost, ShardPresence, StartRecord, WallClock,
+    ConductorConfig, ConductorLimits, Control, Journal, JournalError, ShardPresence, StartRecord, WallClock,
 };
 pub use progress::{ConductStage, LivePicture, PreparationProgress, Progress, RecentLatency, ShardCounts};
 pub use release::release;
@@ -58,8 +58,8 @@ pub async fn conduct<C: ShardCalls, J: Journal>(
     progress: watch::Sender<Progress>,
 ) -> Outcome {
     progress.send_replace(Progress::at_first(&config));
-    let idle = idle::keep(Arc::clone(&calls), presence.clone(), config.plans.len());
-    let conducting = drive::Conductor::new(config, calls, journal, presence, progress).conduct(control);
+    let idle = keep_alive::keep_alive(Arc::clone(&calls), presence.clone(), config.plans.len());
+    let conducting = trial::Conductor::new(config, calls, journal, presence, progress).conduct(control);
     tokio::select! {
         biased;
         outcome = conducting => outcome,

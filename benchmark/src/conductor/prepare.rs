@@ -8,10 +8,10 @@ use futures::stream;
 use redisbench_wire::{AbortRequest, AbortThen, PlanRequest, RefusalCode, ShardState};
 use tokio::time::{Instant, sleep};
 
-use super::barrier::polling_interval;
 use super::clock::{ClockEstimate, ConductorClock};
-use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
+use super::intervals::polling_interval;
 use super::shards::{Shard, Standing};
+use super::trial::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::{CallError, ConductStage, Endpoint, Failure, Journal, ShardCalls, reason};
 
 /// A preload that advanced within this time extends the prepare timeout.

@@ -7,10 +7,10 @@ use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::{Probe, ProbeRequest, ProbeState};
 use tokio::time::{Instant, sleep_until};
 
-use super::barrier::{ACKNOWLEDGE_BEFORE, lead};
 use super::clock::nanoseconds;
-use super::drive::{Conductor, Stop};
+use super::intervals::{ACKNOWLEDGE_BEFORE, lead};
 use super::shards::Standing;
+use super::trial::{Conductor, Stop};
 use super::{Ending, Journal, ShardCalls};
 use crate::measurement::merge::merge;
 use crate::verdict;
@@ -68,7 +68,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         patience: Duration,
     ) -> Result<Result<Vec<Probe>, String>, Stop> {
         let ask = |until| {
-            self.tell(&Standing::Finished, until, move |calls, endpoint, trial| async move {
+            self.broadcast(&Standing::Finished, until, move |calls, endpoint, trial| async move {
                 calls.probe(&endpoint, trial, &request).await
             })
         };

@@ -9,7 +9,7 @@ use redisbench_wire::EpochRequest;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::drive::CALLS_IN_FLIGHT;
+use super::trial::CALLS_IN_FLIGHT;
 use super::{ShardCalls, ShardPresence};
 
 /// First and longest pause between two rounds of releasing; doubled in between.

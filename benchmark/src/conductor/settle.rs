@@ -6,11 +6,11 @@ use redisbench_statistics::steady;
 use redisbench_wire::MeasureRequest;
 use redisbench_wire::timeline::History;
 
-use super::barrier::{ACKNOWLEDGE_BEFORE, lead};
 use super::clock::nanoseconds;
-use super::drive::{Conductor, Stop};
+use super::intervals::{ACKNOWLEDGE_BEFORE, lead};
 use super::seconds::warming_up;
 use super::shards::{Shard, Standing};
+use super::trial::{Conductor, Stop};
 use super::{Journal, ShardCalls};
 use crate::verdict::STEADY;
 
@@ -74,7 +74,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
         let request = MeasureRequest { epoch: self.config.epoch, attempt: self.attempt, after_nanoseconds };
         let until = self.clock.instant(from) - ACKNOWLEDGE_BEFORE;
         tracing::info!(milliseconds = after_nanoseconds / 1_000_000, "the throughput has settled");
-        let told = self.tell(&Standing::Running, until, move |calls, endpoint, trial| async move {
+        let told = self.broadcast(&Standing::Running, until, move |calls, endpoint, trial| async move {
             calls.measure(&endpoint, trial, &request).await
         });
         let torn = |why| Settled::Torn(format!("not all shards acknowledged the end of the warm-up: {why}"));

@@ -7,8 +7,8 @@ use redisbench_wire::snapshot::{Snapshot, Window};
 use redisbench_wire::{Preparation, ShardFailure, ShardPhase, ShardState};
 
 use super::clock::ClockEstimate;
-use super::drive::planned_length;
 use super::seconds::Held;
+use super::trial::planned_length;
 use super::{Endpoint, Failure, ShardCounts, ShardPresence, Unreachable, reason};
 
 /// Reason for a lost shard whose process is not the one that was started.

@@ -10,9 +10,9 @@ use redisbench_wire::snapshot::{Snapshot, Stage};
 use redisbench_wire::{AbortRequest, AbortThen, Detail, RefusalCode, ShardState};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::drive::{CALLS_IN_FLIGHT, Conductor};
 use super::shards::{REPLACED, Shard, Standing};
 use super::snapshots::replaces;
+use super::trial::{CALLS_IN_FLIGHT, Conductor};
 use super::{CallError, ConductStage, Ending, Endpoint, Journal, ShardCalls};
 
 /// A shard that has not acknowledged the abort by then must be ended from outside.

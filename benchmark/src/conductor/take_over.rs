@@ -8,11 +8,11 @@ use futures::stream;
 use redisbench_wire::{AcceptedStart, ShardFailure, ShardPhase, ShardState};
 use tokio::time::Instant;
 
-use super::barrier::polling_interval;
 use super::clock::ClockEstimate;
-use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
+use super::intervals::polling_interval;
 use super::prepare::exchange;
 use super::shards::{REPLACED, Shard, Standing, failure_of};
+use super::trial::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::{CallError, Journal, ShardCalls, ShardPresence};
 
 /// How long to wait for the first answers. After that, silent shards are polled while the others are measured.

@@ -202,5 +202,4 @@ pub fn percentile(found: &Percentile) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "latencies_tests.rs"]
 mod tests;

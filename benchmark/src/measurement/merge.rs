@@ -451,5 +451,4 @@ pub(crate) fn per_second(count: u64, nanoseconds: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "merge_tests.rs"]
 mod tests;

@@ -3,13 +3,13 @@
 //! Everything is judged on the merge of all shards, never per shard. A quantile covers all requests; those without an answer count as
 //! longer than any answer.
 
-mod sight;
+mod observation;
 mod watch;
 
 use std::cmp::Ordering;
 use std::time::Duration;
 
-pub use sight::Sight;
+pub use observation::Observation;
 pub use watch::{Watch, watched_seconds};
 
 use crate::api::{Limit, Scope, Threshold};
@@ -128,17 +128,17 @@ impl Observed {
 
 impl Threshold {
     /// Judges the whole measurement. None for a threshold on windows, which [`Watch`] has judged.
-    pub fn judge(&self, sight: &Sight) -> Option<Standing> {
+    pub fn judge(&self, observation: &Observation) -> Option<Standing> {
         if self.window.is_some() {
             return None;
         }
-        Some(Standing { worst: self.worst(sight, 0, None), ..Standing::default() })
+        Some(Standing { worst: self.worst(observation, 0, None), ..Standing::default() })
     }
 
-    /// The worst observation of its scope in `sight`, ignoring parts with fewer than `least` requests.
-    fn worst(&self, sight: &Sight, least: u64, at: Option<Duration>) -> Option<Worst> {
+    /// The worst observation of its scope in `observation`, ignoring parts with fewer than `least` requests.
+    fn worst(&self, observation: &Observation, least: u64, at: Option<Duration>) -> Option<Worst> {
         let mut worst: Option<Worst> = None;
-        for part in sight.parts(&self.scope) {
+        for part in observation.parts(&self.scope) {
             let Some(observed) = part.observe(&self.limit).filter(|_| part.finished() >= least) else { continue };
             let found = Worst { observed, holds: self.limit.allows(observed), node: part.node.clone(), at };
             if worst.as_ref().is_none_or(|worst| found.is_worse_than(worst)) {
@@ -183,5 +183,4 @@ impl Worst {
 }
 
 #[cfg(test)]
-#[path = "threshold_tests.rs"]
 mod tests;

@@ -235,5 +235,4 @@ fn at(spec: &RedisBenchmarkSpec, rate: u64, length: Option<Duration>) -> RedisBe
 }
 
 #[cfg(test)]
-#[path = "search_tests.rs"]
 mod tests;

@@ -6,8 +6,8 @@ use redisbench_statistics::search::MOST_STEPS;
 use redisbench_wire::plan::{ShardPlan, Target};
 use sha2::{Digest as _, Sha256};
 
-use super::cells::{self, Cell, Complaints, Turn};
 use super::search::{SearchPlan, SearchTrial};
+use super::sweep::{self, Cell, Complaints, Turn};
 use super::{plans_of, preset, shard_plan};
 use crate::api::status::TrialLine;
 use crate::api::{Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, validate};
@@ -82,7 +82,7 @@ struct Draft {
 /// # Errors
 /// All problems of the spec, in the order of the fields; a cell of a sweep that could not run; and a plan of more than [`MOST_TRIALS`].
 pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Problem>> {
-    let interval = cells::check(spec)?;
+    let interval = sweep::check(spec)?;
     if spec.search.is_some() {
         return Ok(Plan::of_search(SearchPlan::compile(spec, name)?, interval));
     }
@@ -91,11 +91,11 @@ pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Proble
     let several =
         spec.repeats.count > 1 || spec.targets.len() > 1 || !spec.sweep.is_empty() || spec.workload.preset.len() > 1;
     if !spec.sweep.is_empty() {
-        let base = cells::of_targets(std::slice::from_ref(&base));
+        let base = sweep::of_targets(std::slice::from_ref(&base));
         Arrangement { name, repeats: 1, several: false }.drafts(&base[0].spec, &base)?;
     }
-    let settings = if spec.sweep.is_empty() { vec![base] } else { cells::cells(spec)? };
-    let cells = if spec.targets.len() > 1 { cells::of_targets(&settings) } else { settings };
+    let settings = if spec.sweep.is_empty() { vec![base] } else { sweep::cells(spec)? };
+    let cells = if spec.targets.len() > 1 { sweep::of_targets(&settings) } else { settings };
     let drafts = Arrangement { name, repeats: spec.repeats.count, several }.drafts(spec, &cells)?;
     Ok(Plan::of(drafts, interval))
 }
@@ -120,7 +120,7 @@ impl Arrangement<'_> {
             presets => presets.iter().map(Some).collect(),
         };
         let mut drafts = Vec::new();
-        for Turn { cell: place, repeat, cold } in cells::turns(spec, cells.len(), self.repeats) {
+        for Turn { cell: place, repeat, cold } in sweep::turns(spec, cells.len(), self.repeats) {
             let cell = &cells[place];
             for (within, preset) in presets.iter().enumerate() {
                 let kind = Kind {
@@ -294,5 +294,4 @@ fn hash(trials: &[Trial], search: Option<&(SearchPlan, Duration)>) -> String {
 }
 
 #[cfg(test)]
-#[path = "trials_tests.rs"]
 mod tests;

@@ -3,7 +3,7 @@
 use redisbench_statistics::comparison::{Estimate, Outcome, Place, Question, Trial, compare};
 use redisbench_statistics::{Confidence, Direction};
 
-use super::room::Room;
+use super::size_budget::SizeBudget;
 use crate::api::comparison::{ComparisonMetric, ComparisonSpec};
 use crate::api::status::{
     ComparisonOutcome, ComparisonResult, LimitedBy, MetricComparison, TrialLine, TrialOutcome, VerdictValue,
@@ -22,7 +22,7 @@ pub(super) fn set_comparison(status: &mut RedisBenchmarkStatus, spec: &RedisBenc
 /// Lists as many of `results` as `status` has room for, and counts the rest.
 pub fn list(status: &mut RedisBenchmarkStatus, results: Vec<ComparisonResult>) {
     (status.comparison, status.comparison_left_out) = (Vec::new(), 0);
-    (status.comparison, status.comparison_left_out) = Room::of(status).fill(results);
+    (status.comparison, status.comparison_left_out) = SizeBudget::of(status).fill(results);
 }
 
 /// Compares the targets of `spec` at each setting of `trials`; empty without a comparison.

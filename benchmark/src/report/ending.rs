@@ -52,9 +52,7 @@ impl Subject<'_> {
         let (phase, why, message) = match ending {
             Ending::Completed if several => (Phase::Succeeded, reason::SUCCEEDED, all_measured(status)),
             Ending::Completed => (Phase::Succeeded, reason::SUCCEEDED, measured(finished)),
-            Ending::Aborted => {
-                (Phase::Aborted, reason::ABORTED, "aborted; the results up to then are kept".into())
-            }
+            Ending::Aborted => (Phase::Aborted, reason::ABORTED, "aborted; the results up to then are kept".into()),
             Ending::Failed(failure) if several => {
                 let index = finished.trial.as_ref().or(status.trial.as_ref()).map_or(0, |trial| trial.index);
                 let message = format!("{}: {}", self.place(index, finished.of), failure.message);

@@ -2,12 +2,13 @@
 
 mod seconds;
 
+use std::borrow::Cow;
 use std::io;
 
 use redisbench_wire::histogram::{EncodedHistogram, HistogramError};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{Probe, limits};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::api::status::{Synchronization, ThresholdStatus, TopologyStatus, TrialResult, TrialStatus, Verdict};
 use crate::measurement::merge::{Measured, Merged};
@@ -27,63 +28,63 @@ pub const PIECE_BYTES: usize = 900 << 10;
 /// Maximum number of pieces. A longer document is shortened, with a mark for each omitted part.
 pub const PIECES: usize = 64;
 
-/// The full result of a trial. Times are in nanoseconds, histograms HDR V2-deflate in base64.
-#[derive(Clone, Debug, Serialize)]
+/// The full result of a trial, as it is written and read back. Times are in nanoseconds, histograms HDR V2-deflate in base64.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FullResult<'a> {
     /// [`FORMAT`].
-    pub format: &'static str,
-    pub benchmark: &'a str,
+    pub format: Cow<'a, str>,
+    pub benchmark: Cow<'a, str>,
     /// The run's identity.
-    pub run_id: &'a str,
+    pub run_id: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trial: Option<&'a TrialStatus>,
+    pub trial: Option<Cow<'a, TrialStatus>>,
     /// Like in the status, but with complete lists.
-    pub result: &'a TrialResult,
+    pub result: Cow<'a, TrialResult>,
     /// Like in the status.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<&'a Verdict>,
+    pub verdict: Option<Cow<'a, Verdict>>,
     /// Like in the status.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub synchronization: Option<&'a Synchronization>,
+    pub synchronization: Option<Cow<'a, Synchronization>>,
     /// Like in the status, but with complete lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub topology: Option<&'a TopologyStatus>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub thresholds: &'a [ThresholdStatus],
+    pub topology: Option<Cow<'a, TopologyStatus>>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub thresholds: Cow<'a, [ThresholdStatus]>,
     /// The merged histograms.
     pub histograms: Histograms,
     /// Requests of all shards per second since the start, in order, without idle seconds.
     pub seconds: Vec<Second<'a>>,
     /// Set if the seconds were omitted because the document was too large.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seconds_left_out: bool,
     /// One record per shard.
     pub shards: Vec<ShardRecord<'a>>,
     /// Set if the shards' snapshots were omitted because the document was too large.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shards_left_out: bool,
 }
 
 /// All merged histograms of a trial.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Histograms {
     /// All requests.
     pub total: HistogramSet,
     pub operations: Vec<NamedHistograms>,
     /// Set if the histograms of operations were omitted because the document was too large.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operations_left_out: bool,
     /// Service time per Redis node, by its id.
     pub nodes: Vec<NodeHistogram>,
     /// Set if the histograms of nodes were omitted because the document was too large.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nodes_left_out: bool,
 }
 
 /// The histograms of one set of requests.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistogramSet {
     /// Response time of succeeded requests.
@@ -96,7 +97,7 @@ pub struct HistogramSet {
     pub error_replies: Option<EncodedHistogram>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedHistograms {
     pub name: String,
@@ -104,7 +105,7 @@ pub struct NamedHistograms {
     pub histograms: HistogramSet,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeHistogram {
     pub id: String,
@@ -113,22 +114,22 @@ pub struct NodeHistogram {
 }
 
 /// One shard's final state and data.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardRecord<'a> {
     pub index: u32,
     /// The process that sent the snapshot: the pod's UID.
-    pub incarnation: &'a str,
+    pub incarnation: Cow<'a, str>,
     /// The machine that it ran on.
-    pub host: &'a str,
+    pub host: Cow<'a, str>,
     /// Why it is lost, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lost: Option<&'a str>,
+    pub lost: Option<Cow<'a, str>>,
     /// Whether the snapshot is not the final one.
     pub partial: bool,
     /// Its last snapshot: the final one, unless `partial`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<&'a Snapshot>,
+    pub snapshot: Option<Cow<'a, Snapshot>>,
     /// Result of the probe with half of the connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
@@ -179,11 +180,11 @@ impl<'a> ShardRecord<'a> {
     fn of(outcome: &'a ShardOutcome, probe: Option<Probe>) -> Self {
         Self {
             index: outcome.shard,
-            incarnation: &outcome.incarnation,
-            host: &outcome.host,
-            lost: outcome.lost.as_deref(),
+            incarnation: Cow::Borrowed(&outcome.incarnation),
+            host: Cow::Borrowed(&outcome.host),
+            lost: outcome.lost.as_deref().map(Cow::Borrowed),
             partial: outcome.partial,
-            snapshot: outcome.snapshot.as_ref(),
+            snapshot: outcome.snapshot.as_ref().map(Cow::Borrowed),
             probe,
         }
     }
@@ -329,20 +330,20 @@ mod tests {
         let span = Span { seconds: 1, ..Span::default() };
         let mut second = seconds(None, std::slice::from_ref(&span)).remove(0);
         let part = Part::default();
-        second.operations = vec![NamedPart { name: &long, part: &part }];
+        second.operations = vec![NamedPart { name: long.as_str().into(), part: Cow::Borrowed(&part) }];
         for shard in &mut shards {
-            shard.lost = Some(&why);
+            shard.lost = Some(why.as_str().into());
         }
         let full = FullResult {
-            format: FORMAT,
-            benchmark: "sample",
-            run_id: "run",
+            format: FORMAT.into(),
+            benchmark: "sample".into(),
+            run_id: "run".into(),
             trial: None,
-            result: &TrialResult::default(),
+            result: Cow::Owned(TrialResult::default()),
             verdict: None,
             synchronization: None,
             topology: None,
-            thresholds: &[],
+            thresholds: Cow::Borrowed(&[]),
             histograms: Histograms {
                 total: set(5_000),
                 operations: vec![NamedHistograms { name: "get".into(), histograms: set(100_000) }],

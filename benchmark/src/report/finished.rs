@@ -1,5 +1,6 @@
 //! A finished trial in its form for the status.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -145,15 +146,15 @@ impl Finished {
         let several = self.trial.as_ref().filter(|_| self.of > 1).map(|trial| trial.index);
         self.thresholds = thresholds::finished(&outcome.thresholds, merged, several);
         let full = FullResult {
-            format: export::FORMAT,
-            benchmark: name,
-            run_id: plans.first().map_or("", |plan| &plan.run),
-            trial: self.trial.as_ref(),
-            result: &whole,
-            verdict: Some(&verdict),
-            synchronization: Some(&synchronization),
-            topology: Some(&topology),
-            thresholds: &self.thresholds,
+            format: Cow::Borrowed(export::FORMAT),
+            benchmark: Cow::Borrowed(name),
+            run_id: Cow::Borrowed(plans.first().map_or("", |plan| &plan.run)),
+            trial: self.trial.as_ref().map(Cow::Borrowed),
+            result: Cow::Borrowed(&whole),
+            verdict: Some(Cow::Borrowed(&verdict)),
+            synchronization: Some(Cow::Borrowed(&synchronization)),
+            topology: Some(Cow::Borrowed(&topology)),
+            thresholds: Cow::Borrowed(&self.thresholds),
             histograms: export::histograms(merged)?,
             seconds: export::seconds(plans.first(), &outcome.timeline),
             seconds_left_out: false,
@@ -536,5 +537,4 @@ fn percent(sending: &Sending, part: u64) -> u32 {
 }
 
 #[cfg(test)]
-#[path = "finished_tests.rs"]
 mod tests;

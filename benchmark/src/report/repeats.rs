@@ -8,7 +8,7 @@ use redisbench_wire::histogram::{EncodedHistogram, HistogramError, Kind};
 use redisbench_wire::snapshot::Tally;
 use serde::{Deserialize, Serialize};
 
-use super::room::Room;
+use super::size_budget::SizeBudget;
 use super::spread::Spread;
 use crate::api::RedisBenchmarkStatus;
 use crate::api::status::{CellResult, ComparisonResult, Latencies, Requests, TrialLine, TrialOutcome};
@@ -79,7 +79,7 @@ pub(super) fn set_repeats(status: &mut RedisBenchmarkStatus) {
 fn list(status: &mut RedisBenchmarkStatus, cells: Vec<CellResult>) {
     (status.repeats, status.repeats_left_out) = (Vec::new(), 0);
     let many = cells.len().saturating_sub(LISTED);
-    let (listed, left_out) = Room::of(status).fill(cells.into_iter().take(LISTED).collect());
+    let (listed, left_out) = SizeBudget::of(status).fill(cells.into_iter().take(LISTED).collect());
     (status.repeats, status.repeats_left_out) = (listed, left_out + many as u64);
 }
 
@@ -252,5 +252,4 @@ impl Experiment {
 }
 
 #[cfg(test)]
-#[path = "repeats_tests.rs"]
 mod tests;

@@ -320,9 +320,9 @@ fn varies(bad: Option<&Bad<Why>>) -> String {
 /// Remedy for a saturated load generator; none if it was not the limit.
 fn way_out(limit: LimitedBy) -> Option<&'static str> {
     match limit {
-        LimitedBy::GeneratorCPU => Some(
-            "add shards (spec.shards.count), or give them more CPU (spec.shards.template.resources)",
-        ),
+        LimitedBy::GeneratorCPU => {
+            Some("add shards (spec.shards.count), or give them more CPU (spec.shards.template.resources)")
+        }
         LimitedBy::GeneratorNetwork => Some("add shards on more machines (spec.shards.count)"),
         LimitedBy::Connections => Some("allow more requests in flight (spec.load.connections, spec.load.pipeline)"),
         LimitedBy::Rate | LimitedBy::Target | LimitedBy::Unknown => None,
@@ -400,5 +400,4 @@ pub(super) fn counts(step: Option<&SearchStep>) -> bool {
 }
 
 #[cfg(test)]
-#[path = "search_tests.rs"]
 mod tests;

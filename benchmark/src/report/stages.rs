@@ -75,5 +75,4 @@ fn lowered(mut latencies: Latencies) -> Latencies {
 }
 
 #[cfg(test)]
-#[path = "stages_tests.rs"]
 mod tests;

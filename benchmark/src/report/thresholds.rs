@@ -7,7 +7,7 @@ use crate::api::status::{ThresholdOutcome, ThresholdStatus};
 use crate::human;
 use crate::measurement::latencies::Censored;
 use crate::measurement::merge::Merged;
-use crate::measurement::threshold::{Judged, Observed, Sight, Standing, Worst};
+use crate::measurement::threshold::{Judged, Observation, Observed, Standing, Worst};
 
 /// Maximum bytes of a message.
 const MESSAGE_BYTES: usize = 512;
@@ -18,10 +18,11 @@ pub fn finished(judged: &[Judged], merged: &Merged, trial: Option<u32>) -> Vec<T
     if judged.is_empty() {
         return Vec::new();
     }
-    let sight = Sight::whole(merged);
+    let observation = Observation::whole(merged);
     let finish = |judged: &Judged| {
         let stopped = judged.threshold.abort_on_fail && judged.standing.holds() == Some(false);
-        let standing = judged.threshold.judge(&sight).filter(|_| !stopped).unwrap_or_else(|| judged.standing.clone());
+        let standing =
+            judged.threshold.judge(&observation).filter(|_| !stopped).unwrap_or_else(|| judged.standing.clone());
         let outcome = match standing.holds() {
             Some(true) => ThresholdOutcome::Passed,
             Some(false) => ThresholdOutcome::Failed,
@@ -150,5 +151,4 @@ pub(super) fn condition(thresholds: &[ThresholdStatus]) -> Option<(Truth, &'stat
 }
 
 #[cfg(test)]
-#[path = "thresholds_tests.rs"]
 mod tests;

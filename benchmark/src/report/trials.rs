@@ -194,5 +194,4 @@ pub fn without_artifacts(status: &RedisBenchmarkStatus) -> usize {
 }
 
 #[cfg(test)]
-#[path = "trials_tests.rs"]
 mod tests;

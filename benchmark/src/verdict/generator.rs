@@ -139,8 +139,9 @@ impl Processor {
                             human::latency(generator.load_nanoseconds)
                         )
                     }),
-                    Lack::Stolen => (share >= MILLION / 100)
-                        .then(|| format!("steal time took {} of its machine", percent(share))),
+                    Lack::Stolen => {
+                        (share >= MILLION / 100).then(|| format!("steal time took {} of its machine", percent(share)))
+                    }
                     Lack::Machine => (severity >= 100 || decided[index] > 0).then(|| {
                         let of = f64::from(u32::try_from(share).unwrap_or(u32::MAX)) / 1e6;
                         let host = human::cut(&generator.host, 128);
@@ -370,5 +371,4 @@ pub(super) fn share(part: u64, whole: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "generator_tests.rs"]
 mod tests;

@@ -59,5 +59,4 @@ fn command(operation: &Operation) -> Option<&str> {
 }
 
 #[cfg(test)]
-#[path = "notes_tests.rs"]
 mod tests;

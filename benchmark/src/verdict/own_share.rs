@@ -109,5 +109,4 @@ fn busy(outcome: &Outcome, merged: &Merged) -> Option<VerdictReason> {
 }
 
 #[cfg(test)]
-#[path = "own_share_tests.rs"]
 mod tests;

@@ -98,5 +98,4 @@ pub(super) fn backlog(spec: &Validated, outcome: &Outcome, merged: &Merged) -> O
 }
 
 #[cfg(test)]
-#[path = "rate_tests.rs"]
 mod tests;

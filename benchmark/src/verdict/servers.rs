@@ -76,9 +76,8 @@ fn comparable(servers: &ServerStats) -> Result<Vec<ServerCommands>, String> {
         ));
     }
     let of = |node: &ServerNode| {
-        let why = || {
-            node.note.clone().unwrap_or_else(|| format!("{} was not present for the whole load", node.address))
-        };
+        let why =
+            || node.note.clone().unwrap_or_else(|| format!("{} was not present for the whole load", node.address));
         node.commands.ok_or_else(why)
     };
     match servers.nodes.as_slice() {
@@ -217,5 +216,4 @@ pub(super) fn busiest(merged: &Merged, least: u32) -> Option<(String, u32)> {
 }
 
 #[cfg(test)]
-#[path = "servers_tests.rs"]
 mod tests;

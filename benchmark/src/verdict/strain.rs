@@ -114,5 +114,4 @@ pub(super) fn worst(all: &[Seconds; 5]) -> WorstSecond {
 }
 
 #[cfg(test)]
-#[path = "strain_tests.rs"]
 mod tests;

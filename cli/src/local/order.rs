@@ -4,10 +4,8 @@ use std::num::NonZero;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use redisbench_benchmark::api::spec::OnLost;
 use redisbench_benchmark::api::target::TargetType;
 use redisbench_benchmark::api::{RedisBenchmark, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated};
-use redisbench_benchmark::conductor::{self, ConductorLimits};
 use redisbench_benchmark::plan::Plan;
 use redisbench_benchmark::report::Subject;
 use redisbench_wire::plan::{Sentinels, Tls, Topology, Transport, Trust};
@@ -199,25 +197,6 @@ impl Order {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         let share = u32::try_from(processors).unwrap_or(u32::MAX) / (self.validated.shards.count + 1);
         share.max(1)
-    }
-
-    /// The conductor's timeouts.
-    pub fn limits(&self) -> ConductorLimits {
-        let shards = &self.validated.shards;
-        ConductorLimits {
-            prepare: shards.prepare_timeout,
-            collect: shards.collect_timeout,
-            max_start_skew: shards.max_start_skew,
-        }
-    }
-
-    /// The conductor's reaction to a lost shard.
-    pub fn on_lost(&self) -> conductor::OnLost {
-        match self.validated.shards.on_lost {
-            OnLost::Invalidate => conductor::OnLost::Invalidate,
-            OnLost::Abort => conductor::OnLost::Abort,
-            OnLost::Restart => conductor::OnLost::Restart,
-        }
     }
 
     /// The object as on the API server once the run `run` has begun.

@@ -1,6 +1,6 @@
-//! Malformed manifests of all kinds. See `redisbench-fuzz`.
+//! Malformed manifests of all kinds. See `redisbench_testkit::hostile`.
 
-use redisbench_fuzz::{Meter, Target, drive};
+use redisbench_testkit::hostile::{Meter, Target, drive};
 
 use super::{compile, parse};
 

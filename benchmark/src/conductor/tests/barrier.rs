@@ -5,7 +5,8 @@ use std::time::Duration;
 use redisbench_wire::{FailureReason, ShardFailure};
 use tokio::time::{Instant, sleep}; // virtual time: it passes at once
 
-use super::super::{ConductStage, Ending, JournalError, OnLost, ShardPresence};
+use super::super::{ConductStage, Ending, JournalError, ShardPresence};
+use super::OnLost;
 use super::{MEASURED, Rig, failure, succeeded};
 
 const NO_TIME: Duration = Duration::from_secs(5);

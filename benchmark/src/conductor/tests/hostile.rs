@@ -1,5 +1,5 @@
 //! Fuzzes all answers of a shard and all input of a user: impossible input is refused, and everything else can be merged, judged, reported
-//! and written. See `redisbench-fuzz`.
+//! and written. See `redisbench_testkit::hostile`.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use redisbench_fuzz::{Meter, Random, Target, drive, mutate};
+use redisbench_testkit::hostile::{Meter, Random, Target, drive, mutate};
 use redisbench_wire::histogram::{EncodedHistogram, Kind};
 use redisbench_wire::snapshot::Snapshot;
 use redisbench_wire::{
@@ -28,7 +28,7 @@ use crate::conductor::client::ShardClient;
 use crate::conductor::seconds::Course;
 use crate::conductor::shards::{Shard, Standing};
 use crate::conductor::snapshots::replaces;
-use crate::conductor::{CallError, Endpoint, ShardCalls, conduct, picture};
+use crate::conductor::{CallError, Endpoint, ShardCalls, conduct, live};
 use crate::measurement::Ending;
 use crate::plan::plans;
 use crate::report::export::{PIECE_BYTES, PIECES};
@@ -88,7 +88,7 @@ fn snapshot(bytes: &[u8]) {
     shard.keep(hostile.clone());
     let (mut shards, mut course) = ([shard], Course::new(1, 0));
     course.advance(&mut shards);
-    let shown = picture::of(&shards, course.history(), 1).unwrap();
+    let shown = live::of(&shards, course.history(), 1).unwrap();
     assert_eq!(shown.total.scheduled, hostile.total.scheduled);
 
     let honest = sample::snapshot(1, &vec![1_450_000; 5_000]);
@@ -130,7 +130,7 @@ fn state(bytes: &[u8]) {
         assert!(shard.obstacle().len() <= 2048);
         shard.held_attempt.checked_add(1).unwrap();
     }
-    picture::preparation(&shards);
+    live::preparation(&shards);
     for shard in &mut shards {
         shard.standing = Standing::Running;
         shard.observe_state_after_start(state.clone(), 1);

@@ -8,7 +8,8 @@ use redisbench_wire::timeline::Span;
 use redisbench_wire::{FailureReason, ShardFailure};
 use tokio::time::{Instant, advance, sleep, timeout};
 
-use super::super::{ConductStage, Ending, OnLost, Outcome, ShardPresence, release};
+use super::super::{ConductStage, Ending, Outcome, ShardPresence, release};
+use super::OnLost;
 use super::{MEASURED, Rig, failure, succeeded};
 
 fn evicted() -> ShardPresence {

@@ -8,7 +8,8 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::super::{Ending, OnLost, Outcome, ShardPresence};
+use super::super::{Ending, Outcome, ShardPresence};
+use super::OnLost;
 use super::fake::FakeShards;
 use super::{Rig, reason};
 

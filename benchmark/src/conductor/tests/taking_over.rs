@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::sleep; // virtual time: it passes at once, and says when a fault comes
 
-use super::super::{ConductStage, Ending, OnLost, ShardPresence};
+use super::super::{ConductStage, Ending, ShardPresence};
+use super::OnLost;
 use super::{MEASURED, Rig, WARMUP, failure, succeeded};
 
 /// Kills the conductor of `rig` once `when` holds, and turns the rig into that of its successor.

@@ -160,7 +160,7 @@ async fn shards_that_a_trial_does_not_need_hear_of_the_conductor_all_the_while()
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_ends_while_it_is_idle_costs_no_trial_and_is_back_for_the_one_that_needs_it() {
     let mut rig = Rig::new(2);
-    rig.config.on_lost = super::super::OnLost::Restart;
+    rig.config.on_lost = super::OnLost::Restart;
     rig.conduct().await;
     next(&mut rig, 1, 1);
     let conducting = rig.spawn();
@@ -182,7 +182,7 @@ async fn a_shard_that_ends_while_it_is_idle_costs_no_trial_and_is_back_for_the_o
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_never_comes_back_keeps_no_trial_from_a_restart_that_does_not_need_it() {
     let mut rig = Rig::new(3);
-    rig.config.on_lost = super::super::OnLost::Restart;
+    rig.config.on_lost = super::OnLost::Restart;
     rig.conduct().await;
     next(&mut rig, 1, 2);
     rig.set_presence(2, ShardPresence::Gone { why: "exit code 64".into(), replaced: false });

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redisbench_wire::timeline::{History, Sum};
 
-use super::{Judged, Limit, Sight, Standing, Threshold};
+use super::{Judged, Limit, Observation, Standing, Threshold};
 
 /// Windows advance by this fraction of their length.
 const STEPS: u32 = 10;
@@ -96,13 +96,14 @@ impl Watch {
     fn judge(&mut self, history: &History, end: u32, age: u32) {
         let Self { thresholds, standings, operations, so_far, coarse_until, .. } = self;
         let mut whole = None;
-        let mut windows: Vec<(u32, Sight)> = Vec::new();
+        let mut windows: Vec<(u32, Observation)> = Vec::new();
         for (threshold, standing) in thresholds.iter().zip(standings) {
             let Some(seconds) = threshold.window.map(whole_seconds) else {
                 let young = matches!(threshold.limit, Limit::Throughput { .. }) && age < THROUGHPUT_SECONDS;
                 if threshold.abort_on_fail && !young {
-                    let sight = whole.get_or_insert_with(|| Sight::of_seconds(&so_far.span(0, 1), operations, age));
-                    standing.worst = threshold.worst(sight, threshold.limit.least(), None);
+                    let observation =
+                        whole.get_or_insert_with(|| Observation::of_seconds(&so_far.span(0, 1), operations, age));
+                    standing.worst = threshold.worst(observation, threshold.limit.least(), None);
                 }
                 continue;
             };
@@ -116,10 +117,10 @@ impl Watch {
                 spans.for_each(|span| sum.add(span));
                 // A node without requests in the window is judged with zero.
                 sum.know_nodes(so_far);
-                windows.push((seconds, Sight::of_seconds(&sum.take(0, 1), operations, seconds)));
+                windows.push((seconds, Observation::of_seconds(&sum.take(0, 1), operations, seconds)));
             }
-            if let Some((_, sight)) = windows.iter().find(|(known, _)| *known == seconds) {
-                note(threshold, standing, sight, Duration::from_secs(age.into()));
+            if let Some((_, observation)) = windows.iter().find(|(known, _)| *known == seconds) {
+                note(threshold, standing, observation, Duration::from_secs(age.into()));
             }
         }
     }
@@ -133,7 +134,7 @@ impl Watch {
     }
 }
 
-fn note(threshold: &Threshold, standing: &mut Standing, window: &Sight, at: Duration) {
+fn note(threshold: &Threshold, standing: &mut Standing, window: &Observation, at: Duration) {
     let Some(found) = threshold.worst(window, threshold.limit.least(), Some(at)) else { return };
     standing.windows += 1;
     standing.failed_windows += u64::from(!found.holds);

@@ -1,11 +1,13 @@
 //! Seconds of a trial, merged over all shards, in their form for the full result.
 
+use std::borrow::Cow;
+
 use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::timeline::{Buckets, Coarse, Outcomes, Part, Span};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Requests of all shards in one second, or in the minute or hour into which old seconds are merged.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Second<'a> {
     /// Beginning, in whole seconds since the start instant.
@@ -22,15 +24,15 @@ pub struct Second<'a> {
     /// All measured requests.
     pub total: Part,
     /// Measured requests by operation. Omitted for a single operation, or without a breakdown by operation.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<NamedPart<'a>>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NamedPart<'a> {
-    pub name: &'a str,
+    pub name: Cow<'a, str>,
     #[serde(flatten)]
-    pub part: &'a Part,
+    pub part: Cow<'a, Part>,
 }
 
 /// Converts the merged `timeline`, whose parts are the operations of `plan`.
@@ -38,7 +40,10 @@ pub fn seconds<'a>(plan: Option<&'a ShardPlan>, timeline: &'a [Span]) -> Vec<Sec
     let operations = plan.filter(|plan| plan.breakdown.operation).map(|plan| plan.workload.operations.as_slice());
     let operations = operations.filter(|operations| operations.len() > 1).unwrap_or_default();
     let named = |span: &'a Span| {
-        operations.iter().zip(&span.parts).map(|(operation, part)| NamedPart { name: &operation.name, part })
+        operations
+            .iter()
+            .zip(&span.parts)
+            .map(|(operation, part)| NamedPart { name: Cow::Borrowed(&operation.name), part: Cow::Borrowed(part) })
     };
     let second = |span: &'a Span| Second {
         second: span.second,

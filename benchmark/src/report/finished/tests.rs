@@ -234,6 +234,8 @@ fn the_full_result_leaves_nothing_out() {
     let outcome = outcome((0..40).map(|shard| snapshot(shard, &[1000; 250])).collect());
     let finished = finished(&outcome);
     let whole: String = finished.pieces.iter().map(|(_, piece)| piece.as_str()).collect();
+    let read: FullResult<'_> = serde_json::from_str(&whole).unwrap();
+    assert_eq!(serde_json::to_string(&read).unwrap(), whole, "what is read is what was written");
     let whole: serde_json::Value = serde_json::from_str(&whole).unwrap();
     assert_eq!(whole["result"]["shards"].as_array().unwrap().len(), 40);
     assert_eq!(whole["shards"][39]["snapshot"]["series"]["completed"].as_array().unwrap().len(), 100);

@@ -11,7 +11,7 @@ use crate::measurement::seconds;
 
 /// Requests of all shards together, by the scopes of thresholds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sight {
+pub struct Observation {
     total: Option<Part>,
     operations: Vec<Part>,
     nodes: Vec<Part>,
@@ -29,7 +29,7 @@ pub(super) struct Part {
     per_second: u64,
 }
 
-impl Sight {
+impl Observation {
     /// The whole measurement.
     pub fn whole(merged: &Merged) -> Self {
         let succeeded = merged.total.tally.succeeded;

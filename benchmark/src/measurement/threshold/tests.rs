@@ -23,9 +23,9 @@ fn of(limit: Limit) -> Threshold {
     Threshold { name: "it".into(), limit, scope: Scope::Total, window: None, abort_on_fail: false }
 }
 
-fn whole(snapshots: Vec<Snapshot>) -> Sight {
+fn whole(snapshots: Vec<Snapshot>) -> Observation {
     let plans = plans(&open_loop(u32::try_from(snapshots.len()).unwrap()), "run");
-    Sight::whole(&merge(&plans, &outcome(snapshots)).unwrap().unwrap())
+    Observation::whole(&merge(&plans, &outcome(snapshots)).unwrap().unwrap())
 }
 
 fn judge(threshold: &Threshold, snapshots: Vec<Snapshot>) -> Standing {

@@ -174,10 +174,8 @@ fn plans_that_are_too_large_are_refused_with_their_size() {
     let sweep = json!([{"field": "load.pipeline", "values": many(16)}, {"field": "workload.seed", "values": many(4)}]);
     assert_eq!(
         refused(&json!({"sweep": sweep, "repeats": {"count": 5}})),
-        [
-            "spec.sweep: 16 values x 4 values x 5 repeats make 320 trials, the maximum is 250: remove values, or lower \
-             repeats.count"
-        ]
+        ["spec.sweep: 16 values x 4 values x 5 repeats make 320 trials, the maximum is 250: remove values, or lower \
+             repeats.count"]
     );
     let most = plan(&json!({"sweep": [{"field": "workload.seed", "values": many(25)}], "repeats": {"count": 10}}));
     assert_eq!(most.count(), 250);

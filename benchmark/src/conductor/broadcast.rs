@@ -6,15 +6,15 @@ use futures::StreamExt as _;
 use futures::stream;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::drive::{CALLS_IN_FLIGHT, Conductor, Stop};
+use super::barrier::RETRY_AFTER;
 use super::shards::Standing;
-use super::start::RETRY_AFTER;
+use super::trial::{CALLS_IN_FLIGHT, Conductor, Stop};
 use super::{CallError, Endpoint, Journal, ShardCalls};
 
 impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     /// Makes the idempotent `call` to every shard with this standing until each has answered. Returns the answers in shard order, or the
     /// reason if a shard refuses or does not answer before `until`.
-    pub async fn tell<T, F>(
+    pub async fn broadcast<T, F>(
         &self,
         standing: &Standing,
         until: Instant,

@@ -8,9 +8,9 @@ use crate::api::RedisBenchmarkStatus;
 const STATUS_BYTES: usize = 228 << 10;
 
 /// Bytes left.
-pub(super) struct Room(usize);
+pub(super) struct SizeBudget(usize);
 
-impl Room {
+impl SizeBudget {
     /// Room beside the current contents of `status`.
     pub(super) fn of(status: &RedisBenchmarkStatus) -> Self {
         Self(STATUS_BYTES.saturating_sub(bytes(status)))

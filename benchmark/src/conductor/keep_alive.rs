@@ -9,7 +9,7 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::drive::CALLS_IN_FLIGHT;
+use super::trial::CALLS_IN_FLIGHT;
 use super::{ShardCalls, ShardPresence};
 
 /// Pause between two calls: far below the ten minutes without contact after which a shard exits, so that some calls may fail.
@@ -17,7 +17,7 @@ const KEEP_CONTACT: Duration = Duration::from_secs(60);
 
 /// Calls all shards except the first `needed` periodically, for as long as it is polled. Errors are ignored here: the trial that needs the
 /// shard handles them.
-pub async fn keep<C: ShardCalls>(
+pub async fn keep_alive<C: ShardCalls>(
     calls: Arc<C>,
     presence: watch::Receiver<Vec<ShardPresence>>,
     needed: usize,

@@ -207,5 +207,4 @@ impl Complaints {
 }
 
 #[cfg(test)]
-#[path = "cells_tests.rs"]
 mod tests;

@@ -121,5 +121,4 @@ fn first_difference(path: &str, one: &Value, other: &Value) -> Option<(String, S
 }
 
 #[cfg(test)]
-#[path = "apart_tests.rs"]
 mod tests;

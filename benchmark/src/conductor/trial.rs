@@ -8,14 +8,14 @@ use redisbench_wire::plan::{Bound, ShardPlan};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::barrier::{MISSED_STARTS, RESTARTS};
+use super::barrier::{Missed, Recording};
 use super::clock::{ConductorClock, nanoseconds};
+use super::intervals::{MISSED_STARTS, RESTARTS};
+use super::live;
 use super::measure::Measured;
-use super::picture;
 use super::seconds::{self, Course};
 use super::settle::Settling;
 use super::shards::{self, Shard, Standing};
-use super::start::{Missed, Recording};
 use super::{
     ConductStage, ConductorConfig, Control, Ending, Failure, Journal, Outcome, Progress, ShardCalls, ShardOutcome,
     ShardPresence, reason,
@@ -215,7 +215,7 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
     pub fn publish(&self, stage: ConductStage) {
         let since_start = self.start_at.map(|start| self.clock.now() - start);
         let history = self.course.history();
-        let live = since_start.and_then(|since_start| picture::of(&self.shards, history, since_start)).map(Arc::new);
+        let live = since_start.and_then(|since_start| live::of(&self.shards, history, since_start)).map(Arc::new);
         let progress = Progress { live, ..self.counted(stage) };
         self.progress.send_replace(progress);
     }
@@ -253,19 +253,19 @@ impl<C: ShardCalls, J: Journal> Conductor<C, J> {
             missed: self.missed,
             start_at_unix_nanoseconds: self.start_at_unix_nanoseconds,
             shards: shards::count(&self.shards),
-            preparation: picture::preparation(&self.shards),
+            preparation: live::preparation(&self.shards),
             live: None,
             thresholds: self.watch.judged(),
-            start_skew: picture::start_skew(&self.shards),
-            clock_uncertainty: self.clock_uncertainty.or_else(|| picture::clock_uncertainty(&self.shards)),
-            oldest_snapshot_age: picture::oldest_snapshot_age(&self.shards, self.clock.now()),
+            start_skew: live::start_skew(&self.shards),
+            clock_uncertainty: self.clock_uncertainty.or_else(|| live::clock_uncertainty(&self.shards)),
+            oldest_snapshot_age: live::oldest_snapshot_age(&self.shards, self.clock.now()),
         }
     }
 
     /// Builds the outcome from the current state. Takes the snapshots out of the shards.
     pub fn outcome(&mut self, ending: Ending) -> Outcome {
-        let start_skew = picture::start_skew(&self.shards);
-        let clock_uncertainty = self.clock_uncertainty.or_else(|| picture::clock_uncertainty(&self.shards));
+        let start_skew = live::start_skew(&self.shards);
+        let clock_uncertainty = self.clock_uncertainty.or_else(|| live::clock_uncertainty(&self.shards));
         let started = self.start_at_unix_nanoseconds.is_some();
         self.course.advance(&mut self.shards);
         if let Some(measured) = seconds::measured(&self.shards) {
