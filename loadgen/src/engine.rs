@@ -6,12 +6,12 @@
 )]
 
 mod api;
+mod connect_rate;
 mod connection;
 mod cpus;
 mod handle;
 mod integral;
 mod mailbox;
-mod pace;
 mod pipeline;
 mod queue;
 mod run;

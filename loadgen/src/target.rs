@@ -9,7 +9,6 @@ mod commands;
 mod credentials;
 mod endpoint;
 mod inspect;
-mod lookout;
 mod map;
 mod same_slot;
 mod scripts;
@@ -18,6 +17,7 @@ mod servers;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod watch;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -35,10 +35,10 @@ pub use self::advice::refused_handshake;
 pub use self::cleanup::clean_up;
 use self::credentials::Credentials;
 use self::inspect::look;
-pub use self::lookout::Lookout;
 pub use self::sentinel::watch;
 pub use self::servers::{ServerView, ServerWatch};
 use self::tls::Security;
+pub use self::watch::ClusterWatch;
 use crate::cluster::{Topology, UNIX};
 use crate::engine::{self, Handshake, Tls};
 
@@ -224,7 +224,7 @@ pub fn may_move(target: &Target) -> bool {
 pub async fn search_again(
     plan: Arc<ShardPlan>,
     mounts: Mounts,
-    lookout: Arc<Mutex<Lookout>>,
+    cluster_watch: Arc<Mutex<ClusterWatch>>,
     known: Arc<Topology>,
     why: Again,
     findings: mpsc::Sender<Finding>,
@@ -237,7 +237,7 @@ pub async fn search_again(
         let finding = match plan.target.topology {
             // A full look also loads scripts, which a newly promoted node may lack.
             Kind::Cluster if !needs_scripts(&plan) => {
-                lookout.lock().await.look(&plan, &mounts, &known).await.map(Finding::Map)
+                cluster_watch.lock().await.look(&plan, &mounts, &known).await.map(Finding::Map)
             }
             _ => match look_in_time(&plan, &mounts, Some(&known), why == Again::Unanswered).await {
                 found @ Finding::Found(_) => Some(found),

@@ -61,5 +61,4 @@ pub fn growth(due_per_second: f64, interval: Duration, completed: &[u64], failed
 }
 
 #[cfg(test)]
-#[path = "backlog_tests.rs"]
 mod tests;

@@ -225,5 +225,4 @@ fn better(better: bool) -> Outcome {
 }
 
 #[cfg(test)]
-#[path = "comparison_tests.rs"]
 mod tests;

@@ -64,5 +64,4 @@ fn approximated(count: u64, share: f64) -> (u64, u64) {
 }
 
 #[cfg(test)]
-#[path = "ranks_tests.rs"]
 mod tests;

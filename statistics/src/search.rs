@@ -341,5 +341,4 @@ fn below(rate: u64, stride: f64) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "search_tests.rs"]
 mod tests;

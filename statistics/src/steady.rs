@@ -85,5 +85,4 @@ pub fn shift(seconds: &[Option<f64>], rule: &Rule) -> Option<Shift> {
 }
 
 #[cfg(test)]
-#[path = "steady_tests.rs"]
 mod tests;

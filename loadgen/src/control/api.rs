@@ -241,9 +241,8 @@ async fn body<T: DeserializeOwned>(request: Request) -> Result<T, Refusal> {
         Err(_) => return Err(refusal(RefusalCode::Malformed, "timed out reading the body")),
     };
     // The message names the field. Plans hold no credential, so it can be returned.
-    serde_json::from_slice(&bytes).map_err(|error| {
-        refusal(RefusalCode::Malformed, limits::message(&format!("the body is invalid: {error}")))
-    })
+    serde_json::from_slice(&bytes)
+        .map_err(|error| refusal(RefusalCode::Malformed, limits::message(&format!("the body is invalid: {error}"))))
 }
 
 /// Returns the whole body, or `None` if it is too large. Reads and drops up to 4 times the limit, because a caller that is still writing

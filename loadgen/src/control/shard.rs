@@ -24,7 +24,7 @@ use super::trial::{Action, Event, Trial};
 use super::{descriptors, failure, probe, report};
 use crate::cluster::Topology;
 use crate::engine::{Access, Engine, EngineConfig, EngineError, EngineEvent, monotonic_nanoseconds};
-use crate::target::{self, Again, Finding, Found, Lookout, Mounts, ServerWatch};
+use crate::target::{self, Again, ClusterWatch, Finding, Found, Mounts, ServerWatch};
 
 /// Progress events of a handful of workers plus the last event of each. The engine drops progress beyond this.
 const EVENTS: usize = 256 + limits::WORKERS;
@@ -63,7 +63,7 @@ pub struct Shard {
     /// Number of looks in a row that must still show the same map before it counts as settled.
     unsettled: u32,
     /// Where to look at the target again.
-    lookout: Arc<Mutex<Lookout>>,
+    cluster_watch: Arc<Mutex<ClusterWatch>>,
     cleanup: Option<Background<CleanupState>>,
     /// Reports a failover that breaks no connection.
     sentinels: Option<Background<()>>,
@@ -106,7 +106,7 @@ impl Shard {
             probing: None,
             search: None,
             unsettled: 0,
-            lookout: Arc::default(),
+            cluster_watch: Arc::default(),
             cleanup: None,
             sentinels: None,
             renewal: None,
@@ -406,8 +406,8 @@ impl Shard {
         if let (Some(plan), Some(known)) = (self.trial.plan_in_use(), self.topology.clone())
             && (target::may_move(&plan.target) || !plan.workload.options.scripts.is_empty())
         {
-            let (mounts, lookout) = (self.settings.mounts.clone(), self.lookout.clone());
-            let look = |sender| target::search_again(plan.clone(), mounts, lookout, known, why, sender);
+            let (mounts, cluster_watch) = (self.settings.mounts.clone(), self.cluster_watch.clone());
+            let look = |sender| target::search_again(plan.clone(), mounts, cluster_watch, known, why, sender);
             self.search = Some(Search { findings: Background::begin(tokio::spawn, look), plan, why: Some(why) });
         }
     }
@@ -440,7 +440,7 @@ impl Shard {
         self.sentinels = None;
         self.topology = None;
         self.servers = None;
-        self.lookout = Arc::default();
+        self.cluster_watch = Arc::default();
         self.engine_events = None;
         (self.config, self.probing) = (None, None);
         if let Some(engine) = self.engine.take() {

@@ -471,7 +471,10 @@ impl Trial {
     /// conductor took over.
     fn admit(&mut self, now: u64, epoch: u64) -> Result<(), Refusal> {
         if epoch < self.epoch {
-            return Err(refusal(RefusalCode::StaleEpoch, format!("epoch {epoch} was replaced by epoch {}", self.epoch)));
+            return Err(refusal(
+                RefusalCode::StaleEpoch,
+                format!("epoch {epoch} was replaced by epoch {}", self.epoch),
+            ));
         }
         self.epoch = epoch;
         self.contact(now);

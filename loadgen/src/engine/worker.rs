@@ -4,18 +4,18 @@
 //! requests that became due. Everything slow (timeouts, reconnecting, pings, events for the cold side) happens on a coarse tick.
 
 mod commands;
+mod connect;
 mod deferred;
 mod dispatch;
-mod exchange;
 mod fills;
 mod introspect;
-mod links;
 mod outage;
+mod receive;
 mod send;
 #[cfg(test)]
 mod tests;
 mod tokens;
-mod traffic;
+mod transaction;
 mod verified;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -28,14 +28,14 @@ use redisbench_wire::plan::ShardPlan;
 use redisbench_wire::snapshot::{ReceiveDelay, Stage};
 use tokio::sync::mpsc;
 
-pub(super) use exchange::Progress;
+pub(super) use transaction::Progress;
 
 use self::dispatch::Readers;
 use self::outage::Outages;
 use super::api::{Access, EngineEvent};
+use super::connect_rate::ConnectRate;
 use super::connection::{Connection, Node};
 use super::mailbox::Command;
-use super::pace::Pace;
 use super::pipeline::Request;
 use super::run::{Found, Run};
 use super::sys::{self, Alarm, Event, Poller, Waker};
@@ -150,7 +150,7 @@ pub(super) struct Worker {
     next_tick: u64,
     next_ping: u64,
     connecting: bool,
-    pace_of_connecting: Pace,
+    connect_rate: ConnectRate,
     /// A connection may be begun before the next tick.
     connect_soon: bool,
     topology_stale: bool,
@@ -179,7 +179,7 @@ impl Worker {
         let recording = Recording::new(&common.plan);
         let (exchanges, fills) = (common.trial.has_exchanges(), common.trial.has_fills());
         let vigil = Vigil::of(common.processor);
-        let pace_of_connecting = Pace::of(common.plan.connect_rate, seat);
+        let connect_rate = ConnectRate::of(common.plan.connect_rate, seat);
         let verified = Verifier::of(&common.plan, common.may_evict)
             .map(|checks| Box::new(Verified::new(checks, common.last_read.clone())));
         let one_by_one = exchanges || fills || verified.is_some();
@@ -220,7 +220,7 @@ impl Worker {
             next_tick: 0,
             next_ping: 0,
             connecting: false,
-            pace_of_connecting,
+            connect_rate,
             connect_soon: false,
             topology_stale: false,
             told_stale: false,

@@ -170,5 +170,4 @@ fn waits(operation: &Operation) -> bool {
 }
 
 #[cfg(test)]
-#[path = "commands_tests.rs"]
 mod tests;

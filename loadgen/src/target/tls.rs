@@ -221,9 +221,9 @@ fn bad_certificate(error: &CertificateError, plan: &plan::Tls) -> String {
             "{AUTHORITY} is not set, and the server's certificate is from an unknown issuer: set it to the CA \
              that signed it"
         ),
-        CertificateError::UnknownIssuer => format!(
-            "{AUTHORITY}: the server's certificate is from an unknown issuer: use the CA that signed it"
-        ),
+        CertificateError::UnknownIssuer => {
+            format!("{AUTHORITY}: the server's certificate is from an unknown issuer: use the CA that signed it")
+        }
         CertificateError::BadSignature => format!(
             "{AUTHORITY}: the server's certificate is from an unknown issuer, with the name of a known CA but \
              another key: use the CA that signed it"

@@ -530,5 +530,4 @@ fn end_of_line(command: &[u8], at: usize) -> Option<usize> {
 }
 
 #[cfg(test)]
-#[path = "verifier_tests.rs"]
 mod tests;

@@ -123,5 +123,4 @@ fn at(sorted: &[f64], probability: f64) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "interval_tests.rs"]
 mod tests;

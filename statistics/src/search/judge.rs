@@ -218,5 +218,4 @@ fn failure(objective: &Objective, step: &Measured) -> Option<Failure> {
 }
 
 #[cfg(test)]
-#[path = "judge_tests.rs"]
 mod tests;

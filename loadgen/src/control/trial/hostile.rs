@@ -1,6 +1,6 @@
-//! Hostile input for everything that a shard reads: the conductor's requests and the servers' replies. See `redisbench-fuzz`.
+//! Hostile input for everything that a shard reads: the conductor's requests and the servers' replies. See `redisbench_testkit::hostile`.
 
-use redisbench_fuzz::{Meter, Target, drive};
+use redisbench_testkit::hostile::{Meter, Target, drive};
 use redisbench_wire::{AbortRequest, AbortThen, Detail, EpochRequest, PlanRequest, ShardPhase, StartRequest};
 use serde_json::{Value, json};
 

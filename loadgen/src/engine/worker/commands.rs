@@ -34,7 +34,7 @@ impl Worker {
         match command {
             Command::Connect => {
                 self.connecting = true;
-                self.pace_of_connecting.begin(self.now);
+                self.connect_rate.begin(self.now);
                 self.connect_soon = true;
             }
             Command::Preload(together) => self.start_preload(together),

@@ -7,7 +7,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A worker's part of a rate shared by all workers of all shards. Connections begin one at a time, evenly spaced, and missed turns are
 /// not made up.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct ConnectRate {
     /// Nanoseconds between turns; 0 without a limit.
     interval: u64,
     /// Delay of the first turn, so that the workers alternate.
@@ -15,7 +15,7 @@ pub(super) struct Pace {
     next: u64,
 }
 
-impl Pace {
+impl ConnectRate {
     /// `rate` per second over all seats.
     pub(super) fn of(rate: Option<u32>, seat: Seat) -> Self {
         let after = |turns: u64| {
@@ -48,12 +48,12 @@ mod tests {
 
     const START: u64 = 77 * SECOND;
 
-    fn turns(mut pace: Pace, count: usize) -> Vec<u64> {
-        pace.begin(START);
+    fn turns(mut rate: ConnectRate, count: usize) -> Vec<u64> {
+        rate.begin(START);
         let mut now = START;
         let mut turns = Vec::new();
         while turns.len() < count {
-            match pace.take(now) {
+            match rate.take(now) {
                 Ok(()) => turns.push(now - START),
                 Err(next) => now = next,
             }
@@ -66,7 +66,7 @@ mod tests {
         let mut all = Vec::new();
         for shard in 0..2 {
             for worker in 0..3 {
-                all.extend(turns(Pace::of(Some(300), Seat { shard, shards: 2, worker, workers: 3 }), 50));
+                all.extend(turns(ConnectRate::of(Some(300), Seat { shard, shards: 2, worker, workers: 3 }), 50));
             }
         }
         all.sort_unstable();
@@ -77,14 +77,14 @@ mod tests {
 
     #[test]
     fn what_was_missed_is_not_made_up_for() {
-        let mut pace = Pace::of(Some(10), Seat { shard: 0, shards: 1, worker: 0, workers: 1 });
-        pace.begin(START);
-        assert_eq!(pace.take(START + SECOND), Ok(()));
-        assert_eq!(pace.take(START + SECOND), Err(START + SECOND + SECOND / 10));
+        let mut rate = ConnectRate::of(Some(10), Seat { shard: 0, shards: 1, worker: 0, workers: 1 });
+        rate.begin(START);
+        assert_eq!(rate.take(START + SECOND), Ok(()));
+        assert_eq!(rate.take(START + SECOND), Err(START + SECOND + SECOND / 10));
     }
 
     #[test]
     fn without_a_rate_it_is_always_time() {
-        assert_eq!(turns(Pace::of(None, Seat { shard: 3, shards: 4, worker: 1, workers: 2 }), 3), [0, 0, 0]);
+        assert_eq!(turns(ConnectRate::of(None, Seat { shard: 3, shards: 4, worker: 1, workers: 2 }), 3), [0, 0, 0]);
     }
 }

@@ -194,7 +194,7 @@ impl Worker {
                     self.next_tick = self.next_tick.min(retry);
                 }
                 Link::Down { retry } if retry <= self.now => {
-                    if let Err(next) = self.pace_of_connecting.take(self.now) {
+                    if let Err(next) = self.connect_rate.take(self.now) {
                         self.next_tick = self.next_tick.min(next);
                         break;
                     }

@@ -8,7 +8,7 @@ use redisbench_wire::plan::Topology;
 use redisbench_wire::snapshot::Stage;
 
 use super::Worker;
-use super::exchange::GivenUp;
+use super::transaction::GivenUp;
 use crate::cluster::{Deferral, Redirect};
 use crate::engine::api::{ConnectFailure, EngineEvent};
 use crate::engine::connection::{Link, Resend, Sent};

@@ -25,7 +25,7 @@ const TRUST: u32 = 40;
 
 /// A kept connection to a node that answers.
 #[derive(Default)]
-pub struct Lookout {
+pub struct ClusterWatch {
     kept: Option<Kept>,
 }
 
@@ -36,13 +36,13 @@ struct Kept {
     unchanged: u32,
 }
 
-impl std::fmt::Debug for Lookout {
+impl std::fmt::Debug for ClusterWatch {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Lookout").field("at", &self.kept.as_ref().map(|kept| &kept.endpoint)).finish()
+        formatter.debug_struct("ClusterWatch").field("at", &self.kept.as_ref().map(|kept| &kept.endpoint)).finish()
     }
 }
 
-impl Lookout {
+impl ClusterWatch {
     /// The cluster's map from the kept connection, or from the first other node that answers. `None` without an answer that a load can use.
     pub async fn look(&mut self, plan: &Arc<ShardPlan>, mounts: &Mounts, known: &Topology) -> Option<Topology> {
         let avoided = self.kept.as_ref().map(|kept| kept.endpoint.to_string());

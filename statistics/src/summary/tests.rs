@@ -7,7 +7,7 @@ use crate::student::{quantile, two_sided};
 
 /// Reference values from scipy: `statistics/tests/known.py`.
 fn known(of: &str) -> Vec<Value> {
-    let known: Value = serde_json::from_str(include_str!("../tests/known.json")).unwrap();
+    let known: Value = serde_json::from_str(include_str!("../../tests/known.json")).unwrap();
     known[of].as_array().unwrap().clone()
 }
 

@@ -6,7 +6,7 @@ use super::*;
 
 /// Reference values from scipy and numpy: `statistics/tests/known.py`.
 fn known(of: &str) -> Vec<Value> {
-    let known: Value = serde_json::from_str(include_str!("../../tests/known.json")).unwrap();
+    let known: Value = serde_json::from_str(include_str!("../../../tests/known.json")).unwrap();
     known[of].as_array().unwrap().clone()
 }
 
