@@ -14,8 +14,8 @@ use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::json::{count, list, merge, text};
+use crate::namespace::TestNamespace;
 use crate::redis;
-use crate::space::Space;
 use crate::wait;
 
 /// Long enough for a short benchmark on a busy machine.
@@ -65,7 +65,7 @@ pub fn manifest(name: &str, spec: &Value) -> Value {
 /// A benchmark on the cluster.
 #[derive(Clone, Debug)]
 pub struct Benchmark {
-    space: Space,
+    namespace: TestNamespace,
     name: String,
 }
 
@@ -74,15 +74,15 @@ impl Benchmark {
     ///
     /// # Errors
     /// If the API server refuses it.
-    pub async fn create(space: &Space, name: &str, spec: &Value) -> Result<Self> {
+    pub async fn create(namespace: &TestNamespace, name: &str, spec: &Value) -> Result<Self> {
         let object: DynamicObject = serde_json::from_value(manifest(name, spec))?;
-        space.benchmarks().create(&PostParams::default(), &object).await?;
-        Ok(Self::named(space, name))
+        namespace.benchmarks().create(&PostParams::default(), &object).await?;
+        Ok(Self::named(namespace, name))
     }
 
     /// A benchmark that was created in another way.
-    pub fn named(space: &Space, name: &str) -> Self {
-        Self { space: space.clone(), name: name.to_owned() }
+    pub fn named(namespace: &TestNamespace, name: &str) -> Self {
+        Self { namespace: namespace.clone(), name: name.to_owned() }
     }
 
     pub fn name(&self) -> &str {
@@ -94,7 +94,7 @@ impl Benchmark {
     /// # Errors
     /// If the API server refuses.
     pub async fn delete(&self) -> Result<()> {
-        self.space.benchmarks().delete(&self.name, &DeleteParams::default()).await?;
+        self.namespace.benchmarks().delete(&self.name, &DeleteParams::default()).await?;
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl Benchmark {
     /// If it does not within `limit`, or is deleted.
     pub async fn wait(&self, what: &str, limit: Duration, holds: impl Fn(&Value) -> bool) -> Result<Value> {
         let mut seen = Value::Null;
-        wait::object(self.space.benchmarks(), &self.name, what, limit, |object| {
+        wait::object(self.namespace.benchmarks(), &self.name, what, limit, |object| {
             object.and_then(|object| serde_json::to_value(object).ok()).is_some_and(|object| {
                 let ready = holds(&object);
                 seen = object;
@@ -120,7 +120,7 @@ impl Benchmark {
     /// # Errors
     /// If it is still there after `limit`.
     pub async fn gone(&self, limit: Duration) -> Result<()> {
-        wait::object(self.space.benchmarks(), &self.name, "deleted", limit, |object| object.is_none()).await?;
+        wait::object(self.namespace.benchmarks(), &self.name, "deleted", limit, |object| object.is_none()).await?;
         Ok(())
     }
 
@@ -180,7 +180,7 @@ impl Benchmark {
     /// If the API server refuses the change.
     pub async fn patch(&self, spec: &Value) -> Result<()> {
         let patch = Patch::Merge(json!({"spec": spec}));
-        self.space.benchmarks().patch(&self.name, &PatchParams::default(), &patch).await?;
+        self.namespace.benchmarks().patch(&self.name, &PatchParams::default(), &patch).await?;
         Ok(())
     }
 
@@ -189,7 +189,7 @@ impl Benchmark {
     /// # Errors
     /// If it cannot be read.
     pub async fn get(&self) -> Result<Value> {
-        Ok(serde_json::to_value(self.space.benchmarks().get(&self.name).await?)?)
+        Ok(serde_json::to_value(self.namespace.benchmarks().get(&self.name).await?)?)
     }
 
     /// Its shards' pods, by shard index.
@@ -198,10 +198,10 @@ impl Benchmark {
     /// If they cannot be listed.
     pub async fn pods(&self) -> Result<Vec<Pod>> {
         let uid = self.uid().await?;
-        let jobs = self.space.api::<Job>().list(&ListParams::default()).await?;
+        let jobs = self.namespace.api::<Job>().list(&ListParams::default()).await?;
         let Some(job) = jobs.items.iter().find(|job| is_owned_by(*job, &uid)) else { return Ok(Vec::new()) };
         let selector = format!("batch.kubernetes.io/job-name={}", job.name_any());
-        let mut pods = self.space.api::<Pod>().list(&ListParams::default().labels(&selector)).await?.items;
+        let mut pods = self.namespace.api::<Pod>().list(&ListParams::default().labels(&selector)).await?.items;
         pods.sort_by_key(shard_index);
         Ok(pods)
     }
@@ -216,7 +216,7 @@ impl Benchmark {
         let mut parts = Vec::new();
         for artifact in artifacts.iter().filter(|a| a["name"].as_str().is_some_and(|n| n.starts_with("result.json"))) {
             let name = text(artifact, "/configMap")?;
-            let map: ConfigMap = self.space.api().get(name).await?;
+            let map: ConfigMap = self.namespace.api().get(name).await?;
             ensure!(is_owned_by(&map, &self.uid().await?), "ConfigMap {name} is not owned by {}", self.name);
             let data = map.data.unwrap_or_default();
             let key = text(artifact, "/name")?;
@@ -233,11 +233,11 @@ impl Benchmark {
     /// # Errors
     /// If the server does not report them.
     pub async fn server_calls(&self, pod: &str) -> Result<BTreeMap<String, u64>> {
-        redis::calls(&self.space, pod).await
+        redis::calls(&self.namespace, pod).await
     }
 
     async fn uid(&self) -> Result<String> {
-        self.space.benchmarks().get(&self.name).await?.metadata.uid.context("no uid")
+        self.namespace.benchmarks().get(&self.name).await?.metadata.uid.context("no uid")
     }
 }
 

@@ -4,14 +4,14 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::cluster::Cluster;
+use crate::namespace::TestNamespace;
 use crate::redis;
-use crate::space::Space;
 
 /// Starts one behind the Service `name`, for the Redis server behind the Service `server`.
 ///
 /// # Errors
 /// If it does not become ready.
-pub async fn start(space: &Space, name: &str, server: &str) -> Result<()> {
+pub async fn start(namespace: &TestNamespace, name: &str, server: &str) -> Result<()> {
     let configuration = format!(
         "global\n  maxconn 1000\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n\
          listen redis\n  bind :6379\n  server {server} {server}:6379 check\n"
@@ -22,7 +22,7 @@ pub async fn start(space: &Space, name: &str, server: &str) -> Result<()> {
         "metadata": {"name": name},
         "data": {"haproxy.cfg": configuration},
     });
-    space.apply(&[map]).await?;
+    namespace.apply(&[map]).await?;
     let pod = json!({
         "automountServiceAccountToken": false,
         "terminationGracePeriodSeconds": 1,
@@ -44,5 +44,5 @@ pub async fn start(space: &Space, name: &str, server: &str) -> Result<()> {
         }],
         "volumes": [{"name": "config", "configMap": {"name": name}}],
     });
-    redis::serve(space, name, pod).await
+    redis::serve(namespace, name, pod).await
 }

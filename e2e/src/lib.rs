@@ -11,11 +11,11 @@ pub mod faults;
 pub mod haproxy;
 pub mod json;
 pub mod metrics;
+pub mod namespace;
 pub mod redis;
-pub mod space;
 pub mod tools;
 pub mod wait;
 
 pub use benchmark::Benchmark;
 pub use cluster::Cluster;
-pub use space::{Space, run, run_alone, run_within};
+pub use namespace::{TestNamespace, run, run_alone, run_within};

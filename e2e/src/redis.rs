@@ -11,7 +11,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::space::Space;
+use crate::namespace::TestNamespace;
 use crate::wait;
 
 const READY: Duration = Duration::from_secs(60);
@@ -23,19 +23,19 @@ pub const PRIMARIES: usize = 3;
 ///
 /// # Errors
 /// If it does not become ready.
-pub async fn standalone(space: &Space, name: &str) -> Result<()> {
-    serve(space, name, pod_spec(&["--save", "", "--appendonly", "no"], None)).await
+pub async fn standalone(namespace: &TestNamespace, name: &str) -> Result<()> {
+    serve(namespace, name, pod_spec(&["--save", "", "--appendonly", "no"], None)).await
 }
 
 /// Like [`standalone`], as a replica of the server behind the Service `primary`. Returns once it is in sync.
 ///
 /// # Errors
 /// If it does not become ready, or does not sync.
-pub async fn replica(space: &Space, name: &str, primary: &str) -> Result<()> {
+pub async fn replica(namespace: &TestNamespace, name: &str, primary: &str) -> Result<()> {
     let follow = ["--save", "", "--appendonly", "no", "--replicaof", primary, "6379"];
-    serve(space, name, pod_spec(&follow, None)).await?;
+    serve(namespace, name, pod_spec(&follow, None)).await?;
     wait::answer("a replica that follows", READY, || async {
-        let told = cli(space, &format!("deployment/{name}"), &["role"]).await?;
+        let told = cli(namespace, &format!("deployment/{name}"), &["role"]).await?;
         Ok(told.contains("connected").then_some(()))
     })
     .await
@@ -45,10 +45,10 @@ pub async fn replica(space: &Space, name: &str, primary: &str) -> Result<()> {
 ///
 /// # Errors
 /// If one does not reply.
-pub async fn protect(space: &Space, name: &str, password: &str) -> Result<()> {
+pub async fn protect(namespace: &TestNamespace, name: &str, password: &str) -> Result<()> {
     for index in 0..2 * PRIMARIES {
         let set = ["config", "set", "masterauth", password, "requirepass", password];
-        cli(space, &format!("{name}-{index}"), &set).await?;
+        cli(namespace, &format!("{name}-{index}"), &set).await?;
     }
     Ok(())
 }
@@ -57,33 +57,33 @@ pub async fn protect(space: &Space, name: &str, password: &str) -> Result<()> {
 ///
 /// # Errors
 /// If it does not become ready.
-pub async fn standalone_on(space: &Space, name: &str, node: &str) -> Result<()> {
+pub async fn standalone_on(namespace: &TestNamespace, name: &str, node: &str) -> Result<()> {
     let mut pod = pod_spec(&["--save", "", "--appendonly", "no"], None);
     pod["nodeSelector"] = json!({"kubernetes.io/hostname": node});
-    serve(space, name, pod).await
+    serve(namespace, name, pod).await
 }
 
 /// Like [`standalone`], with a CPU request such as `500m`.
 ///
 /// # Errors
 /// If it does not become ready.
-pub async fn standalone_of(space: &Space, name: &str, cpu: &str) -> Result<()> {
+pub async fn standalone_of(namespace: &TestNamespace, name: &str, cpu: &str) -> Result<()> {
     let mut pod = pod_spec(&["--save", "", "--appendonly", "no"], None);
     pod["containers"][0]["resources"]["requests"]["cpu"] = json!(cpu);
-    serve(space, name, pod).await
+    serve(namespace, name, pod).await
 }
 
 /// Waits until the container of a pod was restarted.
 ///
 /// # Errors
 /// If it is not.
-pub async fn restarted(space: &Space, pod: &Pod) -> Result<()> {
+pub async fn restarted(namespace: &TestNamespace, pod: &Pod) -> Result<()> {
     let starts = |pod: &Pod| {
         let container = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
         container.ready.then_some(container.restart_count)
     };
     let before = starts(pod);
-    wait::object(space.api::<Pod>(), &pod.name_any(), "started again", READY, |now| now.and_then(starts) > before)
+    wait::object(namespace.api::<Pod>(), &pod.name_any(), "started again", READY, |now| now.and_then(starts) > before)
         .await?;
     Ok(())
 }
@@ -92,24 +92,24 @@ pub async fn restarted(space: &Space, pod: &Pod) -> Result<()> {
 ///
 /// # Errors
 /// If it does not become ready.
-pub async fn configured(space: &Space, name: &str, secret: &str) -> Result<()> {
+pub async fn configured(namespace: &TestNamespace, name: &str, secret: &str) -> Result<()> {
     let volume = json!({"name": "config", "secret": {"secretName": secret}});
-    serve(space, name, pod_spec(&["/etc/redis/redis.conf"], Some(volume))).await
+    serve(namespace, name, pod_spec(&["/etc/redis/redis.conf"], Some(volume))).await
 }
 
 /// Like [`configured`], with TLS on port 6380 in addition. The Secret `secret` has its `redis.conf` and the certificates for it.
 ///
 /// # Errors
 /// If it does not become ready.
-pub async fn secure(space: &Space, name: &str, secret: &str) -> Result<()> {
-    configured(space, name, secret).await?;
+pub async fn secure(namespace: &TestNamespace, name: &str, secret: &str) -> Result<()> {
+    configured(namespace, name, secret).await?;
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": format!("{name}-tls")},
         "spec": {"selector": {"app": name}, "ports": [{"port": 6380}]},
     });
-    space.apply(&[service]).await?;
+    namespace.apply(&[service]).await?;
     Ok(())
 }
 
@@ -117,7 +117,7 @@ pub async fn secure(space: &Space, name: &str, secret: &str) -> Result<()> {
 ///
 /// # Errors
 /// If it does not become ready.
-pub async fn serve(space: &Space, name: &str, pod: Value) -> Result<()> {
+pub async fn serve(namespace: &TestNamespace, name: &str, pod: Value) -> Result<()> {
     let labels = json!({"app": name});
     let deployment = json!({
         "apiVersion": "apps/v1",
@@ -131,16 +131,16 @@ pub async fn serve(space: &Space, name: &str, pod: Value) -> Result<()> {
         "metadata": {"name": name},
         "spec": {"selector": labels, "ports": [{"port": 6379}]},
     });
-    space.apply(&[deployment, service]).await?;
-    available(space, name).await
+    namespace.apply(&[deployment, service]).await?;
+    available(namespace, name).await
 }
 
 /// Waits until the Deployment `name` is available.
 ///
 /// # Errors
 /// If it does not become available.
-pub async fn available(space: &Space, name: &str) -> Result<()> {
-    wait::object(space.api::<Deployment>(), name, "available", READY, |deployment| {
+pub async fn available(namespace: &TestNamespace, name: &str) -> Result<()> {
+    wait::object(namespace.api::<Deployment>(), name, "available", READY, |deployment| {
         let ready = deployment.and_then(|d| d.status.as_ref()).and_then(|status| status.available_replicas);
         ready.is_some_and(|replicas| replicas > 0)
     })
@@ -153,7 +153,7 @@ pub async fn available(space: &Space, name: &str) -> Result<()> {
 ///
 /// # Errors
 /// If it does not form.
-pub async fn cluster(space: &Space, name: &str) -> Result<()> {
+pub async fn cluster(namespace: &TestNamespace, name: &str) -> Result<()> {
     let nodes = 2 * PRIMARIES;
     let labels = json!({"app": name});
     let arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", "5000", "--save", "", "--appendonly", "no"];
@@ -175,13 +175,13 @@ pub async fn cluster(space: &Space, name: &str) -> Result<()> {
         "metadata": {"name": name},
         "spec": {"clusterIP": "None", "selector": labels, "ports": [{"port": 6379}]},
     });
-    space.apply(&[set, service]).await?;
-    wait::object(space.api::<StatefulSet>(), name, "ready", READY, |set| {
+    namespace.apply(&[set, service]).await?;
+    wait::object(namespace.api::<StatefulSet>(), name, "ready", READY, |set| {
         let ready = set.and_then(|set| set.status.as_ref()).and_then(|status| status.ready_replicas);
         ready.and_then(|ready| usize::try_from(ready).ok()) == Some(nodes)
     })
     .await?;
-    let pods: Api<Pod> = space.api();
+    let pods: Api<Pod> = namespace.api();
     let members = pods.list(&ListParams::default().labels(&format!("app={name}"))).await?.items;
     let mut addresses = Vec::new();
     for pod in &members {
@@ -192,11 +192,11 @@ pub async fn cluster(space: &Space, name: &str) -> Result<()> {
     let mut create = vec!["--cluster", "create"];
     create.extend(addresses.iter().map(String::as_str));
     create.extend(["--cluster-replicas", "1", "--cluster-yes"]);
-    cli(space, &first, &create).await?;
+    cli(namespace, &first, &create).await?;
     for pod in &members {
         let pod = pod.name_any();
         wait::answer("a whole Redis Cluster", READY, || async {
-            let info = cli(space, &pod, &["cluster", "info"]).await?;
+            let info = cli(namespace, &pod, &["cluster", "info"]).await?;
             let known = format!("cluster_known_nodes:{nodes}");
             Ok((info.contains("cluster_state:ok") && info.contains(&known)).then_some(()))
         })
@@ -204,7 +204,7 @@ pub async fn cluster(space: &Space, name: &str) -> Result<()> {
     }
     // A client may read the topology from any node, so all of them must list the replicas too.
     wait::answer("replicas of every primary", READY, || async {
-        let told = cli(space, &first, &["cluster", "nodes"]).await?;
+        let told = cli(namespace, &first, &["cluster", "nodes"]).await?;
         Ok((told.matches(" slave ").count() + told.matches(",slave ").count() == PRIMARIES).then_some(()))
     })
     .await
@@ -250,8 +250,8 @@ fn pod_spec(arguments: &[&str], config: Option<Value>) -> Value {
 ///
 /// # Errors
 /// If it fails, or Redis replies with an error.
-pub async fn cli(space: &Space, pod: &str, command: &[&str]) -> Result<String> {
-    let answer = space.kubectl(&[&["exec", pod, "--", "redis-cli", "-e"], command].concat()).await?;
+pub async fn cli(namespace: &TestNamespace, pod: &str, command: &[&str]) -> Result<String> {
+    let answer = namespace.kubectl(&[&["exec", pod, "--", "redis-cli", "-e"], command].concat()).await?;
     ensure!(!answer.starts_with("(error)"), "redis-cli {command:?} returned {answer}");
     Ok(answer)
 }
@@ -260,8 +260,8 @@ pub async fn cli(space: &Space, pod: &str, command: &[&str]) -> Result<String> {
 ///
 /// # Errors
 /// If the server does not report it.
-pub async fn calls(space: &Space, pod: &str) -> Result<BTreeMap<String, u64>> {
-    let info = cli(space, pod, &["info", "commandstats"]).await?;
+pub async fn calls(namespace: &TestNamespace, pod: &str) -> Result<BTreeMap<String, u64>> {
+    let info = cli(namespace, pod, &["info", "commandstats"]).await?;
     parse_calls(&info)
 }
 

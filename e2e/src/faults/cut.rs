@@ -1,7 +1,6 @@
 //! Cuts a pod's network: packets are dropped silently, as in a failing network.
 
 use std::fs::File;
-use std::net::IpAddr;
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,36 +11,6 @@ use super::process::{Process, command};
 
 /// The port of a shard's control API.
 pub const CONTROL: u16 = 7379;
-/// The port of the Redis servers under test.
-pub const REDIS: u16 = 6379;
-
-/// The part of the network to cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// TCP from or to this port, on either side.
-    Port(u16),
-    /// Everything from and to this address.
-    Peer(IpAddr),
-    /// Everything but the pod's loopback.
-    All,
-}
-
-impl Link {
-    /// The rules that match the dropped packets, incoming and outgoing.
-    fn rules(self) -> [Vec<String>; 2] {
-        match self {
-            Self::Port(port) => {
-                let either = vec![format!("tcp dport {port}"), format!("tcp sport {port}")];
-                [either.clone(), either]
-            }
-            Self::Peer(address) => {
-                let family = if address.is_ipv4() { "ip" } else { "ip6" };
-                [vec![format!("{family} saddr {address}")], vec![format!("{family} daddr {address}")]]
-            }
-            Self::All => [vec![String::new()], vec![String::new()]],
-        }
-    }
-}
 
 /// A cut in a pod's network. Heals on drop.
 #[derive(Debug)]
@@ -52,18 +21,18 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Cuts the `link` of a pod.
+    /// Drops TCP packets from and to `port`, on either side.
     ///
     /// # Errors
     /// If the pod has no network on this machine, or the rules are refused.
-    pub fn make(pod: &Pod, link: Link) -> Result<Self> {
+    pub fn make(pod: &Pod, port: u16) -> Result<Self> {
         static CUTS: AtomicU32 = AtomicU32::new(0);
         let pid = Process::any_of(pod)?.pid;
         let namespace =
             File::open(format!("/proc/{pid}/ns/net")).context("failed to open a pod's network namespace")?;
         let table = format!("e2e_cut_{}", CUTS.fetch_add(1, Ordering::Relaxed));
         let cut = Self { namespace, table };
-        cut.nft(&["-f", "-"], &table_of(&cut.table, link))?;
+        cut.nft(&["-f", "-"], &table_of(&cut.table, port))?;
         Ok(cut)
     }
 
@@ -86,14 +55,12 @@ impl Drop for Cut {
     }
 }
 
-fn table_of(name: &str, link: Link) -> String {
-    let [incoming, outgoing] = link.rules();
-    let chain = |hook: &str, interface: &str, rules: Vec<String>| {
-        let rules: String = rules.iter().map(|rule| format!("{interface} != \"lo\" {rule} drop\n")).collect();
-        format!("chain {hook} {{\ntype filter hook {hook} priority -300;\n{rules}}}\n")
+fn table_of(name: &str, port: u16) -> String {
+    let chain = |hook: &str, interface: &str| {
+        let rule = |end: &str| format!("{interface} != \"lo\" tcp {end} {port} drop\n");
+        format!("chain {hook} {{\ntype filter hook {hook} priority -300;\n{}{}}}\n", rule("dport"), rule("sport"))
     };
-    let (incoming, outgoing) = (chain("input", "iifname", incoming), chain("output", "oifname", outgoing));
-    format!("table inet {name} {{\n{incoming}{outgoing}}}\n")
+    format!("table inet {name} {{\n{}{}}}\n", chain("input", "iifname"), chain("output", "oifname"))
 }
 
 #[cfg(test)]
@@ -102,10 +69,8 @@ mod tests {
 
     #[test]
     fn both_directions_are_dropped_and_loopback_is_not() {
-        let table = table_of("t", Link::Port(7379));
+        let table = table_of("t", 7379);
         assert_eq!(table.matches("!= \"lo\" tcp dport 7379 drop").count(), 2);
         assert_eq!(table.matches("!= \"lo\" tcp sport 7379 drop").count(), 2);
-        let table = table_of("t", Link::Peer("10.0.0.1".parse().unwrap()));
-        assert!(table.contains("ip saddr 10.0.0.1") && table.contains("ip daddr 10.0.0.1"));
     }
 }

@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use crate::benchmark::{phase, reason};
 use crate::json::list;
-use crate::space::Space;
+use crate::namespace::TestNamespace;
 
 /// The number of events per reason.
 pub type Told = BTreeMap<String, u64>;
 
 /// The events of the object with this UID.
-pub async fn told(space: &Space, uid: &str) -> Result<Told> {
+pub async fn told(namespace: &TestNamespace, uid: &str) -> Result<Told> {
     let selector = format!("involvedObject.uid={uid}");
-    let events = space.kubectl_json(&["get", "events", "--field-selector", &selector]).await?;
+    let events = namespace.kubectl_json(&["get", "events", "--field-selector", &selector]).await?;
     Ok(counted(&events))
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::benchmark::phase;
-use crate::space::Space;
+use crate::namespace::TestNamespace;
 use crate::wait;
 
 /// The recorded part of a state.
@@ -31,9 +31,9 @@ pub struct History {
 
 impl History {
     /// Starts to watch.
-    pub fn begin(space: &Space, name: &str, uid: &str) -> Self {
+    pub fn begin(namespace: &TestNamespace, name: &str, uid: &str) -> Self {
         let states: Arc<Mutex<Vec<State>>> = Arc::default();
-        let (api, name, wanted, kept) = (space.benchmarks(), name.to_owned(), uid.to_owned(), states.clone());
+        let (api, name, wanted, kept) = (namespace.benchmarks(), name.to_owned(), uid.to_owned(), states.clone());
         let watch = tokio::spawn(async move {
             let mut changes = std::pin::pin!(watch_object(api, &name));
             loop {

@@ -4,7 +4,6 @@
 //! fault, so also a test that panics or times out undoes it. They need the cluster of `e2e/cluster`, whose processes are visible on this
 //! machine.
 
-mod account;
 mod cut;
 mod events;
 mod history;
@@ -14,14 +13,15 @@ mod memory;
 pub mod operator;
 mod parts;
 mod process;
+mod report;
 
-pub use account::{Account, Expected, Server};
-pub use cut::{CONTROL, Cut, Link, REDIS};
+pub use cut::{CONTROL, Cut};
 pub use lag::Lag;
 pub use ledger::Ledger;
 pub use memory::take_away as take_memory_away;
 pub use parts::{Disturbed, Part};
 pub use process::{Process, Signal, Stopped};
+pub use report::{Expected, Report, Server};
 
 /// Waits as long as a fault lasts. A fixed wait, because no condition marks its end.
 pub async fn lasts(time: std::time::Duration) {

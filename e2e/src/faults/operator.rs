@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams};
@@ -14,19 +14,9 @@ use crate::wait;
 
 /// The Lease of the leader election, as the chart names it for the tests' release.
 pub const LEASE: &str = "redisbench-redisbench-operator";
-pub const DEPLOYMENT: &str = "redisbench-redisbench-operator";
 
 /// Timeout for the Lease to expire, and for a pod to start on a busy machine.
 const LEADS_WITHIN: Duration = Duration::from_secs(60);
-
-/// The successor of a killed operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Successor {
-    /// The same pod with a restarted container, which reclaims its own Lease at once.
-    SamePod,
-    /// Another pod, which must wait until the Lease has expired.
-    OtherPod,
-}
 
 /// The operator's pods that are not being deleted.
 ///
@@ -61,27 +51,12 @@ pub async fn leader(client: &Client) -> Result<Pod> {
     .await
 }
 
-/// Kills the leader with SIGKILL.
+/// Kills the leader with SIGKILL. Its restarted container reclaims its Lease at once.
 ///
 /// # Errors
 /// If there is none, or it cannot be killed.
-pub async fn kill(client: &Client, successor: Successor) -> Result<()> {
-    let leader = leader(client).await?;
-    Process::of(&leader)?.send(Signal::Kill)?;
-    if successor == Successor::OtherPod {
-        remove(client, &leader).await?;
-    }
-    Ok(())
-}
-
-/// Deletes a pod of the operator without a grace period.
-///
-/// # Errors
-/// If the API server refuses.
-pub async fn remove(client: &Client, pod: &Pod) -> Result<()> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), SYSTEM);
-    pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await?;
-    Ok(())
+pub async fn kill(client: &Client) -> Result<()> {
+    Process::of(&leader(client).await?)?.send(Signal::Kill)
 }
 
 /// Replaces an operator whose container was restarted, because after some restarts Kubernetes would wait for minutes before the next.
@@ -108,16 +83,6 @@ pub fn restarts(pod: &Pod) -> i32 {
 /// Whether its container is ready.
 pub fn is_ready(pod: &Pod) -> bool {
     first_status(pod).is_some_and(|status| status.ready)
-}
-
-/// The address of a pod.
-///
-/// # Errors
-/// If the pod has no address yet.
-pub fn address(pod: &Pod) -> Result<std::net::IpAddr> {
-    let address =
-        pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()).context("a pod without an address")?;
-    Ok(address.parse()?)
 }
 
 fn first_status(pod: &Pod) -> Option<&k8s_openapi::api::core::v1::ContainerStatus> {

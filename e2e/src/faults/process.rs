@@ -113,10 +113,6 @@ impl Process {
 pub struct Stopped(Process);
 
 impl Stopped {
-    pub fn process(&self) -> &Process {
-        &self.0
-    }
-
     /// Continues the process.
     pub fn go_on(self) {
         drop(self);

@@ -15,7 +15,7 @@ use redisbench_e2e::benchmark::{SOON, message};
 use redisbench_e2e::cluster::{Cluster, repository};
 use redisbench_e2e::json::{count, list, merge};
 use redisbench_e2e::tools::kubectl_with_input;
-use redisbench_e2e::{Benchmark, Space, redis, run_within, wait};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run_within, wait};
 use serde_json::{Value, json};
 
 /// The bandwidth of every pod in each direction, in bits per second: as in the example.
@@ -27,17 +27,17 @@ const SHARDS_WORTH: u64 = 10;
 
 #[test]
 fn more_shards_than_one_find_the_limit_of_the_target() {
-    run_within(Duration::from_secs(600), |space| async move {
-        redis::standalone(&space, "redis").await?;
-        let (down, up) = prove_the_bandwidth(&space).await?;
+    run_within(Duration::from_secs(600), |namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let (down, up) = prove_the_bandwidth(&namespace).await?;
         let example = fs::read_to_string(repository().join("examples/beyond-one-host.yaml"))?;
         let manifest: Value = serde_yaml::from_str(&example)?;
-        let limit = what_shards_ask_for(&space, &manifest).await?;
-        limit_the_server(&space, limit).await?;
-        space.apply(std::slice::from_ref(&manifest)).await?;
-        let benchmark = Benchmark::named(&space, "beyond-one-host");
+        let limit = what_shards_ask_for(&namespace, &manifest).await?;
+        limit_the_server(&namespace, limit).await?;
+        namespace.apply(std::slice::from_ref(&manifest)).await?;
+        let benchmark = Benchmark::named(&namespace, "beyond-one-host");
         let object = benchmark.succeeded(Duration::from_secs(420)).await?;
-        let trials = by_shards(&space, &object).await?;
+        let trials = by_shards(&namespace, &object).await?;
         let found = message(&object, "Finished");
         report(&trials, (down, up, limit), found)?;
         check(&trials, found)
@@ -59,12 +59,12 @@ struct Trial {
     held_back: u64,
 }
 
-async fn by_shards(space: &Space, object: &Value) -> Result<Vec<Trial>> {
+async fn by_shards(namespace: &TestNamespace, object: &Value) -> Result<Vec<Trial>> {
     let mut trials = Vec::new();
     for line in list(object, "/status/trials") {
         let text = |field: &str| line[field].as_str().unwrap_or_default().to_owned();
         let shards = line["parameters"]["shards.count"].as_str().context("a trial without its shards")?;
-        let generators = generators(space, object, count(line, "/index")?).await?;
+        let generators = generators(namespace, object, count(line, "/index")?).await?;
         let most = |field: &str| generators.iter().filter_map(|one| one[field].as_u64()).max().unwrap_or_default();
         trials.push(Trial {
             shards: shards.parse()?,
@@ -82,7 +82,7 @@ async fn by_shards(space: &Space, object: &Value) -> Result<Vec<Trial>> {
 }
 
 /// The shards' measurements of themselves in a trial's full result, which is saved beside the table.
-async fn generators(space: &Space, object: &Value, trial: u64) -> Result<Vec<Value>> {
+async fn generators(namespace: &TestNamespace, object: &Value, trial: u64) -> Result<Vec<Value>> {
     let named = format!("trial-{trial}.result.json");
     let mut whole = String::new();
     for artifact in list(object, "/status/artifacts") {
@@ -90,7 +90,7 @@ async fn generators(space: &Space, object: &Value, trial: u64) -> Result<Vec<Val
         if !key.starts_with(&named) {
             continue;
         }
-        let map: ConfigMap = space.api().get(artifact["configMap"].as_str().unwrap_or_default()).await?;
+        let map: ConfigMap = namespace.api().get(artifact["configMap"].as_str().unwrap_or_default()).await?;
         let part = map.data.as_ref().and_then(|data| data.get(key));
         whole.push_str(part.with_context(|| format!("no {key} in the ConfigMap that the status names"))?);
     }
@@ -156,27 +156,27 @@ fn report(trials: &[Trial], (down, up, limit): (f64, f64, u64), found: &str) -> 
 }
 
 /// Measures a pod with the example's annotations: megabits per second to it and from it.
-async fn prove_the_bandwidth(space: &Space) -> Result<(f64, f64)> {
+async fn prove_the_bandwidth(namespace: &TestNamespace) -> Result<(f64, f64)> {
     let annotations = json!({"kubernetes.io/ingress-bandwidth": "20M", "kubernetes.io/egress-bandwidth": "20M"});
-    redis::standalone(space, "probe").await?;
+    redis::standalone(namespace, "probe").await?;
     let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}}).to_string();
-    space.kubectl(&["patch", "deployment/probe", "-p", &patch]).await?;
-    space.kubectl(&["rollout", "status", "deployment/probe", "--timeout=60s"]).await?;
+    namespace.kubectl(&["patch", "deployment/probe", "-p", &patch]).await?;
+    namespace.kubectl(&["rollout", "status", "deployment/probe", "--timeout=60s"]).await?;
     let fill = format!("redis.call('set', 'big', string.rep('x', {BYTES}))");
-    redis::cli(space, "deployment/redis", &["eval", &fill, "0"]).await?;
+    redis::cli(namespace, "deployment/redis", &["eval", &fill, "0"]).await?;
 
     let begin = Instant::now();
-    let big = space.kubectl(&["exec", "deployment/probe", "--", "redis-cli", "-h", "redis", "get", "big"]).await?;
+    let big = namespace.kubectl(&["exec", "deployment/probe", "--", "redis-cli", "-h", "redis", "get", "big"]).await?;
     let down = megabits(begin.elapsed());
     ensure!(big.len() >= BYTES, "{} bytes came", big.len());
 
     let exec =
-        ["-n", &space.name, "exec", "-i", "deployment/probe", "--", "redis-cli", "-h", "redis", "-x", "set", "up"];
+        ["-n", &namespace.name, "exec", "-i", "deployment/probe", "--", "redis-cli", "-h", "redis", "-x", "set", "up"];
     let begin = Instant::now();
     kubectl_with_input(&exec, &"x".repeat(BYTES)).await?;
     let up = megabits(begin.elapsed());
-    space.kubectl(&["delete", "deployment/probe", "--wait=false"]).await?;
-    redis::cli(space, "deployment/redis", &["del", "big", "up"]).await?;
+    namespace.kubectl(&["delete", "deployment/probe", "--wait=false"]).await?;
+    redis::cli(namespace, "deployment/redis", &["del", "big", "up"]).await?;
     let most = BITS as f64 / 1e6;
     // kubectl adds time, so the measured rate can only be too low; a higher one would be a burst.
     for (what, rate) in [("down", down), ("up", up)] {
@@ -191,7 +191,7 @@ fn megabits(took: Duration) -> f64 {
 
 /// The CPU time that the server needs for [`SHARDS_WORTH`] shards by its own statistics, in thousandths of a processor. Measured, because
 /// the cost of a request depends on the machine and its other work.
-async fn what_shards_ask_for(space: &Space, example: &Value) -> Result<u64> {
+async fn what_shards_ask_for(namespace: &TestNamespace, example: &Value) -> Result<u64> {
     const SHARDS: u64 = 8;
     let mut manifest = example.clone();
     let name = "beforehand";
@@ -203,27 +203,27 @@ async fn what_shards_ask_for(space: &Space, example: &Value) -> Result<u64> {
         "load": {"duration": "5s", "warmup": "2s"},
     });
     merge(&mut manifest["spec"], &changes);
-    space.apply(&[manifest]).await?;
-    let object = Benchmark::named(space, name).succeeded(SOON).await?;
+    namespace.apply(&[manifest]).await?;
+    let object = Benchmark::named(namespace, name).succeeded(SOON).await?;
     // In hundredths of a per cent of a processor.
     let share = count(&object, "/status/result/nodes/0/server/cpuMeanBasisPoints")?;
     Ok(share * SHARDS_WORTH / SHARDS / 10)
 }
 
-async fn limit_the_server(space: &Space, thousandths: u64) -> Result<()> {
+async fn limit_the_server(namespace: &TestNamespace, thousandths: u64) -> Result<()> {
     let limits = format!("--limits=cpu={thousandths}m");
-    space.kubectl(&["set", "resources", "deployment/redis", &limits]).await?;
-    space.kubectl(&["rollout", "status", "deployment/redis", "--timeout=60s"]).await?;
-    redis::available(space, "redis").await
+    namespace.kubectl(&["set", "resources", "deployment/redis", &limits]).await?;
+    namespace.kubectl(&["rollout", "status", "deployment/redis", "--timeout=60s"]).await?;
+    redis::available(namespace, "redis").await
 }
 
 /// The requests of eight shards arrive at the server together, and the status reports their skew.
 #[test]
 fn eight_shards_start_together_on_the_wire() {
-    run_within(Duration::from_secs(240), |space| async move {
-        redis::standalone(&space, "redis").await?;
+    run_within(Duration::from_secs(240), |namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let server = wait::answer("the server's pod", SOON, || async {
-            let pods = space.api::<k8s_openapi::api::core::v1::Pod>().list(&ListParams::default()).await?;
+            let pods = namespace.api::<k8s_openapi::api::core::v1::Pod>().list(&ListParams::default()).await?;
             Ok(pods
                 .items
                 .into_iter()
@@ -236,7 +236,7 @@ fn eight_shards_start_together_on_the_wire() {
             "load": {"type": "ClosedLoop", "openLoop": null, "connections": 16, "pipeline": 1, "warmup": "0s"},
             "shards": {"count": 8, "placement": "Spread"},
         });
-        let benchmark = Benchmark::create(&space, "together", &spec).await?;
+        let benchmark = Benchmark::create(&namespace, "together", &spec).await?;
         let object = benchmark.succeeded(SOON).await?;
         let told = Duration::from_micros(count(&object, "/status/synchronization/startSkewMicroseconds")?);
         let clocks = Duration::from_micros(count(&object, "/status/synchronization/clockUncertaintyMicroseconds")?);

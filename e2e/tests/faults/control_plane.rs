@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use redisbench_e2e::benchmark::SOON;
-use redisbench_e2e::faults::{Account, Expected, Part, Server, lasts, operator};
+use redisbench_e2e::faults::{Expected, Part, Report, Server, lasts, operator};
 use redisbench_e2e::json::{count, text};
-use redisbench_e2e::{Benchmark, Space, redis, run_alone};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run_alone};
 use serde_json::{Value, json};
 
 /// How long the API server is unavailable.
@@ -25,11 +25,11 @@ struct Running {
 }
 
 impl Running {
-    async fn begin(space: &Space, seconds: u64) -> Result<Self> {
-        operator::fresh(&space.client).await?;
-        redis::standalone(space, "redis").await?;
+    async fn begin(namespace: &TestNamespace, seconds: u64) -> Result<Self> {
+        operator::fresh(&namespace.client).await?;
+        redis::standalone(namespace, "redis").await?;
         let benchmark =
-            Benchmark::create(space, "outage", &json!({"load": {"duration": format!("{seconds}s")}})).await?;
+            Benchmark::create(namespace, "outage", &json!({"load": {"duration": format!("{seconds}s")}})).await?;
         let before = benchmark.measuring().await?;
         let shards = benchmark.pods().await?.into_iter().map(|pod| pod.metadata.uid).collect();
         Ok(Self { seconds, benchmark, before, shards })
@@ -57,37 +57,37 @@ impl Running {
 
 #[test]
 fn etcd_stopped() {
-    run_alone(|space| async move {
-        let running = Running::begin(&space, 60).await?;
+    run_alone(|namespace| async move {
+        let running = Running::begin(&namespace, 60).await?;
         let fault = "etcd stopped for 30 s in mid-run (SIGSTOP)";
         let promised = "the operator cannot renew its Lease and exits; the shards continue; its replacement takes \
                         over, and nothing is lost";
-        let mut account = Account::open(&space, &running.benchmark, fault, promised).await?;
+        let mut report = Report::open(&namespace, &running.benchmark, fault, promised).await?;
         let stopped = Part::Etcd.stop()?;
         lasts(OUTAGE).await;
-        account.fault_ended();
-        stopped.mend(&space.client).await?;
-        account.taken_over().await?;
-        let leader = operator::leader(&space.client).await?;
+        report.fault_ended();
+        stopped.mend(&namespace.client).await?;
+        report.taken_over().await?;
+        let leader = operator::leader(&namespace.client).await?;
         ensure!(operator::restarts(&leader) > 0, "the operator outlived a Lease that it could not renew");
         running.check_shards().await?;
-        running.check_end(&account.close(&UNHARMED).await?)
+        running.check_end(&report.close(&UNHARMED).await?)
     });
 }
 
 #[test]
 fn api_server_restarted() {
-    run_alone(|space| async move {
-        let running = Running::begin(&space, 30).await?;
+    run_alone(|namespace| async move {
+        let running = Running::begin(&namespace, 30).await?;
         let fault = "API server killed in mid-run (SIGKILL) and restarted";
         let promised = "the operator continues with its last state, the status catches up; nothing is lost";
-        let mut account = Account::open(&space, &running.benchmark, fault, promised).await?;
-        account.fault_ended();
-        Part::ApiServer.kill()?.mend(&space.client).await?;
+        let mut report = Report::open(&namespace, &running.benchmark, fault, promised).await?;
+        report.fault_ended();
+        Part::ApiServer.kill()?.mend(&namespace.client).await?;
         let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
         let before = version(&running.benchmark.get().await?);
-        account.recovers("its status is written again", SOON, |object| version(object) != before).await?;
+        report.recovers("its status is written again", SOON, |object| version(object) != before).await?;
         running.check_shards().await?;
-        running.check_end(&account.close(&UNHARMED).await?)
+        running.check_end(&report.close(&UNHARMED).await?)
     });
 }

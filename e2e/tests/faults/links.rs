@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use redisbench_e2e::benchmark::{SOON, phase, shard_index};
-use redisbench_e2e::faults::{Account, CONTROL, Cut, Expected, Link, lasts};
+use redisbench_e2e::faults::{CONTROL, Cut, Expected, Report, lasts};
 use redisbench_e2e::json::count;
 use redisbench_e2e::{Benchmark, redis, run};
 use serde_json::{Value, json};
@@ -23,14 +23,14 @@ fn unreachable(object: &Value) -> Option<u64> {
 
 #[test]
 fn cut_in_mid_run() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "cut", &json!({"load": {"duration": "50s"}})).await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let benchmark = Benchmark::create(&namespace, "cut", &json!({"load": {"duration": "50s"}})).await?;
         benchmark.measuring().await?;
         let fault = "link operator-shard cut for 30 s in mid-run";
         let promised = "the shard continues; it is only reported as unreachable; nothing is lost";
-        let mut account = Account::open(&space, &benchmark, fault, promised).await?;
-        let cut = Cut::make(&last_shard(&benchmark).await?, Link::Port(CONTROL))?;
+        let mut report = Report::open(&namespace, &benchmark, fault, promised).await?;
+        let cut = Cut::make(&last_shard(&benchmark).await?, CONTROL)?;
         let (noticed, ()) = tokio::join!(
             benchmark.wait("with an unreachable shard", OUTAGE, |object| unreachable(object) == Some(1)),
             lasts(OUTAGE)
@@ -38,35 +38,11 @@ fn cut_in_mid_run() {
         let noticed = noticed?;
         ensure!(phase(&noticed) == "Running", "an unreachable shard changed the phase: {}", noticed["status"]);
         cut.heal();
-        account.fault_ended();
-        account.recovers("reached again", SOON, |object| unreachable(object) == Some(0)).await?;
-        let object = account.close(&Expected::default()).await?;
+        report.fault_ended();
+        report.recovers("reached again", SOON, |object| unreachable(object) == Some(0)).await?;
+        let object = report.close(&Expected::default()).await?;
         let requests = &object["status"]["result"]["requests"];
         ensure!(count(requests, "/scheduled")? == 400 * 50, "not the whole plan: {requests}");
-        Ok(())
-    });
-}
-
-#[test]
-fn cut_beyond_the_end() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "late", &json!({"load": {"duration": "10s"}})).await?;
-        benchmark.measuring().await?;
-        let fault = "link operator-shard cut from before the end until 30 s after it";
-        let promised = "collecting waits for the shard's result, up to collectTimeout; nothing is lost";
-        let mut account = Account::open(&space, &benchmark, fault, promised).await?;
-        let cut = Cut::make(&last_shard(&benchmark).await?, Link::Port(CONTROL))?;
-        benchmark.wait("collecting", SOON, |object| phase(object) == "Collecting").await?;
-        lasts(OUTAGE).await;
-        let waiting = benchmark.get().await?;
-        ensure!(phase(&waiting) == "Collecting", "not waiting for the result: {}", waiting["status"]);
-        cut.heal();
-        account.fault_ended();
-        account.recovers("finished", SOON, |object| phase(object) == "Succeeded").await?;
-        let object = account.close(&Expected::default()).await?;
-        let requests = &object["status"]["result"]["requests"];
-        ensure!(count(requests, "/scheduled")? == 400 * 10, "not the whole plan: {requests}");
         Ok(())
     });
 }

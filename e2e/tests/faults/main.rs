@@ -1,15 +1,13 @@
-//! The matrix of faults: each is applied to a real Kubernetes with real parts, followed by the checks of an account.
+//! The faults that only a cluster can show: each is applied to a real Kubernetes with real parts, followed by the checks of a report. All
+//! others are drawn by the simulation.
 //!
 //! `make test-faults` runs this; see `e2e/README.md`.
 
 mod benchmark_deleted;
-mod benchmark_suspended;
 mod control_plane;
 mod links;
-mod name_taken;
 mod nodes;
 mod operator_killed;
 mod operator_replaced;
 mod shards;
 mod stage;
-mod target;

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use redisbench_e2e::benchmark::{SOON, phase};
-use redisbench_e2e::faults::{Account, Expected, Part, lasts, operator};
+use redisbench_e2e::benchmark::SOON;
+use redisbench_e2e::faults::{Expected, Part, Report, lasts, operator};
 use redisbench_e2e::json::count;
-use redisbench_e2e::{Benchmark, Space, redis, run_alone};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run_alone};
 use serde_json::{Value, json};
 
 const PROMISED: &str =
@@ -26,14 +26,14 @@ struct Places {
 }
 
 /// Creates a benchmark. With `operator_too` the operator is on the victim's node, otherwise on that of Redis.
-async fn place(space: &Space, operator_too: bool, spec: Value) -> Result<Places> {
-    let operators = operator::leader(&space.client).await?;
+async fn place(namespace: &TestNamespace, operator_too: bool, spec: Value) -> Result<Places> {
+    let operators = operator::leader(&namespace.client).await?;
     let operators = node_of(&operators)?;
-    let nodes: Api<Node> = Api::all(space.client.clone());
+    let nodes: Api<Node> = Api::all(namespace.client.clone());
     let names: Vec<String> = nodes.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
     let other = names.iter().find(|name| **name != operators).context("only one node")?;
     let (redis, victim) = if operator_too { (other, &operators) } else { (&operators, other) };
-    redis::standalone_on(space, "redis", redis).await?;
+    redis::standalone_on(namespace, "redis", redis).await?;
     let elsewhere = json!({"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [redis]});
     let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
         {"nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]}}});
@@ -42,7 +42,7 @@ async fn place(space: &Space, operator_too: bool, spec: Value) -> Result<Places>
         &mut spec,
         &json!({"shards": {"placement": "OnePerNode", "template": {"affinity": affinity}}}),
     );
-    let benchmark = Benchmark::create(space, "node", &spec).await?;
+    let benchmark = Benchmark::create(namespace, "node", &spec).await?;
     benchmark.measuring().await?;
     let on_victim = |pod: &Pod| node_of(pod).is_ok_and(|node| node == *victim);
     ensure!(benchmark.pods().await?.iter().filter(|pod| on_victim(pod)).count() == 1, "not one shard on {victim}");
@@ -67,67 +67,49 @@ fn one_lost() -> Expected<'static> {
 
 #[test]
 fn killed_and_back_in_mid_run() {
-    run_alone(|space| async move {
-        let Places { benchmark, victim } = place(&space, false, json!({"load": {"duration": "60s"}})).await?;
+    run_alone(|namespace| async move {
+        let Places { benchmark, victim } = place(&namespace, false, json!({"load": {"duration": "60s"}})).await?;
         let fault = "node of a shard killed, back after 15 s, in mid-run";
-        let mut account = Account::open(&space, &benchmark, fault, PROMISED).await?;
+        let mut report = Report::open(&namespace, &benchmark, fault, PROMISED).await?;
         let dead = Part::Node(victim).kill()?;
         // The shard may still be running until its end is reported.
         let (silent, ()) = tokio::join!(benchmark.wait("with an unreachable shard", SOON, unreachable), lasts(DEAD));
         ensure!(!lost(&silent?), "lost without a report");
-        account.fault_ended();
-        dead.mend(&space.client).await?;
-        account.recovers("counted as lost", SOON, lost).await?;
-        let object = account.close(&one_lost()).await?;
+        report.fault_ended();
+        dead.mend(&namespace.client).await?;
+        report.recovers("counted as lost", SOON, lost).await?;
+        let object = report.close(&one_lost()).await?;
         let scheduled = count(&object, "/status/result/requests/scheduled")?;
         ensure!(scheduled == 400 * 60, "{scheduled} requests are accounted for");
-        cluster_is_whole(&space).await
-    });
-}
-
-#[test]
-fn killed_and_back_after_the_end() {
-    run_alone(|space| async move {
-        let spec = json!({"load": {"duration": "12s"}, "shards": {"collectTimeout": "10s"}});
-        let Places { benchmark, victim } = place(&space, false, spec).await?;
-        let fault = "node of a shard killed in mid-run, back after the benchmark has finished";
-        let mut account = Account::open(&space, &benchmark, fault, PROMISED).await?;
-        account.fault_ended();
-        let dead = Part::Node(victim).kill()?;
-        account.recovers("finished without it", SOON, |object| phase(object) == "Succeeded").await?;
-        dead.mend(&space.client).await?;
-        let object = account.close(&one_lost()).await?;
-        let scheduled = count(&object, "/status/result/requests/scheduled")?;
-        ensure!(scheduled == 400 * 12, "{scheduled} requests are accounted for");
-        cluster_is_whole(&space).await
+        cluster_is_whole(&namespace).await
     });
 }
 
 #[test]
 fn killed_with_the_operator_on_it() {
-    run_alone(|space| async move {
-        operator::fresh(&space.client).await?;
-        let Places { benchmark, victim } = place(&space, true, json!({"load": {"duration": "60s"}})).await?;
+    run_alone(|namespace| async move {
+        operator::fresh(&namespace.client).await?;
+        let Places { benchmark, victim } = place(&namespace, true, json!({"load": {"duration": "60s"}})).await?;
         let fault = "node of a shard and of the operator killed, back after 15 s, in mid-run";
         let promised = "the restarted operator takes over, the others continue; no report of the node's shard is left: \
                         all of it is unknown; Invalid, naming it";
-        let mut account = Account::open(&space, &benchmark, fault, promised).await?;
+        let mut report = Report::open(&namespace, &benchmark, fault, promised).await?;
         let dead = Part::Node(victim).kill()?;
         lasts(DEAD).await;
-        account.fault_ended();
-        dead.mend(&space.client).await?;
-        account.taken_over().await?;
+        report.fault_ended();
+        dead.mend(&namespace.client).await?;
+        report.taken_over().await?;
         benchmark.wait("counted as lost", SOON, lost).await?;
-        let object = account.close(&one_lost()).await?;
+        let object = report.close(&one_lost()).await?;
         let scheduled = count(&object, "/status/result/requests/scheduled")?;
         ensure!(scheduled == 400 * 60, "{scheduled} requests are accounted for");
-        cluster_is_whole(&space).await
+        cluster_is_whole(&namespace).await
     });
 }
 
 /// Waits until everything on the node runs again, so that later tests find a working cluster.
-async fn cluster_is_whole(space: &Space) -> Result<()> {
-    operator::leader(&space.client).await?;
+async fn cluster_is_whole(namespace: &TestNamespace) -> Result<()> {
+    operator::leader(&namespace.client).await?;
     let coredns = ["-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=60s"];
     redisbench_e2e::tools::kubectl(&coredns).await?;
     Ok(())

@@ -5,18 +5,18 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
 use redisbench_e2e::benchmark::{condition, message, phase};
-use redisbench_e2e::{Benchmark, Space, redis, run};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run};
 use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[test]
 fn targets_that_cannot_be_measured_fail_soon() {
-    run(|space| async move {
+    run(|namespace| async move {
         let secret = |name: &str, key: &str, value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {key: value}});
         let conf = secret("redis-conf", "redis.conf", "requirepass right\n");
-        space.apply(&[conf, secret("wrong", "password", "wrong")]).await?;
-        tokio::try_join!(redis::configured(&space, "locked", "redis-conf"), redis::standalone(&space, "open"))?;
+        namespace.apply(&[conf, secret("wrong", "password", "wrong")]).await?;
+        tokio::try_join!(redis::configured(&namespace, "locked", "redis-conf"), redis::standalone(&namespace, "open"))?;
         let target = |kind: &str, endpoint: &str| json!([{"name": "t", "type": kind, "endpoints": [endpoint]}]);
         let mut wrong_password = target("Standalone", "locked:6379");
         wrong_password[0]["auth"] = json!({"secretRef": {"name": "wrong", "passwordKey": "password"}});
@@ -30,14 +30,14 @@ fn targets_that_cannot_be_measured_fail_soon() {
             ("no-such-name", target("Standalone", "nowhere:6379"), &["nowhere", "endpoints"]),
             ("no-cluster", target("Cluster", "open:6379"), &["type", "Standalone"]),
         ];
-        try_join_all(cases.iter().map(|(name, targets, says)| fails(&space, name, targets, says))).await?;
+        try_join_all(cases.iter().map(|(name, targets, says)| fails(&namespace, name, targets, says))).await?;
         Ok(())
     });
 }
 
-async fn fails(space: &Space, name: &str, targets: &Value, says: &[&str]) -> Result<()> {
+async fn fails(namespace: &TestNamespace, name: &str, targets: &Value, says: &[&str]) -> Result<()> {
     let spec = json!({"targets": targets, "shards": {"count": 1}, "load": {"timeouts": {"connect": "2s"}}});
-    let benchmark = Benchmark::create(space, name, &spec).await?;
+    let benchmark = Benchmark::create(namespace, name, &spec).await?;
     let object = benchmark.finished(MINUTE).await?;
     ensure!(phase(&object) == "Failed", "{name} did not fail: {}", object["status"]);
     ensure!(condition(&object, "Failed") == Some("True"), "{name}: no condition Failed");
@@ -50,18 +50,18 @@ async fn fails(space: &Space, name: &str, targets: &Value, says: &[&str]) -> Res
 
 #[test]
 fn what_the_schema_cannot_judge_is_not_accepted() {
-    run(|space| async move {
+    run(|namespace| async move {
         // Unbalanced quotes, which no pattern of the schema detects.
         let operations = json!([{"name": "get", "weight": 1, "command": "GET \"__key__"}]);
         let spec = json!({"workload": {"operations": operations}});
-        let benchmark = Benchmark::create(&space, "unquoted", &spec).await?;
+        let benchmark = Benchmark::create(&namespace, "unquoted", &spec).await?;
         let refused = |o: &Value| condition(o, "Accepted") == Some("False");
         let object = benchmark.wait("refused", Duration::from_secs(5), refused).await?;
         let message = message(&object, "Accepted");
         ensure!(message.contains("workload.operations"), "the message names no field: {message}");
         ensure!(phase(&object) == "Pending", "not Pending: {}", object["status"]);
         // Correcting the spec is sufficient.
-        redis::standalone(&space, "redis").await?;
+        redis::standalone(&namespace, "redis").await?;
         let operations = json!([{"name": "get", "weight": 1, "command": "GET __key__"}]);
         benchmark.patch(&json!({"workload": {"operations": operations}})).await?;
         benchmark.succeeded(redisbench_e2e::benchmark::SOON).await?;

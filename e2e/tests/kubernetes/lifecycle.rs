@@ -17,13 +17,13 @@ fn observed(object: &Value) -> bool {
 
 #[test]
 fn a_suspended_benchmark_waits_to_be_resumed() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "later", &json!({"suspend": true})).await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let benchmark = Benchmark::create(&namespace, "later", &json!({"suspend": true})).await?;
         let accepted = |o: &Value| observed(o) && condition(o, "Accepted") == Some("True");
         let object = benchmark.wait("accepted", Duration::from_secs(20), accepted).await?;
         ensure!(matches!(phase(&object), "Suspended" | "Pending"), "not waiting: {}", object["status"]);
-        let jobs = space.api::<Job>().list(&ListParams::default()).await?;
+        let jobs = namespace.api::<Job>().list(&ListParams::default()).await?;
         let busy = jobs.items.iter().filter(|job| job.spec.as_ref().is_none_or(|spec| spec.suspend != Some(true)));
         ensure!(busy.count() == 0 && benchmark.pods().await?.is_empty(), "a suspended benchmark has pods");
         // Still editable, because it has not begun.
@@ -36,13 +36,13 @@ fn a_suspended_benchmark_waits_to_be_resumed() {
 
 #[test]
 fn a_finished_benchmark_is_left_alone_until_its_time() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let short = json!({"load": {"duration": "2s", "warmup": "0s"}});
-        let kept = Benchmark::create(&space, "kept", &short).await?;
+        let kept = Benchmark::create(&namespace, "kept", &short).await?;
         let mut fleeting = short.clone();
         fleeting["ttlSecondsAfterFinished"] = json!(3);
-        let gone = Benchmark::create(&space, "gone", &fleeting).await?;
+        let gone = Benchmark::create(&namespace, "gone", &fleeting).await?;
         tokio::try_join!(kept.succeeded(SOON), gone.finished(SOON))?;
         let version = |object: Value| object["metadata"]["resourceVersion"].clone();
         let before = version(kept.get().await?);
@@ -51,15 +51,16 @@ fn a_finished_benchmark_is_left_alone_until_its_time() {
         gone.gone(Duration::from_secs(30)).await?;
         let scrape = Scrape::take().await?;
         ensure!(
-            scrape.find("redisbench_requests_total", &[("benchmark", "gone"), ("namespace", &space.name)]).count() == 0,
+            scrape.find("redisbench_requests_total", &[("benchmark", "gone"), ("namespace", &namespace.name)]).count()
+                == 0,
             "metrics outlive the benchmark"
         );
         ensure!(scrape.sum("redisbench_reconcile_total", &[])? > reconciled, "nothing was reconciled meanwhile");
         // A label triggers a reconciliation: our change is the only one, and the operator makes none.
-        space.kubectl(&["label", "redisbenchmark", "kept", "looked=at"]).await?;
+        namespace.kubectl(&["label", "redisbenchmark", "kept", "looked=at"]).await?;
         let labelled = version(kept.get().await?);
         ensure!(labelled != before, "the label changed nothing");
-        let other = Benchmark::create(&space, "other", &json!({"suspend": true})).await?;
+        let other = Benchmark::create(&namespace, "other", &json!({"suspend": true})).await?;
         other.wait("observed", Duration::from_secs(20), observed).await?;
         let after = kept.get().await?;
         ensure!(version(after.clone()) == labelled, "the operator wrote to a finished benchmark: {after}");

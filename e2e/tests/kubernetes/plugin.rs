@@ -8,18 +8,19 @@ use serde_json::json;
 
 #[test]
 fn the_plugin_runs_a_manifest_to_its_end() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let manifest = manifest("plugged", &json!({"load": {"duration": "3s"}}));
-        let ended = Plugin::start(&["run", "-f", "-", "-n", &space.name], &manifest.to_string()).await?.ended().await?;
+        let ended =
+            Plugin::start(&["run", "-f", "-", "-n", &namespace.name], &manifest.to_string()).await?.ended().await?;
         ensure!(ended.code == 0, "exit {} and {}", ended.code, ended.errors);
-        let object = Benchmark::named(&space, "plugged").succeeded(Duration::from_secs(5)).await?;
+        let object = Benchmark::named(&namespace, "plugged").succeeded(Duration::from_secs(5)).await?;
         let rate = object["status"]["summary"]["rate"].as_str().context("no rate")?;
         let verdict = object["status"]["summary"]["verdict"].as_str().context("no verdict")?;
         for word in ["plugged", verdict, rate, "response time", "scheduled"] {
             ensure!(ended.output.contains(word), "no {word} in\n{}", ended.output);
         }
-        refuses_a_bad_manifest(&space.name).await
+        refuses_a_bad_manifest(&namespace.name).await
     });
 }
 
@@ -33,11 +34,11 @@ async fn refuses_a_bad_manifest(namespace: &str) -> Result<()> {
 
 #[test]
 fn interrupting_the_plugin_aborts_the_benchmark() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let manifest = manifest("interrupted", &json!({"load": {"duration": "10m"}}));
-        let plugin = Plugin::start(&["run", "-f", "-", "-n", &space.name], &manifest.to_string()).await?;
-        let benchmark = Benchmark::named(&space, "interrupted");
+        let plugin = Plugin::start(&["run", "-f", "-", "-n", &namespace.name], &manifest.to_string()).await?;
+        let benchmark = Benchmark::named(&namespace, "interrupted");
         benchmark.running().await?;
         plugin.interrupt().await?;
         let ended = plugin.ended().await?;

@@ -6,33 +6,34 @@ use redisbench_e2e::benchmark::{check_numbers, histogram, phase};
 use redisbench_e2e::cluster::repository;
 use redisbench_e2e::json::{count, list, text};
 use redisbench_e2e::metrics::Scrape;
-use redisbench_e2e::{Benchmark, Space, redis, run};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run};
 use serde_json::Value;
 
 #[test]
 fn quickstart() {
-    run(|space| async move {
+    run(|namespace| async move {
         let example = |name: &str| repository().join("examples").join(name).to_string_lossy().into_owned();
-        space.kubectl(&["apply", "-f", &example("redis.yaml")]).await?;
-        redis::available(&space, "redis").await?;
-        space.kubectl(&["apply", "-f", &example("quickstart.yaml")]).await?;
-        let applied = space.kubectl(&["get", "redisbenchmarks", "-o", "jsonpath={.items[*].metadata.name}"]).await?;
+        namespace.kubectl(&["apply", "-f", &example("redis.yaml")]).await?;
+        redis::available(&namespace, "redis").await?;
+        namespace.kubectl(&["apply", "-f", &example("quickstart.yaml")]).await?;
+        let applied =
+            namespace.kubectl(&["get", "redisbenchmarks", "-o", "jsonpath={.items[*].metadata.name}"]).await?;
         let name = applied.split_whitespace().next().context("quickstart.yaml holds no RedisBenchmark")?;
         let kind = format!("rbench/{name}");
-        space.kubectl(&["wait", "--for=condition=Finished", &kind, "--timeout=150s"]).await?;
+        namespace.kubectl(&["wait", "--for=condition=Finished", &kind, "--timeout=150s"]).await?;
 
-        let benchmark = Benchmark::named(&space, name);
+        let benchmark = Benchmark::named(&namespace, name);
         let object = benchmark.succeeded(Duration::from_secs(5)).await?;
-        check_columns(&space, &kind).await?;
-        check_events(&space, name).await?;
+        check_columns(&namespace, &kind).await?;
+        check_events(&namespace, name).await?;
         check_full_result(&benchmark, &object).await?;
-        check_metrics(&space, name, &object).await
+        check_metrics(&namespace, name, &object).await
     });
 }
 
 /// Checks the default columns of `kubectl get`.
-async fn check_columns(space: &Space, kind: &str) -> Result<()> {
-    let table = space.kubectl(&["get", kind]).await?;
+async fn check_columns(namespace: &TestNamespace, kind: &str) -> Result<()> {
+    let table = namespace.kubectl(&["get", kind]).await?;
     let mut lines = table.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     for column in ["NAME", "PHASE", "VERDICT", "SHARDS", "RATE", "P99", "ERRORS", "AGE"] {
@@ -44,9 +45,9 @@ async fn check_columns(space: &Space, kind: &str) -> Result<()> {
     Ok(())
 }
 
-async fn check_events(space: &Space, name: &str) -> Result<()> {
+async fn check_events(namespace: &TestNamespace, name: &str) -> Result<()> {
     let selector = format!("involvedObject.kind=RedisBenchmark,involvedObject.name={name}");
-    let events = space.kubectl_json(&["get", "events", "--field-selector", &selector]).await?;
+    let events = namespace.kubectl_json(&["get", "events", "--field-selector", &selector]).await?;
     let reasons: Vec<&str> = list(&events, "/items").iter().filter_map(|event| event["reason"].as_str()).collect();
     ensure!(reasons.len() >= 2, "few events of {name}: {reasons:?}");
     ensure!(reasons.iter().any(|reason| reason.contains("Succeeded")), "no event of its end: {reasons:?}");
@@ -74,11 +75,11 @@ async fn check_full_result(benchmark: &Benchmark, object: &Value) -> Result<()> 
     Ok(())
 }
 
-async fn check_metrics(space: &Space, name: &str, object: &Value) -> Result<()> {
+async fn check_metrics(namespace: &TestNamespace, name: &str, object: &Value) -> Result<()> {
     check_numbers(object)?;
     ensure!(phase(object) == "Succeeded", "not succeeded");
     let scrape = Scrape::take().await?;
-    let labels = [("namespace", space.name.as_str()), ("benchmark", name)];
+    let labels = [("namespace", namespace.name.as_str()), ("benchmark", name)];
     let requests = scrape.sum("redisbench_requests_total", &[labels[0], labels[1], ("outcome", "succeeded")])?;
     let buckets = scrape.sum("redisbench_response_time_seconds_count", &labels)?;
     let succeeded = count(object, "/status/result/requests/succeeded")? as f64;

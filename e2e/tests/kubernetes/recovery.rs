@@ -8,9 +8,9 @@ use kube::{Resource, ResourceExt};
 use redisbench_e2e::accounts::{sent, served};
 use redisbench_e2e::benchmark::{SOON, check_numbers, condition, is_finished, message, phase, shard_index};
 use redisbench_e2e::cluster::{OPERATOR, SYSTEM};
-use redisbench_e2e::faults::{Account, Expected, Server};
+use redisbench_e2e::faults::{Expected, Report, Server};
 use redisbench_e2e::json::{count, list, text};
-use redisbench_e2e::{Benchmark, Space, redis, run, run_alone, wait};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run, run_alone, wait};
 use serde_json::json;
 
 /// Long enough to be disturbed during the load.
@@ -20,11 +20,11 @@ fn long() -> serde_json::Value {
 
 #[test]
 fn a_killed_operator_loses_nothing() {
-    run_alone(|space| async move {
-        redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "killed", &long()).await?;
+    run_alone(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let benchmark = Benchmark::create(&namespace, "killed", &long()).await?;
         let before = benchmark.measuring().await?;
-        kill_operator(&space).await?;
+        kill_operator(&namespace).await?;
         let object = benchmark.succeeded(SOON).await?;
         ensure!(
             text(&object, "/status/runId")? == text(&before, "/status/runId")?,
@@ -40,8 +40,8 @@ fn a_killed_operator_loses_nothing() {
     });
 }
 
-async fn kill_operator(space: &Space) -> Result<()> {
-    let pods: Api<Pod> = Api::namespaced(space.client.clone(), SYSTEM);
+async fn kill_operator(namespace: &TestNamespace) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), SYSTEM);
     let at_once = DeleteParams::default().grace_period(0);
     for pod in pods.list(&ListParams::default().labels(OPERATOR)).await? {
         pods.delete(&pod.name_any(), &at_once).await?;
@@ -51,14 +51,14 @@ async fn kill_operator(space: &Space) -> Result<()> {
 
 #[test]
 fn a_killed_shard_is_named_by_the_verdict() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "lost", &long()).await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let benchmark = Benchmark::create(&namespace, "lost", &long()).await?;
         benchmark.measuring().await?;
         let pods = benchmark.pods().await?;
         let victim = pods.iter().find(|pod| shard_index(pod) == 1).context("no pod of shard 1")?;
         let at_once = DeleteParams::default().grace_period(0);
-        space.api::<Pod>().delete(&victim.name_any(), &at_once).await?;
+        namespace.api::<Pod>().delete(&victim.name_any(), &at_once).await?;
 
         let object = benchmark.finished(SOON).await?;
         let verdict = &object["status"]["verdict"];
@@ -77,18 +77,18 @@ fn a_killed_shard_is_named_by_the_verdict() {
 
 #[test]
 fn an_evicted_shard_is_replaced_and_all_begin_again() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let spec = json!({"load": {"duration": "8s"}, "shards": {"onLost": "Restart"}});
-        let benchmark = Benchmark::create(&space, "evicted", &spec).await?;
+        let benchmark = Benchmark::create(&namespace, "evicted", &spec).await?;
         benchmark.measuring().await?;
         let fault = "shard evicted in mid-run (eviction API), onLost Restart";
         let promised = "the replacement is armed, and attempt 2 runs to its end";
-        let account = Account::open(&space, &benchmark, fault, promised).await?;
+        let report = Report::open(&namespace, &benchmark, fault, promised).await?;
         let victim = benchmark.pods().await?.pop().context("no pods")?;
-        space.api::<Pod>().evict(&victim.name_any(), &EvictParams::default()).await?;
+        namespace.api::<Pod>().evict(&victim.name_any(), &EvictParams::default()).await?;
         let expected = Expected { repeat: &["Started"], server: Server::CountedMore, ..Expected::default() };
-        let object = account.close(&expected).await?;
+        let object = report.close(&expected).await?;
         ensure!(count(&object, "/status/trial/attempt")? == 2, "not the second attempt: {}", object["status"]["trial"]);
         let scheduled = count(&object, "/status/result/requests/scheduled")?;
         ensure!(scheduled == 400 * 8, "{scheduled} are not the requests of one attempt");
@@ -98,16 +98,16 @@ fn an_evicted_shard_is_replaced_and_all_begin_again() {
 
 #[test]
 fn a_lost_shard_stops_the_others_if_asked_to() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let spec = json!({"load": {"duration": "60s"}, "shards": {"onLost": "Abort"}});
-        let benchmark = Benchmark::create(&space, "stopped", &spec).await?;
+        let benchmark = Benchmark::create(&namespace, "stopped", &spec).await?;
         benchmark.measuring().await?;
         let fault = "shard's pod deleted in mid-run, onLost Abort";
         let promised = "the others are stopped, the partial result is kept; Failed, naming the lost shard";
-        let account = Account::open(&space, &benchmark, fault, promised).await?;
+        let report = Report::open(&namespace, &benchmark, fault, promised).await?;
         let victim = benchmark.pods().await?.pop().context("no pods")?;
-        space.api::<Pod>().delete(&victim.name_any(), &DeleteParams::default()).await?;
+        namespace.api::<Pod>().delete(&victim.name_any(), &DeleteParams::default()).await?;
         let expected = Expected {
             phase: "Failed",
             verdicts: &["Invalid"],
@@ -115,7 +115,7 @@ fn a_lost_shard_stops_the_others_if_asked_to() {
             repeat: &["ShardLost"],
             ..Expected::default()
         };
-        let object = account.close(&expected).await?;
+        let object = report.close(&expected).await?;
         ensure!(
             message(&object, "Failed").contains("shard 1"),
             "no shard is named: {}",
@@ -128,9 +128,9 @@ fn a_lost_shard_stops_the_others_if_asked_to() {
 
 #[test]
 fn an_abort_keeps_what_was_measured() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "aborted", &json!({"load": {"duration": "120s"}})).await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let benchmark = Benchmark::create(&namespace, "aborted", &json!({"load": {"duration": "120s"}})).await?;
         benchmark.measuring().await?;
         benchmark.patch(&json!({"abort": true})).await?;
         let object = benchmark.finished(Duration::from_secs(20)).await?;
@@ -140,38 +140,38 @@ fn an_abort_keeps_what_was_measured() {
         check_numbers(&object)?;
         let refused = benchmark.patch(&json!({"abort": false})).await;
         ensure!(refused.is_err(), "abort could be unset");
-        pods_gone(&space, &benchmark).await
+        pods_gone(&namespace, &benchmark).await
     });
 }
 
 /// Waits until every pod has ended, so that the load has stopped.
-async fn pods_gone(space: &Space, benchmark: &Benchmark) -> Result<()> {
+async fn pods_gone(namespace: &TestNamespace, benchmark: &Benchmark) -> Result<()> {
     for pod in benchmark.pods().await? {
         let over = |pod: Option<&Pod>| {
             let phase = pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref());
             pod.is_none() || matches!(phase, Some("Succeeded" | "Failed"))
         };
-        wait::object(space.api::<Pod>(), &pod.name_any(), "ended", Duration::from_secs(30), over).await?;
+        wait::object(namespace.api::<Pod>(), &pod.name_any(), "ended", Duration::from_secs(30), over).await?;
     }
     Ok(())
 }
 
 #[test]
 fn a_deletion_leaves_nothing() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "deleted", &json!({"load": {"duration": "120s"}})).await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let benchmark = Benchmark::create(&namespace, "deleted", &json!({"load": {"duration": "120s"}})).await?;
         let running = benchmark.measuring().await?;
         ensure!(!is_finished(&running), "finished already");
-        space.kubectl(&["delete", "redisbenchmark", "deleted", "--wait=true", "--timeout=30s"]).await?;
+        namespace.kubectl(&["delete", "redisbenchmark", "deleted", "--wait=true", "--timeout=30s"]).await?;
         benchmark.gone(Duration::from_secs(5)).await?;
         let limit = Duration::from_secs(60);
         wait::answer("without the benchmark's children", limit, || async {
             let left = [
-                children::<Job>(&space).await?,
-                children::<Secret>(&space).await?,
-                children::<ConfigMap>(&space).await?,
-                shard_pods(&space).await?,
+                children::<Job>(&namespace).await?,
+                children::<Secret>(&namespace).await?,
+                children::<ConfigMap>(&namespace).await?,
+                shard_pods(&namespace).await?,
             ]
             .concat();
             if left.is_empty() { Ok(Some(())) } else { anyhow::bail!("left: {left:?}") }
@@ -181,7 +181,7 @@ fn a_deletion_leaves_nothing() {
 }
 
 /// Names of the objects of a kind that are owned by a benchmark.
-async fn children<K>(space: &Space) -> Result<Vec<String>>
+async fn children<K>(namespace: &TestNamespace) -> Result<Vec<String>>
 where
     K: Resource<Scope = k8s_openapi::NamespaceResourceScope>
         + Clone
@@ -189,12 +189,12 @@ where
         + k8s_openapi::serde::de::DeserializeOwned,
     K::DynamicType: Default,
 {
-    let all = space.api::<K>().list(&ListParams::default()).await?;
+    let all = namespace.api::<K>().list(&ListParams::default()).await?;
     let owned = |object: &&K| object.owner_references().iter().any(|owner| owner.kind == "RedisBenchmark");
     Ok(all.items.iter().filter(owned).map(ResourceExt::name_any).collect())
 }
 
-async fn shard_pods(space: &Space) -> Result<Vec<String>> {
+async fn shard_pods(namespace: &TestNamespace) -> Result<Vec<String>> {
     let of_jobs = ListParams::default().labels("batch.kubernetes.io/job-name");
-    Ok(space.api::<Pod>().list(&of_jobs).await?.items.iter().map(ResourceExt::name_any).collect())
+    Ok(namespace.api::<Pod>().list(&of_jobs).await?.items.iter().map(ResourceExt::name_any).collect())
 }

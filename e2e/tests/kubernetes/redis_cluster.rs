@@ -11,20 +11,20 @@ use serde_json::{Value, json};
 
 #[test]
 fn four_shards_load_a_redis_cluster() {
-    run(|space| async move {
-        redis::cluster(&space, "redis-cluster").await?;
+    run(|namespace| async move {
+        redis::cluster(&namespace, "redis-cluster").await?;
         let spec = json!({
             "targets": [{"name": "cluster", "type": "Cluster", "endpoints": ["redis-cluster:6379"]}],
             "load": {"connections": 12, "openLoop": {"rate": 600}},
             "shards": {"count": 4, "placement": "Spread"},
             "measurement": {"breakdown": ["Operation", "Node"]},
         });
-        let benchmark = Benchmark::create(&space, "cluster", &spec).await?;
+        let benchmark = Benchmark::create(&namespace, "cluster", &spec).await?;
         benchmark.running().await?;
         let pods = benchmark.pods().await?;
         ensure!(pods.len() == 4, "{} pods of four shards", pods.len());
         let used: BTreeSet<_> = pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.clone()).collect();
-        let nodes = Api::<Node>::all(space.client.clone()).list(&ListParams::default()).await?.items.len();
+        let nodes = Api::<Node>::all(namespace.client.clone()).list(&ListParams::default()).await?.items.len();
         ensure!(used.len() == nodes.min(4), "four shards on {used:?} of {nodes} nodes");
 
         let object = benchmark.succeeded(SOON).await?;
@@ -33,8 +33,8 @@ fn four_shards_load_a_redis_cluster() {
         for index in 0..2 * redis::PRIMARIES {
             // Replicas apply the writes of their primary, and count them as their own.
             let pod = format!("redis-cluster-{index}");
-            if redis::cli(&space, &pod, &["role"]).await?.starts_with("master") {
-                total += served(&redis::calls(&space, &pod).await?);
+            if redis::cli(&namespace, &pod, &["role"]).await?.starts_with("master") {
+                total += served(&redis::calls(&namespace, &pod).await?);
             }
         }
         let sent = sent(&object)?;
@@ -57,15 +57,15 @@ fn check_nodes(object: &Value) -> Result<()> {
 
 #[test]
 fn two_benchmarks_at_once() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let open = json!({"workload": {"keys": {"prefix": "open:"}}});
         let closed = json!({
             "workload": {"keys": {"prefix": "closed:"}},
             "load": {"type": "ClosedLoop", "openLoop": null, "requests": 5000, "duration": null},
         });
-        let first = Benchmark::create(&space, "open", &open).await?;
-        let second = Benchmark::create(&space, "closed", &closed).await?;
+        let first = Benchmark::create(&namespace, "open", &open).await?;
+        let second = Benchmark::create(&namespace, "closed", &closed).await?;
         let (open, closed) = tokio::try_join!(first.succeeded(SOON), second.succeeded(SOON))?;
         ensure!(count(&open, "/status/result/requests/scheduled")? == 400 * 5, "not rate x duration: {open}");
         ensure!(count(&closed, "/status/result/requests/scheduled")? == 5000, "not the requests asked for: {closed}");

@@ -4,12 +4,12 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{DynamicObject, PostParams};
 use redisbench_e2e::benchmark::manifest;
 use redisbench_e2e::tools::kubectl_with_input;
-use redisbench_e2e::{Benchmark, Space, run};
+use redisbench_e2e::{Benchmark, TestNamespace, run};
 use serde_json::{Value, json};
 
 #[test]
 fn bad_specs_are_refused_at_apply() {
-    run(|space| async move {
+    run(|namespace| async move {
         let operation =
             |weight: u64| json!({"operations": [{"name": "get", "weight": weight, "command": "GET __key__"}]});
         let two = json!([
@@ -104,7 +104,7 @@ fn bad_specs_are_refused_at_apply() {
             (json!({"sweep": [{"field": "load.pipeline", "values": []}]}), "sweep[0].values", "at least 1"),
         ];
         for (patch, field, hint) in cases.into_iter().chain(searches).chain(comparisons) {
-            let refusal = refused(&space, &manifest("bad", &patch)).await.with_context(|| format!("with {patch}"))?;
+            let refusal = refused(&namespace, &manifest("bad", &patch)).await.context(patch.to_string())?;
             ensure!(refusal.contains(field), "with {patch}: the message does not name {field}: {refusal}");
             ensure!(refusal.contains(hint), "with {patch}: the message does not contain {hint:?}: {refusal}");
         }
@@ -113,10 +113,10 @@ fn bad_specs_are_refused_at_apply() {
 }
 
 /// The API server's message when it refuses `manifest`.
-async fn refused(space: &Space, manifest: &Value) -> Result<String> {
+async fn refused(namespace: &TestNamespace, manifest: &Value) -> Result<String> {
     let object: DynamicObject = serde_json::from_value(manifest.clone())?;
     let trial = PostParams { dry_run: true, ..PostParams::default() };
-    match space.benchmarks().create(&trial, &object).await {
+    match namespace.benchmarks().create(&trial, &object).await {
         Ok(_) => anyhow::bail!("it was accepted"),
         Err(kube::Error::Api(status)) => Ok(status.message.clone()),
         Err(other) => Err(other.into()),
@@ -125,8 +125,8 @@ async fn refused(space: &Space, manifest: &Value) -> Result<String> {
 
 #[test]
 fn other_versions_and_unknown_fields_are_refused() {
-    run(|space| async move {
-        let apply = ["-n", &space.name, "apply", "--dry-run=server", "-f", "-"];
+    run(|namespace| async move {
+        let apply = ["-n", &namespace.name, "apply", "--dry-run=server", "-f", "-"];
         let unknown = manifest("unknown", &json!({"load": {"conections": 4}}));
         let refusal = kubectl_with_input(&apply, &unknown.to_string()).await;
         let refusal = format!("{:#}", refusal.err().context("an unknown field was accepted")?);
@@ -143,9 +143,9 @@ fn other_versions_and_unknown_fields_are_refused() {
 
 #[test]
 fn a_running_spec_is_fixed() {
-    run(|space| async move {
-        redisbench_e2e::redis::standalone(&space, "redis").await?;
-        let benchmark = Benchmark::create(&space, "fixed", &json!({"load": {"duration": "60s"}})).await?;
+    run(|namespace| async move {
+        redisbench_e2e::redis::standalone(&namespace, "redis").await?;
+        let benchmark = Benchmark::create(&namespace, "fixed", &json!({"load": {"duration": "60s"}})).await?;
         benchmark.running().await?;
         for patch in [json!({"load": {"pipeline": 8}}), json!({"measurement": {"breakdown": ["Node"]}})] {
             let refusal = benchmark.patch(&patch).await.err().context("a running spec was changed")?;

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use redisbench_e2e::benchmark::{SOON, condition, manifest, message};
 use redisbench_e2e::json::{count, list, text};
 use redisbench_e2e::tools::Plugin;
-use redisbench_e2e::{Benchmark, Space, redis, run_within};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run_within};
 use serde_json::{Value, json};
 
 /// The capacity that [`SCRIPT`] allows, in requests per second.
@@ -45,15 +45,15 @@ fn search() -> Value {
 /// The only rate holds even on a busy machine, and then three more times.
 #[test]
 fn a_rate_that_holds_is_confirmed_three_times() {
-    run_within(LIMIT, |space| async move {
-        redis::standalone(&space, "redis").await?;
+    run_within(LIMIT, |namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let search = json!({
             "search": {"objective": {"quantile": "0.9", "max": "10m"}, "rate": {"min": 100, "max": 100}},
             "load": {"openLoop": null, "duration": null, "warmup": "2s"},
         });
         let manifest = manifest("search", &search).to_string();
-        let ended = Plugin::start(&["run", "-f", "-", "-n", &space.name], &manifest).await?.ended().await?;
-        let object = Benchmark::named(&space, "search").succeeded(SOON).await?;
+        let ended = Plugin::start(&["run", "-f", "-", "-n", &namespace.name], &manifest).await?.ended().await?;
+        let object = Benchmark::named(&namespace, "search").succeeded(SOON).await?;
         ensure!(ended.code == 0, "exit {} and {}", ended.code, ended.errors);
         ensure!(object["status"]["search"]["ending"] == "MaxPassed", "{}", object["status"]["search"]);
         ensure!(count(&object, "/status/search/lastGoodPerSecond")? == 100, "{}", object["status"]["search"]);
@@ -67,10 +67,10 @@ fn a_rate_that_holds_is_confirmed_three_times() {
 #[test]
 #[ignore = "depends on how busy the machine is: make test-faults"]
 fn a_known_capacity_is_found_with_the_target_as_its_limit() {
-    run_within(LIMIT, |space| async move {
-        redis::standalone_of(&space, "redis", "1").await?;
+    run_within(LIMIT, |namespace| async move {
+        redis::standalone_of(&namespace, "redis", "1").await?;
         for name in ["search", "again"] {
-            let object = found(&space, name).await?;
+            let object = found(&namespace, name).await?;
             if object["status"]["search"]["limitedBy"] == "Target" {
                 // The component is the main thread. If it was short of CPU time, only the probe shows the limit, without a thread.
                 let component = &object["status"]["search"]["component"];
@@ -79,7 +79,7 @@ fn a_known_capacity_is_found_with_the_target_as_its_limit() {
                 return Ok(());
             }
             // If the limit was not reached, it must not be reported.
-            let busy = busiest(&space, &object).await?;
+            let busy = busiest(&namespace, &object).await?;
             ensure!(busy < 9_500, "the server was busy for {busy}/10000: {}", object["status"]["search"]);
         }
         bail!("the server or the shards had no processor for themselves");
@@ -87,10 +87,10 @@ fn a_known_capacity_is_found_with_the_target_as_its_limit() {
 }
 
 /// Runs the search with the plugin, and checks everything that does not depend on other work on the machine.
-async fn found(space: &Space, name: &str) -> Result<Value> {
+async fn found(namespace: &TestNamespace, name: &str) -> Result<Value> {
     let manifest = manifest(name, &search()).to_string();
-    let ended = Plugin::start(&["run", "-f", "-", "-n", &space.name], &manifest).await?.ended().await?;
-    let object = Benchmark::named(space, name).succeeded(SOON).await?;
+    let ended = Plugin::start(&["run", "-f", "-", "-n", &namespace.name], &manifest).await?.ended().await?;
+    let object = Benchmark::named(namespace, name).succeeded(SOON).await?;
     let found = &object["status"]["search"];
     // Other work delayed the shards, and the answer reports that.
     if found["ending"] == "GeneratorLimited" {
@@ -118,7 +118,7 @@ async fn found(space: &Space, name: &str) -> Result<Value> {
 }
 
 /// The server's CPU usage in the busiest of the steps at the first bad rate, in hundredths of a per cent of a processor.
-async fn busiest(space: &Space, object: &Value) -> Result<u64> {
+async fn busiest(namespace: &TestNamespace, object: &Value) -> Result<u64> {
     let bad = count(object, "/status/search/firstBadPerSecond")?;
     let mut busiest = 0;
     for step in list(object, "/status/trials") {
@@ -126,7 +126,7 @@ async fn busiest(space: &Space, object: &Value) -> Result<u64> {
             let name = format!("trial-{}.result.json", count(step, "/index")?);
             let artifact = list(object, "/status/artifacts").iter().find(|one| one["name"] == name.as_str());
             let map = text(artifact.with_context(|| format!("no {name}"))?, "/configMap")?;
-            let map: ConfigMap = space.api().get(map).await?;
+            let map: ConfigMap = namespace.api().get(map).await?;
             let data = map.data.unwrap_or_default();
             let full: Value = serde_json::from_str(data.get(&name).context("an empty artifact")?)?;
             busiest = busiest.max(count(&full, "/result/nodes/0/server/cpuMeanBasisPoints")?);

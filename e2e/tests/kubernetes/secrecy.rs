@@ -6,22 +6,22 @@ use redisbench_e2e::benchmark::SOON;
 use redisbench_e2e::cluster::{OPERATOR, SYSTEM};
 use redisbench_e2e::metrics::Scrape;
 use redisbench_e2e::tools::kubectl;
-use redisbench_e2e::{Benchmark, Space, redis, run};
+use redisbench_e2e::{Benchmark, TestNamespace, redis, run};
 use serde_json::json;
 
 #[test]
 fn a_password_appears_nowhere() {
-    run(|space| async move {
+    run(|namespace| async move {
         // The random part of the namespace's name makes it unique to this test.
-        let password = format!("hush-{}", space.name.rsplit('-').next().unwrap_or_default().repeat(3));
+        let password = format!("hush-{}", namespace.name.rsplit('-').next().unwrap_or_default().repeat(3));
         let secret = |name: &str, data: serde_json::Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
         let conf = format!("user default off\nuser bench on >{password} ~* &* +@all\n");
         let auth = json!({"username": "bench", "password": password});
         // With create, because apply would store a copy of the password in an annotation.
         for manifest in [secret("redis-conf", json!({"redis.conf": conf})), secret("redis-auth", auth)] {
-            create(&space, &manifest.to_string()).await?;
+            create(&namespace, &manifest.to_string()).await?;
         }
-        redis::configured(&space, "redis", "redis-conf").await?;
+        redis::configured(&namespace, "redis", "redis-conf").await?;
         let reference = json!({"name": "redis-auth", "usernameKey": "username", "passwordKey": "password"});
         let target = json!([{
             "name": "redis",
@@ -29,29 +29,29 @@ fn a_password_appears_nowhere() {
             "endpoints": ["redis:6379"],
             "auth": {"secretRef": reference},
         }]);
-        let benchmark = Benchmark::create(&space, "quiet", &json!({"targets": target})).await?;
+        let benchmark = Benchmark::create(&namespace, "quiet", &json!({"targets": target})).await?;
         benchmark.measuring().await?;
         // Shards have logs only while their pods exist, and metrics are live only during the load.
-        check(&space, &password).await?;
+        check(&namespace, &password).await?;
         benchmark.succeeded(SOON).await?;
-        check(&space, &password).await
+        check(&namespace, &password).await
     });
 }
 
-async fn create(space: &Space, manifest: &str) -> Result<()> {
-    redisbench_e2e::tools::kubectl_with_input(&["-n", &space.name, "create", "-f", "-"], manifest).await?;
+async fn create(namespace: &TestNamespace, manifest: &str) -> Result<()> {
+    redisbench_e2e::tools::kubectl_with_input(&["-n", &namespace.name, "create", "-f", "-"], manifest).await?;
     Ok(())
 }
 
-async fn check(space: &Space, password: &str) -> Result<()> {
+async fn check(namespace: &TestNamespace, password: &str) -> Result<()> {
     let encoded = base64::engine::general_purpose::STANDARD.encode(password);
     let kinds = "redisbenchmarks,jobs,pods,configmaps,events,leases,services,endpointslices";
     let shards = ["logs", "-l", "batch.kubernetes.io/job-name", "--prefix", "--tail=-1", "--max-log-requests=20"];
     let own_secrets = "jsonpath={range .items[?(@.metadata.ownerReferences)]}{.data}{end}";
     let places = [
-        ("the API's objects", space.kubectl(&["get", kinds, "-o", "yaml"]).await?),
-        ("the operator's Secrets", space.kubectl(&["get", "secrets", "-o", own_secrets]).await?),
-        ("the shards' logs", space.kubectl(&shards).await?),
+        ("the API's objects", namespace.kubectl(&["get", kinds, "-o", "yaml"]).await?),
+        ("the operator's Secrets", namespace.kubectl(&["get", "secrets", "-o", own_secrets]).await?),
+        ("the shards' logs", namespace.kubectl(&shards).await?),
         ("the operator's logs", kubectl(&["-n", SYSTEM, "logs", "-l", OPERATOR, "--tail=-1"]).await?),
         (
             "the operator's objects",

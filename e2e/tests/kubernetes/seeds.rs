@@ -6,16 +6,16 @@ use redisbench_e2e::benchmark::SOON;
 use redisbench_e2e::cluster::repository;
 use redisbench_e2e::json::{count, list};
 use redisbench_e2e::tools::kubectl_with_input;
-use redisbench_e2e::{Benchmark, Space, haproxy, redis, run};
+use redisbench_e2e::{Benchmark, TestNamespace, haproxy, redis, run};
 use serde_json::{Value, json};
 
 /// Applies a tool's example and waits for its success.
-async fn succeeded(space: &Space, name: &str, endpoint: &str, address: &str) -> Result<(Benchmark, Value)> {
+async fn succeeded(namespace: &TestNamespace, name: &str, endpoint: &str, address: &str) -> Result<(Benchmark, Value)> {
     let path = repository().join("examples/seeds").join(name).with_extension("yaml");
     let manifest = std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
     ensure!(manifest.matches(endpoint).count() == 1, "{name} does not name {endpoint} once");
-    kubectl_with_input(&["-n", &space.name, "apply", "-f", "-"], &manifest.replace(endpoint, address)).await?;
-    let benchmark = Benchmark::named(space, name);
+    kubectl_with_input(&["-n", &namespace.name, "apply", "-f", "-"], &manifest.replace(endpoint, address)).await?;
+    let benchmark = Benchmark::named(namespace, name);
     let object = benchmark.succeeded(SOON).await?;
     Ok((benchmark, object))
 }
@@ -30,9 +30,9 @@ fn check_all(object: &Value, requests: u64) -> Result<()> {
 
 #[test]
 fn redis_client() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
-        let (benchmark, object) = succeeded(&space, "redis-client", "redis:6379", "redis:6379").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        let (benchmark, object) = succeeded(&namespace, "redis-client", "redis:6379", "redis:6379").await?;
         check_all(&object, 200_000)?;
         let calls = benchmark.server_calls("deployment/redis").await?;
         ensure!(served(&calls) == sent(&object)?, "the server counted {calls:?}: {object}");
@@ -42,7 +42,7 @@ fn redis_client() {
 
 #[test]
 fn memtier() {
-    run(|space| async move {
+    run(|namespace| async move {
         let pair = rcgen::generate_simple_self_signed(["redis".to_owned()])?;
         let conf = "tls-port 6380\ntls-cert-file /etc/redis/tls.crt\ntls-key-file /etc/redis/tls.key\n\
                     tls-ca-cert-file /etc/redis/tls.crt\ntls-auth-clients no\n\
@@ -57,9 +57,9 @@ fn memtier() {
                 "tls.key": pair.signing_key.serialize_pem(),
             },
         });
-        kubectl_with_input(&["-n", &space.name, "create", "-f", "-"], &secret.to_string()).await?;
-        redis::secure(&space, "redis", "redis-conf").await?;
-        let (benchmark, object) = succeeded(&space, "memtier", "redis:6380", "redis-tls:6380").await?;
+        kubectl_with_input(&["-n", &namespace.name, "create", "-f", "-"], &secret.to_string()).await?;
+        redis::secure(&namespace, "redis", "redis-conf").await?;
+        let (benchmark, object) = succeeded(&namespace, "memtier", "redis:6380", "redis-tls:6380").await?;
         check_all(&object, 100_000)?;
         let calls = benchmark.server_calls("deployment/redis").await?;
         ensure!(served(&calls) == sent(&object)?, "the server counted {calls:?}: {object}");
@@ -69,10 +69,10 @@ fn memtier() {
 
 #[test]
 fn redis_benchmark_go() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
-        redis::replica(&space, "replica", "redis").await?;
-        let (benchmark, object) = succeeded(&space, "redis-benchmark-go", "redis:6379", "redis:6379").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        redis::replica(&namespace, "replica", "redis").await?;
+        let (benchmark, object) = succeeded(&namespace, "redis-benchmark-go", "redis:6379", "redis:6379").await?;
         check_all(&object, 10_000)?;
         let calls = benchmark.server_calls("deployment/redis").await?;
         let sent = sent(&object)?;
@@ -84,20 +84,20 @@ fn redis_benchmark_go() {
 
 #[test]
 fn fred() {
-    run(|space| async move {
-        redis::cluster(&space, "redis-cluster").await?;
-        redis::protect(&space, "redis-cluster", "bar").await?;
-        let (_, object) = succeeded(&space, "fred", "redis-cluster:6379", "redis-cluster:6379").await?;
+    run(|namespace| async move {
+        redis::cluster(&namespace, "redis-cluster").await?;
+        redis::protect(&namespace, "redis-cluster", "bar").await?;
+        let (_, object) = succeeded(&namespace, "fred", "redis-cluster:6379", "redis-cluster:6379").await?;
         check_all(&object, 1_000_000)
     });
 }
 
 #[test]
 fn redishappy() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
-        haproxy::start(&space, "haproxy", "redis").await?;
-        let (benchmark, object) = succeeded(&space, "redishappy", "haproxy:6379", "haproxy:6379").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
+        haproxy::start(&namespace, "haproxy", "redis").await?;
+        let (benchmark, object) = succeeded(&namespace, "redishappy", "haproxy:6379", "haproxy:6379").await?;
         let trials = list(&object, "/status/trials");
         ensure!(trials.len() == 7, "{} trials of 7: {object}", trials.len());
         for trial in trials {

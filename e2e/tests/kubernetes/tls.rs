@@ -20,7 +20,7 @@ user bench on >secret ~* &* +@all
 
 #[test]
 fn mutual_tls_and_a_user() {
-    run(|space| async move {
+    run(|namespace| async move {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         // A distinct name, because a certificate with its issuer's name counts as self-signed.
@@ -40,9 +40,9 @@ fn mutual_tls_and_a_user() {
             ("redis-auth", json!({"username": "bench", "password": "secret"})),
         ] {
             let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
-            kubectl_with_input(&["-n", &space.name, "create", "-f", "-"], &secret.to_string()).await?;
+            kubectl_with_input(&["-n", &namespace.name, "create", "-f", "-"], &secret.to_string()).await?;
         }
-        redis::secure(&space, "redis", "redis-conf").await?;
+        redis::secure(&namespace, "redis", "redis-conf").await?;
         let target = json!([{
             "name": "redis",
             "type": "Standalone",
@@ -55,7 +55,7 @@ fn mutual_tls_and_a_user() {
             },
         }]);
         let spec = json!({"targets": target, "cleanup": {"keys": "DeletePrefix"}});
-        let benchmark = Benchmark::create(&space, "secure", &spec).await?;
+        let benchmark = Benchmark::create(&namespace, "secure", &spec).await?;
         let object = benchmark.succeeded(SOON).await?;
         let noted = list(&object, "/status/verdict/reasons").iter().any(|reason| reason["reason"] == "NotVerified");
         ensure!(!noted, "the certificate was verified, but the verdict has NotVerified: {object}");
@@ -63,13 +63,13 @@ fn mutual_tls_and_a_user() {
         let calls = benchmark.server_calls("deployment/redis").await?;
         let served: u64 = ["get", "set"].iter().filter_map(|command| calls.get(*command)).sum();
         ensure!(served == sent(&object)?, "the server counted {calls:?}: {object}");
-        let left = redis::cli(&space, "deployment/redis", &["dbsize"]).await?;
+        let left = redis::cli(&namespace, "deployment/redis", &["dbsize"]).await?;
         ensure!(left.trim() == "0", "{left} keys are left");
 
         // Without its authority, no requests are sent.
         let mut stranger = target;
         stranger[0]["tls"]["caSecretRef"] = json!({"name": "redis-client", "key": "tls.crt"});
-        let benchmark = Benchmark::create(&space, "stranger", &json!({"targets": stranger})).await?;
+        let benchmark = Benchmark::create(&namespace, "stranger", &json!({"targets": stranger})).await?;
         let failed = benchmark.wait("Failed", SOON, |object| object["status"]["phase"] == "Failed").await?;
         let told = list(&failed, "/status/conditions").iter().any(|condition| {
             condition["reason"] == "TlsFailed"

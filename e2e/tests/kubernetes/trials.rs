@@ -14,15 +14,15 @@ fn check_verified(object: &Value) -> Result<()> {
 
 #[test]
 fn two_presets_are_two_verified_trials_of_one_run() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let spec = json!({
             "workload": {"operations": null, "preset": ["set", "incr"]},
             "preload": {"mode": "None"},
             "verify": {"mode": "Replies"},
             "load": {"warmup": "0s", "duration": "3s"},
         });
-        let benchmark = Benchmark::create(&space, "trials", &spec).await?;
+        let benchmark = Benchmark::create(&namespace, "trials", &spec).await?;
         benchmark.running().await?;
         let names = |pods: Vec<Pod>| pods.into_iter().map(|pod| pod.metadata.name).collect::<Vec<_>>();
         let pods = names(benchmark.pods().await?);
@@ -48,10 +48,10 @@ fn two_presets_are_two_verified_trials_of_one_run() {
 
 #[test]
 fn values_are_verified() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let spec = json!({"preload": {"mode": "Always"}, "verify": {"mode": "Values"}});
-        let benchmark = Benchmark::create(&space, "values", &spec).await?;
+        let benchmark = Benchmark::create(&namespace, "values", &spec).await?;
         let object = benchmark.succeeded(SOON).await?;
         let verification = &object["status"]["result"]["verification"];
         ensure!(verification["mode"] == "Values", "no values were verified: {object}");
@@ -64,15 +64,15 @@ fn values_are_verified() {
 
 #[test]
 fn a_benchmark_is_compared_with_one_of_before() {
-    run(|space| async move {
-        redis::standalone(&space, "redis").await?;
+    run(|namespace| async move {
+        redis::standalone(&namespace, "redis").await?;
         let repeated = json!({"load": {"warmup": "0s", "duration": "1s"}, "repeats": {"count": 5}});
         let mut compared = repeated.clone();
         compared["comparison"] = json!({"benchmark": "before", "metric": "P50"});
         // It waits until the other benchmark exists and has finished.
-        let benchmark = Benchmark::create(&space, "compared", &compared).await?;
+        let benchmark = Benchmark::create(&namespace, "compared", &compared).await?;
         benchmark.wait("refusal", SOON, |object| condition(object, "Accepted") == Some("False")).await?;
-        let before = Benchmark::create(&space, "before", &repeated).await?;
+        let before = Benchmark::create(&namespace, "before", &repeated).await?;
         before.succeeded(SOON).await?;
         let object = benchmark.succeeded(SOON).await?;
         let [found] = list(&object, "/status/comparison") else {

@@ -23,7 +23,7 @@ static OPERATOR: RwLock<()> = RwLock::const_new(());
 
 /// The namespace of one test.
 #[derive(Clone)]
-pub struct Space {
+pub struct TestNamespace {
     pub name: String,
     /// The test's name.
     pub test: String,
@@ -38,7 +38,7 @@ pub struct Space {
 /// If the test fails.
 pub fn run<T, F>(test: T)
 where
-    T: FnOnce(Space) -> F,
+    T: FnOnce(TestNamespace) -> F,
     F: Future<Output = Result<()>> + Send + 'static,
 {
     run_within(LIMIT, test);
@@ -50,7 +50,7 @@ where
 /// If the test fails.
 pub fn run_within<T, F>(limit: Duration, test: T)
 where
-    T: FnOnce(Space) -> F,
+    T: FnOnce(TestNamespace) -> F,
     F: Future<Output = Result<()>> + Send + 'static,
 {
     Cluster::get().runtime().block_on(async {
@@ -65,7 +65,7 @@ where
 /// If the test fails.
 pub fn run_alone<T, F>(test: T)
 where
-    T: FnOnce(Space) -> F,
+    T: FnOnce(TestNamespace) -> F,
     F: Future<Output = Result<()>> + Send + 'static,
 {
     Cluster::get().runtime().block_on(async {
@@ -77,18 +77,18 @@ where
 #[expect(clippy::panic, reason = "the failure of a test")]
 async fn in_space<T, F>(limit: Duration, test: T)
 where
-    T: FnOnce(Space) -> F,
+    T: FnOnce(TestNamespace) -> F,
     F: Future<Output = Result<()>> + Send + 'static,
 {
-    let space = match Space::create().await {
-        Ok(space) => space,
+    let namespace = match TestNamespace::create().await {
+        Ok(namespace) => namespace,
         Err(error) => panic!("failed to prepare the test: {error:#}"),
     };
-    let outcome = tokio::spawn(tokio::time::timeout(limit, test(space.clone()))).await;
+    let outcome = tokio::spawn(tokio::time::timeout(limit, test(namespace.clone()))).await;
     if !matches!(outcome, Ok(Ok(Ok(())))) {
-        dump(&space).await;
+        dump(&namespace).await;
     }
-    space.delete().await;
+    namespace.delete().await;
     match outcome {
         Ok(Ok(Ok(()))) => {}
         Ok(Ok(Err(error))) => panic!("{error:#}"),
@@ -98,13 +98,13 @@ where
     }
 }
 
-impl std::fmt::Debug for Space {
+impl std::fmt::Debug for TestNamespace {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("Space").field(&self.name).finish()
+        formatter.debug_tuple("TestNamespace").field(&self.name).finish()
     }
 }
 
-impl Space {
+impl TestNamespace {
     async fn create() -> Result<Self> {
         let cluster = Cluster::get();
         cluster.install().await?;

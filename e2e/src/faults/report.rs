@@ -17,8 +17,8 @@ use super::ledger::Ledger;
 use crate::accounts::{bounds, served};
 use crate::benchmark::{Benchmark, check_numbers, condition, phase};
 use crate::json::{count, list, text};
+use crate::namespace::TestNamespace;
 use crate::redis;
-use crate::space::Space;
 use crate::wait;
 
 /// Timeout for deleting the run's objects: its shards have 30 s to exit, and then their Job is deleted.
@@ -60,8 +60,8 @@ impl Default for Expected<'_> {
 }
 
 #[derive(Debug)]
-pub struct Account {
-    space: Space,
+pub struct Report {
+    namespace: TestNamespace,
     benchmark: Benchmark,
     uid: String,
     run: Option<Value>,
@@ -73,28 +73,28 @@ pub struct Account {
     recovered: Vec<String>,
 }
 
-impl Account {
-    /// Opens the account of an existing benchmark before its fault. `promised` is the expected behaviour.
+impl Report {
+    /// Opens the report of an existing benchmark before its fault. `promised` is the expected behaviour.
     ///
     /// # Errors
     /// If the benchmark does not exist.
-    pub async fn open(space: &Space, benchmark: &Benchmark, fault: &str, promised: &str) -> Result<Self> {
+    pub async fn open(namespace: &TestNamespace, benchmark: &Benchmark, fault: &str, promised: &str) -> Result<Self> {
         let object = benchmark.get().await?;
         let uid = text(&object, "/metadata/uid")?.to_owned();
         Ok(Self {
-            history: History::begin(space, benchmark.name(), &uid),
+            history: History::begin(namespace, benchmark.name(), &uid),
             uid,
             run: object.pointer("/status/runId").cloned(),
             epoch: epoch(&object),
             ledger: Ledger {
                 fault: fault.to_owned(),
                 promised: promised.to_owned(),
-                test: space.test.clone(),
+                test: namespace.test.clone(),
                 recovered: "-".to_owned(),
                 ..Ledger::default()
             },
-            before: Objects::of(space).await?,
-            space: space.clone(),
+            before: Objects::of(namespace).await?,
+            namespace: namespace.clone(),
             benchmark: benchmark.clone(),
             ended: None,
             recovered: Vec::new(),
@@ -118,7 +118,7 @@ impl Account {
         Ok(object)
     }
 
-    /// Waits until another conductor has taken over, with a higher epoch than when the account was opened.
+    /// Waits until another conductor has taken over, with a higher epoch than when the report was opened.
     ///
     /// # Errors
     /// If none takes over within a minute and a half.
@@ -148,19 +148,19 @@ impl Account {
     /// # Errors
     /// If an object is left.
     pub async fn close_deleted(mut self) -> Result<()> {
-        let space = self.space.clone();
+        let namespace = self.namespace.clone();
         let uid = self.uid.clone();
         let gone =
             |object: Option<&DynamicObject>| object.is_none_or(|object| object.metadata.uid.as_ref() != Some(&uid));
-        wait::object(space.benchmarks(), self.benchmark.name(), "deleted", OVER_WITHIN, gone).await?;
-        let cleared = cleared(&self.space, |objects| objects.is_clear_of(&uid)).await;
+        wait::object(namespace.benchmarks(), self.benchmark.name(), "deleted", OVER_WITHIN, gone).await?;
+        let cleared = cleared(&self.namespace, |objects| objects.is_clear_of(&uid)).await;
         let since = self.ended.get_or_insert_with(Instant::now).elapsed();
         self.ledger.recovered = format!("{:.1} s (all gone)", since.as_secs_f64());
-        let left = Objects::of(&self.space).await?;
+        let left = Objects::of(&self.namespace).await?;
         "-".clone_into(&mut self.ledger.observed);
         "-".clone_into(&mut self.ledger.verdict);
         self.ledger.left = format!("{} before, {} after", self.before.summary(&uid), left.summary(&uid));
-        let told = events::told(&self.space, &uid).await?;
+        let told = events::told(&self.namespace, &uid).await?;
         self.ledger.events = shown(&told);
         self.ledger.keep()?;
         let twice: Vec<_> = told.iter().filter(|(_, count)| **count > 1).collect();
@@ -174,7 +174,7 @@ impl Account {
         let has_result = object.pointer("/status/result").is_some();
         let mut observed = if has_result { requests(object)? } else { "nothing measured".to_owned() };
         if expected.server != Server::NotAsked {
-            let counted = served(&redis::calls(&self.space, "deployment/redis").await?);
+            let counted = served(&redis::calls(&self.namespace, "deployment/redis").await?);
             observed = format!("{observed}; the server counted {counted}");
             self.ledger.observed.clone_from(&observed);
             if has_result {
@@ -194,7 +194,7 @@ impl Account {
         }
         // The last event is published after the last status, so it is there once the objects are deleted.
         let cleared = self.check_objects(object).await;
-        let told = events::told(&self.space, &self.uid).await?;
+        let told = events::told(&self.namespace, &self.uid).await?;
         self.ledger.events = shown(&told);
         events::check(&told, expected.repeat, object)?;
         self.history.check(!expected.repeat.is_empty())?;
@@ -208,8 +208,8 @@ impl Account {
             .filter_map(|artifact| artifact["configMap"].as_str().map(str::to_owned))
             .collect();
         let uid = self.uid.clone();
-        let cleared = cleared(&self.space, |objects| objects.holds_only(&uid, &artifacts)).await;
-        let left = Objects::of(&self.space).await?;
+        let cleared = cleared(&self.namespace, |objects| objects.holds_only(&uid, &artifacts)).await;
+        let left = Objects::of(&self.namespace).await?;
         self.ledger.left = format!("{} before, {} after", self.before.summary(&uid), left.summary(&uid));
         cleared
     }
@@ -301,14 +301,14 @@ struct Objects {
 }
 
 impl Objects {
-    async fn of(space: &Space) -> Result<Self> {
+    async fn of(namespace: &TestNamespace) -> Result<Self> {
         let mut all = Vec::new();
-        all.extend(owned::<Job>(space, "Job").await?);
-        all.extend(owned::<Secret>(space, "Secret").await?);
-        all.extend(owned::<ConfigMap>(space, "ConfigMap").await?);
+        all.extend(owned::<Job>(namespace, "Job").await?);
+        all.extend(owned::<Secret>(namespace, "Secret").await?);
+        all.extend(owned::<ConfigMap>(namespace, "ConfigMap").await?);
         // Pods are owned by their Job, which is owned by the benchmark.
         let of_jobs = ListParams::default().labels("batch.kubernetes.io/job-name");
-        for pod in space.api::<Pod>().list(&of_jobs).await?.items {
+        for pod in namespace.api::<Pod>().list(&of_jobs).await?.items {
             let job = pod.labels().get("batch.kubernetes.io/job-name").cloned().unwrap_or_default();
             let owner = all.iter().find(|(kind, name, _)| *kind == "Job" && *name == job);
             let owner = owner.map_or_else(|| ORPHAN.to_owned(), |(_, _, owner)| owner.clone());
@@ -344,12 +344,12 @@ impl Objects {
 /// Stands for the owner of a pod whose Job is deleted.
 const ORPHAN: &str = "no Job";
 
-async fn owned<K>(space: &Space, kind: &'static str) -> Result<Vec<(&'static str, String, String)>>
+async fn owned<K>(namespace: &TestNamespace, kind: &'static str) -> Result<Vec<(&'static str, String, String)>>
 where
     K: Resource<Scope = k8s_openapi::NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     K::DynamicType: Default,
 {
-    let all = space.api::<K>().list(&ListParams::default()).await?;
+    let all = namespace.api::<K>().list(&ListParams::default()).await?;
     let owner = |object: &K| {
         let owners = object.owner_references();
         owners.iter().find(|owner| owner.kind == "RedisBenchmark").map(|owner| owner.uid.clone())
@@ -357,9 +357,9 @@ where
     Ok(all.items.iter().filter_map(|object| Some((kind, object.name_any(), owner(object)?))).collect())
 }
 
-async fn cleared(space: &Space, is_clear: impl Fn(&Objects) -> bool) -> Result<()> {
+async fn cleared(namespace: &TestNamespace, is_clear: impl Fn(&Objects) -> bool) -> Result<()> {
     wait::answer("cleared away", CLEARED_WITHIN, || async {
-        let objects = Objects::of(space).await?;
+        let objects = Objects::of(namespace).await?;
         if is_clear(&objects) { Ok(Some(())) } else { anyhow::bail!("left: {:?}", objects.all) }
     })
     .await
