@@ -106,7 +106,7 @@ pub fn pick<T: Copy>(rng: &mut StdRng, of: &[T]) -> T {
 }
 
 /// Slows down a closed loop: the server sleeps after every other request.
-const REST: &str = "DEBUG SLEEP 0.001";
+pub const REST: &str = "DEBUG SLEEP 0.001";
 
 impl Scenario {
     /// Draws run number `run` of `seed`. The result depends only on these and `means`.
@@ -294,6 +294,7 @@ impl Scenario {
                 "verify": {"mode": self.verify},
                 "load": load,
                 "measurement": {"probe": self.may_be_probed()},
+                "safety": {"allowDestructive": self.commands.contains(&REST)},
                 "shards": {
                     "count": self.shards,
                     "onLost": self.on_lost,

@@ -45,3 +45,9 @@ fn the_program_is_interrupted_or_killed() {
 fn the_server_refuses_or_is_cut_off() {
     soak(&[(28, "RefuseClients"), (24, "CutServer")]);
 }
+
+#[test]
+fn closed_loops_agree_with_the_servers() {
+    // One server, and a cluster with a password.
+    soak(&[(38, "no fault"), (40, "no fault")]);
+}
