@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use redisbench_e2e::benchmark::{SOON, is_finished, phase};
 use redisbench_e2e::faults::{Expected, Ledger, Report, Server};
+use redisbench_e2e::json::{count, list};
 use redisbench_e2e::tools::kubectl;
 use redisbench_e2e::{Benchmark, TestNamespace, redis, run};
 use serde_json::json;
@@ -22,12 +23,25 @@ fn created_again_while_the_old_one_runs() {
         old.delete().await?;
         gone.fault_ended();
         let new = Benchmark::create(&namespace, "run", &json!({"load": {"duration": "3s"}})).await?;
-        let promised = "the new one waits for nothing of the old one, and measures its own load alone";
+        let promised =
+            "the new one waits for nothing of the old one, counts its own load alone, and reports that of the old one";
         let mut report = Report::open(&namespace, &new, "created again while the old Job ends", promised).await?;
         report.recovers("measuring", SOON, |o| phase(o) == "Running" || is_finished(o)).await?;
         gone.close_deleted().await?;
-        // The server has counted the load of both.
-        report.close(&Expected { server: Server::CountedMore, ..Expected::default() }).await?;
+        // The server has counted the load of both. Shards of the old one may load it until Kubernetes has deleted their pods.
+        let verdicts = &["Valid", "Degraded"];
+        let expected = Expected { server: Server::CountedMore, verdicts, ..Expected::default() };
+        let object = report.close(&expected).await?;
+        ensure!(count(&object, "/status/result/requests/scheduled")? == 400 * 3, "not its own load: {object}");
+        let reasons = list(&object, "/status/verdict/reasons");
+        let other = reasons.iter().find(|reason| {
+            reason["severity"] != "Valid"
+                && !matches!(
+                    reason["reason"].as_str(),
+                    Some("Unreconciled" | "GeneratorCPU" | "GeneratorDelay" | "SendLate")
+                )
+        });
+        ensure!(other.is_none(), "doubted for another reason than the old one's load: {other:?}");
         Ok(())
     });
 }
