@@ -222,7 +222,7 @@ class Parts(unittest.TestCase):
         self.assertLessEqual(peer["podSelector"]["matchLabels"].items(), labels.items())
         self.assertEqual(rule["ports"], [{"protocol": "TCP", "port": 7379}])
         refused = template("networkPolicy.enabled=true")
-        self.assertIn("needs networkPolicy.namespaces", refused.stderr)
+        self.assertIn("requires networkPolicy.namespaces", refused.stderr)
 
     def test_every_namespaced_object_names_its_namespace(self):
         cluster = {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
