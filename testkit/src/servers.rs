@@ -128,9 +128,10 @@ impl RedisServer {
         self.address().to_string()
     }
 
-    /// A connection as the server's administrator.
+    /// A connection as the server's administrator. Without timeouts: the kernel does not restart a read with one after a signal, such as
+    /// that of a child's end.
     pub fn connection(&self) -> redis::Connection {
-        self.try_connect(PATIENCE).unwrap()
+        client(self.port, self.password()).unwrap().get_connection().unwrap()
     }
 
     /// The same with a timeout for connecting and for each reply.
@@ -138,8 +139,11 @@ impl RedisServer {
     /// # Errors
     /// If the server does not accept the connection or the login.
     pub fn try_connect(&self, timeout: Duration) -> redis::RedisResult<redis::Connection> {
-        let mut arguments = self.arguments.iter().skip_while(|argument| *argument != "--requirepass");
-        connect(self.port, arguments.nth(1).map(String::as_str), timeout)
+        connect(self.port, self.password(), timeout)
+    }
+
+    fn password(&self) -> Option<&str> {
+        self.arguments.iter().skip_while(|argument| *argument != "--requirepass").nth(1).map(String::as_str)
     }
 
     /// Sends one command on a new connection.
@@ -174,12 +178,15 @@ impl RedisServer {
 /// # Errors
 /// If the server does not accept the connection or the login.
 pub fn connect(port: u16, password: Option<&str>, timeout: Duration) -> redis::RedisResult<redis::Connection> {
-    let login = password.map_or_else(String::new, |password| format!(":{password}@"));
-    let client = redis::Client::open(format!("redis://{login}127.0.0.1:{port}"))?;
-    let connection = client.get_connection_with_timeout(timeout)?;
+    let connection = client(port, password)?.get_connection_with_timeout(timeout)?;
     connection.set_read_timeout(Some(timeout))?;
     connection.set_write_timeout(Some(timeout))?;
     Ok(connection)
+}
+
+fn client(port: u16, password: Option<&str>) -> redis::RedisResult<redis::Client> {
+    let login = password.map_or_else(String::new, |password| format!(":{password}@"));
+    redis::Client::open(format!("redis://{login}127.0.0.1:{port}"))
 }
 
 fn command(port: u16, cpus: Option<&str>, directory: &Path, arguments: &[String]) -> Command {
