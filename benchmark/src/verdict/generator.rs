@@ -213,7 +213,7 @@ fn short_of_cpu(outcome: &Outcome) -> impl Iterator<Item = Processor> {
     processors(outcome).into_iter().map(|(_, _, processor)| processor).filter(|processor| processor.severity() >= 100)
 }
 
-/// Whether at least half of the shards lacked processor time.
+/// True if at least half of the shards lacked processor time.
 pub(super) fn is_short(outcome: &Outcome) -> bool {
     2 * short_of_cpu(outcome).count() >= outcome.shards.len().max(1)
 }

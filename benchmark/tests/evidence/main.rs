@@ -37,7 +37,7 @@ struct Expected {
     besides: Vec<String>,
 }
 
-/// What is not as it must be.
+/// A verdict that differs from the expected one.
 struct Complaint {
     /// All is right but that no limit is named.
     undecided: bool,

@@ -130,7 +130,7 @@ impl fmt::Display for Matrix {
             let (low, high) = wilson(part, whole);
             format!("{part} of {whole} ({:.1} to {:.1} %)", 100.0 * low, 100.0 * high)
         };
-        writeln!(f, "# What situations are called\n")?;
+        writeln!(f, "# Verdicts of provoked situations\n")?;
         writeln!(
             f,
             "Written by `make verdict`, which makes each situation of `cli/tests/classifier/table.rs` with the built programs and real servers."

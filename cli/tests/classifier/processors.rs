@@ -26,7 +26,7 @@ pub fn a_shard_beside_others_on_its_processor() -> Given {
     let manifest = Manifest { load: CLOSED.into(), ..Manifest::new(&server.endpoint()) };
     // The server gets a processor of its own if there are at least two.
     pin(server.pid(), "1");
-    // So many that the server is idle for most of the time.
+    // Seven, because with three the server was nearly saturated.
     let mut spinners = Vec::new();
     run(&manifest, |run: &Run| {
         for child in run.children() {

@@ -22,10 +22,7 @@ pub const SITUATIONS: &[Situation] = &[
     situation("tls", Expected::clean("a server within TLS"), clean::a_server_with_tls),
     situation(
         "tls-unverified",
-        Expected {
-            reasons: &["NotVerified"],
-            ..Expected::clean("a server within TLS whose certificate nobody verifies")
-        },
+        Expected { reasons: &["NotVerified"], ..Expected::clean("a server within TLS, its certificate unverified") },
         clean::a_server_with_tls_that_nobody_verifies,
     ),
     situation("cluster", Expected::clean("a cluster of three"), clean::a_cluster_of_three),

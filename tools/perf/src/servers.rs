@@ -30,7 +30,7 @@ enum Nodes {
 /// What kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `redisbench-loadgen null-server`, with so many threads.
+    /// `redisbench-loadgen null-server` with this number of threads.
     Null(usize),
     /// One redis-server.
     Redis,

@@ -118,7 +118,10 @@ async fn a_run_begins_when_its_identity_can_be_written() {
         world.put(benchmark(json!({})), None);
         world.server.set_trouble(Some(trouble));
         assert!(!world.reconcile_for(OUTAGE).await.is_empty(), "{trouble:?}");
-        assert!(world.context.shared.tasks.get("u-1").is_none(), "{trouble:?}: nobody commands what is not written");
+        assert!(
+            world.context.shared.tasks.get("u-1").is_none(),
+            "{trouble:?}: no task conducts a run that is not recorded"
+        );
         assert_eq!(world.objects(), [CART]);
         world.server.set_trouble(None);
         world.reconcile().await.unwrap();
