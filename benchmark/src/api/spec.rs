@@ -258,8 +258,8 @@ pub struct OpenLoopSpec {
     /// many independent callers. Default `Constant`.
     #[serde(default)]
     pub arrival: Arrival,
-    /// Grid to which due times are rounded up, 0s to 100ms. A coarser grid causes fewer wake-ups, but sends requests in bursts. Default 0s:
-    /// exact due times.
+    /// Grid to which due times are rounded up, 0s to 100ms. A coarser grid causes fewer wake-ups, but sends requests in bursts. On a grid,
+    /// workers do not wake up early, so requests leave tens of microseconds late. Default 0s: exact due times.
     #[serde(default = "default_pacing_grid")]
     pub pacing_grid: GoDuration,
     /// Time after its due time at which a request that could not be sent is counted as unsent, 1ms to 10m. Default 10s.

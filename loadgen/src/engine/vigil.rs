@@ -3,7 +3,10 @@
 //! A thread that sleeps until an instant runs some time after it: the timer fires, the processor leaves its idle state, and the scheduler
 //! switches. The same delay follows the arrival of a reply. Over loopback and in fast networks it is as long as the latencies themselves.
 //! A worker of an open loop therefore wakes up before a request is due, and stays awake after a send if a reply is about to arrive. Both
-//! times follow recent wake-ups and replies, within a small share of the worker's time.
+//! times follow recent wake-ups and replies, within a small share of the worker's time. On a pacing grid it sleeps: a grid is chosen to
+//! save processor time, and polling before each of its instants would cost more than the requests.
+
+use redisbench_wire::plan::Load;
 
 use crate::selfcheck::Times;
 
@@ -73,14 +76,16 @@ pub(super) struct Vigil {
     /// Total run time and run queue wait at the latest look, and the time of that look.
     times: Times,
     looked: u64,
-    /// The worker sleeps between requests until then, because its processor is contested or busy.
+    /// The worker sleeps between requests until then, because its processor is contested or busy. On a pacing grid always.
     rests: u64,
 }
 
 impl Vigil {
-    /// For a worker that may use `processor` millionths of a processor.
-    pub(super) fn of(processor: u64) -> Self {
-        Self { divisor: (SHARE * 1_000_000) / processor.max(1), ..Self::default() }
+    /// For a worker that generates `load` and may use `processor` millionths of a processor.
+    pub(super) fn of(load: &Load, processor: u64) -> Self {
+        let on_grid = matches!(load, Load::OpenLoop { pacing_grid_nanoseconds: 1.., .. });
+        let rests = if on_grid { u64::MAX } else { 0 };
+        Self { divisor: (SHARE * 1_000_000) / processor.max(1), rests, ..Self::default() }
     }
 
     /// When to wake up for a request that is due at `due`, seen from `now`.
@@ -142,16 +147,30 @@ impl Vigil {
 
 #[cfg(test)]
 mod tests {
+    use redisbench_wire::plan::Arrival;
+
     use super::*;
 
     const PROCESSOR: u64 = 1_000_000;
     const MICROSECOND: u64 = 1_000;
 
+    /// A worker of an open loop, which may use `processor` millionths of a processor.
+    fn vigil(processor: u64, pacing_grid_nanoseconds: u64) -> Vigil {
+        let load = Load::OpenLoop {
+            rate_per_second: 1_000,
+            stages: Vec::new(),
+            arrival: Arrival::Constant,
+            pacing_grid_nanoseconds,
+            unsent_after_nanoseconds: 1,
+        };
+        Vigil::of(&load, processor)
+    }
+
     /// A worker with a request due every `interval`, which takes `latency(n)` to wake up the nth time. Returns how late the last half of
     /// its sends were, sorted, and the share of time spent awake for nothing, in thousandths.
     fn paced(processor: u64, interval: u64, latency: impl Fn(u64) -> u64) -> (Vec<u64>, u64) {
         const COUNT: u64 = 40_000;
-        let mut vigil = Vigil::of(processor);
+        let mut vigil = vigil(processor, 0);
         let (mut late, mut awake) = (Vec::new(), 0);
         for n in 1..=COUNT {
             let due = n * interval;
@@ -191,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_worker_without_a_processor_to_itself_sleeps() {
-        let mut vigil = Vigil { lead: Reach(50 * MICROSECOND), credit: SAVED, ..Vigil::of(PROCESSOR) };
+        let mut vigil = Vigil { lead: Reach(50 * MICROSECOND), credit: SAVED, ..vigil(PROCESSOR, 0) };
         vigil.reply = Reach(50 * MICROSECOND);
         let due = 1_000_000;
         assert_eq!(vigil.before(due, 0), due - 50 * MICROSECOND);
@@ -210,8 +229,20 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_on_a_grid_sleeps_until_the_instants_of_the_grid() {
+        let mut vigil = Vigil { lead: Reach(50 * MICROSECOND), credit: SAVED, ..vigil(PROCESSOR, 1) };
+        vigil.reply = Reach(50 * MICROSECOND);
+        // It has a processor to itself.
+        vigil.looked(Times::default(), 1_000_000_000);
+        let (now, due) = (1_000_000_001, 1_001_000_000);
+        vigil.sent(now);
+        assert_eq!(vigil.before(due, now), due);
+        assert!(!vigil.expects(now));
+    }
+
+    #[test]
     fn a_busy_worker_does_not_poll() {
-        let mut vigil = Vigil { lead: Reach(50 * MICROSECOND), ..Vigil::of(PROCESSOR) };
+        let mut vigil = Vigil { lead: Reach(50 * MICROSECOND), ..vigil(PROCESSOR, 0) };
         // It ran for 24 of the first 50 ms, then for 26 of the next 50.
         for (ran, now, busy) in [(24, 50, false), (50, 100, true)] {
             vigil.looked(Times { ran: ran * 1_000_000, waited: 0 }, now * 1_000_000);
@@ -225,7 +256,7 @@ mod tests {
     #[test]
     fn replies_are_expected_only_where_they_come_soon() {
         let expects = |latency: u64| {
-            let mut vigil = Vigil { credit: SAVED, ..Vigil::of(PROCESSOR) };
+            let mut vigil = Vigil { credit: SAVED, ..vigil(PROCESSOR, 0) };
             for n in 1..1_000 {
                 vigil.sent(n * 1_000_000);
                 vigil.came(n * 1_000_000 + latency);

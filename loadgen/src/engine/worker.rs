@@ -178,7 +178,7 @@ impl Worker {
         poller.add(&alarm, ALARM)?;
         let recording = Recording::new(&common.plan);
         let (exchanges, fills) = (common.trial.has_exchanges(), common.trial.has_fills());
-        let vigil = Vigil::of(common.processor);
+        let vigil = Vigil::of(&common.plan.load, common.processor);
         let connect_rate = ConnectRate::of(common.plan.connect_rate, seat);
         let verified = Verifier::of(&common.plan, common.may_evict)
             .map(|checks| Box::new(Verified::new(checks, common.last_read.clone())));
