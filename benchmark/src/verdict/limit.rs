@@ -85,6 +85,8 @@ pub(crate) fn at_its_end(spec: &Validated, outcome: &Outcome, merged: &Merged) -
         // Requests may have queued before the shards as well as before the target.
         (None, None) if generator::stood_still(outcome, merged) => (LimitedBy::Unknown, None),
         (None, None) => match probe::judged(outcome, merged) {
+            // If a reply mostly waits for a processor of the load generator, throughput falls with the connections too.
+            Some((LimitedBy::Connections, _)) if generator::is_short(outcome) => (LimitedBy::Unknown, None),
             // Without a server known to be saturated, a queue before a link or a processor of the load generator looks the same.
             Some((LimitedBy::Target, component))
                 if component.as_deref().is_none_or(|component| component == probe::PATH)

@@ -274,16 +274,18 @@ fn a_queue_that_may_be_before_a_link_of_the_load_generator_is_no_limit_of_the_ta
 
 /// The worker slept for a tenth of the time and a little more, so its processor is not known to be the limit either.
 #[test]
-fn a_queue_that_may_be_before_a_processor_of_the_load_generator_is_no_limit_of_the_target() {
-    let queue = |waiting| {
+fn a_wait_that_may_be_for_a_processor_of_the_load_generator_names_neither_target_nor_connections() {
+    let probed = |waiting, rate, latency| {
         let mut outcome = with(vec![busy(2_000)]);
         let generator = &mut outcome.shards[0].snapshot.as_mut().unwrap().generator;
         generator.busiest_worker_millionths = 220_000;
         generator.longest_waiting_worker_millionths = waiting;
-        probed(&roomy(), outcome, 2_000, SECOND / 2000)
+        probed(&roomy(), outcome, rate, latency)
     };
-    assert_eq!(queue(670_000), (LimitedBy::Unknown, Some("Path".into())));
-    assert_eq!(queue(199_999), (LimitedBy::Target, Some("Path".into())));
+    assert_eq!(probed(670_000, 2_000, SECOND / 2000), (LimitedBy::Unknown, Some("Path".into())));
+    assert_eq!(probed(199_999, 2_000, SECOND / 2000), (LimitedBy::Target, Some("Path".into())));
+    assert_eq!(probed(670_000, 1_000, SECOND / 1000), (LimitedBy::Unknown, None));
+    assert_eq!(probed(199_999, 1_000, SECOND / 1000), (LimitedBy::Connections, None));
 }
 
 #[test]
