@@ -55,7 +55,7 @@ pub struct LocalArguments {
     #[arg(long, value_name = "DIR", conflicts_with = "baseline")]
     pub output_dir: Option<PathBuf>,
     /// Number of shards; overrides spec.shards.count
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub shards: Option<u32>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
