@@ -13,7 +13,7 @@ use redisbench_wire::plan::{Bound, Limits, Load, ShardPlan, Verify};
 use crate::api::{self, Validated};
 
 pub use search::{GoodStep, SearchTrial, Standing, Why, standing};
-pub use trials::{Kind, MOST_TRIALS, Plan, Trial, compile};
+pub use trials::{Kind, Plan, Trial, compile};
 
 /// Added to the longest time that a trial can take by its own timeouts.
 const TRIAL_GRACE: Duration = Duration::from_secs(60);

@@ -4,8 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::problem::Problem;
-use super::spec::{NAME_PATTERN, RedisBenchmarkSpec};
+use super::spec::NAME_PATTERN;
 
 /// Minimum number of pairs: fewer could only show differences that need no test.
 pub const FEWEST_PAIRS: u32 = 5;
@@ -68,54 +67,4 @@ fn default_confidence() -> u32 {
 
 fn default_effect() -> u32 {
     200
-}
-
-/// Checks `spec.comparison`, and that several targets have one.
-pub(crate) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
-    let names: Vec<&str> = spec.targets.iter().map(|target| target.name.as_str()).collect();
-    let mut problems = Vec::new();
-    let Some(comparison) = &spec.comparison else {
-        if names.len() > 1 {
-            let message = "require a comparison if there are several: set comparison, such as comparison: {baseline: NAME}, \
-                           or remove all but one";
-            problems.push(Problem::new("spec.targets", names.join(", "), message));
-        }
-        return problems;
-    };
-    match (&comparison.baseline, &comparison.benchmark) {
-        (Some(_), Some(_)) | (None, None) => {
-            let message =
-                "must have either baseline, the name of a target, or benchmark, the name of a finished benchmark";
-            problems.push(Problem::new("spec.comparison", "", message));
-        }
-        (None, Some(benchmark)) if names.len() > 1 => {
-            let message = "requires a single target: remove the others, or set comparison.baseline instead";
-            problems.push(Problem::new("spec.comparison.benchmark", benchmark, message));
-        }
-        (Some(_), None) if names.len() < 2 => {
-            let message = "requires at least two targets: add some, or remove comparison";
-            problems.push(Problem::new("spec.comparison", names.join(", "), message));
-        }
-        (Some(baseline), None) if !names.contains(&baseline.as_str()) => {
-            let message = format!("is not a target; targets: {}", names.join(", "));
-            problems.push(Problem::new("spec.comparison.baseline", baseline, message));
-        }
-        (Some(_), None) | (None, Some(_)) => {}
-    }
-    if spec.repeats.count < FEWEST_PAIRS {
-        let message =
-            format!("must be at least {FEWEST_PAIRS} with comparison: it needs {FEWEST_PAIRS} trials of each target");
-        problems.push(Problem::new("spec.repeats.count", spec.repeats.count, message));
-    }
-    // All pods have one set of Secrets.
-    let first = spec.targets.first();
-    let other = spec
-        .targets
-        .iter()
-        .find(|target| first.is_some_and(|first| first.auth != target.auth || first.tls != target.tls));
-    if let Some(other) = other {
-        let message = "must have the same auth and tls as the first one: all shards of a run share one set of Secrets";
-        problems.push(Problem::new("spec.targets", &other.name, message));
-    }
-    problems
 }

@@ -20,10 +20,13 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
     if let Some(root) = schema.as_object_mut() {
         root.remove("title");
     }
-    schema["properties"]["metadata"] = json!({"type": "object"});
+    // Rules refer to the name by its path.
+    schema["properties"]["metadata"] = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let fields = experiment::sweepable(&schema["properties"]["spec"]);
     schema["properties"]["spec"]["properties"]["sweep"]["items"]["properties"]["field"]["enum"] = fields.into();
-    add_rules(schema);
+    let spec = schema["properties"]["spec"]["properties"].as_object();
+    let fields: Vec<String> = spec.into_iter().flat_map(Map::keys).cloned().collect();
+    rules::define(schema, &fields);
     let template = &mut schema["properties"]["spec"]["properties"]["shards"]["properties"]["template"];
     for (map, length) in [("labels", LABEL_LENGTH), ("nodeSelector", LABEL_LENGTH), ("annotations", ANNOTATION_LENGTH)]
     {
@@ -73,30 +76,6 @@ pub fn chart_crd_template() -> String {
 
 fn yaml(definition: &Value) -> String {
     serde_yaml::to_string(definition).unwrap_or_default()
-}
-
-fn add_rules(schema: &mut Value) {
-    let spec = &schema["properties"]["spec"]["properties"];
-    let fields: Vec<String> = spec.as_object().into_iter().flat_map(Map::keys).cloned().collect();
-    push_rule(schema, rules::immutability(fields.iter().map(String::as_str)));
-    let patterns = rules::PATTERNS.into_iter().flat_map(|at| rules::PATTERN_RULES.iter().map(move |rule| (at, rule)));
-    for (place, rule) in rules::RULES.iter().map(|rule| (rule.at, rule)).chain(patterns) {
-        let mut at = &mut *schema;
-        for step in place.split('.').filter(|step| !step.is_empty()) {
-            at = if step == "[]" { &mut at["items"] } else { &mut at["properties"][step] };
-        }
-        push_rule(at, rule.to_schema());
-    }
-}
-
-fn push_rule(schema: &mut Value, rule: Value) {
-    let rules = &mut schema["x-kubernetes-validations"];
-    if !rules.is_array() {
-        *rules = json!([]);
-    }
-    if let Some(rules) = rules.as_array_mut() {
-        rules.push(rule);
-    }
 }
 
 /// Maximum length of a label's value in Kubernetes.

@@ -13,6 +13,9 @@ use super::keys::DECIMAL_PATTERN;
 use super::problem::Problem;
 use super::schema;
 
+/// Maximum trials of a benchmark. Its status has a line for each, and must fit into the API server's limit.
+pub const MOST_TRIALS: u64 = 250;
+
 /// Maximum length of a sweep's value in characters.
 const VALUE_LENGTH: usize = 64;
 

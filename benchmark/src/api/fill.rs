@@ -16,16 +16,11 @@ pub(super) fn check(
     if spec.workload.on_miss == OnMiss::Ignore {
         return Vec::new();
     }
-    let mut refused = |message: &str| problems.push(Problem::new("spec.workload.onMiss", "Fill", message));
-    if spec.workload.transaction.size > 0 {
-        refused(
-            "is not supported with workload.transaction, whose replies arrive together: set it to Ignore, or \
-             transaction.size to 0",
-        );
-    }
     let fills: Vec<_> = (0..).zip(operations).filter_map(|(index, operation)| fill(index, operation, ttl)).collect();
     if fills.is_empty() && !operations.iter().any(|operation| operation.arguments.is_empty()) {
-        refused("has no effect: no operation is a GET of one key, such as GET __key__; add one, or set it to Ignore");
+        let message =
+            "has no effect: no operation is a GET of one key, such as GET __key__; add one, or set it to Ignore";
+        problems.push(Problem::new("spec.workload.onMiss", "Fill", message));
     }
     fills
 }

@@ -1,5 +1,7 @@
 //! `keys` of the workload and of single operations. The doc comments are the text of `kubectl explain`.
 
+use std::fmt;
+
 use redisbench_wire::plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -183,7 +185,21 @@ impl OperationKeysSpec {
     }
 }
 
-/// Checks the keys at `field`.
+/// Why a prefix must not be empty.
+pub(super) const NO_PREFIX: &str = "must not be empty with cleanup.keys DeletePrefix, which would delete all keys that are numbers: \
+                                    set one that no other client uses, such as rb:, or cleanup.keys to Keep";
+
+/// Reports a mean outside of the keyspace.
+pub(super) fn no_key(mean: impl fmt::Display, first: impl fmt::Display, last: impl fmt::Display) -> String {
+    format!("is {mean}, and must be the number of a key, {first} to {last}")
+}
+
+/// Reports a standard deviation beyond the keyspace.
+pub(super) fn too_wide(deviation: impl fmt::Display, count: impl fmt::Display) -> String {
+    format!("is {deviation}, and must be at most keys.count, which is {count}: more is nearly Uniform")
+}
+
+/// The keys of shards. Checks the width at `field`; the rest has rules.
 pub(super) fn check(keys: &KeysSpec, field: &str, problems: &mut Vec<Problem>) -> plan::Keys {
     let largest = keys.start.saturating_add(keys.count.saturating_sub(1));
     let digits = largest.checked_ilog10().unwrap_or(0) + 1;
@@ -198,31 +214,37 @@ pub(super) fn check(keys: &KeysSpec, field: &str, problems: &mut Vec<Problem>) -
         start: keys.start,
         count: keys.count,
         width: keys.width,
-        pattern: check_pattern(keys, &format!("{field}.pattern"), problems),
+        pattern: pattern(keys),
     }
 }
 
-fn check_pattern(keys: &KeysSpec, field: &str, problems: &mut Vec<Problem>) -> plan::KeyPattern {
-    let KeyPatternSpec { kind, gaussian, zipf, hot_set } = &keys.pattern;
-    let members = [
-        ("gaussian", "Gaussian", gaussian.is_some()),
-        ("zipf", "Zipf", zipf.is_some()),
-        ("hotSet", "HotSet", hot_set.is_some()),
-    ];
-    let own = format!("{kind:?}");
-    for (member, of, _) in members.into_iter().filter(|(_, of, is_set)| *is_set && *of != own) {
-        let message = format!("must not be set for type {own}: remove it, or set type to {of}");
-        problems.push(Problem::new(format!("{field}.{member}"), "", message));
-    }
-    let mut required = |member: &str, example: &str| {
-        let message = format!("must be set for type {own}, such as {member}: {{{example}}}");
-        problems.push(Problem::new(format!("{field}.{member}"), "", message));
+/// Checks the normal distribution of an operation's keys, whose fields may come from `workload.keys`. That of `workload.keys` has rules.
+pub(super) fn check_gaussian(keys: &KeysSpec, field: &str, problems: &mut Vec<Problem>) {
+    let gaussian = keys.pattern.gaussian.unwrap_or_default();
+    let mut refuse = |name: &str, message: String| {
+        problems.push(Problem::new(format!("{field}.pattern.gaussian.{name}"), "", message));
     };
+    let last = keys.start.saturating_add(keys.count.saturating_sub(1));
+    if let Some(mean) = gaussian.mean.filter(|mean| !(keys.start..=last).contains(mean)) {
+        refuse("mean", no_key(mean, keys.start, last));
+    }
+    if let Some(deviation) = gaussian.standard_deviation.filter(|deviation| *deviation > keys.count) {
+        refuse("standardDeviation", too_wide(deviation, keys.count));
+    }
+}
+
+fn pattern(keys: &KeysSpec) -> plan::KeyPattern {
+    let KeyPatternSpec { kind, gaussian, zipf, hot_set } = &keys.pattern;
     match (kind, zipf, hot_set) {
-        (KeyPatternType::Uniform, ..) => plan::KeyPattern::Uniform,
         (KeyPatternType::Sequential, ..) => plan::KeyPattern::Sequential,
         (KeyPatternType::Partitioned, ..) => plan::KeyPattern::Partitioned,
-        (KeyPatternType::Gaussian, ..) => check_gaussian(keys, gaussian.unwrap_or_default(), field, problems),
+        (KeyPatternType::Gaussian, ..) => {
+            let GaussianSpec { mean, standard_deviation } = gaussian.unwrap_or_default();
+            plan::KeyPattern::Gaussian {
+                mean: mean.map_or(keys.count / 2, |mean| mean.saturating_sub(keys.start)),
+                standard_deviation: standard_deviation.unwrap_or_else(|| (keys.count / 6).max(1)),
+            }
+        }
         (KeyPatternType::Zipf, Some(zipf), _) => plan::KeyPattern::Zipf {
             // Where it is none, the schema's pattern has said it.
             exponent_millionths: millionths(&zipf.exponent).unwrap_or(1_000_000),
@@ -237,36 +259,9 @@ fn check_pattern(keys: &KeysSpec, field: &str, problems: &mut Vec<Problem>) -> p
                 hot_keys: hot_set.hot_keys.into(),
             }
         }
-        (KeyPatternType::Zipf, None, _) => {
-            required("zipf", "exponent: \"0.99\"");
-            plan::KeyPattern::Uniform
-        }
-        (KeyPatternType::HotSet, _, None) => {
-            required("hotSet", "requestsPercent: \"90\", keysPercent: \"10\"");
-            plan::KeyPattern::Uniform
-        }
+        // By the rules, a type has its member.
+        (KeyPatternType::Uniform | KeyPatternType::Zipf | KeyPatternType::HotSet, ..) => plan::KeyPattern::Uniform,
     }
-}
-
-fn check_gaussian(
-    keys: &KeysSpec,
-    gaussian: GaussianSpec,
-    field: &str,
-    problems: &mut Vec<Problem>,
-) -> plan::KeyPattern {
-    let mean = gaussian.mean.unwrap_or_else(|| keys.start.saturating_add(keys.count / 2));
-    let index = mean.checked_sub(keys.start).filter(|index| *index < keys.count);
-    if index.is_none() && keys.count > 0 {
-        let last = keys.start.saturating_add(keys.count - 1);
-        let message = format!("must be the number of a key, {} to {last}", keys.start);
-        problems.push(Problem::new(format!("{field}.gaussian.mean"), mean, message));
-    }
-    let standard_deviation = gaussian.standard_deviation.unwrap_or_else(|| (keys.count / 6).max(1));
-    if standard_deviation > keys.count && keys.count > 0 {
-        let message = format!("must be at most keys.count, which is {}: more is nearly Uniform", keys.count);
-        problems.push(Problem::new(format!("{field}.gaussian.standardDeviation"), standard_deviation, message));
-    }
-    plan::KeyPattern::Gaussian { mean: index.unwrap_or(0), standard_deviation }
 }
 
 impl From<HotKeys> for plan::HotKeys {

@@ -7,8 +7,7 @@ use redisbench_wire::rate::CumulativeRate;
 
 use super::duration::GoDuration;
 use super::problem::Problem;
-use super::spec::{Arrival, LoadSpec, LoadType, OpenLoopSpec, PipelineMode, RedisBenchmarkSpec, StageSpec, WarmupEnds};
-use super::target::TargetType;
+use super::spec::{Arrival, LoadSpec, LoadType, RedisBenchmarkSpec, WarmupEnds};
 use super::validate::{Durations, HOUR, MILLISECOND, MINUTE, SECOND, nanoseconds};
 use super::validated::Bound;
 use super::workload::PreloadMode;
@@ -45,46 +44,15 @@ impl LoadSpec {
     }
 }
 
+/// Open or closed loop. None only if a rule is broken.
 pub(super) fn check_load(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<plan::Load> {
-    let field = "spec.load.openLoop";
     let stages = check_stages(load, problems);
-    check_stage_names(load, problems);
-    let by_stages = OpenLoopSpec::default();
-    let open = match (load.kind, &load.open_loop) {
-        (LoadType::ClosedLoop, open) => {
-            let message = "must not be set for type ClosedLoop: remove it, or set type to OpenLoop";
-            if open.is_some() {
-                problems.push(Problem::new(field, "", message));
-            }
-            if !stages.is_empty() {
-                let message = message.replace("it", "them");
-                problems.push(Problem::new("spec.load.stages", "", message));
-            }
-            return Some(plan::Load::ClosedLoop);
-        }
-        (LoadType::OpenLoop, Some(open)) => open,
-        (LoadType::OpenLoop, None) if !stages.is_empty() => &by_stages,
-        (LoadType::OpenLoop, None) => {
-            let message = "must be set for type OpenLoop, such as openLoop: {rate: 10000}";
-            problems.push(Problem::new(field, "", message));
-            return None;
-        }
-    };
-    let rate = match (open.rate, stages.first()) {
-        (Some(rate), None) => rate,
-        (None, Some(first)) => first.from_per_second,
-        (None, None) => {
-            let message = "must be set, such as 10000, or stages";
-            problems.push(Problem::new("spec.load.openLoop.rate", "", message));
-            return None;
-        }
-        (Some(rate), Some(_)) => {
-            let message = "must not be set with stages, which set the rate: remove one of them";
-            problems.push(Problem::new("spec.load.openLoop.rate", rate, message));
-            return None;
-        }
-    };
-    let mut durations = Durations { problems, within: field };
+    if load.kind == LoadType::ClosedLoop {
+        return Some(plan::Load::ClosedLoop);
+    }
+    let open = load.open_loop.clone().unwrap_or_default();
+    let rate = open.rate.or(stages.first().map(|first| first.from_per_second))?;
+    let mut durations = Durations { problems, within: "spec.load.openLoop" };
     let mut between = |name, text, least, most| nanoseconds(durations.between(name, text, least, most));
     Some(plan::Load::OpenLoop {
         rate_per_second: rate,
@@ -132,45 +100,6 @@ pub(crate) fn preload_rate(spec: &RedisBenchmarkSpec, count: u64, what: &str, el
     })
 }
 
-/// Checks `closedLoop` and `pipelineMode` against the rest of the spec.
-pub(super) fn check_callers(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
-    let (load, shards) = (&spec.load, spec.shards.count);
-    let mut refuse = |field: &str, value: &dyn std::fmt::Display, message: String| {
-        problems.push(Problem::new(format!("spec.load.{field}"), value, message));
-    };
-    let open = load.kind == LoadType::OpenLoop;
-    if open && load.closed_loop.is_some() {
-        let message = "must not be set for type OpenLoop: remove it, or set type to ClosedLoop";
-        refuse("closedLoop", &"", message.to_owned());
-    }
-    if load.pipeline_mode == PipelineMode::Batch {
-        let reason = if open {
-            "is only valid for type ClosedLoop: an open loop sends requests when they are due"
-        } else if spec.targets.iter().any(|target| target.kind == TargetType::Cluster) {
-            "is only valid for type Standalone or Sentinel: in a Cluster the key selects the connection of a request"
-        } else if load.concurrency().is_some() {
-            "is not supported with closedLoop.concurrency: remove one of them"
-        } else {
-            ""
-        };
-        if !reason.is_empty() {
-            refuse("pipelineMode", &"Batch", format!("{reason}; or set Window"));
-        }
-    }
-    let Some(callers) = load.concurrency() else { return };
-    let held = u64::from(load.connections) * u64::from(load.pipeline);
-    if u64::from(callers) > held {
-        let message = format!(
-            "must be at most connections x pipeline, which is {held}: more are never in flight; raise one of the two"
-        );
-        refuse("closedLoop.concurrency", &callers, message);
-    }
-    if callers < shards {
-        let message = format!("must be at least shards.count, which is {shards}: every shard needs one");
-        refuse("closedLoop.concurrency", &callers, message);
-    }
-}
-
 fn check_stages(load: &LoadSpec, problems: &mut Vec<Problem>) -> Vec<plan::RateStage> {
     let stages = load.stages.iter().enumerate();
     stages
@@ -186,53 +115,21 @@ fn check_stages(load: &LoadSpec, problems: &mut Vec<Problem>) -> Vec<plan::RateS
         .collect()
 }
 
-fn check_stage_names(load: &LoadSpec, problems: &mut Vec<Problem>) {
-    let name = |stage: &StageSpec| stage.name.clone();
-    for (index, own) in load.stages.iter().enumerate().filter_map(|(index, stage)| Some((index, name(stage)?))) {
-        if load.stages.iter().take(index).any(|earlier| earlier.name.as_ref() == Some(&own)) {
-            let message = "is already the name of an earlier stage: rename one";
-            problems.push(Problem::new(format!("spec.load.stages[{index}].name"), own, message));
-        }
+/// The end of the measurement.
+pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Bound {
+    let mut durations = Durations { problems, within: "spec.load" };
+    if let Some(count) = load.requests_in_all() {
+        let limit = load.max_duration.as_ref();
+        let at_most = limit.map_or(HOUR, |limit| durations.between("maxDuration", limit, SECOND, LONGEST));
+        return Bound::Requests { count, at_most };
     }
-}
-
-pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Option<Bound> {
-    let count = load.requests_in_all();
-    if let (Some(limit), None) = (&load.max_duration, count) {
-        let message =
-            "is only valid with requests or requestsPerConnection: remove it, or set requests instead of duration";
-        problems.push(Problem::new("spec.load.maxDuration", limit, message));
+    if let Some(duration) = &load.duration {
+        return Bound::Duration(durations.between("duration", duration, SECOND, LONGEST));
     }
     // What is wrong with a stage by itself is said already.
     let stages = check_stages(load, &mut Vec::new());
-    let set: Vec<&str> = [
-        (load.duration.is_some(), "duration"),
-        (load.requests.is_some(), "requests"),
-        (load.requests_per_connection.is_some(), "requestsPerConnection"),
-        (!stages.is_empty(), "stages"),
-    ]
-    .into_iter()
-    .filter_map(|(is_set, name)| is_set.then_some(name))
-    .collect();
-    if set.len() > 1 {
-        let message = format!(
-            "at most one of duration, requests, requestsPerConnection and stages may be set; {} are set",
-            set.join(" and ")
-        );
-        problems.push(Problem::new("spec.load", "", message));
-        return None;
-    }
-    let mut durations = Durations { problems, within: "spec.load" };
-    if let Some(count) = count {
-        let limit = load.max_duration.as_ref();
-        let at_most = limit.map_or(HOUR, |limit| durations.between("maxDuration", limit, SECOND, LONGEST));
-        return Some(Bound::Requests { count, at_most });
-    }
-    if let Some(duration) = &load.duration {
-        return Some(Bound::Duration(durations.between("duration", duration, SECOND, LONGEST)));
-    }
     if stages.is_empty() {
-        return Some(Bound::Duration(LONGEST));
+        return Bound::Duration(LONGEST);
     }
     let length = Duration::from_nanos(stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(stage.nanoseconds)));
     if !(SECOND..=LONGEST).contains(&length) {
@@ -240,22 +137,11 @@ pub(super) fn check_bound(load: &LoadSpec, problems: &mut Vec<Problem>) -> Optio
         let message = format!("must total {least} to {most}: change their durations");
         problems.push(Problem::new("spec.load.stages", GoDuration::from(length), message));
     }
-    Some(Bound::Duration(length))
+    Bound::Duration(length)
 }
 
 /// Ten seconds to detect that the throughput has settled, plus time to notify all shards.
 const SETTLING: Duration = Duration::from_secs(15);
-
-/// Only a measurement bounded by time may start early: others would change in length or in requests.
-pub(super) fn check_settling(load: &LoadSpec, problems: &mut Vec<Problem>) -> bool {
-    let settles = load.warmup_ends == WarmupEnds::WhenSettled;
-    if settles && load.duration.is_none() {
-        let message = "WhenSettled requires load.duration: set it instead of requests, requestsPerConnection or stages, or \
-                       set warmupEnds to ByTime";
-        problems.push(Problem::new("spec.load.warmupEnds", "", message));
-    }
-    settles
-}
 
 pub(super) fn check_times(load: &LoadSpec, mut durations: Durations<'_>) -> (Duration, plan::Timeouts) {
     let least = match load.warmup_ends {

@@ -133,17 +133,13 @@ pub(super) fn probe_nanoseconds(spec: &RedisBenchmarkSpec, workload: &plan::Work
 pub(super) fn percentiles(spec: &MeasurementSpec, problems: &mut Vec<Problem>) -> Vec<Quantile> {
     let mut asked = Vec::with_capacity(spec.percentiles.len());
     for (index, number) in spec.percentiles.iter().enumerate() {
-        let field = || format!("spec.measurement.percentiles[{index}]");
-        match Quantile::of_percent(&number.to_string()) {
-            Some(quantile) if asked.contains(&quantile) => {
-                problems.push(Problem::new(field(), number, "is listed twice: remove one"));
-            }
-            Some(quantile) => asked.push(quantile),
-            None => {
-                let message = "must be above 0 and below 100, with at most 4 decimals, such as 99.9";
-                problems.push(Problem::new(field(), number, message));
-            }
+        let quantile = Quantile::of_percent(&number.to_string());
+        if quantile.is_none() {
+            let field = format!("spec.measurement.percentiles[{index}]");
+            let message = "must be above 0 and below 100, with at most 4 decimals, such as 99.9";
+            problems.push(Problem::new(field, number, message));
         }
+        asked.extend(quantile);
     }
     asked.sort_unstable();
     asked

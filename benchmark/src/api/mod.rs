@@ -45,6 +45,7 @@ pub use rules::NAME_LENGTH;
 pub use spec::{RedisBenchmark, RedisBenchmarkSpec};
 pub use status::RedisBenchmarkStatus;
 pub use template::ShardTemplate;
+pub(crate) use validate::admission;
 #[cfg(test)]
 pub(crate) use validate::status_problems;
 pub use validate::{read, validate};

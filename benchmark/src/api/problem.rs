@@ -5,7 +5,7 @@ use std::fmt;
 pub struct Problem {
     /// The path of the field, such as `spec.load.connections`.
     pub field: String,
-    /// Value of the field; empty if unset. Long values are cut.
+    /// Value of the field; empty if unset, or if the message shows it. Long values are cut.
     pub value: String,
     /// Error, and how to fix it.
     pub message: String,

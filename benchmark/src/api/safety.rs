@@ -24,7 +24,7 @@ const CHANGES: &str = "changes the server for all its clients";
 const STOPS: &str = "stops the server or closes connections of other clients";
 
 /// Commands that are harmful with any arguments.
-const COMMANDS: &[(&str, &str)] = &[
+pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("BGREWRITEAOF", STALLS),
     ("BGSAVE", STALLS),
     ("DEBUG", STOPS),
@@ -47,7 +47,7 @@ const COMMANDS: &[(&str, &str)] = &[
 ];
 
 /// Commands with harmful subcommands.
-const SUBCOMMANDS: &[(&str, &[&str], &str)] = &[
+pub(super) const SUBCOMMANDS: &[(&str, &[&str], &str)] = &[
     ("ACL", &["DELUSER", "LOAD", "LOG", "SAVE", "SETUSER"], CHANGES),
     ("CLIENT", &["KILL", "NO-EVICT", "PAUSE", "UNPAUSE"], STOPS),
     (
@@ -79,7 +79,7 @@ const SUBCOMMANDS: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Commands that wait for an event and block later requests on their connection.
-const BLOCKING: &[&str] =
+pub(super) const BLOCKING: &[&str] =
     &["BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT", "WAITAOF"];
 
 /// Commands that block only with this option.

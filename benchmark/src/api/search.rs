@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::GoDuration;
 use super::problem::Problem;
-use super::spec::{Arrival, LoadType, RedisBenchmarkSpec};
+use super::spec::{Arrival, RedisBenchmarkSpec};
 use super::threshold::QUANTILE_PATTERN;
 use super::validate::{Durations, HOUR, MILLISECOND};
 
@@ -101,32 +101,11 @@ const LONGEST_STEP: Duration = HOUR;
 pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &mut Vec<Problem>) -> Option<Search> {
     let before = problems.len();
     let load = &spec.load;
-    let mut refuse = |field: &str, value: &str, message: &str| {
-        problems.push(Problem::new(format!("spec.{field}"), value, message));
-    };
-    if load.kind == LoadType::ClosedLoop {
-        let message = "must be OpenLoop with search: a closed loop has no target rate";
-        refuse("load.type", "ClosedLoop", message);
-    }
-    if !load.stages.is_empty() {
-        refuse("load.stages", "", "must not be set with search, which sets the rate: remove one of them");
-    }
-    if load.open_loop.as_ref().is_some_and(|open| open.rate.is_some()) {
-        refuse("load.openLoop.rate", "", "must not be set with search, which sets the rate: remove it");
-    }
-    if load.requests_in_all().is_some() {
-        let message = "must not be set with search, whose steps last for a time: set load.duration for longer steps";
-        refuse("load.requests", "", message);
-    }
     if load.warmup.parse().is_ok_and(|warmup| warmup < search::DISCARDED) {
         let message = "must be at least 2s with search: the first 2s of each step are discarded";
-        refuse("load.warmup", &load.warmup.to_string(), message);
+        problems.push(Problem::new("spec.load.warmup", &load.warmup, message));
     }
     let rate = &search.rate;
-    if rate.max < rate.min {
-        let message = format!("must be at least search.rate.min, which is {}", rate.min);
-        refuse("search.rate.max", &rate.max.to_string(), &message);
-    }
     let objective = objective(&search.objective, problems)?;
     let poisson = load.open_loop.as_ref().is_some_and(|open| open.arrival == Arrival::Poisson);
     let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Constant };
@@ -145,23 +124,8 @@ pub(crate) fn check(spec: &RedisBenchmarkSpec, search: &SearchSpec, problems: &m
 }
 
 fn objective(spec: &ObjectiveSpec, problems: &mut Vec<Problem>) -> Option<search::Objective> {
-    let metric = spec.metric;
-    let fields = [
-        ("quantile", spec.quantile.is_some(), ObjectiveMetric::ResponseTime, "\"0.99\""),
-        ("max", spec.max.is_some(), ObjectiveMetric::ResponseTime, "2ms"),
-        ("maxBasisPoints", spec.max_basis_points.is_some(), ObjectiveMetric::ErrorRate, "10"),
-        ("minBasisPoints", spec.min_basis_points.is_some(), ObjectiveMetric::AchievedRate, "9990"),
-    ];
-    for (field, set, of, example) in fields {
-        let message = match (set, of == metric) {
-            (true, false) => format!("is only valid for metric {of:?}: remove it, or set metric to {of:?}"),
-            (false, true) => format!("must be set for metric {of:?}, such as {example}"),
-            _ => continue,
-        };
-        problems.push(Problem::new(format!("spec.search.objective.{field}"), "", message));
-    }
     let share = |basis_points: u32| f64::from(basis_points) / WHOLE;
-    match metric {
+    match spec.metric {
         ObjectiveMetric::ResponseTime => {
             let (quantile, max) = (spec.quantile.as_ref()?, spec.max.as_ref()?);
             let mut durations = Durations { problems, within: "spec.search.objective" };

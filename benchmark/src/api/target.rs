@@ -290,36 +290,12 @@ pub fn of_one_machine(targets: &[TargetSpec]) -> Option<Problem> {
     Some(Problem::new(format!("spec.targets[{at}].endpoints"), file, message))
 }
 
-/// Checks the first target.
+/// The target of a trial, which is the spec's first one.
 pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::Target {
-    let cluster = target.kind == TargetType::Cluster;
-    if cluster && target.database != 0 {
-        let message = "must be 0 for type Cluster, which has no other";
-        problems.push(Problem::new("spec.targets[0].database", target.database, message));
-    }
-    if target.kind == TargetType::Standalone && target.endpoints.len() > 1 {
-        let message = "must have exactly one entry for type Standalone: only one can be loaded";
-        problems.push(Problem::new("spec.targets[0].endpoints", target.endpoints.join(", "), message));
-    }
     let file = target.endpoints.iter().find(|endpoint| endpoint::is_file(endpoint));
     if let Some(file) = file.filter(|_| target.kind != TargetType::Standalone || target.tls.is_some()) {
         let message = "a UNIX socket is only valid for type Standalone without tls: set host:port";
         problems.push(Problem::new("spec.targets[0].endpoints", file, message));
-    }
-    if target.cluster.is_some() && !cluster {
-        let message = "is only valid for type Cluster: remove it, or set type to Cluster";
-        problems.push(Problem::new("spec.targets[0].cluster", "", message));
-    }
-    match (&target.sentinel, target.kind) {
-        (None, TargetType::Sentinel) => {
-            let message = "must be set for type Sentinel, such as sentinel: {masterName: mymaster}";
-            problems.push(Problem::new("spec.targets[0].sentinel", "", message));
-        }
-        (Some(sentinel), TargetType::Standalone | TargetType::Cluster) => {
-            let message = "is only valid for type Sentinel: remove it, or set type to Sentinel";
-            problems.push(Problem::new("spec.targets[0].sentinel", &sentinel.master_name, message));
-        }
-        _ => {}
     }
     plan::Target {
         name: target.name.clone(),
@@ -341,43 +317,30 @@ pub(super) fn check(target: &TargetSpec, problems: &mut Vec<Problem>) -> plan::T
             ReadFrom::PreferReplica => plan::ReadFrom::PreferReplica,
         },
         master_name: target.sentinel.as_ref().map(|sentinel| sentinel.master_name.clone()),
-        sentinels: target.sentinel.as_ref().and_then(|sentinel| check_sentinels(sentinel, problems)),
+        sentinels: target.sentinel.as_ref().and_then(sentinels),
         protocol: match target.protocol {
             Protocol::RESP2 => plan::Protocol::Resp2,
             Protocol::RESP3 => plan::Protocol::Resp3,
         },
         database: target.database,
         authenticate: target.auth.is_some(),
-        tls: target.tls.as_ref().map(|tls| check_tls(tls, "spec.targets[0].tls", problems)),
+        tls: target.tls.as_ref().map(tls_to_plan),
     }
 }
 
-fn check_sentinels(sentinel: &SentinelSpec, problems: &mut Vec<Problem>) -> Option<plan::Sentinels> {
-    const FIELD: &str = "spec.targets[0].sentinel.transport.tls";
+fn sentinels(sentinel: &SentinelSpec) -> Option<plan::Sentinels> {
     let TransportSpec { kind, tls } = &sentinel.transport;
-    let planned = tls.as_ref().map(|tls| check_tls(tls, FIELD, problems));
-    let transport = match (kind, planned) {
-        (TransportType::TLS, Some(tls)) => plan::Transport::Tls(tls),
-        (TransportType::TLS, None) => {
-            problems.push(Problem::new(FIELD, "", "must be set for type TLS, such as tls: {}"));
-            plan::Transport::SameAsTarget
-        }
-        (other, planned) => {
-            if planned.is_some() {
-                problems.push(Problem::new(FIELD, "", "is only valid for type TLS: remove it, or set type to TLS"));
-            }
-            if *other == TransportType::Plain { plan::Transport::Plain } else { plan::Transport::SameAsTarget }
-        }
+    let transport = match (kind, tls) {
+        (TransportType::TLS, Some(tls)) => plan::Transport::Tls(tls_to_plan(tls)),
+        (TransportType::Plain, _) => plan::Transport::Plain,
+        // By the rules, type TLS has its member.
+        (TransportType::SameAsTarget | TransportType::TLS, _) => plan::Transport::SameAsTarget,
     };
     let own = plan::Sentinels { authenticate: sentinel.auth.is_some(), transport };
     (own.authenticate || own.transport != plan::Transport::SameAsTarget).then_some(own)
 }
 
-fn check_tls(tls: &TlsSpec, field: &str, problems: &mut Vec<Problem>) -> plan::Tls {
-    if let Some(authorities) = tls.ca_secret_ref.as_ref().filter(|_| tls.insecure_skip_verify) {
-        let message = "must not be set with insecureSkipVerify, which accepts any certificate: remove one of them";
-        problems.push(Problem::new(format!("{field}.caSecretRef"), &authorities.name, message));
-    }
+fn tls_to_plan(tls: &TlsSpec) -> plan::Tls {
     plan::Tls {
         trust: match &tls.ca_secret_ref {
             _ if tls.insecure_skip_verify => plan::Trust::Anyone,

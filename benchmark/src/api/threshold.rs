@@ -73,23 +73,8 @@ pub enum ThresholdMetric {
     Throughput,
 }
 
-impl ThresholdMetric {
-    fn is_latency(self) -> bool {
-        matches!(self, Self::ResponseTime | Self::ServiceTime)
-    }
-
-    /// Field that holds the limit, with an example value.
-    fn limit(self) -> (&'static str, &'static str) {
-        match self {
-            Self::ResponseTime | Self::ServiceTime => ("max", "2ms"),
-            Self::ErrorRate => ("maxBasisPoints", "1"),
-            Self::Throughput => ("minPerSecond", "10000"),
-        }
-    }
-}
-
 /// Validates `spec.thresholds`. `bound` ends the measurement.
-pub(super) fn check(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut Vec<Problem>) -> Vec<Threshold> {
+pub(super) fn check(spec: &RedisBenchmarkSpec, bound: Bound, problems: &mut Vec<Problem>) -> Vec<Threshold> {
     let checked =
         (0..).zip(&spec.thresholds).map(|(index, threshold)| Check { spec, threshold, index, problems }.run(bound));
     checked.flatten().collect()
@@ -108,7 +93,7 @@ impl Check<'_> {
         self.problems.push(Problem::new(field, value, message));
     }
 
-    fn run(mut self, bound: Option<Bound>) -> Option<Threshold> {
+    fn run(mut self, bound: Bound) -> Option<Threshold> {
         let threshold = self.threshold;
         let limit = self.limit();
         let scope = self.scope();
@@ -116,7 +101,7 @@ impl Check<'_> {
             let within = format!("spec.thresholds[{}]", self.index);
             Durations { problems: &mut *self.problems, within: &within }.between("window", window, 2 * SECOND, HOUR)
         });
-        if let (Some(window), Some(Bound::Duration(length))) = (window, bound)
+        if let (Some(window), Bound::Duration(length)) = (window, bound)
             && window > length
         {
             let length = GoDuration::from(length);
@@ -135,63 +120,32 @@ impl Check<'_> {
         })
     }
 
+    /// The metric and its bound. By the rules, a metric has its fields.
     fn limit(&mut self) -> Option<Limit> {
         let threshold = self.threshold;
-        let metric = threshold.metric;
-        let (wanted, example) = metric.limit();
-        for (field, set) in [
-            ("max", threshold.max.is_some()),
-            ("maxBasisPoints", threshold.max_basis_points.is_some()),
-            ("minPerSecond", threshold.min_per_second.is_some()),
-        ] {
-            if set && field != wanted {
-                self.refuse(field, "", format!("is not supported with metric {metric:?}: remove it, and set {wanted}"));
-            }
-        }
-        if !metric.is_latency()
-            && let Some(quantile) = &threshold.quantile
-        {
-            self.refuse("quantile", quantile, format!("is not supported with metric {metric:?}: remove it"));
-        }
-        let limit = match metric {
-            ThresholdMetric::ErrorRate => {
-                threshold.max_basis_points.map(|max_basis_points| Limit::ErrorRate { max_basis_points })
-            }
-            ThresholdMetric::Throughput => threshold.min_per_second.map(|min_per_second| {
+        Some(match threshold.metric {
+            ThresholdMetric::ErrorRate => Limit::ErrorRate { max_basis_points: threshold.max_basis_points? },
+            ThresholdMetric::Throughput => {
+                let min_per_second = threshold.min_per_second?;
                 self.check_throughput(min_per_second);
                 Limit::Throughput { min_per_second }
-            }),
-            ThresholdMetric::ResponseTime | ThresholdMetric::ServiceTime => {
-                let quantile = self.quantile();
-                let within = format!("spec.thresholds[{}]", self.index);
-                let most = 600 * SECOND;
-                threshold.max.as_ref().and_then(|max| {
-                    let mut durations = Durations { problems: &mut *self.problems, within: &within };
-                    let max = durations.between("max", max, Duration::from_micros(1), most);
-                    Some(match metric {
-                        ThresholdMetric::ServiceTime => Limit::ServiceTime { quantile: quantile?, max },
-                        _ => Limit::ResponseTime { quantile: quantile?, max },
-                    })
-                })
             }
-        };
-        let unset = match metric {
-            ThresholdMetric::ErrorRate => threshold.max_basis_points.is_none(),
-            ThresholdMetric::Throughput => threshold.min_per_second.is_none(),
-            _ => threshold.max.is_none(),
-        };
-        if unset {
-            self.refuse(wanted, "", format!("must be set for metric {metric:?}, such as {wanted}: {example}"));
-        }
-        limit
+            ThresholdMetric::ResponseTime | ThresholdMetric::ServiceTime => {
+                let within = format!("spec.thresholds[{}]", self.index);
+                let mut durations = Durations { problems: &mut *self.problems, within: &within };
+                let max = durations.between("max", threshold.max.as_ref()?, Duration::from_micros(1), 600 * SECOND);
+                let quantile = self.quantile()?;
+                if threshold.metric == ThresholdMetric::ServiceTime {
+                    Limit::ServiceTime { quantile, max }
+                } else {
+                    Limit::ResponseTime { quantile, max }
+                }
+            }
+        })
     }
 
     fn quantile(&mut self) -> Option<Quantile> {
-        let Some(text) = &self.threshold.quantile else {
-            let message = format!("must be set for metric {:?}, such as \"0.99\"", self.threshold.metric);
-            self.refuse("quantile", "", message);
-            return None;
-        };
+        let text = self.threshold.quantile.as_ref()?;
         let quantile = Quantile::parse(text);
         if quantile.is_none() {
             self.refuse("quantile", text, "must be from \"0.000001\" to \"1\", such as \"0.99\"");
@@ -214,14 +168,6 @@ impl Check<'_> {
         if threshold.each_node {
             if !breakdown.contains(&BreakdownKind::Node) {
                 self.refuse("eachNode", true, "needs Node in measurement.breakdown: add it");
-            }
-            if let Some(operation) = &threshold.operation {
-                self.refuse("operation", operation, "is not supported with eachNode: remove one of the two");
-            }
-            if threshold.metric == ThresholdMetric::ResponseTime {
-                let message = "is not supported with eachNode, because a node's part begins when the request is sent: set \
-                               ServiceTime";
-                self.refuse("metric", "ResponseTime", message);
             }
             return Scope::EachNode;
         }

@@ -115,10 +115,6 @@ pub(super) fn check_wait(
         );
         problems.push(Problem::new("spec.workload.wait.timeout", timeout, message));
     }
-    if spec.load.pipeline > 1 {
-        let message = "must be 1 with workload.wait: WAIT blocks the requests behind it on its connection";
-        problems.push(Problem::new("spec.load.pipeline", spec.load.pipeline, message));
-    }
     let writes = |operation: &plan::Operation| !reads::only_reads(&operation.arguments);
     let numbered = (0..).zip(operations);
     let operations: Vec<u32> = numbered.filter(|(_, operation)| writes(operation)).map(|(index, _)| index).collect();

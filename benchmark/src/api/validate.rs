@@ -1,10 +1,10 @@
-//! Validates a spec: all rules of the API server's schema, and those that it cannot express. The operator and the command line share this
+//! Validates a spec: the schema and the rules of the definition, then what they cannot express. The operator and the command line share this
 //! code and report all problems at once.
 
 use std::time::Duration;
 
 use redisbench_wire::plan;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::command::{self, Meaning};
 use super::crd;
@@ -15,11 +15,11 @@ use super::load;
 use super::measurement;
 use super::placeholder;
 use super::problem::Problem;
-use super::rules::NAME_LENGTH;
+use super::rules;
 use super::safety;
 use super::schema;
 use super::script;
-use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec};
+use super::spec::{BreakdownKind, CleanupKeys, PipelineMode, RedisBenchmarkSpec, ShardsSpec, WarmupEnds};
 use super::target::{self, TargetSecrets, TargetType};
 use super::threshold;
 use super::transaction;
@@ -38,12 +38,7 @@ pub(super) const HOUR: Duration = Duration::from_secs(3600);
 /// # Errors
 /// All problems, in order of the fields.
 pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<Problem>> {
-    let mut problems = Vec::new();
-    check_name(name, &mut problems);
-    match serde_json::to_value(spec) {
-        Ok(value) => schema::check(&crd::schema()["properties"]["spec"], &value, "spec", &mut problems),
-        Err(error) => problems.push(Problem::new("spec", "", format!("cannot be written as JSON: {error}"))),
-    }
+    let mut problems = admission(spec, name);
     if spec.search.is_some() {
         // Of each step a spec without it is made first: see `plan::compile`.
         problems.push(Problem::new("spec.search", "", "is more than one trial"));
@@ -57,7 +52,6 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     let shards = check_shards(&spec.shards, &mut problems);
     let durations = Durations { problems: &mut problems, within: "spec.load" };
     let (warmup, timeouts) = load::check_times(&spec.load, durations);
-    let settle = load::check_settling(&spec.load, &mut problems);
     // Two fields are compared only once each is right by itself: else one mistake would show as three.
     let mut thresholds = Vec::new();
     if problems.is_empty() {
@@ -65,7 +59,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         verify::check(spec, &workload, &mut problems);
         thresholds = threshold::check(spec, bound, &mut problems);
     }
-    let (Some(target), Some(load), Some(bound), true) = (target, load, bound, problems.is_empty()) else {
+    let (Some(target), Some(load), true) = (target, load, problems.is_empty()) else {
         problems.sort_by(|a, b| a.field.cmp(&b.field));
         problems.dedup();
         return Err(problems);
@@ -95,7 +89,7 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
         },
         concurrency: spec.load.concurrency(),
         warmup,
-        settle,
+        settle: spec.load.warmup_ends == WarmupEnds::WhenSettled,
         bound,
         timeouts,
         breakdown: plan::Breakdown {
@@ -110,14 +104,23 @@ pub fn validate(spec: &RedisBenchmarkSpec, name: &str) -> Result<Validated, Vec<
     })
 }
 
-fn check_name(name: &str, problems: &mut Vec<Problem>) {
-    if name.len() > NAME_LENGTH {
-        let message = format!("must have at most {NAME_LENGTH} characters: the names of pods begin with it");
-        problems.push(Problem::new("metadata.name", name, message));
-    } else if !schema::is_label(name) {
+/// Problems that the API server reports: of single fields or, if there are none, of its rules. It checks itself that a name is a DNS name.
+pub(crate) fn admission(spec: &RedisBenchmarkSpec, name: &str) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    match serde_json::to_value(spec) {
+        Ok(spec) => {
+            schema::check(&crd::schema()["properties"]["spec"], &spec, "spec", &mut problems);
+            if problems.is_empty() {
+                problems = rules::check(&json!({"metadata": {"name": name}, "spec": spec}));
+            }
+        }
+        Err(error) => problems.push(Problem::new("spec", "", format!("cannot be written as JSON: {error}"))),
+    }
+    if !schema::is_label(&name.replace('.', "")) {
         let message = "must be lower-case letters, digits and -, with a letter or digit at both ends";
         problems.push(Problem::new("metadata.name", format!("{name:?}"), message));
     }
+    problems
 }
 
 fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> plan::Workload {
@@ -125,9 +128,6 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
     if !preset.is_empty() {
         // Of each a spec without it is made first: see `plan::compile`.
         problems.push(Problem::new("spec.workload.preset", preset.join(", "), "is more than one trial"));
-    } else if operations.is_empty() {
-        let message = "or preset must be set, such as preset: [set, get]";
-        problems.push(Problem::new("spec.workload.operations", "", message));
     }
     let ttl = values.ttl.as_ref().map(|ttl| values::check_ttl(ttl, problems));
     if let Some(ttl) = &values.ttl
@@ -162,7 +162,7 @@ fn check_workload(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) -> pla
     plan::Workload {
         operations,
         keys: keys::check(keys, "spec.workload.keys", problems),
-        values: values::check(values, problems),
+        values: values::to_plan(values),
         seed: *seed,
         options,
     }
@@ -213,8 +213,11 @@ fn check_operation(
         problems.push(Problem::new(field, &operation.command, message));
     }
     let own = operation.keys.as_ref().map(|own| {
-        let field = format!("spec.workload.operations[{index}].keys");
-        keys::check(&own.over(context.keys), &field, problems)
+        let (keys, field) = (own.over(context.keys), format!("spec.workload.operations[{index}].keys"));
+        if keys.pattern.kind == KeyPatternType::Gaussian {
+            keys::check_gaussian(&keys, &field, problems);
+        }
+        keys::check(&keys, &field, problems)
     });
     plan::Operation { name: operation.name.clone(), weight: operation.weight, arguments, keys: own }
 }
@@ -241,46 +244,32 @@ fn check_shards(shards: &ShardsSpec, problems: &mut Vec<Problem>) -> Shards {
 }
 
 /// Checks that need more than one part of the spec.
-fn check_across(spec: &RedisBenchmarkSpec, bound: Option<Bound>, problems: &mut Vec<Problem>) {
+fn check_across(spec: &RedisBenchmarkSpec, bound: Bound, problems: &mut Vec<Problem>) {
     let shards = u64::from(spec.shards.count);
-    let per_shard = |what: &str, have: u64| {
-        let field = format!("spec.{what}");
-        let message = format!("must be at least shards.count, which is {shards}: every shard needs one");
-        (have != 0 && have < shards).then(|| Problem::new(field, have, message))
-    };
-    problems.extend(per_shard("load.connections", spec.load.connections.into()));
-    load::check_callers(spec, problems);
     load::check_connect_rate(spec, problems);
     load::check_preload_rate(spec, problems);
-    problems.extend(spec.load.requests.and_then(|requests| per_shard("load.requests", requests)));
-    for (field, keys) in all_keys(&spec.workload) {
-        if keys.pattern.kind == KeyPatternType::Partitioned {
-            if spec.workload.mix == Mix::Ratio && spec.workload.operations.len() > 1 {
-                let message = "is not supported with workload.mix Ratio, where each operation walks all keys: set it to \
-                               Sequential, or mix to Random";
-                problems.push(Problem::new(format!("spec.{field}.pattern.type"), "Partitioned", message));
-            }
-            problems.extend(per_shard(&format!("{field}.count"), keys.count));
+    let in_turns = spec.workload.mix == Mix::Ratio && spec.workload.operations.len() > 1;
+    let partitioned = |keys: &KeysSpec| keys.pattern.kind == KeyPatternType::Partitioned;
+    let turns = |field: &str| {
+        let message = "is not supported with workload.mix Ratio, where each operation walks all keys: set it to Sequential, or \
+                       mix to Random";
+        Problem::new(format!("spec.workload.{field}.pattern.type"), "Partitioned", message)
+    };
+    problems.extend((in_turns && partitioned(&spec.workload.keys)).then(|| turns("keys")));
+    // The rules check `workload.keys`, but not what an operation's keys take from it.
+    for (index, operation) in spec.workload.operations.iter().enumerate() {
+        let Some(keys) = operation.keys.as_ref().map(|own| own.over(&spec.workload.keys)) else { continue };
+        let field = format!("operations[{index}].keys");
+        if partitioned(&keys) {
+            problems.extend(in_turns.then(|| turns(&field)));
+            let message = (keys.count < shards).then(|| rules::each_shard(keys.count, shards));
+            problems.extend(message.map(|text| Problem::new(format!("spec.workload.{field}.count"), "", text)));
+        }
+        if spec.cleanup.keys == CleanupKeys::DeletePrefix && keys.prefix.is_empty() {
+            problems.push(Problem::new(format!("spec.workload.{field}.prefix"), "\"\"", keys::NO_PREFIX));
         }
     }
-    let nameless = all_keys(&spec.workload).find(|(_, keys)| keys.prefix.is_empty());
-    if let (CleanupKeys::DeletePrefix, Some((field, _))) = (spec.cleanup.keys, nameless) {
-        let message = "must not be empty with cleanup.keys DeletePrefix, which would delete all keys that are numbers: \
-                       set one that no other client uses, such as rb:, or cleanup.keys to Keep";
-        problems.push(Problem::new(format!("spec.{field}.prefix"), "\"\"", message));
-    }
-    if let Some(bound) = bound {
-        load::check_amount(&spec.load, bound, shards, problems);
-    }
-}
-
-/// The keyspaces of a workload with their paths: its own and those of single operations.
-fn all_keys(workload: &WorkloadSpec) -> impl Iterator<Item = (String, KeysSpec)> {
-    let own = workload.operations.iter().enumerate().filter_map(|(index, operation)| {
-        let keys = operation.keys.as_ref()?.over(&workload.keys);
-        Some((format!("workload.operations[{index}].keys"), keys))
-    });
-    std::iter::once(("workload.keys".to_owned(), workload.keys.clone())).chain(own)
+    load::check_amount(&spec.load, bound, shards, problems);
 }
 
 /// Validates the durations below one field.

@@ -146,58 +146,27 @@ fn default_weight() -> u32 {
 
 const FIELD: &str = "spec.workload.values";
 
-pub(super) fn check(values: &ValuesSpec, problems: &mut Vec<Problem>) -> plan::Values {
-    let ValueContentSpec { kind, compressibility_percent } = values.content;
-    if kind == ValueContentType::Zero && compressibility_percent != 0 {
-        let message = "is only valid for type Random: remove it, or set type to Random";
-        let field = format!("{FIELD}.content.compressibilityPercent");
-        problems.push(Problem::new(field, compressibility_percent, message));
-    }
-    plan::Values {
-        size: check_size(&values.size, problems),
-        content: match kind {
-            ValueContentType::Random => plan::ValueContent::Random { compressibility_percent },
-            ValueContentType::Zero => plan::ValueContent::Zero,
-        },
-    }
-}
-
-fn check_size(size: &ValueSizeSpec, problems: &mut Vec<Problem>) -> plan::ValueSize {
-    let ValueSizeSpec { kind, fixed, range, weighted } = size;
-    let own = format!("{kind:?}");
-    let members = [
-        ("fixed", "Fixed", fixed.is_some()),
-        ("range", "Range", range.is_some()),
-        ("weighted", "Weighted", !weighted.is_empty()),
-    ];
-    for (member, of, _) in members.into_iter().filter(|(_, of, is_set)| *is_set && *of != own) {
-        let message = format!("must not be set for type {own}: remove it, or set type to {of}");
-        problems.push(Problem::new(format!("{FIELD}.size.{member}"), "", message));
-    }
-    let mut required = |member: &str, example: &str| {
-        let message = format!("must be set for type {own}, such as {member}: {example}");
-        problems.push(Problem::new(format!("{FIELD}.size.{member}"), "", message));
-        plan::ValueSize::Fixed { bytes: 0 }
-    };
-    match (kind, fixed, range) {
-        (ValueSizeType::Fixed, Some(FixedSizeSpec { bytes }), _) => plan::ValueSize::Fixed { bytes: *bytes },
-        (ValueSizeType::Fixed, None, _) => required("fixed", "{bytes: 100}"),
-        (ValueSizeType::Range, _, Some(SizeRangeSpec { min_bytes, max_bytes })) => {
-            if min_bytes > max_bytes {
-                let message = format!("must be at least minBytes, which is {min_bytes}");
-                problems.push(Problem::new(format!("{FIELD}.size.range.maxBytes"), max_bytes, message));
-            }
-            plan::ValueSize::Range { least_bytes: *min_bytes, most_bytes: *max_bytes }
+/// The values of shards. By the rules, a type has its member.
+pub(super) fn to_plan(values: &ValuesSpec) -> plan::Values {
+    let ValueSizeSpec { kind, fixed, range, weighted } = &values.size;
+    let size = match (kind, range) {
+        (ValueSizeType::Range, Some(range)) => {
+            plan::ValueSize::Range { least_bytes: range.min_bytes, most_bytes: range.max_bytes }
         }
-        (ValueSizeType::Range, _, None) => required("range", "{minBytes: 10, maxBytes: 1000}"),
-        (ValueSizeType::Weighted, ..) if weighted.is_empty() => {
-            required("weighted", "[{bytes: 100, weight: 9}, {bytes: 10000, weight: 1}]")
-        }
-        (ValueSizeType::Weighted, ..) => {
+        (ValueSizeType::Weighted, _) => {
             let size = |size: &WeightedSizeSpec| plan::WeightedSize { bytes: size.bytes, weight: size.weight };
             plan::ValueSize::Weighted(weighted.iter().map(size).collect())
         }
-    }
+        (ValueSizeType::Fixed | ValueSizeType::Range, _) => {
+            plan::ValueSize::Fixed { bytes: fixed.map_or(0, |fixed| fixed.bytes) }
+        }
+    };
+    let ValueContentSpec { kind, compressibility_percent } = values.content;
+    let content = match kind {
+        ValueContentType::Random => plan::ValueContent::Random { compressibility_percent },
+        ValueContentType::Zero => plan::ValueContent::Zero,
+    };
+    plan::Values { size, content }
 }
 
 /// Minimum and maximum of `__ttl__` in seconds.

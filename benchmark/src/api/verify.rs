@@ -1,13 +1,14 @@
 //! `spec.verify`: checks of the target's replies. The doc comments are the text of `kubectl explain`.
 
+use std::fmt;
+
 use redisbench_wire::plan::{self, Role, Verify};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
+use super::rules::each_shard;
 use super::spec::{PipelineMode, RedisBenchmarkSpec};
-use super::target::{ReadFrom, TargetSpec};
-use super::values::ValueSizeType;
 
 /// Checks of the target's replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,78 +48,40 @@ impl From<VerifyMode> for Verify {
     }
 }
 
-/// Checks that the workload can be verified.
+/// Reports more keys than shards can follow.
+pub(super) fn too_many_keys(keys: impl fmt::Display, most: impl fmt::Display, mode: &str) -> String {
+    format!(
+        "is {keys}, and must be at most {most} with verify.mode {mode}, {} for each shard, which stores {} bytes for each of its \
+         keys: set fewer keys, more shards, or verify.mode to None",
+        Verify::KEYS_PER_SHARD,
+        Verify::BYTES_PER_KEY
+    )
+}
+
+/// Reports batches of requests.
+pub(super) fn one_write(mode: &str) -> String {
+    format!("must be Window with verify.mode {mode}: a key has one write in flight at a time")
+}
+
+/// Checks that the commands can be verified and, if mode Replies follows their counts, what the rules check for mode Values.
 pub(super) fn check(spec: &RedisBenchmarkSpec, workload: &plan::Workload, problems: &mut Vec<Problem>) {
-    if spec.verify.mode == VerifyMode::None {
+    let (mode, shards) = (spec.verify.mode, u64::from(spec.shards.count));
+    if mode == VerifyMode::Values {
+        check_commands(workload, problems);
         return;
     }
-    let options = &workload.options;
-    for (field, value, unset, set) in [
-        ("transaction.size", "set", "0", options.transaction.is_some()),
-        ("wait.replicas", "set", "0", options.wait.is_some()),
-        ("onMiss", "Fill", "Ignore", !options.fills.is_empty()),
-        ("mix", "Ratio", "Random", options.in_turns),
-    ] {
-        if set {
-            let message = format!(
-                "is not supported with verify.mode {:?}: set it to {unset}, or verify.mode to None",
-                spec.verify.mode
-            );
-            problems.push(Problem::new(format!("spec.workload.{field}"), value, message));
-        }
-    }
-    let replicas =
-        |target: &TargetSpec| target.cluster.as_ref().is_some_and(|cluster| cluster.read_from != ReadFrom::Primary);
-    if spec.targets.iter().any(replicas) {
-        let message = format!(
-            "must be Primary with verify.mode {:?}, because a replica may lag behind; or set verify.mode to None",
-            spec.verify.mode
-        );
-        problems.push(Problem::new("spec.targets[0].cluster.readFrom", "", message));
-    }
-    let Some(followed) = workload.followed(spec.verify.mode.into()) else { return };
-    let (mode, shards) = (spec.verify.mode, u64::from(spec.shards.count));
+    let Some(followed) = workload.followed(mode.into()) else { return };
+    let mut refuse = |field: &str, message: String| problems.push(Problem::new(format!("spec.{field}"), "", message));
     let keys = followed.keys.count;
     let most = Verify::KEYS_PER_SHARD.saturating_mul(shards);
     if keys > most {
-        let message = format!(
-            "must be at most {most} with verify.mode {mode:?}, {} for each shard, which stores {} bytes for each of its \
-             keys: set fewer keys, more shards, or verify.mode to None",
-            Verify::KEYS_PER_SHARD,
-            Verify::BYTES_PER_KEY
-        );
-        problems.push(Problem::new("spec.workload.keys.count", keys, message));
+        refuse("workload.keys.count", too_many_keys(keys, most, "Replies"));
     }
     if keys < shards {
-        let message = format!(
-            "must be at least shards.count, which is {shards}, with verify.mode {mode:?}: every shard needs one"
-        );
-        problems.push(Problem::new("spec.workload.keys.count", keys, message));
+        refuse("workload.keys.count", each_shard(keys, shards));
     }
     if spec.load.pipeline_mode == PipelineMode::Batch {
-        let message = format!("must be Window with verify.mode {mode:?}: a key has one write in flight at a time");
-        problems.push(Problem::new("spec.load.pipelineMode", "Batch", message));
-    }
-    if mode == VerifyMode::Values {
-        check_sizes(spec, problems);
-        check_commands(workload, problems);
-    }
-}
-
-fn check_sizes(spec: &RedisBenchmarkSpec, problems: &mut Vec<Problem>) {
-    let size = &spec.workload.values.size;
-    let sizes: Vec<(String, u32)> = match size.kind {
-        ValueSizeType::Fixed => size.fixed.iter().map(|fixed| ("fixed.bytes".to_owned(), fixed.bytes)).collect(),
-        ValueSizeType::Range => size.range.iter().map(|range| ("range.minBytes".to_owned(), range.min_bytes)).collect(),
-        ValueSizeType::Weighted => {
-            let weighted = size.weighted.iter().enumerate();
-            weighted.map(|(index, size)| (format!("weighted[{index}].bytes"), size.bytes)).collect()
-        }
-    };
-    for (field, bytes) in sizes.into_iter().filter(|(_, bytes)| *bytes < Verify::STAMP_BYTES) {
-        let message =
-            format!("must be at least {} with verify.mode Values: these bytes identify the write", Verify::STAMP_BYTES);
-        problems.push(Problem::new(format!("spec.workload.values.size.{field}"), bytes, message));
+        refuse("load.pipelineMode", one_write("Replies"));
     }
 }
 
@@ -225,7 +188,7 @@ mod tests {
                     "/spec/workload/values",
                     json!({"size": {"type": "Weighted", "weighted": [{"bytes": 24}, {"bytes": 9}]}}),
                 )],
-                ["spec.workload.values.size.weighted[1].bytes", "at least 24"],
+                ["spec.workload.values.size.weighted", "of 9 bytes, and all must have at least 24"],
             ),
             (
                 "Values",

@@ -14,20 +14,6 @@ const FIELD: &str = "spec.workload.preset";
 /// Maximum elements written before a trial: it may consume them all, and the target must hold them.
 const MOST_ELEMENTS: u64 = 100_000_000;
 
-/// Problems of a spec with presets, whichever they are.
-pub(super) fn check(spec: &RedisBenchmarkSpec) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    if !spec.workload.operations.is_empty() {
-        let message = "must not be set with operations: remove one of them";
-        problems.push(Problem::new(FIELD, spec.workload.preset.join(", "), message));
-    }
-    if spec.preload.mode != PreloadMode::None {
-        let message = "must be None with workload.preset, which preloads what each of its trials needs";
-        problems.push(Problem::new("spec.preload.mode", format!("{:?}", spec.preload.mode), message));
-    }
-    problems
-}
-
 /// The entry `name` of the preset as trial `trial` of the benchmark `benchmark`.
 pub(super) fn trial(
     spec: &RedisBenchmarkSpec,

@@ -77,29 +77,6 @@ impl SearchPlan {
     pub(super) fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let found = spec.search.as_ref().and_then(|search| api::check(spec, search, &mut problems));
-        if !spec.workload.preset.is_empty() {
-            let message = "must not be set with search, which measures a single load: set operations instead";
-            problems.push(Problem::new("spec.workload.preset", spec.workload.preset.join(", "), message));
-        }
-        if !spec.thresholds.is_empty() {
-            let message = "must not be set with search, which tries rates that fail: set search.objective instead";
-            problems.push(Problem::new("spec.thresholds", spec.thresholds.len(), message));
-        }
-        if spec.repeats.count > 1 {
-            let message = "must be 1 with search, which confirms its result itself: remove repeats or search";
-            problems.push(Problem::new("spec.repeats.count", spec.repeats.count, message));
-        }
-        if let Some(comparison) = &spec.comparison {
-            let message = "must not be set with search: create a benchmark with a search for each target, or remove one \
-                           of them";
-            problems.push(Problem::new("spec.comparison", comparison.baseline.as_deref().unwrap_or_default(), message));
-        }
-        if !spec.sweep.is_empty() {
-            let fields: Vec<_> = spec.sweep.iter().map(|entry| entry.field.as_str()).collect();
-            let message =
-                "must not be set with search: create a benchmark with a search for each value, or remove one of them";
-            problems.push(Problem::new("spec.sweep", fields.join(", "), message));
-        }
         let Some(search) = found.filter(|_| problems.is_empty()) else {
             // Also reports problems of the rest of the spec, without repeating those already found.
             problems.extend(validate(&at(spec, 1, None), name).err().unwrap_or_default());

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use super::trials::MOST_TRIALS;
-use crate::api::comparison;
 use crate::api::experiment::{RepeatsSpec, SweepOrder, check_sweep, set};
 use crate::api::target::TargetSpec;
-use crate::api::{GoDuration, Problem, RedisBenchmarkSpec};
+use crate::api::{GoDuration, Problem, RedisBenchmarkSpec, admission, validate};
 
 /// Maximum interval between two trials.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
@@ -43,33 +41,20 @@ impl Cell {
     }
 }
 
-/// Checks repeats and sweep, in particular that the plan is not too large. Returns the time between two trials.
-pub(super) fn check(spec: &RedisBenchmarkSpec) -> Result<Duration, Vec<Problem>> {
-    let mut problems = comparison::check(spec);
+/// Checks the spec as the API server does, and what it does not check of repeats and sweep. Returns the time between two trials.
+pub(super) fn check(spec: &RedisBenchmarkSpec, name: &str) -> Result<Duration, Vec<Problem>> {
+    let one_cell = spec.sweep.is_empty() && spec.search.is_none() && spec.workload.preset.is_empty();
+    // Of a single setting, all problems are reported at once.
+    let mut problems = if one_cell && spec.targets.len() == 1 {
+        validate(spec, name).err().unwrap_or_default()
+    } else {
+        admission(spec, name)
+    };
     problems.extend(check_sweep(&spec.sweep));
     let interval = spec.repeats.interval.parse().ok().filter(|interval| *interval <= LONGEST_INTERVAL);
     if interval.is_none() {
         let message = format!("must be from 0s to {}", GoDuration::from(LONGEST_INTERVAL));
         problems.push(Problem::new("spec.repeats.interval", &spec.repeats.interval, message));
-    }
-    let sweep = spec.sweep.iter().map(|entry| ("values", entry.values.len() as u64));
-    let targets = Some(("targets", spec.targets.len() as u64)).filter(|(_, count)| *count > 1);
-    let presets = Some(("presets", spec.workload.preset.len() as u64)).filter(|(_, count)| *count > 1);
-    let repeats = Some(("repeats", u64::from(spec.repeats.count))).filter(|(_, count)| *count > 1);
-    let factors: Vec<_> = sweep.chain(targets).chain(presets).chain(repeats).collect();
-    let trials = factors.iter().fold(1_u64, |product, (_, count)| product.saturating_mul(*count));
-    if trials > MOST_TRIALS {
-        let words: Vec<_> = factors.iter().map(|(what, count)| format!("{count} {what}")).collect();
-        let message = format!(
-            "{} make {trials} trials, the maximum is {MOST_TRIALS}: remove values, or lower repeats.count",
-            words.join(" x ")
-        );
-        let field = match (spec.sweep.is_empty(), repeats) {
-            (false, _) => "spec.sweep",
-            (true, Some(_)) => "spec.repeats.count",
-            (true, None) => "spec.workload.preset",
-        };
-        problems.push(Problem::new(field, "", message));
     }
     match interval {
         Some(interval) if problems.is_empty() => Ok(interval),

@@ -13,9 +13,6 @@ use crate::api::status::TrialLine;
 use crate::api::{Problem, RedisBenchmarkSpec, RedisBenchmarkStatus, Validated, validate};
 use crate::human;
 
-/// Maximum trials of a benchmark. Its status has a line for each, and must fit into the API server's limit.
-pub const MOST_TRIALS: u64 = 250;
-
 /// Maximum bytes of a trial's setting in a status.
 const SETTING_BYTES: usize = 256;
 
@@ -80,9 +77,9 @@ struct Draft {
 /// Compiles and checks the spec of a benchmark called `name`.
 ///
 /// # Errors
-/// All problems of the spec, in the order of the fields; a cell of a sweep that could not run; and a plan of more than [`MOST_TRIALS`].
+/// All problems of the spec, in the order of the fields; and a cell of a sweep that could not run.
 pub fn compile(spec: &RedisBenchmarkSpec, name: &str) -> Result<Plan, Vec<Problem>> {
-    let interval = sweep::check(spec)?;
+    let interval = sweep::check(spec, name)?;
     if spec.search.is_some() {
         return Ok(Plan::of_search(SearchPlan::compile(spec, name)?, interval));
     }
@@ -150,9 +147,6 @@ impl Arrangement<'_> {
             let message =
                 "has no end, so the first of several trials would never end: set load.duration or load.requests";
             problems.push(Problem::new("spec.load", "", message));
-        }
-        if !cell.workload.preset.is_empty() {
-            problems.extend(preset::check(cell));
         }
         problems
     }

@@ -135,13 +135,13 @@ fn an_experiment_that_cannot_be_run_is_refused_before_it_begins() {
     );
     refused(
         "  sweep: [{field: shards.count, values: [1, 8]}]",
-        "shards.count=8: spec.load.connections: 4: must be at least",
+        "shards.count=8: spec.load.connections: is 4, and must be at least",
     );
     refused("  repeats: {count: 51}", "spec.repeats.count: 51: must be at most 50");
     let values: Vec<_> = (1..=126).map(|value| value.to_string()).collect();
     let large =
         format!("  repeats: {{count: 2}}\n  sweep: [{{field: workload.seed, values: [{}]}}]", values.join(", "));
-    refused(&large, "126 values x 2 repeats make 252 trials, the maximum is 250");
+    refused(&large, "repeats.count (2) make 252 trials, the maximum is 250");
 }
 
 /// Like `manifest`, with a second target.

@@ -81,7 +81,9 @@ fn only_writes_wait_and_not_for_longer_than_a_request() {
     );
     assert_eq!(
         problems(&spec(json!({"replicas": 1}), 2)),
-        ["spec.load.pipeline: 2: must be 1 with workload.wait: WAIT blocks the requests behind it on its connection"]
+        [
+            "spec.load.pipeline: is 2, and must be 1 with workload.wait: WAIT blocks the requests behind it on its connection"
+        ]
     );
     let late = problems(&spec(json!({"replicas": 1, "timeout": "1s"}), 1));
     assert!(late[0].starts_with("spec.workload.wait.timeout: 1s: must be less than load.timeouts.request"), "{late:?}");
@@ -108,7 +110,7 @@ fn what_was_missed_is_filled_by_reads_of_one_key() {
     let none = problems(&spec("MGET __key__", json!({})));
     assert!(none[0].starts_with("spec.workload.onMiss: Fill: has no effect"), "{none:?}");
     let both = problems(&spec("GET __key__", json!({"transaction": {"size": 2}})));
-    assert!(both[0].starts_with("spec.workload.onMiss: Fill: is not supported with workload.transaction"), "{both:?}");
+    assert!(both[0].starts_with("spec.workload.onMiss: Fill is not supported with workload.transaction"), "{both:?}");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn sentinels_have_a_name_for_the_primary() {
     );
     assert_eq!(
         problems(&target("Cluster", named)),
-        ["spec.targets[0].sentinel: mymaster: is only valid for type Sentinel: remove it, or set type to Sentinel"]
+        ["spec.targets[0].sentinel: is only valid for type Sentinel: remove it, or set type to Sentinel"]
     );
 }
 
@@ -122,7 +122,7 @@ fn sentinels_may_ask_for_something_of_their_own() {
         (json!({"tls": {}}), ": is only valid for type TLS: remove it, or set type to TLS"),
         (
             json!({"type": "TLS", "tls": insecure}),
-            ".caSecretRef: ca: must not be set with insecureSkipVerify, which accepts any certificate: remove one of them",
+            ".caSecretRef: must not be set with insecureSkipVerify, which accepts any certificate: remove one of them",
         ),
     ] {
         let problem = format!("spec.targets[0].sentinel.transport.tls{problem}");
@@ -146,7 +146,7 @@ fn problems_of_tls() {
     for (tls, problem) in [
         (
             json!({"caSecretRef": {"name": "ca"}, "insecureSkipVerify": true}),
-            "caSecretRef: ca: must not be set with insecureSkipVerify, which accepts any certificate: remove one of them",
+            "caSecretRef: must not be set with insecureSkipVerify, which accepts any certificate: remove one of them",
         ),
         (
             json!({"serverName": "r:1"}),
@@ -239,7 +239,7 @@ fn each_problem_names_field_value_and_way_out() {
         (json!({"shards": {"count": 1_000_000}}), "spec.shards.count: 1000000: must be at most 2000"),
         (
             json!({"cleanup": {"keys": "DeletePrefix"}, "workload": {"keys": {"prefix": ""}}}),
-            "spec.workload.keys.prefix: \"\": must not be empty with cleanup.keys DeletePrefix, which would delete all keys \
+            "spec.workload.keys.prefix: must not be empty with cleanup.keys DeletePrefix, which would delete all keys \
              that are numbers: set one that no other client uses, such as rb:, or cleanup.keys to Keep",
         ),
         (json!({"load": {"connections": 0}}), "spec.load.connections: 0: must be at least 1"),
@@ -249,11 +249,11 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (
             json!({"load": {"connections": 3}, "shards": {"count": 4}}),
-            "spec.load.connections: 3: must be at least shards.count, which is 4: every shard needs one",
+            "spec.load.connections: is 3, and must be at least shards.count, which is 4: every shard needs one",
         ),
         (
             json!({"load": {"requests": 3, "duration": null}, "shards": {"count": 4}}),
-            "spec.load.requests: 3: must be at least shards.count, which is 4: every shard needs one",
+            "spec.load.requests: is 3, and must be at least shards.count, which is 4: every shard needs one",
         ),
         (
             json!({"load": {"openLoop": {"rate": 1}, "duration": "3s"}, "shards": {"count": 4}}),
@@ -266,13 +266,13 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (
             json!({"load": {"requests": 9}}),
-            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set; \
-             duration and requests are set",
+            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set: keep one of duration \
+             requests",
         ),
         (
             json!({"load": {"requestsPerConnection": 9, "requests": 9, "duration": null}}),
-            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set; \
-             requests and requestsPerConnection are set",
+            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set: keep one of requests \
+             requestsPerConnection",
         ),
         (
             json!({"load": {"requestsPerConnection": 1_000_000, "duration": null}}),
@@ -281,7 +281,7 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (
             json!({"load": {"maxDuration": "1h"}}),
-            "spec.load.maxDuration: 1h: is only valid with requests or requestsPerConnection: remove it, or set requests \
+            "spec.load.maxDuration: is only valid with requests or requestsPerConnection: remove it, or set requests \
              instead of duration",
         ),
         (json!({"load": {"duration": "999h"}}), "spec.load.duration: 999h: must be from 1s to 48h"),
@@ -306,7 +306,7 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (
             json!({"workload": {"keys": {"count": 1, "pattern": {"type": "Partitioned"}}}, "shards": {"count": 2}}),
-            "spec.workload.keys.count: 1: must be at least shards.count, which is 2: every shard needs one",
+            "spec.workload.keys.count: is 1, and must be at least shards.count, which is 2: every shard needs one",
         ),
         (
             json!({"workload": {"values": {"size": {"type": "Fixed"}}}}),
@@ -321,12 +321,11 @@ fn each_problem_names_field_value_and_way_out() {
         (json!({"targets": []}), "spec.targets: 0: must have at least 1 entries"),
         (
             json!({"targets": [{"name": "r", "type": "Cluster", "endpoints": ["r:1"], "database": 3}]}),
-            "spec.targets[0].database: 3: must be 0 for type Cluster, which has no other",
+            "spec.targets[0].database: is 3, and must be 0 for type Cluster, which has no other",
         ),
         (
             json!({"targets": [{"name": "r", "type": "Standalone", "endpoints": ["r:1", "s:1"]}]}),
-            "spec.targets[0].endpoints: r:1, s:1: must have exactly one entry for type Standalone: only one can \
-             be loaded",
+            "spec.targets[0].endpoints: has 2 entries, and must have exactly one for type Standalone: only one can be loaded",
         ),
         (
             json!({"targets": [{"name": "r", "type": "Standalone", "endpoints": ["redis://r:1"]}]}),
@@ -358,25 +357,24 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
         ),
         (
             json!({"load": {"pipelineMode": "Batch"}}),
-            "spec.load.pipelineMode: Batch: is only valid for type ClosedLoop: an open loop sends requests when they are \
-             due; or set Window",
+            "spec.load.pipelineMode: Batch is only valid for type ClosedLoop, because an open loop sends requests when they \
+             are due: set Window",
         ),
         (
             json!({
                 "load": {"type": "ClosedLoop", "openLoop": null, "pipelineMode": "Batch"},
                 "targets": [{"name": "r", "type": "Cluster", "endpoints": ["r:1"]}],
             }),
-            "spec.load.pipelineMode: Batch: is only valid for type Standalone or Sentinel: in a Cluster the key selects \
-             the connection of a request; or set Window",
+            "spec.load.pipelineMode: Batch is only valid for type Standalone or Sentinel, because in a Cluster the key \
+             selects the connection of a request: set Window",
         ),
         (
             json!({"load": {"type": "ClosedLoop", "openLoop": null, "pipelineMode": "Batch", "closedLoop": {"concurrency": 9}}}),
-            "spec.load.pipelineMode: Batch: is not supported with closedLoop.concurrency: remove one of them; or set \
-             Window",
+            "spec.load.pipelineMode: Batch is not supported with closedLoop.concurrency: remove one of them, or set Window",
         ),
         (
             json!({"load": {"type": "ClosedLoop", "openLoop": null, "pipeline": 2, "closedLoop": {"concurrency": 101}}}),
-            "spec.load.closedLoop.concurrency: 101: must be at most connections x pipeline, which is 100: more are never \
+            "spec.load.closedLoop.concurrency: is 101, and must be at most connections x pipeline, which is 100: more are never \
              in flight; raise one of the two",
         ),
         (
@@ -384,16 +382,16 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
                 "load": {"type": "ClosedLoop", "openLoop": null, "closedLoop": {"concurrency": 3}},
                 "shards": {"count": 4},
             }),
-            "spec.load.closedLoop.concurrency: 3: must be at least shards.count, which is 4: every shard needs one",
+            "spec.load.closedLoop.concurrency: is 3, and must be at least shards.count, which is 4: every shard needs one",
         ),
         (
             json!({"load": {"stages": [stage("9s", 1, 9)], "openLoop": null}}),
-            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set; \
-             duration and stages are set",
+            "spec.load: at most one of duration, requests, requestsPerConnection and stages may be set: keep one of duration \
+             stages",
         ),
         (
             json!({"load": {"stages": [stage("9s", 1, 9)], "duration": null}}),
-            "spec.load.openLoop.rate: 1000: must not be set with stages, which set the rate: remove one of them",
+            "spec.load.openLoop.rate: must not be set with stages, which set the rate: remove one of them",
         ),
         (
             json!({"load": {"openLoop": {"rate": null, "arrival": "Poisson"}}}),
@@ -418,7 +416,7 @@ fn each_problem_of_ramps_and_callers_names_the_way_out() {
         ),
         (
             json!({"load": {"openLoop": null, "stages": [named("up"), stage("9s", 5, 9), named("up")], "duration": null}}),
-            "spec.load.stages[2].name: up: is already the name of an earlier stage: rename one",
+            "spec.load.stages: have two entries of the same name, up: rename one",
         ),
         (
             json!({"load": {"openLoop": null, "stages": [stage("40h", 5, 9), stage("9h", 9, 9)], "duration": null}}),
@@ -511,7 +509,7 @@ fn keys_of_single_operations_are_judged_as_the_workloads() {
                 "workload": operation(json!({"count": 1, "pattern": {"type": "Partitioned"}})),
                 "shards": {"count": 2},
             }),
-            "spec.workload.operations[0].keys.count: 1: must be at least shards.count, which is 2: every shard needs one",
+            "spec.workload.operations[0].keys.count: is 1, and must be at least shards.count, which is 2: every shard needs one",
         ),
         (
             json!({"workload": operation(json!({"prefix": ""})), "cleanup": {"keys": "DeletePrefix"}}),

@@ -1,15 +1,18 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api;
 
+/// The values of shards, and the problems of a spec with these values.
 fn checked(values: Value) -> (plan::Values, Vec<String>) {
-    let mut problems = Vec::new();
-    let values: ValuesSpec = serde_json::from_value(values).unwrap();
-    let plan = check(&values, &mut problems);
-    if let Some(ttl) = &values.ttl {
-        check_ttl(ttl, &mut problems);
-    }
-    (plan, problems.iter().map(ToString::to_string).collect())
+    let mut object = crate::sample::object();
+    let expiry = if values["ttl"].is_object() { " EX __ttl__" } else { "" };
+    let command = format!("SET __key__ __data__{expiry}");
+    object["spec"]["workload"] = json!({"operations": [{"name": "set", "command": command}]});
+    object["spec"]["workload"]["values"] = values;
+    let spec = api::read(&object).unwrap().spec;
+    let problems = api::validate(&spec, "sample").err().unwrap_or_default();
+    (to_plan(&spec.workload.values), problems.iter().map(ToString::to_string).collect())
 }
 
 #[test]
@@ -38,7 +41,7 @@ fn each_problem_names_field_value_and_way_out() {
     let cases = [
         (
             json!({"size": {"type": "Range", "fixed": {"bytes": 1}, "range": {"minBytes": 1, "maxBytes": 2}}}),
-            "spec.workload.values.size.fixed: must not be set for type Range: remove it, or set type to Fixed",
+            "spec.workload.values.size.fixed: is only valid for type Fixed: remove it, or set type to Fixed",
         ),
         (
             json!({"size": {"type": "Range"}}),
@@ -51,11 +54,11 @@ fn each_problem_names_field_value_and_way_out() {
         ),
         (
             json!({"size": {"type": "Range", "range": {"minBytes": 3, "maxBytes": 2}}}),
-            "spec.workload.values.size.range.maxBytes: 2: must be at least minBytes, which is 3",
+            "spec.workload.values.size.range.maxBytes: is 2, and must be at least minBytes, which is 3",
         ),
         (
             json!({"content": {"type": "Zero", "compressibilityPercent": 1}}),
-            "spec.workload.values.content.compressibilityPercent: 1: is only valid for type Random: remove it, or set type to \
+            "spec.workload.values.content.compressibilityPercent: is only valid for type Random: remove it, or set type to \
              Random",
         ),
         (

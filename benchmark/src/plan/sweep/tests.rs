@@ -147,7 +147,7 @@ fn a_cell_that_cannot_be_run_is_refused_with_its_values() {
         json!([{"field": "load.connections", "values": [1, 4]}, {"field": "shards.count", "values": [1, 2, 4]}]);
     let of = |shards: u32| {
         format!(
-            "spec.sweep: load.connections=1, shards.count={shards}: spec.load.connections: 1: must be at least \
+            "spec.sweep: load.connections=1, shards.count={shards}: spec.load.connections: is 1, and must be at least \
              shards.count, which is {shards}: every shard needs one"
         )
     };
@@ -174,8 +174,10 @@ fn plans_that_are_too_large_are_refused_with_their_size() {
     let sweep = json!([{"field": "load.pipeline", "values": many(16)}, {"field": "workload.seed", "values": many(4)}]);
     assert_eq!(
         refused(&json!({"sweep": sweep, "repeats": {"count": 5}})),
-        ["spec.sweep: 16 values x 4 values x 5 repeats make 320 trials, the maximum is 250: remove values, or lower \
-             repeats.count"]
+        [
+            "spec: sweep (64) x targets (1) x workload.preset (1) x repeats.count (5) make 320 trials, the maximum is 250: \
+          remove values, or lower repeats.count"
+        ]
     );
     let most = plan(&json!({"sweep": [{"field": "workload.seed", "values": many(25)}], "repeats": {"count": 10}}));
     assert_eq!(most.count(), 250);
@@ -275,11 +277,11 @@ fn comparisons_that_cannot_be_are_refused_with_the_way_out() {
     let said = |change: Value| refused(&change).join("; ");
     assert!(
         said(two_targets(&json!(null)))
-            .contains("spec.targets: direct, proxy: require a comparison if there are several: set comparison")
+            .contains("spec.comparison: must be set with several targets, such as comparison: {baseline: NAME}")
     );
     assert!(
         said(two_targets(&json!({"baseline": "redis"})))
-            .contains("spec.comparison.baseline: redis: is not a target; targets: direct, proxy")
+            .contains("spec.comparison.baseline: must be the name of a target, one of [\"direct\", \"proxy\"]")
     );
     assert!(
         said(json!({"comparison": {"baseline": "redis"}, "repeats": {"count": 5}}))
@@ -287,21 +289,23 @@ fn comparisons_that_cannot_be_are_refused_with_the_way_out() {
     );
     let mut few = two_targets(&json!({"baseline": "direct"}));
     few["repeats"] = json!({"count": 4});
-    assert!(said(few).contains("spec.repeats.count: 4: must be at least 5 with comparison"));
+    assert!(said(few).contains("spec.repeats.count: is 4, and must be at least 5 with comparison"));
     let mut swept = two_targets(&json!({"baseline": "direct"}));
     swept["sweep"] = json!([{"field": "load.pipeline", "values": (1..=26).collect::<Vec<_>>()}]);
-    assert!(said(swept).contains("spec.sweep: 26 values x 2 targets x 5 repeats make 260 trials, the maximum is 250"));
+    assert!(said(swept).contains(
+        "sweep (26) x targets (2) x workload.preset (1) x repeats.count (5) make 260 trials, the maximum is 250"
+    ));
     // A problem of all targets at one setting is reported once, with the setting.
     let mut swept = two_targets(&json!({"baseline": "direct"}));
     swept["sweep"] = json!([{"field": "workload.keys.count", "values": [1000, 10]}]);
     swept["workload"]["keys"]["pattern"] = json!({"type": "Gaussian", "gaussian": {"mean": 500}});
     assert_eq!(
         said(swept),
-        "spec.sweep: workload.keys.count=10: spec.workload.keys.pattern.gaussian.mean: 500: must be the number of a key, 0 to 9"
+        "spec.sweep: workload.keys.count=10: spec.workload.keys.pattern.gaussian.mean: is 500, and must be the number of a key, 0 to 9"
     );
     let mut locked = two_targets(&json!({"baseline": "direct"}));
     locked["targets"][1]["auth"] = json!({"secretRef": {"name": "secret"}});
-    assert!(said(locked).contains("spec.targets: proxy: must have the same auth and tls as the first one"));
+    assert!(said(locked).contains("spec.targets: must all have the same auth and tls"));
     // A problem of one target names that target.
     let mut wrong = two_targets(&json!({"baseline": "direct"}));
     wrong["targets"][1]["sentinel"] = json!({"masterName": "m"});

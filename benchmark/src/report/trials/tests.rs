@@ -3,10 +3,10 @@ use serde_json::json;
 use super::super::repeats::{Experiment, Together, cells};
 use super::*;
 use crate::api::RedisBenchmark;
+use crate::api::experiment::MOST_TRIALS;
 use crate::api::experiment::sweepable_fields;
 use crate::api::preset::PRESETS;
 use crate::api::status::{Artifact, VerificationResult};
-use crate::plan::MOST_TRIALS;
 use crate::report::conditions::{condition, find};
 use crate::sample::{open_loop, outcome, snapshot};
 
