@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::support::{Run, benchmark, number};
 
+/// A closed loop, because an open one counts what a busy machine did not send in time as errors.
 fn manifest(redis: &RedisServer, thresholds: &str, duration: &str) -> String {
     benchmark(
         redis,
@@ -15,7 +16,7 @@ fn manifest(redis: &RedisServer, thresholds: &str, duration: &str) -> String {
     - {{name: right, weight: 9, command: GET __key__}}
     - {{name: wrong, weight: 1, command: LPUSH string x}}
     keys: {{count: 100}}
-  load: {{type: OpenLoop, openLoop: {{rate: 2000}}, connections: 4, duration: {duration}, warmup: 0s}}
+  load: {{type: ClosedLoop, connections: 4, duration: {duration}, warmup: 0s}}
   shards: {{count: 2}}
   thresholds: [{thresholds}]
 "
@@ -43,9 +44,7 @@ fn thresholds_are_judged_by_operation_and_by_window() {
     let of = |index: usize| &status["thresholds"][index];
     assert!(number(&of(1)["windows"]) >= 1, "{:#}", of(1));
     let wrong = &status["result"]["operations"][1]["requests"];
-    // Requests that were not sent in time count as errors too.
-    let failed = number(&wrong["errors"]) + number(&wrong["unsent"]);
-    assert_eq!((number(&of(2)["failedRequests"]), &of(2)["ofRequests"]), (failed, &wrong["scheduled"]));
+    assert_eq!((&of(2)["failedRequests"], &of(2)["ofRequests"]), (&wrong["errors"], &wrong["scheduled"]));
     assert_eq!(of(3)["node"], redis.endpoint());
     let met = condition(status, "ThresholdsMet");
     assert_eq!((met["status"].as_str(), met["reason"].as_str()), (Some("False"), Some("ThresholdFailed")));
